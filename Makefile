@@ -1,0 +1,75 @@
+# One-word targets, alike by hand and in CI. `make help` lists them.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PY     := $(VENV)/bin/python
+STAMP  := $(VENV)/.installed
+
+CASES  ?= 500
+SEED   ?= 1
+ARGS   ?=
+
+# What is formatted, linted and type-checked. Parts that are not in the tree are left out.
+SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
+TYPED   := $(wildcard src/kubesched tests conformance scripts)
+
+.DEFAULT_GOAL := help
+.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity clean
+
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  Variables: PYTHON (an interpreter, 3.11 or newer), ARGS (more arguments for pytest),"
+	@echo "  CASES and SEED (fuzz-parity)"
+
+install: $(STAMP) ## Create .venv from the hashed pins, with kubesched in it, editable
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "kubesched needs Python 3.11 or newer, and there is no '$(PYTHON)' on the PATH:" \
+	       "try make install PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "kubesched needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1):" \
+	       "try make install PYTHON=python3.12"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+pins: ## Resolve requirements/*.in again (needs pip-tools in .venv)
+	@$(PY) -c 'import piptools' 2>/dev/null || { \
+	  echo "pip-tools is not installed: $(PY) -m pip install pip-tools"; exit 1; }
+	PYTHON=$(abspath $(PY)) scripts/pins
+
+fmt: $(STAMP) ## Format, and fix what the linter can fix
+	$(PY) -m ruff format $(SOURCES)
+	$(PY) -m ruff check --fix $(SOURCES)
+
+lint: $(STAMP) ## Check format and lint rules
+	$(PY) -m ruff format --check $(SOURCES)
+	$(PY) -m ruff check $(SOURCES)
+
+types: $(STAMP) ## Check types, strictly
+	$(PY) -m mypy $(TYPED)
+
+imports: $(STAMP) ## Check who imports whom
+	PYTHONPATH=src $(VENV)/bin/lint-imports
+
+check: lint types imports ## Format, lint, types and imports
+
+test: $(STAMP) ## Run all tests
+	$(PY) -m pytest -n auto $(ARGS)
+
+playground: $(STAMP) ## See two pods decided on the sample cluster
+	@scripts/playground $(VENV)/bin/kubesched
+
+conformance: $(STAMP) ## Compare with the real kube-scheduler: samples, then 500 random cases
+	@scripts/conformance $(PY)
+
+fuzz-parity: $(STAMP) ## Compare with the real kube-scheduler on random cases: CASES, SEED
+	$(PY) conformance/fuzz_parity.py --cases $(CASES) --seed $(SEED)
+
+clean: ## Remove what the targets made, .venv included
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf src/kubesched.egg-info
+	find src tests conformance scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,6 @@
+"""Differential fuzzing: seeded cases, answered by kube-scheduler's own code and by kubesched.
+
+Owns the generators, the comparison, the shrinking and the reports. Never decides anything: the
+oracle and `kubesched.cli.decide` do.
+Upstream: no file of its own; the cases follow what pkg/scheduler/framework/plugins looks at.
+"""

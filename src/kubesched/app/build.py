@@ -1,0 +1,74 @@
+"""Building what the configuration names: plugins, profiles.
+
+Owns the joining of registry, configuration and framework. Knows every concrete class through
+`plugins.in_tree`.
+Upstream: pkg/scheduler/scheduler.go New, pkg/scheduler/profile/profile.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.config.extenders import build_extenders
+from kubesched.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
+from kubesched.config.validate import check_config
+from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.interface import points_of
+from kubesched.framework.plugin_sets import build_profiles
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.plugins.in_tree import in_tree_registry
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Profiles ready to decide, their handles, and the configuration as it is in effect."""
+
+    profiles: dict[str, Profile]
+    handles: dict[str, OfflineHandle]
+    config: KubeSchedulerConfiguration
+
+
+def build(
+    config: KubeSchedulerConfiguration,
+    *,
+    out_of_tree: Registry | None = None,
+    make_handle: Callable[[str], OfflineHandle] = OfflineHandle,
+) -> Built:
+    """Validate a configuration and build its profiles; raise ConfigError with upstream's text."""
+    check_config(config)
+    config = build_extenders(config)
+    registry = in_tree_registry()
+    if out_of_tree is not None:
+        registry = registry.merge(out_of_tree)
+    plugins: dict[str, dict[str, Any]] = {p.scheduler_name: {} for p in config.profiles}
+    handles = {p.scheduler_name: make_handle(p.scheduler_name) for p in config.profiles}
+
+    def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
+        if name not in registry:
+            return None
+        plugin = registry.make(name, args, handles[profile.scheduler_name])
+        plugins[profile.scheduler_name][name] = plugin
+        return points_of(plugin)
+
+    built = build_profiles(config, construct)
+    profiles: dict[str, Profile] = {}
+    for profile in config.profiles:
+        name = profile.scheduler_name
+        profiles[name] = Profile(
+            name,
+            built.sets[name],
+            plugins[name],
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        )
+        handles[name].attach(profiles[name])
+    return Built(profiles, handles, built.config)
+
+
+def check_build(
+    config: KubeSchedulerConfiguration, out_of_tree: Registry | None = None
+) -> KubeSchedulerConfiguration:
+    """Return the configuration as it is after building; raise ConfigError if it cannot be built."""
+    return build(config, out_of_tree=out_of_tree).config

@@ -1,0 +1,67 @@
+"""The `kubesched` command: its group, and how errors reach the user.
+
+Owns exit codes: 0 done, 1 the input was faulty, 2 the command line was. Never prints a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import click
+
+from kubesched.cli.config import config
+from kubesched.cli.decide import decide
+from kubesched.cli.explain import explain
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("kubesched"), prog_name="kubesched")
+def cli() -> None:
+    """The Kubernetes scheduler, in Python.
+
+    \b
+    Examples:
+      kubesched explain -f cluster.yaml web-7
+      kubesched config view
+      kubesched decide --cases cases.jsonl
+    """
+
+
+cli.add_command(config)
+cli.add_command(decide)
+cli.add_command(explain)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    try:
+        result = cli.main(arguments, prog_name="kubesched", standalone_mode=False)
+    except click.exceptions.Abort:
+        return _fail("interrupted", 130)
+    except click.ClickException as problem:
+        hint = getattr(problem, "ctx", None)
+        where = f" (see {hint.command_path} --help)" if hint is not None else ""
+        return _fail(problem.format_message() + where, problem.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output had enough; closing stderr keeps the interpreter quiet about it.
+        sys.stderr.close()
+        return 0
+    except OSError as problem:
+        return _fail(f"{problem.filename or 'input'}: {problem.strerror or problem}", 1)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(text: str, status: int) -> int:
+    click.echo(f"kubesched: {' '.join(text.split())}", err=True)
+    return status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the cluster is, as tables: rows of nodes, rows of pods, small integers."""

@@ -1,0 +1,45 @@
+"""All tables of one cluster, together.
+
+Owns the tables and nothing about how they change: `writer` does that, `view` reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.node_columns import NodeColumns
+from kubesched.columns.object_store import ObjectStores
+from kubesched.columns.pod_columns import PodColumns
+from kubesched.model.pod_info import PodShapes
+
+
+class Cluster:
+    """Nodes, pods and the other objects, as one state that changes row by row."""
+
+    def __init__(self, *, keep_whole_pods: bool = False) -> None:
+        self.nodes = NodeColumns()
+        self.pods = PodColumns()
+        self.objects = ObjectStores()
+        self.shapes = PodShapes()
+        self.keep_whole_pods = keep_whole_pods
+        self.stamp = 0
+        self.zones: dict[str, dict[str, None]] = {}
+        self._visiting_rows: NDArray[np.int64] | None = None
+
+    def forget_order(self) -> None:
+        """Have the visiting order worked out anew when it is next wanted."""
+        self._visiting_rows = None
+
+    def visiting_rows(self) -> NDArray[np.int64]:
+        """Return the valid rows in upstream's order: zones in turn, nodes of a zone as they came."""
+        # Parity: pkg/scheduler/backend/cache/node_tree.go list, v1.36.
+        if self._visiting_rows is None:
+            queues = [list(names) for names in self.zones.values()]
+            longest = max((len(queue) for queue in queues), default=0)
+            ordered = [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+            rows = np.array([self.nodes.row_of[name] for name in ordered], dtype=np.int64)
+            self.nodes.rank[rows] = np.arange(len(rows))
+            rows.flags.writeable = False
+            self._visiting_rows = rows
+        return self._visiting_rows

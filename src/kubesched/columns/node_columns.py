@@ -1,0 +1,136 @@
+"""The table of nodes: one row per node name, one array per fact.
+
+Owns the arrays and what belongs to a row. Only `writer` changes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.interning import Interner, grown
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import HostPort
+from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from kubesched.model.tolerations import Taint
+
+IntColumn = NDArray[np.int64]
+IdColumn = NDArray[np.int32]
+BoolColumn = NDArray[np.bool_]
+
+# These are in every node table, at these places.
+CPU_ID, MEMORY_ID, EPHEMERAL_STORAGE_ID = 0, 1, 2
+
+_ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
+    "valid": (np.bool_, 0),
+    "rank": (np.int64, 0),
+    "pod_count": (np.int64, 0),
+    "allowed_pods": (np.int64, 0),
+    "unschedulable": (np.bool_, 0),
+    "taint_set": (np.int32, 0),
+    "feature_set": (np.int32, 0),
+    "nominated_count": (np.int64, 0),
+}
+
+
+class LabelColumn:
+    """One label key over all rows: value ids, -1 where the node lacks the key.
+
+    The same ids are the topology domains of that key.
+    """
+
+    __slots__ = ("ids", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.ids: IdColumn = np.full(capacity, -1, dtype=np.int32)
+        self.values: Interner[str] = Interner()
+
+
+class ImageEntry:
+    """One image name: which rows have it, and how large it is."""
+
+    __slots__ = ("size_bytes_by_row",)
+
+    def __init__(self) -> None:
+        self.size_bytes_by_row: dict[int, int] = {}
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size all rows are judged by."""
+        # Upstream keeps the size of whichever node reported the image first; the largest is one of
+        # those outcomes, and does not depend on the order of arrival.
+        return max(self.size_bytes_by_row.values())
+
+
+class NodeColumns:
+    """Arrays of one capacity; a row whose node is unknown or deleted is not `valid`."""
+
+    valid: BoolColumn
+    rank: IntColumn
+    pod_count: IntColumn
+    allowed_pods: IntColumn
+    unschedulable: BoolColumn
+    taint_set: IdColumn
+    feature_set: IdColumn
+    nominated_count: IntColumn
+
+    def __init__(self) -> None:
+        self.capacity = 16
+        self.row_count = 0
+        self.row_of: dict[str, int] = {}
+        self.names: list[str] = []
+        self.infos: list[NodeInfo | None] = []
+        self.pods_of: list[list[int]] = []
+        self.ports_of: list[set[HostPort]] = []
+        self.free_rows: list[int] = []
+        self.resources: Interner[str] = Interner()
+        for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+            self.resources.intern(name)
+        self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
+        self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
+        self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
+        for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
+            setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
+        self.labels: dict[str, LabelColumn] = {}
+        self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
+        self.taint_sets.intern(())
+        self.feature_sets: Interner[tuple[str, ...]] = Interner()
+        self.feature_sets.intern(())
+        self.images: dict[str, ImageEntry] = {}
+
+    def grow_rows(self, count: int) -> None:
+        """Make room for `count` rows in every column."""
+        if count <= self.capacity:
+            return
+        capacity = max(count, 2 * self.capacity)
+        for name, (_, fill) in _ONE_DIMENSIONAL.items():
+            setattr(self, name, grown(getattr(self, name), capacity, fill))
+        self.allocatable = grown(self.allocatable, capacity)
+        self.requested = grown(self.requested, capacity)
+        self.nonzero_requested = grown(self.nonzero_requested, capacity)
+        for column in self.labels.values():
+            column.ids = grown(column.ids, capacity, -1)
+        self.capacity = capacity
+
+    def resource_id(self, name: str) -> int:
+        """Return the place of a resource in the usage columns, made when first seen."""
+        place = self.resources.intern(name)
+        if place >= self.allocatable.shape[0]:
+            more = np.zeros((place + 1 - self.allocatable.shape[0], self.capacity), dtype=np.int64)
+            self.allocatable = np.concatenate((self.allocatable, more))
+            self.requested = np.concatenate((self.requested, more))
+        return place
+
+    def label(self, key: str) -> LabelColumn:
+        """Return the column of a label key, built when a rule first asks for it."""
+        # Building a column changes no fact, so readers may cause it.
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(self.capacity)
+            for row in range(self.row_count):
+                info = self.infos[row]
+                if info is not None and key in info.labels:
+                    column.ids[row] = column.values.intern(info.labels[key])
+        return column

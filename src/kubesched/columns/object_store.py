@@ -1,0 +1,110 @@
+"""The other objects rules ask about, each kind kept once.
+
+Owns lookup by name and by namespace, and a number that moves with every change of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar, cast
+
+from kubesched.objects.namespace import Namespace
+from kubesched.objects.policy import PodDisruptionBudget
+from kubesched.objects.scheduling import PriorityClass
+from kubesched.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.objects.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+ObjectT = TypeVar("ObjectT")
+
+
+class ObjectStore(Generic[ObjectT]):
+    """Objects of one kind by key: `name`, or `namespace/name` where the kind has namespaces.
+
+    Iteration is by key, so that no rule can depend on the order of arrival.
+    """
+
+    def __init__(self) -> None:
+        self._objects: dict[str, ObjectT] = {}
+        self._sorted: list[str] | None = []
+        self.epoch = 0
+
+    def __repr__(self) -> str:
+        return f"<ObjectStore of {len(self._objects)}, epoch {self.epoch}>"
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[ObjectT]:
+        if self._sorted is None:
+            self._sorted = sorted(self._objects)
+        return (self._objects[key] for key in self._sorted)
+
+    def get(self, key: str) -> ObjectT | None:
+        """Return the object of that key, if known."""
+        return self._objects.get(key)
+
+    def in_namespace(self, namespace: str) -> Iterator[ObjectT]:
+        """Yield the objects of a namespace."""
+        prefix = f"{namespace}/"
+        return (self._objects[k] for k in sorted(self._objects) if k.startswith(prefix))
+
+    def put(self, key: str, value: ObjectT) -> None:
+        """Add or replace an object."""
+        if key not in self._objects:
+            self._sorted = None
+        self._objects[key] = value
+        self.epoch += 1
+
+    def remove(self, key: str) -> None:
+        """Drop an object; one that is not there is no error."""
+        if self._objects.pop(key, None) is not None:
+            self._sorted = None
+            self.epoch += 1
+
+
+class ObjectStores:
+    """One store per kind that scheduling reads beside nodes and pods."""
+
+    def __init__(self) -> None:
+        self.namespaces: ObjectStore[Namespace] = ObjectStore()
+        self.persistent_volumes: ObjectStore[PersistentVolume] = ObjectStore()
+        self.persistent_volume_claims: ObjectStore[PersistentVolumeClaim] = ObjectStore()
+        self.storage_classes: ObjectStore[StorageClass] = ObjectStore()
+        self.csi_nodes: ObjectStore[CSINode] = ObjectStore()
+        self.csi_drivers: ObjectStore[CSIDriver] = ObjectStore()
+        self.csi_storage_capacities: ObjectStore[CSIStorageCapacity] = ObjectStore()
+        self.volume_attachments: ObjectStore[VolumeAttachment] = ObjectStore()
+        self.pod_disruption_budgets: ObjectStore[PodDisruptionBudget] = ObjectStore()
+        self.services: ObjectStore[Service] = ObjectStore()
+        self.replication_controllers: ObjectStore[ReplicationController] = ObjectStore()
+        self.replica_sets: ObjectStore[ReplicaSet] = ObjectStore()
+        self.stateful_sets: ObjectStore[StatefulSet] = ObjectStore()
+        self.priority_classes: ObjectStore[PriorityClass] = ObjectStore()
+        self._by_type: dict[type, ObjectStore[Any]] = {
+            Namespace: self.namespaces,
+            PersistentVolume: self.persistent_volumes,
+            PersistentVolumeClaim: self.persistent_volume_claims,
+            StorageClass: self.storage_classes,
+            CSINode: self.csi_nodes,
+            CSIDriver: self.csi_drivers,
+            CSIStorageCapacity: self.csi_storage_capacities,
+            VolumeAttachment: self.volume_attachments,
+            PodDisruptionBudget: self.pod_disruption_budgets,
+            Service: self.services,
+            ReplicationController: self.replication_controllers,
+            ReplicaSet: self.replica_sets,
+            StatefulSet: self.stateful_sets,
+            PriorityClass: self.priority_classes,
+        }
+
+    def store_of(self, kind: type[ObjectT]) -> ObjectStore[ObjectT]:
+        """Return the store of a kind of object; KeyError if it has none."""
+        return cast("ObjectStore[ObjectT]", self._by_type[kind])

@@ -1,0 +1,166 @@
+"""The table of pods that count on a node, or are promised one.
+
+Owns one index per bound, assumed or nominated pod, and the classes they are counted in. Only `writer`
+changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.interning import Interner, grown
+from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.model.affinity_terms import NO_TERMS, TermSet
+from kubesched.model.pod_info import PodInfo, PodShape, Resources
+from kubesched.objects.pod import Pod
+
+_COLUMNS: dict[str, tuple[Any, int]] = {
+    "row": (np.int32, -1),
+    "label_class": (np.int32, 0),
+    "term_set": (np.int32, 0),
+    "shape": (np.int32, 0),
+    "priority": (np.int64, 0),
+    "start_s": (np.float64, 0),
+    "counted": (np.bool_, 0),
+    "terminating": (np.bool_, 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelClass:
+    """Namespace and labels: all that a label selector can tell pods apart by."""
+
+    namespace: str
+    items: tuple[tuple[str, str], ...]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels as a map."""
+        return dict(self.items)
+
+
+class BoundPod:
+    """What is kept of a pod that has a node: names, labels, priority, requests, times.
+
+    `object` is the whole pod, and there only if a plugin declared that it reads whole pods.
+    """
+
+    __slots__ = ("_raw", "annotations", "disruption_target", "index", "labels", "name", "namespace",
+                 "node_name", "nominated", "owners", "priority", "shape", "start_s", "terminating", "uid")
+
+    def __init__(self, pod: PodInfo, node_name: str, *, nominated: bool, whole: bytes | None) -> None:
+        self.namespace = pod.namespace
+        self.name = pod.name
+        self.uid = pod.uid
+        self.labels = pod.labels
+        self.annotations = pod.annotations
+        self.owners = pod.owners
+        self.priority = pod.priority
+        self.start_s = pod.start_s
+        self.terminating = pod.terminating
+        self.disruption_target = pod.disruption_target
+        self.shape: PodShape = pod.shape
+        self.node_name = node_name
+        self.nominated = nominated
+        self.index = -1
+        self._raw = whole
+
+    def __repr__(self) -> str:
+        return f"<BoundPod {self.key} on {self.node_name} priority={self.priority}>"
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def requests(self) -> Resources:
+        """Return what the pod takes on its node."""
+        return self.shape.usage
+
+    @property
+    def object(self) -> Pod:
+        """Return the whole pod, if whole pods are kept."""
+        if self._raw is None:
+            raise LookupError(
+                f"pod {self.key}: whole bound pods are not kept; "
+                "set reads_bound_pods = True on the plugin that needs them"
+            )
+        from kubesched.objects.decode import decode_as  # noqa: PLC0415 - rarely needed
+
+        return decode_as(Pod, self._raw)
+
+
+class PodColumns:
+    """Arrays of one capacity, indexed by pod; `counted` pods weigh on their row."""
+
+    row: IdColumn
+    label_class: IdColumn
+    term_set: IdColumn
+    shape: IdColumn
+    priority: IntColumn
+    start_s: NDArray[np.float64]
+    counted: BoolColumn
+    terminating: BoolColumn
+
+    def __init__(self) -> None:
+        self.capacity = 16
+        self.count = 0
+        for name, (dtype, fill) in _COLUMNS.items():
+            setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
+        self.pods: list[BoundPod | None] = []
+        self.index_of: dict[str, int] = {}
+        self.free: list[int] = []
+        self.label_classes: Interner[LabelClass] = Interner()
+        self.term_sets: Interner[TermSet] = Interner()
+        self.term_sets.intern(NO_TERMS)
+        self.shapes: list[PodShape] = []
+        self._shape_ids: dict[int, int] = {}
+        # One column per shape: what a pod of it takes, in the places of NodeColumns.resources.
+        self.shape_usage: IntColumn = np.zeros((3, 16), dtype=np.int64)
+        self.shape_nonzero: IntColumn = np.zeros((2, 16), dtype=np.int64)
+        self.nominated_of: dict[int, list[int]] = {}
+
+    def grow(self, count: int) -> None:
+        """Make room for `count` pods in every column."""
+        if count <= self.capacity:
+            return
+        capacity = max(count, 2 * self.capacity)
+        for name, (_, fill) in _COLUMNS.items():
+            setattr(self, name, grown(getattr(self, name), capacity, fill))
+        self.capacity = capacity
+
+    def shape_id(self, shape: PodShape) -> int:
+        """Return the id of a shape, -1 if it is new."""
+        return self._shape_ids.get(id(shape), -1)
+
+    def add_shape(self, shape: PodShape, usage: Mapping[int, int]) -> int:
+        """Register a shape with its usage by resource place; return its id."""
+        # The list keeps the shape alive, so that its address is not reused.
+        place = self._shape_ids[id(shape)] = len(self.shapes)
+        self.shapes.append(shape)
+        resource_count = max((*usage, 2)) + 1
+        missing = resource_count - self.shape_usage.shape[0]
+        if missing > 0:
+            more = np.zeros((missing, self.shape_usage.shape[1]), dtype=np.int64)
+            self.shape_usage = np.concatenate((self.shape_usage, more))
+        self.shape_usage = grown(self.shape_usage, place + 1)
+        self.shape_nonzero = grown(self.shape_nonzero, place + 1)
+        for resource, value in usage.items():
+            self.shape_usage[resource, place] = value
+        self.shape_nonzero[:, place] = shape.nonzero_usage
+        return place
+
+
+def label_class_of(namespace: str, labels: Mapping[str, str]) -> LabelClass:
+    """Return the label class of a pod."""
+    return LabelClass(namespace, tuple(sorted(labels.items())))
+
+
+NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})

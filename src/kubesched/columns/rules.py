@@ -1,0 +1,91 @@
+"""Rules several plugins share, as expressions over columns.
+
+Owns node selectors and taints over a table of nodes. A requirement is asked once per distinct value,
+then gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.view import NodeTable
+from kubesched.model.pod_info import PodInfo
+from kubesched.model.tolerations import untolerated
+from kubesched.objects.node_selectors import (
+    NodeSelector,
+    NodeSelectorTermMatcher,
+    compile_node_selector,
+)
+from kubesched.objects.affinity import Toleration
+from kubesched.objects.selectors import Requirement, Selector, selector_from_set
+
+DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
+    """Return which nodes meet one condition on one label."""
+    key = requirement.key
+    by_value = nodes.label_values(key).lut(
+        requirement, lambda value: requirement.matches({key: value})
+    )
+    # A node without the key has id -1, which reads the last place.
+    answers = np.append(by_value, requirement.matches({}))
+    matched: BoolColumn = answers[nodes.label(key)]
+    return matched
+
+
+def match_selector(nodes: NodeTable, selector: Selector) -> BoolColumn:
+    """Return which nodes' labels are selected."""
+    matched = np.full(len(nodes), selector.selectable, dtype=np.bool_)
+    if selector.selectable:
+        for requirement in selector.requirements:
+            matched &= match_requirement(nodes, requirement)
+    return matched
+
+
+def match_term(nodes: NodeTable, term: NodeSelectorTermMatcher) -> BoolColumn:
+    """Return which nodes meet one term; a term in error no node meets."""
+    matched = np.full(len(nodes), not term.errors, dtype=np.bool_)
+    if term.errors:
+        return matched
+    if term.labels is not None:
+        matched &= match_selector(nodes, term.labels)
+    for field in term.fields:
+        matched &= np.fromiter(map(field.matches, nodes.names), dtype=np.bool_, count=len(nodes))
+    return matched
+
+
+def match_node_selector(nodes: NodeTable, selector: NodeSelector) -> BoolColumn:
+    """Return which nodes meet one of the terms."""
+    matched = np.zeros(len(nodes), dtype=np.bool_)
+    for term in selector.terms:
+        matched |= match_term(nodes, term)
+    return matched
+
+
+def required_node_affinity_mask(nodes: NodeTable, pod: PodInfo) -> BoolColumn:
+    """Return which nodes the pod's node selector and required node affinity allow."""
+    # Parity: component-helpers nodeaffinity.go RequiredNodeAffinity.Match, v1.36.
+    matched = np.ones(len(nodes), dtype=np.bool_)
+    if pod.shape.node_selector is not None:
+        matched &= match_selector(nodes, selector_from_set(pod.shape.node_selector))
+    if pod.shape.required_node_affinity is not None:
+        matched &= match_node_selector(
+            nodes, compile_node_selector(pod.shape.required_node_affinity)
+        )
+    return matched
+
+
+def taints_tolerated_mask(
+    nodes: NodeTable, tolerations: Sequence[Toleration], effects: Sequence[str]
+) -> BoolColumn:
+    """Return which nodes have no taint of those effects that the tolerations leave uncovered."""
+    tolerated = np.array(
+        [not untolerated(taints, tolerations, effects) for taints in nodes.taint_sets],
+        dtype=np.bool_,
+    )
+    mask: BoolColumn = tolerated[nodes.taint_set]
+    return mask

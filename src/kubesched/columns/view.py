@@ -1,0 +1,462 @@
+"""What rules read: the cluster as a view, nodes as a table of rows, one node as a row.
+
+Owns reading. The arrays handed out cannot be written; nothing here changes a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.cluster import Cluster
+from kubesched.columns.interning import Interner
+from kubesched.columns.node_columns import BoolColumn, IdColumn, ImageEntry, IntColumn
+from kubesched.columns.object_store import ObjectStores
+from kubesched.columns.pod_columns import BoundPod, LabelClass, PodColumns
+from kubesched.model.affinity_terms import NO_LABELS, TermSet
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import HostPort
+from kubesched.model.resources import CPU, MEMORY
+from kubesched.model.tolerations import Taint
+from kubesched.objects.node import NodeSpec, NodeStatus
+
+Rows = NDArray[np.int64]
+
+
+class ClusterView:
+    """The cluster as it stands, for reading; valid until the next change is written."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._nodes = cluster.nodes
+        self.pods: PodColumns = cluster.pods
+        self.objects: ObjectStores = cluster.objects
+
+    def __repr__(self) -> str:
+        return f"<ClusterView of {self.node_count} nodes, {len(self.pods.index_of)} pods>"
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    @property
+    def node_count(self) -> int:
+        """Return how many nodes there are."""
+        return len(self._cluster.visiting_rows())
+
+    def visiting_rows(self) -> Rows:
+        """Return the rows of all nodes in the order in which they are tried."""
+        return self._cluster.visiting_rows()
+
+    def all_nodes(self) -> NodeTable:
+        """Return the table of all nodes, in visiting order."""
+        return NodeTable(self, self._cluster.visiting_rows())
+
+    def nodes_at(self, rows: Rows) -> NodeTable:
+        """Return the table of the given rows."""
+        return NodeTable(self, rows)
+
+    def row_of(self, name: str) -> int:
+        """Return the row of a node, -1 if there is no such node."""
+        row = self._nodes.row_of.get(name, -1)
+        return row if row >= 0 and self._nodes.valid[row] else -1
+
+    def node(self, name: str) -> NodeView | None:
+        """Return one node by name."""
+        row = self.row_of(name)
+        return None if row < 0 else self.nodes_at(np.array([row]))[0]
+
+    def label_ids(self, key: str) -> IdColumn:
+        """Return the value ids of a label key over all rows of the table, -1 where absent."""
+        return read_only(self._nodes.label(key).ids[: self._nodes.row_count])
+
+    def label_values(self, key: str) -> Interner[str]:
+        """Return the values of a label key by id."""
+        return self._nodes.label(key).values
+
+    @property
+    def row_count(self) -> int:
+        """Return the length of whole-table columns, rows without a node included."""
+        return self._nodes.row_count
+
+    def image(self, name: str) -> ImageEntry | None:
+        """Return which rows have an image."""
+        return self._nodes.images.get(name)
+
+    # -- pods ---------------------------------------------------------------------------------
+
+    def matching_rows(self, classes: BoolColumn, *, live_only: bool = False) -> Rows:
+        """Return the row of every counted pod whose label class is marked, one entry per pod.
+
+        Args:
+            classes: bool by label class id, as `label_classes.lut` gives it.
+            live_only: leave out terminating pods.
+        """
+        pods, count = self.pods, self.pods.count
+        chosen = pods.counted[:count] & classes[pods.label_class[:count]]
+        if live_only:
+            chosen &= ~pods.terminating[:count]
+        return pods.row[:count][chosen].astype(np.int64)
+
+    def weighted_rows(self, term_sets: IntColumn) -> tuple[Rows, IntColumn]:
+        """Return row and weight of every counted pod whose term set has a non-zero weight.
+
+        Args:
+            term_sets: weight by term set id, as `term_sets.lut` gives it.
+        """
+        pods, count = self.pods, self.pods.count
+        weights = np.where(pods.counted[:count], term_sets[pods.term_set[:count]], 0)
+        chosen = np.flatnonzero(weights)
+        return pods.row[chosen].astype(np.int64), weights[chosen]
+
+    def domain_sums(self, key: str, rows: Rows, weights: IntColumn | None = None) -> IntColumn:
+        """Return the sum of weights (or the count) per value id of a label key."""
+        domains = self.label_ids(key)[rows]
+        there = domains >= 0
+        size = len(self.label_values(key))
+        if weights is None:
+            return np.bincount(domains[there], minlength=size).astype(np.int64)
+        sums = np.zeros(size, dtype=np.int64)
+        np.add.at(sums, domains[there], weights[there])
+        return sums
+
+    @property
+    def label_classes(self) -> Interner[LabelClass]:
+        """Return the label classes of pods by id."""
+        return self.pods.label_classes
+
+    @property
+    def term_sets(self) -> Interner[TermSet]:
+        """Return the affinity term sets of pods by id."""
+        return self.pods.term_sets
+
+    def pods_on(self, row: int) -> list[int]:
+        """Return the indices of the pods that count on a row."""
+        return self._nodes.pods_of[row]
+
+    def nominated_on(self, row: int) -> list[int]:
+        """Return the indices of the pods that were promised the node of a row."""
+        return self.pods.nominated_of.get(row, [])
+
+    def bound_pod(self, index: int) -> BoundPod:
+        """Return the pod of an index."""
+        pod = self.pods.pods[index]
+        assert pod is not None, f"no pod at index {index}"
+        return pod
+
+    def pod_by_uid(self, uid: str) -> BoundPod | None:
+        """Return a bound, assumed or nominated pod."""
+        index = self.pods.index_of.get(uid)
+        return None if index is None else self.bound_pod(index)
+
+    # -- objects ------------------------------------------------------------------------------
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """Return the labels of a namespace; none if it is not known."""
+        namespace = self.objects.namespaces.get(name)
+        return NO_LABELS if namespace is None else namespace.metadata.labels or NO_LABELS
+
+
+class Usage(Protocol):
+    """What pods take on some rows: as it is, or as a trial supposes."""
+
+    def requested(self, place: int) -> IntColumn: ...
+    def nonzero_requested(self, place: int) -> IntColumn: ...
+    def pod_count(self) -> IntColumn: ...
+    def pods_on(self, position: int) -> Sequence[int]: ...
+    def ports_on(self, position: int) -> set[HostPort]: ...
+    def take(self, positions: Rows) -> Usage: ...
+
+
+class LiveUsage:
+    """What pods take on some rows, as it is."""
+
+    __slots__ = ("_nodes", "_rows")
+
+    def __init__(self, cluster: Cluster, rows: Rows) -> None:
+        self._nodes = cluster.nodes
+        self._rows = rows
+
+    def requested(self, place: int) -> IntColumn:
+        return self._nodes.requested[place, self._rows]
+
+    def nonzero_requested(self, place: int) -> IntColumn:
+        return self._nodes.nonzero_requested[place, self._rows]
+
+    def pod_count(self) -> IntColumn:
+        return self._nodes.pod_count[self._rows]
+
+    def pods_on(self, position: int) -> Sequence[int]:
+        return self._nodes.pods_of[self._rows[position]]
+
+    def ports_on(self, position: int) -> set[HostPort]:
+        return self._nodes.ports_of[self._rows[position]]
+
+    def take(self, positions: Rows) -> LiveUsage:
+        taken = object.__new__(LiveUsage)
+        taken._nodes, taken._rows = self._nodes, self._rows[positions]
+        return taken
+
+
+class NodeTable:
+    """Some nodes as columns, one entry per node, in the same order in every column.
+
+    `nodes.allocatable["cpu"]` is an array; a resource no node has is an array of zeros. `nodes[3]`
+    is one node with the same attribute names. Labels are ids: `nodes.label(key)` is -1 where the key
+    is absent, and `nodes.label_values(key)` tells what an id means.
+    """
+
+    def __init__(self, view: ClusterView, rows: Rows, usage: Usage | None = None) -> None:
+        self.view = view
+        self.rows = rows
+        """The rows of the cluster's tables, for whole-table columns."""
+        self.usage: Usage = LiveUsage(view._cluster, rows) if usage is None else usage  # noqa: SLF001 - same module
+        self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
+        self._columns: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<NodeTable of {len(self)} nodes>"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[NodeView]:
+        return (NodeView(self, position) for position in range(len(self)))
+
+    def __getitem__(self, position: int) -> NodeView:
+        return NodeView(self, position)
+
+    def take(self, positions: Rows | BoolColumn) -> NodeTable:
+        """Return the table of some of these nodes, by position or by mask."""
+        if positions.dtype == np.bool_:
+            positions = np.flatnonzero(positions)
+        return NodeTable(self.view, self.rows[positions], self.usage.take(positions))
+
+    @property
+    def names(self) -> list[str]:
+        """Return the node names."""
+        return [self._nodes.names[row] for row in self.rows]
+
+    @property
+    def allocatable(self) -> ResourceColumns:
+        """Return what each node offers, by resource."""
+        return ResourceColumns(self, "allocatable")
+
+    @property
+    def requested(self) -> ResourceColumns:
+        """Return what the pods of each node take, by resource."""
+        return ResourceColumns(self, "requested")
+
+    @property
+    def nonzero_requested(self) -> ResourceColumns:
+        """Return cpu and memory the pods weigh in scoring, by resource."""
+        return ResourceColumns(self, "nonzero_requested")
+
+    @property
+    def pod_count(self) -> IntColumn:
+        """Return how many pods each node has."""
+        return self._column("pod_count", self.usage.pod_count)
+
+    @property
+    def allowed_pods(self) -> IntColumn:
+        """Return how many pods each node takes."""
+        return self._column("allowed_pods", lambda: self._nodes.allowed_pods[self.rows])
+
+    @property
+    def unschedulable(self) -> BoolColumn:
+        """Return which nodes are cordoned."""
+        return self._column("unschedulable", lambda: self._nodes.unschedulable[self.rows])
+
+    @property
+    def taint_set(self) -> IdColumn:
+        """Return the id of each node's taints; see `taint_sets`."""
+        return self._column("taint_set", lambda: self._nodes.taint_set[self.rows])
+
+    @property
+    def taint_sets(self) -> Interner[tuple[Taint, ...]]:
+        """Return the distinct taint sets by id."""
+        return self._nodes.taint_sets
+
+    @property
+    def feature_set(self) -> IdColumn:
+        """Return the id of each node's declared features; see `feature_sets`."""
+        return self._column("feature_set", lambda: self._nodes.feature_set[self.rows])
+
+    @property
+    def feature_sets(self) -> Interner[tuple[str, ...]]:
+        """Return the distinct sets of declared features by id."""
+        return self._nodes.feature_sets
+
+    def label(self, key: str) -> IdColumn:
+        """Return the value ids of a label key, -1 where absent."""
+        return self._column(("label", key), lambda: self.view.label_ids(key)[self.rows])
+
+    def label_values(self, key: str) -> Interner[str]:
+        """Return the values of a label key by id."""
+        return self.view.label_values(key)
+
+    def has_label(self, key: str, value: str | None = None) -> BoolColumn:
+        """Return which nodes have the label key, or that very value of it."""
+        ids = self.label(key)
+        return ids >= 0 if value is None else ids == self._id_or_never(key, value)
+
+    def _id_or_never(self, key: str, value: str) -> int:
+        found = self.label_values(key).id_of(value)
+        return found if found >= 0 else -2
+
+    def info(self, position: int) -> NodeInfo:
+        """Return the parsed node at a position."""
+        info = self._nodes.infos[self.rows[position]]
+        assert info is not None, "a table holds existing nodes only"
+        return info
+
+    def _column(self, key: Any, make: Any) -> Any:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = read_only(make())
+        return column
+
+
+class ResourceColumns:
+    """Columns by resource name; a name nobody has is all zeros."""
+
+    __slots__ = ("_kind", "_table")
+
+    def __init__(self, table: NodeTable, kind: str) -> None:
+        self._table = table
+        self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} of {len(self._table)} nodes>"
+
+    def __getitem__(self, resource: str) -> IntColumn:
+        return self._table._column((self._kind, resource), lambda: self._make(resource))  # noqa: SLF001
+
+    def _make(self, resource: str) -> IntColumn:
+        nodes = self._table._nodes  # noqa: SLF001 - one class in two
+        place = nodes.resources.id_of(resource)
+        if place < 0 or (self._kind == "nonzero_requested" and resource not in (CPU, MEMORY)):
+            return np.zeros(len(self._table), dtype=np.int64)
+        if self._kind == "allocatable":
+            return nodes.allocatable[place, self._table.rows]
+        usage = self._table.usage
+        return (
+            usage.requested(place)
+            if self._kind == "requested"
+            else usage.nonzero_requested(place)
+        )
+
+
+class NodeView:
+    """One node: the attribute names of `NodeTable`, with plain values."""
+
+    __slots__ = ("_position", "_table")
+
+    def __init__(self, table: NodeTable, position: int) -> None:
+        self._table = table
+        self._position = position
+
+    def __repr__(self) -> str:
+        return f"<NodeView {self.name}>"
+
+    @property
+    def info(self) -> NodeInfo:
+        """Return the parsed node."""
+        return self._table.info(self._position)
+
+    @property
+    def name(self) -> str:
+        """Return the node's name."""
+        return self.info.name
+
+    @property
+    def uid(self) -> str:
+        """Return the node's uid."""
+        return self.info.uid
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the node's labels."""
+        return self.info.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Return the node's annotations."""
+        return self.info.annotations
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Return the node's taints."""
+        return self.info.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        """Return whether the node is cordoned."""
+        return self.info.unschedulable
+
+    @property
+    def spec(self) -> NodeSpec:
+        """Return the whole spec."""
+        return self.info.spec
+
+    @property
+    def status(self) -> NodeStatus:
+        """Return the whole status."""
+        return self.info.status
+
+    @property
+    def allocatable(self) -> ResourceCells:
+        """Return what the node offers, by resource."""
+        return ResourceCells(self._table.allocatable, self._position)
+
+    @property
+    def requested(self) -> ResourceCells:
+        """Return what the node's pods take, by resource."""
+        return ResourceCells(self._table.requested, self._position)
+
+    @property
+    def nonzero_requested(self) -> ResourceCells:
+        """Return cpu and memory the pods weigh in scoring."""
+        return ResourceCells(self._table.nonzero_requested, self._position)
+
+    @property
+    def pod_count(self) -> int:
+        """Return how many pods the node has."""
+        return int(self._table.pod_count[self._position])
+
+    @property
+    def allowed_pods(self) -> int:
+        """Return how many pods the node takes."""
+        return int(self._table.allowed_pods[self._position])
+
+    @property
+    def pods(self) -> list[BoundPod]:
+        """Return the pods on the node."""
+        view = self._table.view
+        return [view.bound_pod(index) for index in self._table.usage.pods_on(self._position)]
+
+    @property
+    def host_ports(self) -> set[HostPort]:
+        """Return the host ports that are taken."""
+        return self._table.usage.ports_on(self._position)
+
+
+class ResourceCells:
+    """One node's values by resource name; a name it does not have is zero."""
+
+    __slots__ = ("_columns", "_position")
+
+    def __init__(self, columns: ResourceColumns, position: int) -> None:
+        self._columns = columns
+        self._position = position
+
+    def __getitem__(self, resource: str) -> int:
+        return int(self._columns[resource][self._position])
+
+
+def read_only(array: NDArray[Any]) -> Any:
+    """Return the array, or a view of it, that cannot be written."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,234 @@
+"""Every change to the tables of a cluster.
+
+Owns how a row or an index comes, changes and goes, one at a time. Only `cache` imports this module.
+Never decides what a change means: whether a pod is assumed or confirmed is `cache`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kubesched.columns.cluster import Cluster
+from kubesched.columns.node_columns import ImageEntry
+from kubesched.columns.pod_columns import BoundPod, label_class_of
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo, PodShape
+
+
+class ClusterWriter:
+    """Changes one cluster's tables row by row."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._nodes = cluster.nodes
+        self._pods = cluster.pods
+
+    # -- nodes --------------------------------------------------------------------------------
+
+    def set_node(self, info: NodeInfo) -> None:
+        """Add a node, or replace what is known of it."""
+        nodes = self._nodes
+        row = self._row_for(info.name)
+        old = nodes.infos[row]
+        self._place_in_zone(old, info)
+        self._set_allocatable(row, info)
+        self._set_labels(row, info)
+        self._set_images(row, old, info)
+        nodes.infos[row] = info
+        nodes.allowed_pods[row] = info.allowed_pods
+        nodes.unschedulable[row] = info.unschedulable
+        nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
+        nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
+        nodes.valid[row] = True
+        self._cluster.stamp += 1
+
+    def remove_node(self, name: str) -> None:
+        """Drop a node; its row stays as long as pods count on it."""
+        nodes = self._nodes
+        row = nodes.row_of.get(name, -1)
+        info = nodes.infos[row] if row >= 0 else None
+        if info is None:
+            return
+        self._leave_zone(info)
+        for column in nodes.labels.values():
+            column.ids[row] = -1
+        self._drop_images(row, info)
+        nodes.infos[row] = None
+        nodes.valid[row] = False
+        nodes.allocatable[:, row] = 0
+        nodes.allowed_pods[row] = 0
+        nodes.unschedulable[row] = False
+        nodes.taint_set[row] = nodes.feature_set[row] = 0
+        self._cluster.stamp += 1
+        self._free_if_empty(row)
+
+    def _row_for(self, name: str) -> int:
+        nodes = self._nodes
+        row = nodes.row_of.get(name, -1)
+        if row >= 0:
+            return row
+        if nodes.free_rows:
+            row = nodes.free_rows.pop()
+        else:
+            row = nodes.row_count
+            nodes.grow_rows(row + 1)
+            nodes.row_count += 1
+            nodes.names.append("")
+            nodes.infos.append(None)
+            nodes.pods_of.append([])
+            nodes.ports_of.append(set())
+        nodes.row_of[name] = row
+        nodes.names[row] = name
+        return row
+
+    def _free_if_empty(self, row: int) -> None:
+        # A deleted node keeps its row until its last pod is gone: pods and nodes come over
+        # different watches, and a row dropped early would lose the requests of pods still leaving.
+        nodes = self._nodes
+        if nodes.infos[row] is None and not nodes.pods_of[row] and not nodes.nominated_count[row]:
+            nodes.row_of.pop(nodes.names[row], None)
+            nodes.names[row] = ""
+            nodes.requested[:, row] = 0
+            nodes.nonzero_requested[:, row] = 0
+            nodes.ports_of[row] = set()
+            nodes.free_rows.append(row)
+
+    def _place_in_zone(self, old: NodeInfo | None, new: NodeInfo) -> None:
+        if old is not None:
+            if old.zone_key == new.zone_key:
+                return
+            self._leave_zone(old)
+        self._cluster.zones.setdefault(new.zone_key, {})[new.name] = None
+        self._cluster.forget_order()
+
+    def _leave_zone(self, info: NodeInfo) -> None:
+        zones = self._cluster.zones
+        del zones[info.zone_key][info.name]
+        if not zones[info.zone_key]:
+            del zones[info.zone_key]
+        self._cluster.forget_order()
+
+    def _set_allocatable(self, row: int, info: NodeInfo) -> None:
+        nodes = self._nodes
+        places = {nodes.resource_id(name): value for name, value in info.allocatable.items()}
+        nodes.allocatable[:, row] = 0
+        for place, value in places.items():
+            nodes.allocatable[place, row] = value
+
+    def _set_labels(self, row: int, info: NodeInfo) -> None:
+        for key, column in self._nodes.labels.items():
+            value = info.labels.get(key)
+            column.ids[row] = -1 if value is None else column.values.intern(value)
+
+    def _set_images(self, row: int, old: NodeInfo | None, new: NodeInfo) -> None:
+        if old is not None:
+            if old.images == new.images:
+                return
+            self._drop_images(row, old)
+        for name, size_bytes in new.images.items():
+            entry = self._nodes.images.setdefault(name, ImageEntry())
+            entry.size_bytes_by_row[row] = size_bytes
+
+    def _drop_images(self, row: int, info: NodeInfo) -> None:
+        images = self._nodes.images
+        for name in info.images:
+            del images[name].size_bytes_by_row[row]
+            if not images[name].size_bytes_by_row:
+                del images[name]
+
+    # -- pods ---------------------------------------------------------------------------------
+
+    def add_pod(self, pod: PodInfo, node_name: str, *, whole: bytes | None = None) -> int:
+        """Count a pod on a node, known or not; return its index."""
+        bound = BoundPod(pod, node_name, nominated=False, whole=whole)
+        index = self._enter(pod, bound)
+        self._pods.counted[index] = True
+        self._weigh(index, 1)
+        self._cluster.stamp += 1
+        return index
+
+    def nominate_pod(self, pod: PodInfo, node_name: str) -> int:
+        """Remember that a pending pod was promised a node; it weighs on no row."""
+        bound = BoundPod(pod, node_name, nominated=True, whole=None)
+        index = self._enter(pod, bound)
+        row = int(self._pods.row[index])
+        self._pods.nominated_of.setdefault(row, []).append(index)
+        self._nodes.nominated_count[row] += 1
+        self._cluster.stamp += 1
+        return index
+
+    def remove_pod(self, uid: str) -> None:
+        """Take a pod out of the table, bound or nominated."""
+        pods = self._pods
+        index = pods.index_of.pop(uid)
+        bound = pods.pods[index]
+        assert bound is not None
+        row = int(pods.row[index])
+        if bound.nominated:
+            pods.nominated_of[row].remove(index)
+            if not pods.nominated_of[row]:
+                del pods.nominated_of[row]
+            self._nodes.nominated_count[row] -= 1
+        else:
+            self._weigh(index, -1)
+        pods.counted[index] = False
+        pods.row[index] = -1
+        pods.pods[index] = None
+        pods.free.append(index)
+        self._cluster.stamp += 1
+        self._free_if_empty(row)
+
+    def _enter(self, pod: PodInfo, bound: BoundPod) -> int:
+        pods = self._pods
+        row = self._row_for(bound.node_name)
+        if pods.free:
+            index = pods.free.pop()
+        else:
+            index = pods.count
+            pods.count += 1
+            pods.grow(pods.count)
+            pods.pods.append(None)
+        assert pod.uid not in pods.index_of, f"pod {pod.key} is in the table already"
+        pods.index_of[pod.uid] = index
+        pods.pods[index] = bound
+        bound.index = index
+        pods.row[index] = row
+        pods.label_class[index] = pods.label_classes.intern(label_class_of(pod.namespace, pod.labels))
+        pods.term_set[index] = pods.term_sets.intern(pod.terms)
+        pods.shape[index] = self._shape_id(pod.shape)
+        pods.priority[index] = pod.priority
+        pods.start_s[index] = np.inf if pod.start_s is None else pod.start_s
+        pods.terminating[index] = pod.terminating
+        return index
+
+    def _shape_id(self, shape: PodShape) -> int:
+        place = self._pods.shape_id(shape)
+        if place < 0:
+            usage = {self._nodes.resource_id(name): value for name, value in shape.usage.items()}
+            place = self._pods.add_shape(shape, usage)
+        return place
+
+    def _weigh(self, index: int, sign: int) -> None:
+        nodes, pods = self._nodes, self._pods
+        row, shape = int(pods.row[index]), int(pods.shape[index])
+        usage = pods.shape_usage[:, shape]
+        nodes.requested[: len(usage), row] += sign * usage
+        nodes.nonzero_requested[:, row] += sign * pods.shape_nonzero[:, shape]
+        nodes.pod_count[row] += sign
+        ports = pods.shapes[shape].host_ports
+        if sign > 0:
+            nodes.pods_of[row].append(index)
+            nodes.ports_of[row].update(ports)
+        else:
+            nodes.pods_of[row].remove(index)
+            # Parity: framework/types.go HostPortInfo.Remove, v1.36: a set, so that removing one of
+            # two pods that (wrongly) share a port frees it.
+            nodes.ports_of[row].difference_update(ports)
+
+
+def write_all(writer: ClusterWriter, nodes: Iterable[NodeInfo]) -> None:
+    """Add several nodes."""
+    for node in nodes:
+        writer.set_node(node)

@@ -1,0 +1,152 @@
+"""A whole decision, kept: every node's verdict, every plugin's score, the texts, the plan.
+
+Owns the record that `decide`, `explain` and the simulator show. The attempt itself is
+`schedule_pod`'s, with all nodes evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.columns.view import ClusterView
+from kubesched.engine.diagnosis import FitError, SchedulingError
+from kubesched.engine.schedule_pod import (
+    ScheduleResult,
+    Search,
+    best_names,
+    run_without_extenders,
+    schedule_pod,
+)
+from kubesched.engine.selection import best_positions
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import PostFilterResult
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import NodeToStatus
+from kubesched.model.pod_info import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided for one pod, and why."""
+
+    profile: str
+    suggested_host: str = ""
+    """The node taken; empty when none fits."""
+    feasible: tuple[str, ...] = ()
+    rejected: Mapping[str, Status] = field(default_factory=dict)
+    pre_filter_rejected: Status | None = None
+    scores: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Node to plugin to weighted score; `total` is the sum."""
+    best: tuple[str, ...] = ()
+    message: str | None = None
+    message_after_post_filter: str | None = None
+    preemption: PostFilterResult | None = None
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the decision in the form in which decisions are compared."""
+        return {
+            "profile": self.profile,
+            "feasible": list(self.feasible),
+            "rejected": {name: _rejection(status) for name, status in self.rejected.items()},
+            "preFilterRejected": (
+                None if self.pre_filter_rejected is None else _rejection(self.pre_filter_rejected)
+            ),
+            "scores": {name: dict(scores) for name, scores in self.scores.items()},
+            "best": list(self.best),
+            "message": self.message,
+            "messageAfterPostFilter": self.message_after_post_filter,
+            "preemption": None if self.preemption is None else _nomination(self.preemption),
+            "error": self.error,
+        }
+
+
+def decide(profile: Profile, view: ClusterView, pod: PodInfo) -> Decision:
+    """Decide for one pod over all nodes; nothing is changed."""
+    state = CycleState()
+    attempt = schedule_pod(profile, view, state, pod, Search(all_nodes=True))
+    try:
+        result = run_without_extenders(attempt)
+    except FitError as failure:
+        return _refused(profile, view, state, pod, failure)
+    except SchedulingError as failure:
+        text = str(failure)
+        return Decision(profile.name, message=text, message_after_post_filter=text, error=text)
+    return _placed(profile, view, pod, result)
+
+
+def _placed(
+    profile: Profile, view: ClusterView, pod: PodInfo, result: ScheduleResult
+) -> Decision:
+    names = result.feasible.names
+    by_nomination = (
+        names == [pod.nominated_node_name]
+        and len(result.diagnosis.node_to_status) == 0
+        and view.node_count > 1
+    )
+    scores: dict[str, dict[str, int]] = {}
+    best = names
+    if result.scores is not None:
+        for place, name in enumerate(names):
+            scores[name] = {p: int(s[place]) for p, s in result.scores.by_plugin.items()}
+            scores[name]["total"] = int(result.scores.total[place])
+        best = best_names(result.feasible, best_positions(result.scores.total))
+    rejected: Mapping[str, Status] = {}
+    if not by_nomination:
+        rejected = _all_rejections(view, result.diagnosis.node_to_status, set(names))
+    return Decision(
+        profile.name,
+        suggested_host=result.suggested_host,
+        feasible=tuple(sorted(names)),
+        rejected=rejected,
+        scores=scores,
+        best=tuple(sorted(best)),
+    )
+
+
+def _refused(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, failure: FitError
+) -> Decision:
+    diagnosis = failure.diagnosis
+    before = str(failure)
+    plan: PostFilterResult | None = None
+    if profile.has_post_filter_plugins:
+        plan, status = profile.run_post_filter_plugins(state, pod, diagnosis.node_to_status)
+        diagnosis.post_filter_message = status.message
+        if not status.is_success or plan is None or not plan.nominated_node_name:
+            plan = None
+    pre_filter = diagnosis.pre_filter_status
+    rejected = {} if pre_filter else _all_rejections(view, diagnosis.node_to_status, set())
+    return Decision(
+        profile.name,
+        rejected=rejected,
+        pre_filter_rejected=pre_filter,
+        message=before,
+        message_after_post_filter=str(failure),
+        preemption=plan,
+    )
+
+
+def _all_rejections(
+    view: ClusterView, statuses: NodeToStatus, feasible: set[str]
+) -> dict[str, Status]:
+    """Return the verdict on every node that does not fit, those never looked at included."""
+    given = statuses.items()
+    names = (name for name in view.all_nodes().names if name not in feasible)
+    return {name: given.get(name, statuses.absent) for name in sorted(names)}
+
+
+def _rejection(status: Status) -> dict[str, Any]:
+    reasons = sorted(status.reasons)
+    return {"plugin": status.plugin, "code": status.code.wire_name, "reasons": reasons}
+
+
+def _nomination(plan: PostFilterResult) -> dict[str, Any]:
+    victims = () if plan.victims is None else plan.victims.pods
+    return {
+        "nominatedNode": plan.nominated_node_name,
+        "victims": sorted(pod.key for pod in victims),
+    }

@@ -1,0 +1,25 @@
+"""How many fitting nodes are enough.
+
+Upstream: pkg/scheduler/schedule_one.go numFeasibleNodesToFind
+"""
+
+from __future__ import annotations
+
+MIN_FEASIBLE_NODES_TO_FIND = 100
+MIN_FEASIBLE_NODES_PERCENTAGE = 5
+
+
+def nodes_to_find(node_count: int, percentage: int | None, *, default_percentage: int = 0) -> int:
+    """Return how many fitting nodes end the search among so many nodes.
+
+    Args:
+        node_count: how many nodes are looked at.
+        percentage: the profile's percentageOfNodesToScore, None if it has none of its own.
+        default_percentage: the configuration's; 0 lets the share shrink as the cluster grows.
+    """
+    if node_count < MIN_FEASIBLE_NODES_TO_FIND:
+        return node_count
+    share = default_percentage if percentage is None else percentage
+    if share == 0:
+        share = max(50 - node_count // 125, MIN_FEASIBLE_NODES_PERCENTAGE)
+    return max(node_count * share // 100, MIN_FEASIBLE_NODES_TO_FIND)

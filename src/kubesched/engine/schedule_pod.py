@@ -1,0 +1,264 @@
+"""One attempt: from a pod to the node chosen for it, or to why there is none.
+
+Owns the order of the scheduling cycle up to the choice. It is a generator that gives way in two places
+only, when extenders are to be asked; whoever drives it answers with `send`. It never writes a table.
+Upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
+from kubesched.engine.sampling import nodes_to_find
+from kubesched.engine.selection import select_host
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.profile import Profile
+from kubesched.framework.score_phase import Scores
+from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.verdicts import NodeToStatus, Verdicts
+from kubesched.model.pod_info import PodInfo
+
+EXTENDER_PLUGIN = "Extender"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderFilter:
+    """Asks whoever drives the attempt to have extenders filter these nodes."""
+
+    pod: PodInfo
+    nodes: NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderFilterAnswer:
+    """The names of nodes extenders refused, with their statuses."""
+
+    refused: Mapping[str, Status] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderPrioritize:
+    """Asks whoever drives the attempt to have extenders score these nodes."""
+
+    pod: PodInfo
+    nodes: NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderPrioritizeAnswer:
+    """What extenders add to each node's total, weighted."""
+
+    added: IntColumn
+
+
+Question: TypeAlias = ExtenderFilter | ExtenderPrioritize
+Answer: TypeAlias = ExtenderFilterAnswer | ExtenderPrioritizeAnswer
+ResultT: TypeAlias = "Generator[Question, Answer, ScheduleResult]"
+
+
+@dataclass(slots=True)
+class Search:
+    """How far to look for nodes, and from where; the start moves on from attempt to attempt."""
+
+    all_nodes: bool = False
+    """Evaluate every node, whatever the configured percentage."""
+    default_percentage: int = 0
+    next_start_index: int = 0
+    has_extender_filters: bool = False
+    has_extender_prioritizers: bool = False
+    extender_count: int = 0
+
+    def want(self, profile: Profile, node_count: int) -> int:
+        """Return how many fitting nodes are enough."""
+        if self.all_nodes:
+            return node_count
+        scores = profile.has_score_plugins or self.has_extender_prioritizers
+        if not scores and not self.has_extender_filters:
+            return 1
+        return nodes_to_find(
+            node_count,
+            profile.percentage_of_nodes_to_score,
+            default_percentage=self.default_percentage,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleResult:
+    """The chosen node, and what led to it."""
+
+    suggested_host: str
+    feasible: NodeTable
+    scores: Scores | None
+    """None when there was nothing to choose."""
+    diagnosis: Diagnosis
+    evaluated_node_count: int
+
+
+def schedule_pod(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ResultT:
+    """Choose a node; raise FitError if none fits, SchedulingError if something went wrong."""
+    if view.node_count == 0:
+        raise NoNodesError
+    feasible, diagnosis = yield from find_nodes_that_fit(profile, view, state, pod, search)
+    if len(feasible) == 0:
+        raise FitError(view.node_count, diagnosis)
+    evaluated = len(feasible) + len(diagnosis.node_to_status)
+    if len(feasible) == 1:
+        return ScheduleResult(feasible.names[0], feasible, None, diagnosis, evaluated)
+    scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
+    host = feasible.names[select_host(scores.total)]
+    return ScheduleResult(host, feasible, scores, diagnosis, evaluated)
+
+
+def find_nodes_that_fit(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> Generator[Question, Answer, tuple[NodeTable, Diagnosis]]:
+    """Return the nodes that fit, in the order in which they were found, and why others do not."""
+    nodes = view.all_nodes()
+    diagnosis = Diagnosis(NodeToStatus(view))
+    outcome = profile.run_pre_filter_plugins(state, pod, nodes)
+    nobody = nodes.take(np.zeros(0, dtype=np.int64))
+    if outcome.status is not None:
+        if not outcome.status.is_rejected:
+            raise SchedulingError(outcome.status.message)
+        diagnosis.node_to_status.absent = outcome.status
+        diagnosis.pre_filter_status = outcome.status
+        diagnosis.unschedulable_plugins = {*outcome.plugins_with_nodes, outcome.status.plugin} - {""}
+        return nobody, diagnosis
+    diagnosis.unschedulable_plugins = set(outcome.plugins_with_nodes)
+    if pod.nominated_node_name:
+        found = yield from _evaluate_nominated(profile, view, state, pod, diagnosis, search)
+        if found is not None:
+            return found, diagnosis
+    if outcome.node_names is not None:
+        rows = [row for name in sorted(outcome.node_names) if (row := view.row_of(name)) >= 0]
+        nodes = view.nodes_at(np.array(rows, dtype=np.int64))
+        listed = " ".join(outcome.plugins_with_nodes)
+        diagnosis.node_to_status.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
+    feasible = _pass_filters(profile, state, pod, nodes, diagnosis, search)
+    processed = len(feasible) + len(diagnosis.node_to_status)
+    search.next_start_index = (search.next_start_index + processed) % view.node_count
+    feasible = yield from _pass_extenders(pod, feasible, diagnosis, search)
+    diagnosis.unschedulable_plugins |= diagnosis.node_to_status.plugins()
+    return feasible, diagnosis
+
+
+def prioritize_nodes(
+    profile: Profile, state: CycleState, pod: PodInfo, nodes: NodeTable, search: Search
+) -> Generator[Question, Answer, Scores]:
+    """Score the nodes that fit."""
+    if not profile.has_score_plugins and search.extender_count == 0:
+        return Scores({}, np.ones(len(nodes), dtype=np.int64))
+    failure = profile.run_pre_score_plugins(state, pod, nodes)
+    if failure is not None:
+        raise SchedulingError(failure.message)
+    scores = profile.run_score_plugins(state, pod, nodes)
+    if isinstance(scores, Status):
+        raise SchedulingError(scores.message)
+    if search.extender_count:
+        answer = yield ExtenderPrioritize(pod, nodes)
+        assert isinstance(answer, ExtenderPrioritizeAnswer)
+        scores = Scores(scores.by_plugin, scores.total + answer.added)
+    return scores
+
+
+def _evaluate_nominated(
+    profile: Profile,
+    view: ClusterView,
+    state: CycleState,
+    pod: PodInfo,
+    diagnosis: Diagnosis,
+    search: Search,
+) -> Generator[Question, Answer, NodeTable | None]:
+    """Return the node the pod was promised, alone, if it still fits."""
+    # Parity: schedule_one.go evaluateNominatedNode, v1.36: errors here are passed over.
+    row = view.row_of(pod.nominated_node_name)
+    if row < 0:
+        return None
+    node = view.nodes_at(np.array([row], dtype=np.int64))
+    verdict = profile.run_filter_plugins_with_nominated_pods(state, pod, node)[0]
+    if not verdict.is_success:
+        if verdict.is_rejected:
+            diagnosis.node_to_status.set_one(row, verdict)
+        return None
+    left = yield from _pass_extenders(pod, node, diagnosis, search)
+    return left if len(left) else None
+
+
+def _pass_filters(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+    diagnosis: Diagnosis,
+    search: Search,
+) -> NodeTable:
+    """Return the first nodes that fit, as many as are enough, from the rotating start."""
+    if len(nodes) == 0:
+        return nodes
+    want = search.want(profile, len(nodes))
+    if not search.all_nodes:
+        nodes = nodes.take(np.roll(np.arange(len(nodes)), -(search.next_start_index % len(nodes))))
+    # Columns are judged whole; a filter for one node is slow, and not asked about nodes that
+    # upstream would never visit.
+    chunk_size = want if profile.filters.has_one_node_filters else len(nodes)
+    verdicts, judged = Verdicts(len(nodes)), 0
+    while judged < len(nodes) and int(verdicts.fits[:judged].sum()) < want:
+        chunk = np.arange(judged, min(judged + chunk_size, len(nodes)))
+        part = nodes if len(chunk) == len(nodes) else nodes.take(chunk)
+        verdicts.override(
+            chunk, profile.run_filter_plugins_with_nominated_pods(state, pod, part)
+        )
+        judged += len(chunk)
+    failure = verdicts.first_error()
+    if failure is not None:
+        raise SchedulingError(failure.message)
+    fitting: Rows = np.flatnonzero(verdicts.fits[:judged])[:want]
+    if len(fitting) == want:
+        judged = int(fitting[-1]) + 1  # Nodes after the last one wanted were never visited.
+    diagnosis.node_to_status.set_all(nodes.rows[:judged], verdicts.first(judged))
+    return nodes.take(fitting)
+
+
+def _pass_extenders(
+    pod: PodInfo, nodes: NodeTable, diagnosis: Diagnosis, search: Search
+) -> Generator[Question, Answer, NodeTable]:
+    if not search.has_extender_filters or len(nodes) == 0:
+        return nodes
+    answer = yield ExtenderFilter(pod, nodes)
+    assert isinstance(answer, ExtenderFilterAnswer)
+    if not answer.refused:
+        return nodes
+    diagnosis.unschedulable_plugins.add(EXTENDER_PLUGIN)
+    kept: list[int] = []
+    for position, name in enumerate(nodes.names):
+        status = answer.refused.get(name)
+        if status is None:
+            kept.append(position)
+        else:
+            diagnosis.node_to_status.set_one(int(nodes.rows[position]), status)
+    return nodes.take(np.array(kept, dtype=np.int64))
+
+
+def run_without_extenders(attempt: ResultT) -> ScheduleResult:
+    """Drive an attempt that asks nobody outside."""
+    try:
+        question = next(attempt)
+    except StopIteration as done:
+        result: ScheduleResult = done.value
+        return result
+    raise AssertionError(f"an attempt without extenders asked {question}")
+
+
+def best_names(nodes: NodeTable, positions: Sequence[int]) -> list[str]:
+    """Return the names at some positions, sorted."""
+    names = nodes.names
+    return sorted(names[position] for position in positions)

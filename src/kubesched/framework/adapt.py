@@ -1,0 +1,198 @@
+"""One-node plugins behind the column contract, and the guard around every plugin's call.
+
+Owns the wrapping, done once when a profile is built, and the checks of what a plugin returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.trial import PodRows
+from kubesched.columns.view import NodeTable, Rows
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import AllReasons, FilterVerdict, Rejected
+from kubesched.framework.status import Code, Status, StatusError, error
+from kubesched.framework.verdicts import Verdicts
+from kubesched.model.pod_info import PodInfo
+
+ResultT = TypeVar("ResultT")
+
+
+class ColumnFilter:
+    """A filter over all nodes at once."""
+
+    one_node = False
+
+    def __init__(self, plugin: Any) -> None:
+        self.name: str = plugin.name
+        self._judge: Callable[..., FilterVerdict] = plugin.filter_nodes
+
+    def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
+        """Refuse nodes among those still standing."""
+        verdict = guarded(self._judge, state, pod, nodes)
+        if isinstance(verdict, Status):
+            verdict = [Rejected(np.ones(len(nodes), dtype=np.bool_), verdict)]
+        if isinstance(verdict, AllReasons):
+            _collect(self.name, verdict, nodes, verdicts)
+            return
+        for rejected in verdict:
+            _check_mask(self.name, rejected, len(nodes))
+            verdicts.refuse(rejected.mask, attributed(self.name, rejected.status))
+
+
+class OneNodeFilter:
+    """A filter for one node, run on the nodes still standing."""
+
+    one_node = True
+
+    def __init__(self, plugin: Any) -> None:
+        self.name: str = plugin.name
+        self._filter: Callable[..., Status | None] = plugin.filter
+
+    def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
+        """Refuse nodes among those still standing."""
+        for position in np.flatnonzero(verdicts.fits).tolist():
+            self.judge_one(state, pod, nodes, position, verdicts)
+
+    def judge_one(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, position: int, verdicts: Verdicts
+    ) -> None:
+        """Ask about one node."""
+        status = guarded(self._filter, state, pod, nodes[position])
+        if status is not None and not status.is_success:
+            verdicts.refuse_one(position, attributed(self.name, status))
+
+
+class ColumnScore:
+    """A score over all fitting nodes at once."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.name: str = plugin.name
+        self._score: Callable[..., IntColumn] = plugin.score_nodes
+        self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
+        """Return a raw score per node, or why there is none."""
+        return as_scores(guarded(self._score, state, pod, nodes), len(nodes))
+
+
+class OneNodeScore:
+    """A score for one node, asked for each fitting node."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.name: str = plugin.name
+        self._score: Callable[..., int] = plugin.score
+        self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
+        """Return a raw score per node, or why there is none."""
+        scores: list[Any] = []
+        for node in nodes:
+            score: Any = guarded(self._score, state, pod, node)
+            if isinstance(score, Status):
+                return score
+            scores.append(score)
+        return as_scores(np.array(scores) if scores else np.zeros(0, np.int64), len(nodes))
+
+
+def column_filter(plugin: Any) -> ColumnFilter | OneNodeFilter:
+    """Return the plugin's filter as the runtime sees it."""
+    return ColumnFilter(plugin) if hasattr(plugin, "filter_nodes") else OneNodeFilter(plugin)
+
+
+def column_score(plugin: Any) -> ColumnScore | OneNodeScore:
+    """Return the plugin's score as the runtime sees it."""
+    return ColumnScore(plugin) if hasattr(plugin, "score_nodes") else OneNodeScore(plugin)
+
+
+class PodExtensions:
+    """A plugin's way to suppose pods on nodes, or gone from them."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.name: str = plugin.name
+        self.one_node = not hasattr(plugin, "add_pods")
+        self._plugin = plugin
+
+    def change(
+        self, verb: str, state: CycleState, pod: PodInfo, pods: PodRows, nodes: NodeTable
+    ) -> Status | None:
+        """Run `add` or `remove` for one pod on each node."""
+        if not self.one_node:
+            status: Status | None = guarded(
+                getattr(self._plugin, f"{verb}_pods"), state, pod, pods, nodes
+            )
+            return status
+        assert len(nodes) == 1, "a one-node plugin's state speaks of one node at a time"
+        changed = pods[0]
+        if changed is None:
+            return None
+        one: Status | None = guarded(
+            getattr(self._plugin, f"{verb}_pod"), state, pod, changed, nodes[0]
+        )
+        return one
+
+
+def pod_extensions(plugin: Any) -> PodExtensions | None:
+    """Return the plugin's add and remove, if it has them."""
+    has_any = hasattr(plugin, "add_pods") or hasattr(plugin, "add_pod")
+    return PodExtensions(plugin) if has_any else None
+
+
+def guarded(call: Callable[..., ResultT], *arguments: Any) -> ResultT | Any:
+    """Call a plugin; an exception becomes a status, so that it fails this pod and no more."""
+    try:
+        return call(*arguments)
+    except StatusError as problem:
+        return problem.status
+    except Exception as problem:  # noqa: BLE001 - any fault of a plugin ends its call, not the scheduler
+        return error(f"{type(problem).__name__}: {problem}")
+
+
+def attributed(plugin: str, status: Status) -> Status:
+    """Return a filter's status under its plugin's name, an error in upstream's words."""
+    if status.is_rejected:
+        return status.by(plugin)
+    return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {status.message}',), plugin)
+
+
+def as_scores(scores: Any, count: int) -> IntColumn | Status:
+    """Check what a score returned: one integer per node."""
+    if isinstance(scores, Status):
+        return scores
+    array = np.asarray(scores)
+    if array.shape != (count,):
+        return error(f"returned scores of shape {array.shape}, expected ({count},)")
+    if array.dtype.kind not in "iu":
+        return error(f"returned scores of type {array.dtype}, expected integers")
+    return array.astype(np.int64, copy=False)
+
+
+def _collect(plugin: str, verdict: AllReasons, nodes: NodeTable, verdicts: Verdicts) -> None:
+    """Give each node all reasons that hold for it, and the worst code among them."""
+    rejections = list(verdict.rejections)
+    for rejected in rejections:
+        _check_mask(plugin, rejected, len(nodes))
+    if not rejections:
+        return
+    masks = np.stack([rejected.mask for rejected in rejections]) & verdicts.fits
+    columns: Rows = np.flatnonzero(masks.any(axis=0))
+    patterns, inverse = np.unique(masks[:, columns], axis=1, return_inverse=True)
+    for number in range(patterns.shape[1]):
+        held = [r.status for r, holds in zip(rejections, patterns[:, number], strict=True) if holds]
+        worst = next((s for s in held if not s.is_rejected), None) or max(
+            held, key=lambda status: status.code
+        )
+        reasons = tuple(reason for status in held for reason in status.reasons)
+        status = attributed(plugin, Status(worst.code, reasons))
+        verdicts.ids[columns[np.ravel(inverse) == number]] = verdicts.id_for(status)
+
+
+def _check_mask(plugin: str, rejected: Rejected, count: int) -> None:
+    mask = rejected.mask
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
+        got = f"{getattr(mask, 'dtype', type(mask).__name__)} of shape {getattr(mask, 'shape', '()')}"
+        raise TypeError(f"plugin {plugin}: a mask must be bool of shape ({count},), not {got}")

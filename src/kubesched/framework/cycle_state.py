@@ -1,0 +1,69 @@
+"""One attempt's scratch space.
+
+Owns what plugins pass from one extension point to the next. Never outlives the attempt.
+Upstream: pkg/scheduler/framework/cycle_state.go
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Cloneable(Protocol):
+    """A value that a trial may change without the attempt noticing."""
+
+    def clone(self) -> Any: ...
+
+
+class StateNotFoundError(LookupError):
+    """Nothing was written under that key in this attempt."""
+
+    def __init__(self) -> None:
+        super().__init__("not found")
+
+
+class CycleState:
+    """Values by key; a value without `clone()` is shared by all clones of the state."""
+
+    __slots__ = ("_values", "skip_filter_plugins", "skip_pre_bind_plugins", "skip_score_plugins")
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self.skip_filter_plugins: frozenset[str] = frozenset()
+        self.skip_score_plugins: frozenset[str] = frozenset()
+        self.skip_pre_bind_plugins: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"<CycleState {sorted(self._values)}>"
+
+    def read(self, key: str) -> Any:
+        """Return what was written; raise `StateNotFoundError` (`not found`) if nothing was."""
+        try:
+            return self._values[key]
+        except KeyError:
+            raise StateNotFoundError from None
+
+    def get(self, key: str) -> Any | None:
+        """Return what was written, or None."""
+        return self._values.get(key)
+
+    def write(self, key: str, value: Any) -> None:
+        """Keep a value for the rest of the attempt."""
+        self._values[key] = value
+
+    def delete(self, key: str) -> None:
+        """Drop a value; one that is not there is no error."""
+        self._values.pop(key, None)
+
+    def clone(self) -> CycleState:
+        """Return a state that a trial may change."""
+        copy = CycleState()
+        copy._values = {
+            key: value.clone() if isinstance(value, Cloneable) else value
+            for key, value in self._values.items()
+        }
+        copy.skip_filter_plugins = self.skip_filter_plugins
+        copy.skip_score_plugins = self.skip_score_plugins
+        copy.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        return copy

@@ -1,0 +1,1 @@
+"""Making room by evicting less important pods; for any post-filter plugin to use."""

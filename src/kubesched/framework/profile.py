@@ -1,0 +1,241 @@
+"""One profile: a scheduler name and its plugins, in the order in which they run.
+
+Owns what upstream's Framework answers: plugins per point with weights, and one `run_...` method per
+point. Core code knows plugins only through it.
+Upstream: pkg/scheduler/framework/runtime/framework.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubesched.columns.trial import PodRows
+from kubesched.columns.view import NodeTable
+from kubesched.framework import bind_phase
+from kubesched.framework.adapt import column_filter, column_score, guarded
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.filter_phase import FilterPhase, PreFilterOutcome
+from kubesched.framework.interface import (
+    EXTENSION_POINTS,
+    EventRegistration,
+    NodeStatuses,
+    PostFilterResult,
+    SignFragment,
+)
+from kubesched.framework.plugin_sets import PluginSets
+from kubesched.framework.score_phase import ScorePhase, Scores
+from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.framework.verdicts import Verdicts
+from kubesched.model.pod_info import PodInfo
+
+
+class Profile:
+    """A scheduler name's plugins, built and in order."""
+
+    def __init__(
+        self,
+        scheduler_name: str,
+        sets: PluginSets,
+        plugins: Mapping[str, Any],
+        *,
+        percentage_of_nodes_to_score: int | None = None,
+    ) -> None:
+        self.name = scheduler_name
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        self.plugins = plugins
+        self._sets = sets
+        self._at = {
+            point: tuple(plugins[name] for name in sets.points.get(point, ()))
+            for point in EXTENSION_POINTS
+        }
+        self.filters = FilterPhase(
+            self._at["preFilter"], [column_filter(plugin) for plugin in self._at["filter"]]
+        )
+        self._scores = ScorePhase(
+            self._at["preScore"],
+            [column_score(plugin) for plugin in self._at["score"]],
+            sets.score_weights,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Profile {self.name} with {len(self.plugins)} plugins>"
+
+    # -- what is enabled ------------------------------------------------------------------------
+
+    def plugin_names(self, point: str) -> tuple[str, ...]:
+        """Return the plugins of an extension point (`preFilter`, `score`, ...) in run order."""
+        return self._sets.points.get(point, ())
+
+    @property
+    def score_weights(self) -> Mapping[str, int]:
+        """Return the weight of each scoring plugin."""
+        return self._sets.score_weights
+
+    def list_plugins(self) -> dict[str, list[tuple[str, int]]]:
+        """Return every point that has plugins, with name and weight (0 where none applies)."""
+        weights = {"score": self._sets.score_weights}
+        weights["placementScore"] = self._sets.placement_score_weights
+        return {
+            point: [(name, weights.get(point, {}).get(name, 0)) for name in names]
+            for point, names in self._sets.points.items()
+            if names
+        }
+
+    @property
+    def has_filter_plugins(self) -> bool:
+        """Return whether any plugin filters."""
+        return bool(self._at["filter"])
+
+    @property
+    def has_post_filter_plugins(self) -> bool:
+        """Return whether any plugin tries to make room."""
+        return bool(self._at["postFilter"])
+
+    @property
+    def has_score_plugins(self) -> bool:
+        """Return whether any plugin scores."""
+        return bool(self._at["score"])
+
+    def event_registrations(self) -> dict[str, Sequence[EventRegistration] | None]:
+        """Return what each plugin registered for; None for one that does not say."""
+        return {
+            name: plugin.events_to_register() if hasattr(plugin, "events_to_register") else None
+            for name, plugin in self.plugins.items()
+        }
+
+    # -- queueing -------------------------------------------------------------------------------
+
+    def run_pre_enqueue_plugins(self, pod: PodInfo) -> Status | None:
+        """Return why the pod may not be tried yet."""
+        for plugin in self._at["preEnqueue"]:
+            status: Status | None = guarded(plugin.pre_enqueue, pod)
+            if status is not None and not status.is_success:
+                return status.by(plugin.name)
+        return None
+
+    def less(self, first: Any, second: Any) -> bool:
+        """Return whether the first queued pod goes before the second."""
+        answer: bool = self._at["queueSort"][0].less(first, second)
+        return answer
+
+    def sign_pod(self, pod: PodInfo) -> list[SignFragment] | None:
+        """Return what tells pods apart to this profile's plugins; None if that cannot be said."""
+        fragments: dict[str, SignFragment] = {}
+        signers = {
+            plugin.name: plugin
+            for point in ("preFilter", "filter", "preScore", "score")
+            for plugin in self._at[point]
+        }
+        for plugin in signers.values():
+            if not hasattr(plugin, "sign_pod"):
+                return None
+            signed = guarded(plugin.sign_pod, pod)
+            if isinstance(signed, Status):
+                return None
+            fragments.update({fragment.key: fragment for fragment in signed})
+        return [fragments[key] for key in sorted(fragments)]
+
+    # -- the scheduling cycle ---------------------------------------------------------------------
+
+    def run_pre_filter_plugins(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> PreFilterOutcome:
+        """Prepare filtering; nodes are all nodes."""
+        return self.filters.pre_filter(state, pod, nodes)
+
+    def run_pre_filter_extension_add_pods(
+        self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
+    ) -> Status | None:
+        """Tell the filters that a pod is supposed on each of a trial's nodes."""
+        return self.filters.change_pods("add", state, pod, added, nodes)
+
+    def run_pre_filter_extension_remove_pods(
+        self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
+    ) -> Status | None:
+        """Tell the filters that a pod is supposed gone from each of a trial's nodes."""
+        return self.filters.change_pods("remove", state, pod, removed, nodes)
+
+    def run_filter_plugins(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        """Judge nodes as they are."""
+        return self.filters.judge(state, pod, nodes)
+
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> Verdicts:
+        """Judge nodes with and without the pods that were promised them."""
+        return self.filters.judge_with_nominated(state, pod, nodes)
+
+    def run_post_filter_plugins(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Try to make room."""
+        # Parity: runtime/framework.go RunPostFilterPlugins, v1.36.
+        last: PostFilterResult | None = None
+        reasons: list[str] = []
+        rejector = ""
+        for plugin in self._at["postFilter"]:
+            answer = guarded(plugin.post_filter, state, pod, statuses)
+            result, status = answer if isinstance(answer, tuple) else (None, answer)
+            if status.is_success:
+                return result, status
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return result, status.by(plugin.name)
+            if not status.is_rejected:
+                return None, error(status.message).by(plugin.name)
+            last = result if result is not None else last
+            reasons += status.reasons
+            rejector = rejector or plugin.name
+        return last, unschedulable(*reasons).by(rejector)
+
+    def run_pre_score_plugins(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> Status | None:
+        """Prepare scoring; nodes are those that fit."""
+        return self._scores.pre_score(state, pod, nodes)
+
+    def run_score_plugins(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> Scores | Status:
+        """Score the nodes that fit."""
+        return self._scores.score(state, pod, nodes)
+
+    def run_reserve_plugins_reserve(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """Have plugins take what the node gives; the first failure ends it."""
+        return bind_phase.reserve(self._at["reserve"], state, pod, node_name)
+
+    def run_reserve_plugins_unreserve(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> None:
+        """Have all plugins give back, in reverse order."""
+        bind_phase.unreserve(self._at["reserve"], state, pod, node_name)
+
+    # -- the binding cycle ------------------------------------------------------------------------
+
+    async def run_permit_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> bind_phase.PermitOutcome:
+        """Ask whether the pod may be bound now."""
+        return await bind_phase.permit(self._at["permit"], state, pod, node_name)
+
+    def run_pre_bind_pre_flights(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, frozenset[str]]:
+        """Find out which pre-bind plugins have work, and which may run side by side."""
+        return bind_phase.pre_flight(self._at["preBind"], state, pod, node_name)
+
+    async def run_pre_bind_plugins(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """Do what must precede the binding."""
+        return await bind_phase.pre_bind(self._at["preBind"], state, pod, node_name)
+
+    async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Have the first plugin that does not skip write the binding."""
+        return await bind_phase.bind(self._at["bind"], state, pod, node_name)
+
+    async def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Tell plugins that the pod was bound."""
+        await bind_phase.post_bind(self._at["postBind"], state, pod, node_name)

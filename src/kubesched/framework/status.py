@@ -1,0 +1,101 @@
+"""What a plugin says: a code, reasons, and who said it.
+
+Owns the status codes and their names. Never decides what happens next.
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go Status
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """The codes a status can have, by upstream's numbers."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def wire_name(self) -> str:
+        """Return the name users see in metrics, explanations and decisions."""
+        words = self.name.split("_")
+        return "".join("And" if word == "AND" else word.capitalize() for word in words)
+
+
+_REJECTED = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A verdict. Success may carry reasons; `None` in place of a status is plain success."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Return whether the verdict lets the attempt go on."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        """Return whether the plugin asks not to be consulted further."""
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejected(self) -> bool:
+        """Return whether the pod was refused, as opposed to an error."""
+        return self.code in _REJECTED
+
+    @property
+    def message(self) -> str:
+        """Return the reasons as one text."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """Return this status as said by a plugin."""
+        return self if self.plugin == plugin else replace(self, plugin=plugin)
+
+
+SUCCESS = Status(Code.SUCCESS)
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Return a refusal that removing pods may cure."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Return a refusal that removing pods cannot cure."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def error(reason: str) -> Status:
+    """Return an internal failure, which ends the attempt."""
+    return Status(Code.ERROR, (reason,))
+
+
+def wait(*reasons: str) -> Status:
+    """Return the answer of a permit plugin that wants to be asked again."""
+    return Status(Code.WAIT, reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """Return the answer of a plugin that waits for something outside."""
+    return Status(Code.PENDING, reasons)
+
+
+class StatusError(Exception):
+    """Raised by a plugin to end its own call with a status, from any depth."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status

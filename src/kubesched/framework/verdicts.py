@@ -1,0 +1,181 @@
+"""Verdicts over rows: which status each node got.
+
+Owns the compact form (an id per node, a list of distinct statuses) and the failure text's counts.
+Upstream: pkg/scheduler/framework/interface.go NodeToStatus, types.go FitError
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn, IdColumn
+from kubesched.columns.view import ClusterView, Rows
+from kubesched.framework.status import SUCCESS, Code, Status
+
+FITS = 0
+
+
+class Verdicts:
+    """One status id per node of a table; id 0 fits."""
+
+    __slots__ = ("_id_of", "ids", "statuses")
+
+    def __init__(self, count: int) -> None:
+        self.ids: IdColumn = np.zeros(count, dtype=np.int32)
+        self.statuses: list[Status] = [SUCCESS]
+        self._id_of: dict[Status, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, position: int) -> Status:
+        return self.statuses[self.ids[position]]
+
+    @property
+    def fits(self) -> BoolColumn:
+        """Return which nodes nothing has refused."""
+        fits: BoolColumn = self.ids == FITS
+        return fits
+
+    def refuse(self, mask: BoolColumn, status: Status) -> None:
+        """Give a status to the nodes of a mask that had none."""
+        refused = mask & self.fits
+        if refused.any():
+            self.ids[refused] = self.id_for(status)
+
+    def refuse_one(self, position: int, status: Status) -> None:
+        """Give a status to one node."""
+        self.ids[position] = self.id_for(status)
+
+    def override(self, positions: Rows, other: Verdicts) -> None:
+        """Take over what another table's verdicts refuse, node by node at the given positions."""
+        for status_id in np.unique(other.ids):
+            if status_id != FITS:
+                mine = self.id_for(other.statuses[status_id])
+                self.ids[positions[other.ids == status_id]] = mine
+
+    def first(self, count: int) -> Verdicts:
+        """Return the verdicts on the first nodes."""
+        kept = Verdicts(0)
+        kept.ids, kept.statuses = self.ids[:count], self.statuses
+        return kept
+
+    def id_for(self, status: Status) -> int:
+        """Return the id of a status."""
+        found = self._id_of.get(status)
+        if found is None:
+            found = self._id_of[status] = len(self.statuses)
+            self.statuses.append(status)
+        return found
+
+    def first_error(self) -> Status | None:
+        """Return the error of the first node that has one."""
+        bad = [i for i, s in enumerate(self.statuses) if i != FITS and not s.is_rejected]
+        if not bad:
+            return None
+        positions = np.flatnonzero(np.isin(self.ids, bad))
+        return self[positions[0]] if len(positions) else None
+
+
+class NodeToStatus:
+    """The verdict on every node of the cluster: on some by row, on all others the same."""
+
+    def __init__(self, view: ClusterView, absent: Status | None = None) -> None:
+        self._view = view
+        self._rows: Rows = np.zeros(0, dtype=np.int64)
+        self._verdicts = Verdicts(0)
+        self._singles: dict[int, Status] = {}
+        # Parity: framework/interface.go NewDefaultNodeToStatus, v1.36.
+        self.absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def set_all(self, rows: Rows, verdicts: Verdicts) -> None:
+        """Record the verdicts on the nodes that were refused."""
+        refused = ~verdicts.fits
+        self._rows = rows[refused]
+        kept = Verdicts(0)
+        kept.ids, kept.statuses = verdicts.ids[refused], verdicts.statuses
+        self._verdicts = kept
+        for row in self._rows[np.isin(self._rows, list(self._singles))]:
+            del self._singles[int(row)]
+
+    def set_one(self, row: int, status: Status) -> None:
+        """Record the verdict on one node that is not among the others."""
+        self._singles[row] = status
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._singles)
+
+    def get(self, node_name: str) -> Status:
+        """Return the verdict on a node."""
+        return self._at(self._view.row_of(node_name))
+
+    def _at(self, row: int) -> Status:
+        if row in self._singles:
+            return self._singles[row]
+        found = np.flatnonzero(self._rows == row)
+        return self._verdicts[int(found[0])] if len(found) else self.absent
+
+    def items(self) -> Mapping[str, Status]:
+        """Return the verdicts that were given by row, by node name."""
+        names = self._view.nodes_at(self._rows).names
+        found = {name: self._verdicts[i] for i, name in enumerate(names)}
+        for row, status in self._singles.items():
+            found[self._view.nodes_at(np.array([row])).names[0]] = status
+        return found
+
+    def rows_with(self, code: Code) -> Rows:
+        """Return the rows whose verdict has a code, in visiting order."""
+        order = self._view.visiting_rows()
+        codes = np.full(self._view.row_count, self.absent.code, dtype=np.int8)
+        by_id = np.array([status.code for status in self._verdicts.statuses], dtype=np.int8)
+        codes[self._rows] = by_id[self._verdicts.ids]
+        for row, status in self._singles.items():
+            codes[row] = status.code
+        return order[codes[order] == code]
+
+    def names_with(self, *codes: int) -> list[str]:
+        """Return the names of nodes whose verdict has one of the codes."""
+        rows = np.concatenate([self.rows_with(Code(code)) for code in codes])
+        return self._view.nodes_at(rows).names
+
+    def plugins(self) -> set[str]:
+        """Return the plugins that refused some node."""
+        used = {self._verdicts.statuses[i] for i in np.unique(self._verdicts.ids)}
+        return {s.plugin for s in (*used, *self._singles.values()) if s.is_rejected and s.plugin}
+
+    def reason_counts(self, node_count: int) -> Counter[str]:
+        """Return how many of so many nodes give each reason."""
+        counts: Counter[str] = Counter()
+        sizes = np.bincount(self._verdicts.ids, minlength=len(self._verdicts.statuses))
+        given = list(zip(self._verdicts.statuses, sizes.tolist(), strict=True))
+        given += [(status, 1) for status in self._singles.values()]
+        if len(self) < node_count:
+            given.append((self.absent, node_count - len(self)))
+        for status, size in given:
+            if size:
+                counts.update({reason: size * n for reason, n in Counter(status.reasons).items()})
+        return counts
+
+
+def unavailable_text(
+    node_count: int, statuses: NodeToStatus, *, pre_filter: str = "", post_filter: str = ""
+) -> str:
+    """Return the text of a failed attempt, as events and conditions show it."""
+    # Parity: framework/types.go FitError.Error, v1.36. Entries sort as plain strings, counts first.
+    text = f"0/{node_count} nodes are available:"
+    if pre_filter:
+        text += f" {pre_filter}."
+    else:
+        counts = statuses.reason_counts(node_count)
+        entries = sorted((f"{n} {reason}" for reason, n in counts.items()), key=_go_order)
+        if entries:
+            text += f" {', '.join(entries)}."
+    return f"{text} {post_filter}" if post_filter else text
+
+
+def _go_order(text: str) -> bytes:
+    """Return what Go compares strings by: their bytes."""
+    return text.encode("utf-8", "surrogatepass")

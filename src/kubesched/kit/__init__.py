@@ -1,0 +1,1 @@
+"""Small tools with no Kubernetes in them."""

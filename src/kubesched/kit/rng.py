@@ -1,0 +1,20 @@
+"""Chance, handed in: one seed, one named stream per use.
+
+Owns the only generator of random numbers. The same seed gives the same run.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+
+class Generator:
+    """A seeded stream of integers."""
+
+    def __init__(self, seed: int, stream: str) -> None:
+        self._random = random.Random(f"{seed}:{zlib.crc32(stream.encode())}")
+
+    def below(self, bound: int) -> int:
+        """Return an integer from 0 up to, not including, the bound."""
+        return self._random.randrange(bound)

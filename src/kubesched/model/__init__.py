@@ -1,0 +1,1 @@
+"""The scheduler's own values: immutable, shared by everything above."""

@@ -1,0 +1,96 @@
+"""What changed in the cluster, as plugins subscribe to it.
+
+Owns the resources and actions of an event and when a registration covers it.
+Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/events.go
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+
+
+class ActionType(IntFlag):
+    """What happened, as bits; a narrow registration does not match a broad event."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    )
+    ALL = ADD | DELETE | UPDATE
+
+
+class EventResource(StrEnum):
+    """The resources upstream names; any `<plural>.<version>.<group>` may be used beside them."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    WILDCARD = "*"
+
+
+class QueueingHint(StrEnum):
+    """Whether an event makes it worth trying a pod again."""
+
+    QUEUE = "Queue"
+    QUEUE_SKIP = "QueueSkip"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """A resource and what happened to it."""
+
+    resource: str
+    action: ActionType
+    label: str = ""
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Return whether the event stands for anything at all."""
+        return self.resource == EventResource.WILDCARD and self.action == ActionType.ALL
+
+    def covers(self, incoming: ClusterEvent) -> bool:
+        """Return whether a registration of this event is meant by an incoming one."""
+        # Parity: framework/types.go MatchClusterEvents, v1.36. The comparison of values keeps a
+        # broad `Update` from waking those who registered for one kind of update.
+        if self.is_wildcard:
+            return True
+        same = self.resource in (EventResource.WILDCARD, incoming.resource) or (
+            self.resource == EventResource.POD
+            and incoming.resource in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action

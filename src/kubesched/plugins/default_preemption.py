@@ -1,0 +1,62 @@
+"""DefaultPreemption: evicts less important pods to make room.
+
+Owns its arguments and messages; the search itself is `framework.preemption`. Evicting is done by the
+live scheduler from the plan.
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.config.types import DefaultPreemptionArgs
+from kubesched.config.validate_args import validate_default_preemption_args
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import EventRegistration, NodeStatuses, PostFilterResult
+from kubesched.framework.preemption.evaluator import Evaluator
+from kubesched.framework.status import Status, unresolvable
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.field_errors import aggregate_text
+
+
+class DefaultPreemption:
+    """Post-filter plugin that finds victims, and holds a pod back while they leave."""
+
+    name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        errors = validate_default_preemption_args(args)
+        if errors:
+            raise ValueError(aggregate_text(errors))
+        self._args = args
+        self._evaluator = Evaluator(handle, self.candidate_count)
+        self.preempting: set[str] = set()
+        """Uids of pods whose victims are still being removed; kept by the live scheduler."""
+
+    def candidate_count(self, node_count: int) -> int:
+        """Return how many candidates are enough among so many nodes."""
+        # Parity: default_preemption.go calculateNumCandidates, v1.36.
+        share = node_count * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), node_count)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Hold the pod back while its victims leave."""
+        if pod.uid in self.preempting:
+            return unresolvable("waiting for the preemption for this pod to be finished")
+        return None
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Return a plan of eviction, or why there is none."""
+        result, status = self._evaluator.preempt(state, pod, statuses)
+        if status.message:
+            status = Status(status.code, (f"preemption: {status.message}",))
+        return result, status
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register so that the plugin may hold pods back; other plugins decide when to try again."""
+        deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
+        return [EventRegistration(deleted, lambda _pod, _old, _new: QueueingHint.QUEUE_SKIP)]

@@ -1,0 +1,68 @@
+"""Prefers nodes that hold the pod's images already.
+
+Owns the score by image size and spread. Never pulls or counts layers.
+Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.columns.node_columns import ImageEntry, IntColumn
+from kubesched.columns.view import NodeTable
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import NODE_SCORE_MAX, SignFragment
+from kubesched.framework.normalize import truncated_divide
+from kubesched.framework.status import Status
+from kubesched.model.pod_info import PodInfo
+
+# Most images on public registries are between these sizes, and only that range tells nodes apart.
+_MIB = 1024 * 1024
+_SIZE_BYTES_MIN = 23 * _MIB
+_CONTAINER_SIZE_BYTES_MAX = 1000 * _MIB
+
+
+class ImageLocality:
+    """Scores nodes by how much of the pod's images they hold."""
+
+    name = "ImageLocality"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+        """Return the scaled sum of the sizes of the images that are there."""
+        view = nodes.view
+        sums = np.zeros(view.row_count, dtype=np.int64)
+        for image in pod.shape.images:
+            entry = view.image(normalized_image_name(image))
+            if entry is not None:
+                rows = np.fromiter(entry.size_bytes_by_row, dtype=np.int64)
+                sums[rows] += _scaled_size(entry, view.node_count)
+        size_bytes_max = _CONTAINER_SIZE_BYTES_MAX * pod.shape.container_count
+        held = sums[nodes.rows]
+        # Not np.clip: a pod without containers would have the bounds the wrong way round.
+        capped = np.where(held < _SIZE_BYTES_MIN, _SIZE_BYTES_MIN, np.minimum(held, size_bytes_max))
+        return truncated_divide(
+            NODE_SCORE_MAX * (capped - _SIZE_BYTES_MIN), size_bytes_max - _SIZE_BYTES_MIN
+        )
+
+    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
+        """Name the images of all containers; image volumes are left out, as upstream does."""
+        containers = (*pod.spec.containers, *pod.spec.init_containers)
+        names = sorted({normalized_image_name(c.image) for c in containers})
+        return [SignFragment("v1.Pod.Spec.CanonicalImageNames()", names)]
+
+
+def normalized_image_name(name: str) -> str:
+    """Return the name as nodes report it: with a tag."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def _scaled_size(entry: ImageEntry, node_count: int) -> int:
+    # An image that few nodes have counts for little, or its nodes would draw all its pods.
+    spread = float(len(entry.size_bytes_by_row)) / float(node_count)
+    return int(float(entry.size_bytes) * spread)

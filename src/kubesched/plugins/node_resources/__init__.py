@@ -1,0 +1,1 @@
+"""Whether a pod's requests fit a node, and how well."""

@@ -1,0 +1,81 @@
+"""Whether a change of a pod or a node may let a pod spread that could not.
+
+Owns the queueing hints. Never looks at the whole cluster.
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.model.cluster_event import QueueingHint
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.times import parse_time
+from kubesched.plugins.pod_topology_spread.constraints import Constraints
+
+
+def _hint(queue: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP
+
+
+def is_involved(pod: PodInfo, *events: PodInfo | None) -> bool:
+    """Return whether the changed pod, before and after, takes part in the pod's spreading."""
+    # Parity: podtopologyspread/plugin.go involvedInTopologySpreading, v1.36.
+    return all(
+        event is None
+        or event.uid == pod.uid
+        or (bool(event.node_name or event.nominated_node_name) and event.namespace == pod.namespace)
+        for event in events
+    )
+
+
+def after_pod_change(
+    pod: PodInfo, constraints: Constraints, old: PodInfo | None, new: PodInfo | None
+) -> QueueingHint:
+    """Return the hint for a pod that came, went or changed and is involved."""
+    # Parity: podtopologyspread/plugin.go isSchedulableAfterPodChange, v1.36.
+    if old is not None and new is not None:
+        return _hint(_update_matters(pod, constraints, old, new))
+    changed = new if new is not None else old
+    assert changed is not None, "an event has an old or a new object"
+    return _hint(any(c.selector.matches(changed.labels) for c in constraints))
+
+
+def _update_matters(pod: PodInfo, constraints: Constraints, old: PodInfo, new: PodInfo) -> bool:
+    tolerates_more = pod.uid == new.uid and new.tolerations != old.tolerations
+    if tolerates_more and any(c.honors_taints for c in constraints):
+        return True
+    return new.labels != old.labels and any(
+        c.selector.matches(old.labels) != c.selector.matches(new.labels) for c in constraints
+    )
+
+
+def after_node_change(
+    constraints: Constraints, old: NodeInfo | None, new: NodeInfo | None
+) -> QueueingHint:
+    """Return the hint for a node that came, went or changed."""
+    # Parity: podtopologyspread/plugin.go isSchedulableAfterNodeChange, v1.36.
+    had = old is not None and _has_all_keys(old.labels, constraints)
+    has = new is not None and _has_all_keys(new.labels, constraints)
+    if old is None or new is None:
+        return _hint(had or has)
+    if had != has:
+        return QueueingHint.QUEUE
+    moved = any(
+        old.labels.get(c.topology_key, "") != new.labels.get(c.topology_key, "")
+        for c in constraints
+    )
+    return _hint(has and (moved or _taints(old) != _taints(new)))
+
+
+def _has_all_keys(labels: Mapping[str, str], constraints: Constraints) -> bool:
+    return all(constraint.topology_key in labels for constraint in constraints)
+
+
+def _taints(node: NodeInfo) -> list[tuple[str, str, str, float | None]]:
+    # Upstream compares the time of a taint too.
+    return [
+        (t.key, t.value, t.effect, parse_time(t.time_added) if t.time_added else None)
+        for t in node.spec.taints
+    ]

@@ -1,0 +1,199 @@
+"""The plugin: its extension points, each a few lines over the modules beside it.
+
+Owns the texts of errors and what is written into an attempt's state. Never counts by itself.
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.trial import PodRows
+from kubesched.columns.view import NodeTable
+from kubesched.config.types import PodTopologySpreadArgs
+from kubesched.config.validate_args import validate_pod_topology_spread_args
+from kubesched.framework.cycle_state import CycleState, StateNotFoundError
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.status import SKIP, Status, StatusError, error, unschedulable
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.field_errors import aggregate_text
+from kubesched.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTS,
+    ConstraintSource,
+)
+from kubesched.plugins.pod_topology_spread.filtering import PreFilterState, pre_filter_state
+from kubesched.plugins.pod_topology_spread.hints import (
+    after_node_change,
+    after_pod_change,
+    is_involved,
+)
+from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, pre_score_state
+
+PRE_FILTER_KEY = "PreFilterPodTopologySpread"
+PRE_SCORE_KEY = "PreScorePodTopologySpread"
+
+
+class PodTopologySpread:
+    """Keeps the number of matching pods even over the values of node labels."""
+
+    name = "PodTopologySpread"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, PodTopologySpreadArgs):
+            got = "<nil>" if args is None else "*runtime.Unknown"
+            raise ValueError(f"want args to be of type PodTopologySpreadArgs, got {got}")
+        problems = validate_pod_topology_spread_args(args)
+        if problems:
+            raise ValueError(aggregate_text(problems))
+        self._system_defaulted = args.defaulting_type == "System"
+        defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+        self._source = ConstraintSource(lambda: handle.snapshot.objects, defaults)
+
+    # -- filter -------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
+        """Count the matching pods of every domain; skip a pod without hard constraints."""
+        try:
+            constraints = self._source.constraints_of(pod, DO_NOT_SCHEDULE)
+        except ValueError as problem:
+            return error(f"get constraints from pod: {problem}")
+        if not constraints:
+            return SKIP
+        state.write(PRE_FILTER_KEY, pre_filter_state(pod, nodes, constraints))
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        """Refuse nodes that lack a key or would skew the spread."""
+        found = _pre_filter_state(state)
+        if isinstance(found, Status):
+            return [Rejected(np.ones(len(nodes), dtype=np.bool_), found)]
+        return found.rejections(nodes)
+
+    def add_pods(
+        self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
+    ) -> Status | None:
+        """Suppose one more pod on each node."""
+        return self._shift(state, added, nodes, 1)
+
+    def remove_pods(
+        self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
+    ) -> Status | None:
+        """Suppose one pod less on each node."""
+        return self._shift(state, removed, nodes, -1)
+
+    def _shift(
+        self, state: CycleState, pods: PodRows, nodes: NodeTable, sign: int
+    ) -> Status | None:
+        found = _pre_filter_state(state)
+        if isinstance(found, Status):
+            return found
+        found.shift(pods, nodes, sign)
+        return None
+
+    # -- score --------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
+        """Count the matching pods of the fitting nodes' domains; skip without soft constraints."""
+        if nodes.view.node_count == 0:
+            return SKIP
+        try:
+            constraints = self._source.constraints_of(pod, SCHEDULE_ANYWAY)
+        except ValueError as problem:
+            return error(f"calculating preScoreState: {problem}")
+        if not constraints:
+            return SKIP
+        # Under the system's defaults a node without a zone still spreads over hosts.
+        require_all = bool(pod.shape.spread_constraints) or not self._system_defaulted
+        found = pre_score_state(pod, nodes, constraints, require_all=require_all)
+        state.write(PRE_SCORE_KEY, found)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+        """Return the weighted number of matching pods near each node."""
+        return _pre_score_state(state).raw_scores(nodes)
+
+    def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
+        """Turn the scores round."""
+        return _pre_score_state(state).normalized(scores)
+
+    # -- queue --------------------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Return the events that may cure a refusal."""
+        pod_actions = (
+            ActionType.ADD
+            | ActionType.UPDATE_POD_LABEL
+            | ActionType.UPDATE_POD_TOLERATION
+            | ActionType.DELETE
+        )
+        node_actions = (
+            ActionType.ADD
+            | ActionType.DELETE
+            | ActionType.UPDATE_NODE_LABEL
+            | ActionType.UPDATE_NODE_TAINT
+        )
+        return [
+            EventRegistration(
+                ClusterEvent(EventResource.POD, pod_actions), self._is_schedulable_after_pod_change
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.NODE, node_actions),
+                self._is_schedulable_after_node_change,
+            ),
+        ]
+
+    def _is_schedulable_after_pod_change(
+        self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+    ) -> QueueingHint:
+        if not is_involved(pod, old, new):
+            return QueueingHint.QUEUE_SKIP
+        try:
+            constraints = self._source.constraints_of(pod, DO_NOT_SCHEDULE)
+        except ValueError:
+            # Parity: a hint that fails has the pod tried again.
+            return QueueingHint.QUEUE
+        return after_pod_change(pod, constraints, old, new)
+
+    def _is_schedulable_after_node_change(
+        self, pod: PodInfo, old: NodeInfo | None, new: NodeInfo | None
+    ) -> QueueingHint:
+        try:
+            constraints = self._source.constraints_of(pod, DO_NOT_SCHEDULE)
+        except ValueError:
+            return QueueingHint.QUEUE
+        return after_node_change(constraints, old, new)
+
+    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
+        """Return nothing to sign, or why the pod depends on where others are."""
+        if pod.shape.spread_constraints:
+            return unschedulable("pods with topology constraints are not signable")
+        if self._source.defaults:
+            return unschedulable("pods with default topology constraints are not signable")
+        return []
+
+
+def _pre_filter_state(state: CycleState) -> PreFilterState | Status:
+    try:
+        found = state.read(PRE_FILTER_KEY)
+    except StateNotFoundError as problem:
+        return error(f'reading "{PRE_FILTER_KEY}" from cycleState: {problem}')
+    assert isinstance(found, PreFilterState)
+    return found
+
+
+def _pre_score_state(state: CycleState) -> PreScoreState:
+    try:
+        found = state.read(PRE_SCORE_KEY)
+    except StateNotFoundError as problem:
+        text = f'error reading "{PRE_SCORE_KEY}" from cycleState: {problem}'
+        raise StatusError(error(text)) from problem
+    assert isinstance(found, PreScoreState)
+    return found

@@ -1,0 +1,85 @@
+"""Volumes and claims as they will be once decisions under way are written.
+
+Owns an overlay of assumed objects over a store. An object whose resourceVersion moved on is worth
+more than what was assumed of it. Never writes to the store.
+Upstream: pkg/scheduler/framework/plugins/volumebinding/{assume_cache,passive_assume_cache}.go
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from kubesched.columns.object_store import ObjectStore
+from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.plugins.pod_volumes import class_of_volume
+
+ObjectT = TypeVar("ObjectT", PersistentVolume, PersistentVolumeClaim)
+
+
+class AssumeError(Exception):
+    """An object cannot be assumed: it is gone, or has changed meanwhile."""
+
+
+class AssumeCache(Generic[ObjectT]):
+    """Assumed objects of one kind, by key."""
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._assumed: dict[str, ObjectT] = {}
+
+    def latest(self, stored: ObjectT) -> ObjectT:
+        """Return what was assumed of a stored object, or the object itself."""
+        assumed = self._assumed.get(stored.key)
+        if assumed is None:
+            return stored
+        if assumed.metadata.resource_version != stored.metadata.resource_version:
+            del self._assumed[stored.key]
+            return stored
+        return assumed
+
+    def get(self, store: ObjectStore[ObjectT], key: str) -> ObjectT | None:
+        """Return an object of the store as it is assumed to be."""
+        stored = store.get(key)
+        if stored is None:
+            self._assumed.pop(key, None)
+            return None
+        return self.latest(stored)
+
+    def assume(self, store: ObjectStore[ObjectT], wanted: ObjectT) -> None:
+        """Take an object for what it is to become."""
+        key, stored = wanted.key, store.get(wanted.key)
+        if stored is None:
+            raise AssumeError(f'{self._resource} "{key}" not found')
+        have, want = stored.metadata.resource_version, wanted.metadata.resource_version
+        if have != want:
+            raise AssumeError(f'"{key}" is out of sync (stored: {have}, assume: {want})')
+        self._assumed[key] = wanted
+
+    def restore(self, assumed: ObjectT) -> None:
+        """Forget what was assumed, unless something newer was."""
+        known = self._assumed.get(assumed.key)
+        if known is not None and (
+            known.metadata.resource_version == assumed.metadata.resource_version
+        ):
+            del self._assumed[assumed.key]
+
+
+class VolumeAssumeCache(AssumeCache[PersistentVolume]):
+    """Assumed volumes, and all volumes by storage class."""
+
+    def __init__(self) -> None:
+        super().__init__("persistentvolumes")
+        self._indexed: tuple[ObjectStore[PersistentVolume], int] | None = None
+        self._by_class: dict[str, list[PersistentVolume]] = {}
+
+    def of_class(
+        self, store: ObjectStore[PersistentVolume], class_name: str
+    ) -> list[PersistentVolume]:
+        """Return the volumes of a class by name, as they are assumed to be."""
+        indexed = self._indexed
+        if indexed is None or indexed[0] is not store or indexed[1] != store.epoch:
+            self._by_class = {}
+            for volume in store:
+                self._by_class.setdefault(class_of_volume(volume), []).append(volume)
+            self._indexed = (store, store.epoch)
+        return [self.latest(volume) for volume in self._by_class.get(class_name, ())]

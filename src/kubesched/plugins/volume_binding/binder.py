@@ -1,0 +1,470 @@
+"""Finds and assumes the volumes of a pod's claims.
+
+Owns the sorting of claims into bound and unbound ones, the verdict on nodes by groups of equal
+masks, and what is assumed when a node was chosen. Never talks to the API server.
+Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.object_store import ObjectStores
+from kubesched.columns.view import NodeTable
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.affinity import NodeSelector
+from kubesched.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeNodeAffinity,
+)
+from kubesched.plugins.csi_translation import MIGRATED_PLUGIN_NAMES, plugin_of_volume
+from kubesched.plugins.pod_volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    binding_mode_unset_text,
+    claim_uses,
+    class_of_claim,
+    not_owner_text,
+)
+from kubesched.plugins.volume_binding.assume_cache import (
+    AssumeCache,
+    AssumeError,
+    VolumeAssumeCache,
+)
+from kubesched.plugins.volume_binding.hints import MIGRATED_PLUGINS, volume_limit
+from kubesched.plugins.volume_binding.masks import (
+    allowed_topologies_mask,
+    node_affinity_mask,
+    node_topology_mask,
+)
+from kubesched.plugins.volume_binding.matching import (
+    Candidates,
+    bound_volume,
+    requested_by,
+    requests_storage,
+)
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_ALWAYS: Final = 0
+
+
+class BindingError(Exception):
+    """Something about a pod's claims is wrong in itself, on whatever node."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolumeClaims:
+    """A pod's claims by what must still happen to them."""
+
+    bound: tuple[PersistentVolumeClaim, ...] = ()
+    unbound_delayed: tuple[PersistentVolumeClaim, ...] = ()
+    unbound_immediate: tuple[PersistentVolumeClaim, ...] = ()
+    volumes_by_class: Mapping[str, Sequence[PersistentVolume]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """What is to be bound and provisioned for a pod on some nodes."""
+
+    static_bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
+    dynamic_provisions: tuple[PersistentVolumeClaim, ...] = ()
+
+
+@dataclass(slots=True)
+class Findings:
+    """The verdict on the claims, one entry per node."""
+
+    node_conflict: BoolColumn
+    bind_conflict: BoolColumn
+    not_enough_space: BoolColumn
+    volume_missing: BoolColumn
+    errors: dict[str, BoolColumn]
+    group: NDArray[np.int64]
+    """Which of `volumes` is the node's; meaningless where the node was refused."""
+    volumes: list[PodVolumes]
+
+    @classmethod
+    def over(cls, count: int) -> Findings:
+        """Return a verdict that refuses none of `count` nodes."""
+        none = [np.zeros(count, dtype=np.bool_) for _ in range(4)]
+        return cls(*none, {}, np.zeros(count, dtype=np.int64), [PodVolumes()])
+
+    def fail(self, where: BoolColumn, text: str) -> None:
+        """Note an error on some nodes."""
+        if where.any():
+            self.errors[text] = self.errors.get(text, False) | where
+
+    def failed(self) -> BoolColumn:
+        """Return where an error ended the search."""
+        ended = np.zeros_like(self.node_conflict)
+        for where in self.errors.values():
+            ended |= where
+        return ended
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The verdict on delayed claims for all nodes of one group."""
+
+    volumes: PodVolumes = PodVolumes()
+    bind_conflict: bool = False
+    not_enough_space: bool = False
+    error: str = ""
+
+
+class _Masks:
+    """Distinct masks by number; number 0 holds everywhere."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._places: dict[Hashable, int] = {None: _ALWAYS}
+        self._columns: list[BoolColumn] = [np.ones(len(nodes), dtype=np.bool_)]
+
+    def place_of(self, key: Hashable, make: Callable[[], BoolColumn]) -> int:
+        """Return the number of a mask, made when its key is new."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self._columns)
+            self._columns.append(make())
+        return place
+
+    def place_of_affinity(self, required: NodeSelector | None) -> int:
+        """Return the number of the mask of a volume's node affinity."""
+        if required is None:
+            return _ALWAYS
+        return self.place_of(required, lambda: node_affinity_mask(self._nodes, required))
+
+    def groups(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return the distinct patterns over all masks, and which one each node has."""
+        if len(self._columns) == 1:
+            return np.ones((1, 1), dtype=np.bool_), np.zeros(len(self._nodes), dtype=np.int64)
+        table = np.stack(self._columns, axis=1)
+        packed = np.packbits(table, axis=1)
+        _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        return table[first], group.reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Provision:
+    """Whether a claim's volume can be made, and the masks that say where."""
+
+    error: str = ""
+    is_provisioned: bool = False
+    topology: int = _ALWAYS
+    capacity: int = _ALWAYS
+
+
+class VolumeBinder:
+    """Finds volumes for claims over the cluster's objects and what was assumed of them."""
+
+    def __init__(self) -> None:
+        self._volumes = VolumeAssumeCache()
+        self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache("persistentvolumeclaims")
+
+    # -- claims ---------------------------------------------------------------------------------
+
+    def claims_of(self, pod: PodInfo, objects: ObjectStores) -> PodVolumeClaims:
+        """Return the pod's claims by what must happen to them; BindingError if one is wrong."""
+        # Parity: binder.go GetPodVolumeClaims, v1.36.
+        sorted_claims: tuple[list[PersistentVolumeClaim], ...] = ([], [], [])
+        bound, delayed, immediate = sorted_claims
+        for claim in self._claims_used(pod, objects):
+            if is_fully_bound(claim):
+                bound.append(claim)
+            elif _is_delayed(claim, objects) and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                immediate.append(claim)
+        store = objects.persistent_volumes
+        classes = dict.fromkeys(map(class_of_claim, delayed))
+        volumes = {name: self._volumes.of_class(store, name) for name in classes}
+        return PodVolumeClaims(tuple(bound), tuple(delayed), tuple(immediate), volumes)
+
+    def _claims_used(self, pod: PodInfo, objects: ObjectStores) -> list[PersistentVolumeClaim]:
+        claims = []
+        for use in claim_uses(pod):
+            key = f"{pod.namespace}/{use.claim_name}"
+            claim = self._claims.get(objects.persistent_volume_claims, key)
+            if claim is None:
+                missing = f'persistentvolumeclaims "{key}" not found'
+                raise BindingError(f'error getting PVC "{key}": {missing}')
+            problem = not_owner_text(pod, claim) if use.is_ephemeral else None
+            if problem is not None:
+                raise BindingError(problem)
+            claims.append(claim)
+        return claims
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def find(self, claims: PodVolumeClaims, nodes: NodeTable) -> Findings:
+        """Return on which nodes all claims have, or can get, a volume the node can reach."""
+        # Parity: binder.go FindPodVolumes, v1.36.
+        findings = Findings.over(len(nodes))
+        self._check_bound(claims.bound, nodes, findings)
+        if claims.unbound_delayed:
+            self._check_unbound(claims, nodes, findings)
+        return findings
+
+    def _check_bound(
+        self, claims: Sequence[PersistentVolumeClaim], nodes: NodeTable, findings: Findings
+    ) -> None:
+        # Parity: binder.go checkBoundClaims, v1.36: a node's first claim in the way tells why.
+        undecided = np.ones(len(nodes), dtype=np.bool_)
+        for claim in claims:
+            objects = nodes.view.objects
+            volume = self._volumes.get(objects.persistent_volumes, claim.spec.volume_name)
+            if volume is None:
+                findings.volume_missing |= undecided
+                return
+            reachable, failed, text = _reachable(volume, nodes)
+            findings.fail(failed & undecided, text)
+            findings.node_conflict |= undecided & ~reachable & ~failed
+            undecided &= reachable & ~failed
+
+    def _check_unbound(
+        self, claims: PodVolumeClaims, nodes: NodeTable, findings: Findings
+    ) -> None:
+        selected = {
+            claim.metadata.annotations[SELECTED_NODE]
+            for claim in claims.unbound_delayed
+            if SELECTED_NODE in claim.metadata.annotations
+        }
+        elsewhere = np.zeros(len(nodes), dtype=np.bool_)
+        if selected:
+            elsewhere = np.array([{name} != selected for name in nodes.names], dtype=np.bool_)
+        failed = findings.failed()
+        findings.bind_conflict |= elsewhere & ~failed
+        asked = ~elsewhere & ~failed
+        if not asked.any():
+            return
+        try:
+            search = _DelayedSearch(claims, nodes.take(asked))
+        except ValueError as problem:
+            findings.fail(asked, str(problem))
+            return
+        outcomes, group = search.run()
+        _spread(findings, np.flatnonzero(asked), outcomes, group)
+
+    # -- assuming -------------------------------------------------------------------------------
+
+    def assume(
+        self, pod: PodInfo, node_name: str, volumes: PodVolumes, objects: ObjectStores
+    ) -> tuple[PodVolumes, bool]:
+        """Take the volumes for the pod's; return them as assumed, and whether all were bound.
+
+        AssumeError tells what is in the way; nothing is assumed then.
+        """
+        # Parity: binder.go AssumePodVolumes, v1.36.
+        if self._all_bound(pod, objects):
+            return volumes, True
+        bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
+        provisions: list[PersistentVolumeClaim] = []
+        try:
+            for claim, volume in volumes.static_bindings:
+                bound, changed = bound_volume(volume, claim)
+                if changed:
+                    self._volumes.assume(objects.persistent_volumes, bound)
+                bindings.append((claim, bound))
+            for claim in volumes.dynamic_provisions:
+                marked = {**claim.metadata.annotations, SELECTED_NODE: node_name}
+                metadata = msgspec.structs.replace(claim.metadata, annotations=marked)
+                wanted = msgspec.structs.replace(claim, metadata=metadata)
+                self._claims.assume(objects.persistent_volume_claims, wanted)
+                provisions.append(wanted)
+        except AssumeError:
+            self.revert(PodVolumes(tuple(bindings), tuple(provisions)))
+            raise
+        return PodVolumes(tuple(bindings), tuple(provisions)), False
+
+    def revert(self, volumes: PodVolumes) -> None:
+        """Give back what was assumed."""
+        for _, volume in volumes.static_bindings:
+            self._volumes.restore(volume)
+        for claim in volumes.dynamic_provisions:
+            self._claims.restore(claim)
+
+    def _all_bound(self, pod: PodInfo, objects: ObjectStores) -> bool:
+        try:
+            return all(map(is_fully_bound, self._claims_used(pod, objects)))
+        except BindingError:
+            return False
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether the claim has its volume for good."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def _is_delayed(claim: PersistentVolumeClaim, objects: ObjectStores) -> bool:
+    # Parity: storage/volume/pv_helpers.go IsDelayBindingMode, v1.36.
+    class_name = class_of_claim(claim)
+    storage_class = objects.storage_classes.get(class_name) if class_name else None
+    if storage_class is None:
+        return False
+    if storage_class.volume_binding_mode is None:
+        raise BindingError(binding_mode_unset_text(storage_class))
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _reachable(
+    volume: PersistentVolume, nodes: NodeTable
+) -> tuple[BoolColumn, BoolColumn, str]:
+    """Return where a bound volume can be used, where it cannot be translated, and why not."""
+    # Parity: binder.go tryTranslatePVToCSI, v1.36.
+    failed = np.zeros(len(nodes), dtype=np.bool_)
+    in_tree = _affinity_mask(volume.spec.node_affinity, nodes)
+    plugin = plugin_of_volume(volume)
+    if plugin is None or plugin.name not in MIGRATED_PLUGIN_NAMES:
+        return in_tree, failed, ""
+    migrated = _migrated_mask(plugin.name, nodes)
+    if not migrated.any():
+        return in_tree, failed, ""
+    try:
+        translated = plugin.translate(volume)
+    except ValueError as problem:
+        return in_tree, migrated, f"could not translate pv: {problem}"
+    return np.where(migrated, _affinity_mask(translated.node_affinity, nodes), in_tree), failed, ""
+
+
+def _affinity_mask(affinity: VolumeNodeAffinity | None, nodes: NodeTable) -> BoolColumn:
+    if affinity is None or affinity.required is None:
+        return np.ones(len(nodes), dtype=np.bool_)
+    return node_affinity_mask(nodes, affinity.required)
+
+
+def _migrated_mask(plugin_name: str, nodes: NodeTable) -> BoolColumn:
+    csi_nodes = nodes.view.objects.csi_nodes
+    found = (csi_nodes.get(name) for name in nodes.names)
+    return np.array(
+        [
+            csi_node is not None
+            and plugin_name in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
+            for csi_node in found
+        ],
+        dtype=np.bool_,
+    )
+
+
+class _DelayedSearch:
+    """Upstream's claim-by-claim choice, once for each group of nodes that no mask tells apart."""
+
+    def __init__(self, claims: PodVolumeClaims, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._masks = _Masks(nodes)
+        selected, open_claims = [], []
+        for claim in claims.unbound_delayed:
+            is_selected = SELECTED_NODE in claim.metadata.annotations
+            (selected if is_selected else open_claims).append(claim)
+        self._selected = selected
+        self._candidates = [
+            Candidates(
+                claim,
+                claims.volumes_by_class[class_of_claim(claim)],
+                self._masks.place_of_affinity,
+            )
+            for claim in sorted(open_claims, key=requested_by)
+        ]
+        self._provisions = {claim.key: self._provision(claim) for claim in claims.unbound_delayed}
+
+    def run(self) -> tuple[list[_Outcome], NDArray[np.int64]]:
+        """Return the outcome of each group, and the group of each node."""
+        patterns, group = self._masks.groups()
+        return [self._outcome(holds) for holds in patterns], group
+
+    def _outcome(self, holds: NDArray[np.bool_]) -> _Outcome:
+        # Parity: binder.go findMatchingVolumes, v1.36: smallest claims first.
+        chosen: dict[str, tuple[PersistentVolumeClaim, PersistentVolume]] = {}
+        to_provision = list(self._selected)
+        for candidates in self._candidates:
+            volume = candidates.choose(holds, chosen)
+            if volume is None:
+                to_provision.append(candidates.claim)
+            else:
+                chosen[volume.metadata.name] = (candidates.claim, volume)
+        # Parity: binder.go checkVolumeProvisions, v1.36: the first claim in the way tells why.
+        for claim in to_provision:
+            provision = self._provisions[claim.key]
+            if provision.error:
+                return _Outcome(error=provision.error)
+            if not (provision.is_provisioned and holds[provision.topology]):
+                return _Outcome(bind_conflict=True)
+            if not holds[provision.capacity]:
+                return _Outcome(not_enough_space=True)
+        return _Outcome(PodVolumes(tuple(chosen.values()), tuple(to_provision)))
+
+    def _provision(self, claim: PersistentVolumeClaim) -> _Provision:
+        class_name = class_of_claim(claim)
+        if not class_name:
+            return _Provision(error=f'no class for claim "{claim.key}"')
+        storage_class = self._nodes.view.objects.storage_classes.get(class_name)
+        if storage_class is None:
+            return _Provision(error=f'failed to find storage class "{class_name}"')
+        if storage_class.provisioner in ("", _NO_PROVISIONER):
+            return _Provision()
+        return _Provision(
+            is_provisioned=True,
+            topology=self._place_of_topology(storage_class),
+            capacity=self._place_of_capacity(claim, storage_class),
+        )
+
+    def _place_of_topology(self, storage_class: StorageClass) -> int:
+        terms = storage_class.allowed_topologies
+        if not terms:
+            return _ALWAYS
+        return self._masks.place_of(terms, lambda: allowed_topologies_mask(self._nodes, terms))
+
+    def _place_of_capacity(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass
+    ) -> int:
+        # Parity: binder.go hasEnoughCapacity, v1.36.
+        objects = self._nodes.view.objects
+        driver = objects.csi_drivers.get(storage_class.provisioner)
+        if not requests_storage(claim) or driver is None or not driver.spec.storage_capacity:
+            return _ALWAYS
+        class_name, size_bytes = storage_class.metadata.name, requested_by(claim).value()
+
+        def enough() -> BoolColumn:
+            mask = np.zeros(len(self._nodes), dtype=np.bool_)
+            for capacity in objects.csi_storage_capacities:
+                limit = volume_limit(capacity)
+                if (
+                    capacity.storage_class_name == class_name
+                    and limit is not None
+                    and limit.value() >= size_bytes
+                ):
+                    mask |= node_topology_mask(self._nodes, capacity.node_topology)
+            return mask
+
+        return self._masks.place_of((class_name, size_bytes), enough)
+
+
+def _spread(
+    findings: Findings,
+    positions: NDArray[np.intp],
+    outcomes: Sequence[_Outcome],
+    group: NDArray[np.int64],
+) -> None:
+    """Write the outcome of each group to its nodes."""
+
+    def nodes_of(flags: Sequence[bool]) -> NDArray[np.intp]:
+        return positions[np.array(flags, dtype=np.bool_)[group]]
+
+    findings.bind_conflict[nodes_of([one.bind_conflict for one in outcomes])] = True
+    findings.not_enough_space[nodes_of([one.not_enough_space for one in outcomes])] = True
+    for text in dict.fromkeys(one.error for one in outcomes if one.error):
+        where = np.zeros_like(findings.bind_conflict)
+        where[nodes_of([one.error == text for one in outcomes])] = True
+        findings.fail(where, text)
+    findings.volumes = [one.volumes for one in outcomes]
+    findings.group[positions] = group

@@ -1,0 +1,110 @@
+"""Which nodes a volume, a class or a capacity can be used from, as columns.
+
+Owns matching of labels over label columns for storage objects. Never knows a claim.
+Upstream: staging/src/k8s.io/component-helpers/storage/volume/helpers.go CheckNodeAffinity,
+pkg/apis/core/v1/helper/helpers.go MatchTopologySelectorTerms
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.view import NodeTable
+from kubesched.objects.affinity import NodeSelector, TopologySelectorTerm
+from kubesched.objects.label_selectors import new_requirement, sorted_selector
+from kubesched.objects.meta import LabelSelector
+from kubesched.objects.selectors import (
+    MATCH_NOTHING,
+    Operator,
+    Requirement,
+    Selector,
+    compile_node_selector,
+    label_selector,
+)
+
+_SELECTOR_COUNT_MAX = 16384
+
+
+def node_affinity_mask(nodes: NodeTable, required: NodeSelector) -> BoolColumn:
+    """Return which nodes a volume with that node affinity can be used from."""
+    mask = np.zeros(len(nodes), dtype=np.bool_)
+    for selector in _label_selectors(required):
+        mask |= labels_mask(nodes, selector)
+    return mask
+
+
+@lru_cache(maxsize=_SELECTOR_COUNT_MAX)
+def _label_selectors(required: NodeSelector) -> tuple[Selector, ...]:
+    # Parity: storage/volume/helpers.go CheckNodeAffinity, v1.36: the node is given without a name,
+    # so fields are never asked about; a term that does not parse never matches.
+    return tuple(
+        Selector() if term.labels is None else term.labels
+        for term in compile_node_selector(required).terms
+        if not term.errors
+    )
+
+
+def allowed_topologies_mask(
+    nodes: NodeTable, terms: tuple[TopologySelectorTerm, ...]
+) -> BoolColumn:
+    """Return which nodes a class with those allowed topologies can provision for."""
+    mask = np.full(len(nodes), not terms, dtype=np.bool_)
+    for term in terms:
+        selector = _topology_selector(term)
+        if selector is not None:
+            mask |= labels_mask(nodes, selector)
+    return mask
+
+
+@lru_cache(maxsize=_SELECTOR_COUNT_MAX)
+def _topology_selector(term: TopologySelectorTerm) -> Selector | None:
+    # Parity: core/v1/helper/helpers.go MatchTopologySelectorTerms, v1.36: a term that is empty, or
+    # has a value no label can have, selects nothing.
+    if not term.match_label_expressions:
+        return None
+    try:
+        return sorted_selector(
+            [new_requirement(e.key, Operator.IN, e.values) for e in term.match_label_expressions]
+        )
+    except ValueError:
+        return None
+
+
+def node_topology_mask(nodes: NodeTable, topology: LabelSelector | None) -> BoolColumn:
+    """Return which nodes have access to a storage capacity of that topology."""
+    if topology is None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    try:
+        selector = label_selector(topology)
+    except ValueError:
+        # Parity: volumebinding/binder.go nodeHasAccess, v1.36: logged there, and no access.
+        selector = MATCH_NOTHING
+    return labels_mask(nodes, selector)
+
+
+def labels_mask(nodes: NodeTable, selector: Selector) -> BoolColumn:
+    """Return which nodes have labels that a selector matches."""
+    mask = np.full(len(nodes), selector.selectable, dtype=np.bool_)
+    for requirement in selector.requirements:
+        mask &= _requirement_mask(nodes, requirement)
+    return mask
+
+
+def _requirement_mask(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
+    key, operator = requirement.key, requirement.operator
+    ids, known = nodes.label(key), nodes.label_values(key)
+    if operator is Operator.EXISTS:
+        return ids >= 0
+    if operator is Operator.DOES_NOT_EXIST:
+        return ids < 0
+    if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
+        answers = known.lut(
+            ("requirement", requirement), lambda value: requirement.matches({key: value})
+        )
+        return np.append(answers, False)[ids]
+    places = [place for place in map(known.id_of, requirement.values) if place >= 0]
+    among = ids == places[0] if len(places) == 1 else np.isin(ids, places)
+    return among if operator in (Operator.IN, Operator.EQUALS) else ~among

@@ -1,0 +1,241 @@
+"""VolumeBinding: every claim of a pod has, or can get, a volume the node can reach.
+
+Owns the extension points. Never matches a claim itself: `binder` does.
+Upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.object_store import ObjectStores
+from kubesched.columns.view import NodeTable
+from kubesched.config.errors import aggregate
+from kubesched.config.types import VolumeBindingArgs
+from kubesched.config.validate_args import validate_volume_binding_args
+from kubesched.framework.cycle_state import CycleState, StateNotFoundError
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import (
+    AllReasons,
+    EventRegistration,
+    FilterVerdict,
+    PreBindPreFlightResult,
+    Rejected,
+    SignFragment,
+)
+from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.pod_volumes import (
+    ClaimUse,
+    claim_not_found_text,
+    claim_uses,
+    not_owner_text,
+    sign_volumes,
+)
+from kubesched.plugins.volume_binding.assume_cache import AssumeError
+from kubesched.plugins.volume_binding.binder import (
+    BindingError,
+    Findings,
+    PodVolumeClaims,
+    PodVolumes,
+    VolumeBinder,
+)
+from kubesched.plugins.volume_binding.hints import registrations
+
+REASON_NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
+REASON_BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
+REASON_NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
+REASON_VOLUME_NOT_EXIST: Final = (
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+)
+
+_STATE_KEY: Final = "VolumeBinding"
+_UNKNOWN: Final = -1
+
+
+class BindingState:
+    """The pod's claims, and what was found for them on each row; shared by all clones."""
+
+    def __init__(self, claims: PodVolumeClaims | None = None) -> None:
+        self.claims = claims
+        self.all_bound = False
+        self._found: list[PodVolumes] = []
+        self._group: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def remember(self, nodes: NodeTable, findings: Findings, refused: NDArray[np.bool_]) -> None:
+        """Keep what was found for the rows that were not refused."""
+        missing = nodes.view.row_count - len(self._group)
+        if missing > 0:
+            self._group = np.append(self._group, np.full(missing, _UNKNOWN, dtype=np.int64))
+        accepted = ~refused
+        self._group[nodes.rows[accepted]] = findings.group[accepted] + len(self._found)
+        self._found += findings.volumes
+
+    def volumes_at(self, row: int) -> PodVolumes | None:
+        """Return what was found for a row."""
+        if not 0 <= row < len(self._group) or self._group[row] == _UNKNOWN:
+            return None
+        return self._found[int(self._group[row])]
+
+    def assumed_at(self, row: int, volumes: PodVolumes) -> None:
+        """Replace what was found for a row by what was assumed there."""
+        self._group[row] = len(self._found)
+        self._found.append(volumes)
+
+
+class VolumeBinding:
+    """Refuses nodes that cannot reach the pod's volumes; assumes the volumes of the chosen one."""
+
+    name = "VolumeBinding"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        if not isinstance(args, VolumeBindingArgs):
+            raise ValueError(  # noqa: TRY004 - what a configuration gets wrong is a ValueError
+                f"want args to be of type VolumeBindingArgs, got {type(args).__name__}"
+            )
+        problems = validate_volume_binding_args(args)
+        if problems:
+            raise ValueError(aggregate(problems))
+        self._bind_timeout_seconds = args.bind_timeout_seconds
+        self._handle = handle
+        self._binder = VolumeBinder()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
+        """Find the pod's claims; refuse it where one is missing, lost, or waits to be bound."""
+        objects = nodes.view.objects
+        uses = list(claim_uses(pod))
+        for use in uses:
+            problem = _problem_of_claim(pod, use, objects)
+            if problem is not None:
+                return unresolvable(problem)
+        if not uses:
+            state.write(_STATE_KEY, BindingState())
+            return SKIP
+        try:
+            claims = self._binder.claims_of(pod, objects)
+        except BindingError as wrong:
+            return error(str(wrong))
+        if claims.unbound_immediate:
+            return unresolvable("pod has unbound immediate PersistentVolumeClaims")
+        state.write(_STATE_KEY, BindingState(claims))
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        """Refuse nodes that cannot reach, find or provision a volume of the pod."""
+        try:
+            found: BindingState = state.read(_STATE_KEY)
+        except StateNotFoundError as missing:
+            return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(str(missing)))]
+        findings = self._binder.find(found.claims or PodVolumeClaims(), nodes)
+        failed = findings.failed()
+        # An error leaves no other reasons.
+        reasons = (
+            (findings.node_conflict & ~failed, REASON_NODE_CONFLICT),
+            (findings.bind_conflict & ~failed, REASON_BIND_CONFLICT),
+            (findings.not_enough_space & ~failed, REASON_NOT_ENOUGH_SPACE),
+            (findings.volume_missing & ~failed, REASON_VOLUME_NOT_EXIST),
+        )
+        refused = failed.copy()
+        for mask, _ in reasons:
+            refused |= mask
+        found.remember(nodes, findings, refused)
+        rejections = [Rejected(mask, error(text)) for text, mask in findings.errors.items()]
+        rejections += [Rejected(mask, unresolvable(text)) for mask, text in reasons if mask.any()]
+        return AllReasons(rejections)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
+        """Skip: scoring by capacity is behind a gate that is off."""
+        return SKIP
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+        """Score all nodes alike: scoring by capacity is behind a gate that is off."""
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Assume the volumes and claims that were found for the chosen node."""
+        try:
+            found: BindingState = state.read(_STATE_KEY)
+        except StateNotFoundError as missing:
+            return error(str(missing))
+        view = self._handle.snapshot
+        row = view.row_of(node_name)
+        volumes = found.volumes_at(row)
+        if volumes is None:
+            found.all_bound = True
+            return None
+        try:
+            assumed, found.all_bound = self._binder.assume(pod, node_name, volumes, view.objects)
+        except AssumeError as problem:
+            return error(str(problem))
+        found.assumed_at(row, assumed)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give back the volumes and claims that were assumed; harmless if none were."""
+        found: BindingState | None = state.get(_STATE_KEY)
+        if found is None:
+            return
+        volumes = found.volumes_at(self._handle.snapshot.row_of(node_name))
+        if volumes is not None:
+            self._binder.revert(volumes)
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | PreBindPreFlightResult | None:
+        """Tell whether there are volumes to bind; binding them may go beside other plugins."""
+        volumes = self._volumes_to_bind(state, node_name)
+        return volumes if isinstance(volumes, Status) else PreBindPreFlightResult(True)
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Refuse to bind volumes that are not bound yet: no client can write them so far."""
+        volumes = self._volumes_to_bind(state, node_name)
+        if isinstance(volumes, Status):
+            return None if volumes.is_skip else volumes
+        return error(
+            "binding volumes: binding claims and provisioning volumes is not supported yet"
+        )
+
+    def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
+        """Return what of the pod decides here: its volumes."""
+        return sign_volumes(pod)
+
+    def events_to_register(self) -> list[EventRegistration]:
+        """Return the events that may let a refused pod fit."""
+        return registrations()
+
+    def _volumes_to_bind(self, state: CycleState, node_name: str) -> PodVolumes | Status:
+        try:
+            found: BindingState = state.read(_STATE_KEY)
+        except StateNotFoundError as missing:
+            return error(str(missing))
+        if found.all_bound:
+            return SKIP
+        volumes = found.volumes_at(self._handle.snapshot.row_of(node_name))
+        if volumes is None:
+            return error(f'no pod volume found for node "{node_name}"')
+        return volumes
+
+
+def _problem_of_claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> str | None:
+    # Parity: volume_binding.go podHasPVCs, v1.36.
+    name = use.claim_name
+    claim = objects.persistent_volume_claims.get(f"{pod.namespace}/{name}")
+    if claim is None:
+        if use.is_ephemeral:
+            return (
+                "waiting for ephemeral volume controller to create the "
+                f'persistentvolumeclaim "{name}"'
+            )
+        return claim_not_found_text(name)
+    if claim.status.phase == "Lost":
+        return (
+            f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+            f'"{claim.spec.volume_name}"'
+        )
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    return not_owner_text(pod, claim) if use.is_ephemeral else None

@@ -1,0 +1,194 @@
+"""VolumeZone: a pod stays in the zones and regions of its bound volumes.
+
+Owns the comparison of zone and region labels of persistent volumes with those of nodes. Never looks
+at a volume's node affinity: VolumeBinding does.
+Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.object_store import ObjectStores
+from kubesched.columns.view import NodeTable
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.plugins.pod_volumes import (
+    NO_NAME,
+    WAIT_FOR_FIRST_CONSUMER,
+    binding_mode_unset_text,
+    claim_not_found_text,
+    class_not_found_text,
+    class_of_claim,
+    named_claims,
+    sign_volumes,
+    volume_not_found_text,
+)
+
+REASON_CONFLICT: Final = "node(s) had no available volume zone"
+
+_STATE_KEY: Final = "PreFilterVolumeZone"
+_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+_ZONE: Final = "topology.kubernetes.io/zone"
+_REGION: Final = "topology.kubernetes.io/region"
+_TOPOLOGY_LABELS: Final = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
+_TODAYS_LABEL: Final = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+_DELIMITER: Final = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeTopology:
+    """The values a volume demands of one topology label."""
+
+    volume_name: str
+    key: str
+    values: frozenset[str]
+
+
+class VolumeZone:
+    """Refuses nodes outside the zones and regions of the pod's volumes."""
+
+    name = "VolumeZone"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
+        """Find what the pod's volumes demand of a node's topology labels."""
+        topologies = _topologies_of_pod(pod, nodes.view.objects)
+        if isinstance(topologies, Status):
+            return topologies
+        if not topologies:
+            return SKIP
+        state.write(_STATE_KEY, topologies)
+        return None
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        """Refuse labelled nodes whose zone or region is not among a volume's."""
+        topologies = state.get(_STATE_KEY)
+        if topologies is None:
+            # Parity: volume_zone.go Filter, v1.36, works them out itself if PreFilter did not run.
+            topologies = _topologies_of_pod(pod, nodes.view.objects)
+            if isinstance(topologies, Status):
+                return [Rejected(np.ones(len(nodes), dtype=np.bool_), topologies)]
+        constrained = np.zeros(len(nodes), dtype=np.bool_)
+        for key in _TOPOLOGY_LABELS:
+            constrained |= nodes.has_label(key)
+        met = np.ones(len(nodes), dtype=np.bool_)
+        for topology in topologies:
+            met &= _meets(nodes, topology)
+        return [Rejected(constrained & ~met, unresolvable(REASON_CONFLICT))]
+
+    def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
+        """Return what of the pod decides here: its volumes."""
+        return sign_volumes(pod)
+
+    def events_to_register(self) -> list[EventRegistration]:
+        """Return the events that may let a refused pod fit."""
+        changed = ActionType.ADD | ActionType.UPDATE
+        return [
+            EventRegistration(
+                ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD), _after_class_added
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed), _after_claim_changed
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME, changed), _after_volume_changed
+            ),
+        ]
+
+
+def topologies_of(volume: PersistentVolume) -> list[VolumeTopology]:
+    """Return what a volume's labels demand of a node; a label that does not parse demands nothing."""
+    found = []
+    for key in _TOPOLOGY_LABELS:
+        value = volume.metadata.labels.get(key)
+        values = [] if value is None else [part.strip() for part in value.split(_DELIMITER)]
+        if values and "" not in values:
+            found.append(VolumeTopology(volume.metadata.name, key, frozenset(values)))
+    return found
+
+
+def _meets(nodes: NodeTable, topology: VolumeTopology) -> BoolColumn:
+    own = _has_one_of(nodes, topology.key, topology.values)
+    todays = _TODAYS_LABEL.get(topology.key)
+    if todays is None:
+        return own
+    # The older label of a volume may be met by today's label of a node that has no older one.
+    return np.where(
+        nodes.has_label(topology.key), own, _has_one_of(nodes, todays, topology.values)
+    )
+
+
+def _has_one_of(nodes: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:
+    known = nodes.label_values(key)
+    ids = [known.id_of(value) for value in sorted(values)]
+    return np.isin(nodes.label(key), [place for place in ids if place >= 0])
+
+
+def _topologies_of_pod(pod: PodInfo, objects: ObjectStores) -> list[VolumeTopology] | Status:
+    found: list[VolumeTopology] = []
+    for claim_name in named_claims(pod.shape):
+        if not claim_name:
+            return unresolvable(NO_NAME)
+        claim = objects.persistent_volume_claims.get(f"{pod.namespace}/{claim_name}")
+        if claim is None:
+            return unresolvable(claim_not_found_text(claim_name))
+        volume_name = claim.spec.volume_name
+        if not volume_name:
+            refusal = _refusal_of_unbound(claim, objects)
+            if refusal is not None:
+                return refusal
+            continue
+        volume = objects.persistent_volumes.get(volume_name)
+        if volume is None:
+            return unresolvable(volume_not_found_text(volume_name))
+        found += topologies_of(volume)
+    return found
+
+
+def _refusal_of_unbound(claim: PersistentVolumeClaim, objects: ObjectStores) -> Status | None:
+    class_name = class_of_claim(claim)
+    if not class_name:
+        return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = objects.storage_classes.get(class_name)
+    if storage_class is None:
+        return unresolvable(class_not_found_text(class_name))
+    if storage_class.volume_binding_mode is None:
+        return unresolvable(binding_mode_unset_text(storage_class))
+    if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+        return None
+    return unresolvable("PersistentVolume had no name")
+
+
+def _after_class_added(_pod: PodInfo, _old: None, new: StorageClass) -> QueueingHint:
+    waits = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return QueueingHint.QUEUE if waits else QueueingHint.QUEUE_SKIP
+
+
+def _after_claim_changed(
+    pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> QueueingHint:
+    ours = new.metadata.namespace == pod.namespace and new.metadata.name in named_claims(pod.shape)
+    return QueueingHint.QUEUE if ours else QueueingHint.QUEUE_SKIP
+
+
+def _after_volume_changed(
+    _pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume
+) -> QueueingHint:
+    changed = old is None or topologies_of(old) != topologies_of(new)
+    return QueueingHint.QUEUE if changed else QueueingHint.QUEUE_SKIP

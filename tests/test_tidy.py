@@ -1,0 +1,208 @@
+"""Checks over the tree itself: what no linter looks at.
+
+Owns the rules about words, sizes and names of files. Never looks at behaviour.
+"""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SIZE_BYTES_MAX = 1_000_000
+GENERATED = {"build", "dist", "__pycache__"}
+
+# Split, so that this file does not find itself.
+MACHINE_PATH = re.compile(
+    r"(?<![\w.~$}*-])/(?:" + "|".join(["home", "root", "work", "Users"]) + ")/"
+)
+REGISTRY_HOST = re.compile(
+    "|".join(
+        re.escape(name + end)
+        for name, end in [
+            ("pypi", ".org"),
+            ("pypi", ".python.org"),
+            ("files.python", "hosted"),
+            ("arti", "factory"),
+            ("dev", "pi."),
+            ("proxy.gol", "ang.org"),
+            ("registry.npm", "js"),
+            ("code", "artifact"),
+        ]
+    ),
+    re.IGNORECASE,
+)
+INDEX_OPTION = re.compile("--(?:extra-)?" + "index-url|--trusted" + "-host|--find" + "-links")
+MARKER = re.compile(r"\b(?:FIX" + r"ME|XX" + r"X|HA" + r"CK|TO" + r"DO)\b")
+BANNED_WORD = re.compile(
+    r"\b(?:clau" + r"de|anthro" + r"pic|chat" + r"gpt|open" + r"ai|sub" + r"agents?)\b",
+    re.IGNORECASE,
+)
+# The file that resolves the pins has to name the options which keep addresses out of them.
+OPTION_FREE = {"scripts/pins"}
+MODULE_NAMES = {"util", "utils", "helper", "helpers", "manager", "common", "base", "misc"}
+FRAGMENT = re.compile(r"(?:\d+|\+[a-z0-9-]+)\.(?:breaking|feature|bugfix|parity|doc)\.md")
+ADR = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
+
+
+@cache
+def tree() -> tuple[Path, ...]:
+    """Return the files of the repository, those not yet added included."""
+    git = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True, text=True)
+        names = [name for name in listed.stdout.split("\0") if name]
+        found = [ROOT / name for name in names]
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        # An unpacked archive has no git directory. Hidden folders there are tools' and editors'.
+        found = [path for path in ROOT.rglob("*") if not ignored(path.relative_to(ROOT))]
+    return tuple(sorted(path for path in found if path.is_file()))
+
+
+def ignored(path: Path) -> bool:
+    return any(
+        part in GENERATED or part.endswith(".egg-info") or (part.startswith(".") and part != ".ci")
+        for part in path.parts[:-1]
+    )
+
+
+def lines() -> Iterator[tuple[str, int, str]]:
+    for path in tree():
+        content = path.read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode("utf-8").split("\n"), start=1):
+            yield path.relative_to(ROOT).as_posix(), number, line
+
+
+def hits(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, number, line in lines()
+        if pattern.search(line)
+    ]
+
+
+def python_files() -> list[Path]:
+    return [path for path in tree() if path.suffix == ".py"]
+
+
+def test_the_tree_is_not_empty() -> None:
+    names = {path.relative_to(ROOT).as_posix() for path in tree()}
+    assert {"pyproject.toml", "Makefile", "tests/test_tidy.py"} <= names
+
+
+def test_no_path_of_one_machine() -> None:
+    assert hits(MACHINE_PATH) == []
+
+
+def test_no_host_of_a_package_registry() -> None:
+    assert hits(REGISTRY_HOST) == []
+
+
+def test_no_option_that_names_an_index() -> None:
+    found = [hit for hit in hits(INDEX_OPTION) if hit.split(":")[0] not in OPTION_FREE]
+    assert found == []
+
+
+def test_no_banned_word() -> None:
+    assert hits(BANNED_WORD) == []
+
+
+def test_what_is_left_to_do_is_an_issue_and_not_a_marker() -> None:
+    assert hits(MARKER) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        pytest.param(MACHINE_PATH, "cd " + "/ho" + "me/ada/kubesched", id="a home directory"),
+        pytest.param(REGISTRY_HOST, "https://py" + "pi.org/simple", id="a registry"),
+        pytest.param(INDEX_OPTION, "--index" + "-url x", id="an index option"),
+        pytest.param(MARKER, "# TO" + "DO: later", id="a to-do without an issue"),
+        pytest.param(BANNED_WORD, "Chat" + "GPT", id="a product name"),
+    ],
+)
+def test_the_patterns_find_what_they_should(pattern: re.Pattern[str], line: str) -> None:
+    assert pattern.search(line)
+
+
+def test_no_file_is_too_large() -> None:
+    large = {
+        path.relative_to(ROOT).as_posix(): path.stat().st_size
+        for path in tree()
+        if path.stat().st_size > SIZE_BYTES_MAX
+    }
+    assert large == {}
+
+
+def test_text_ends_cleanly() -> None:
+    untidy = [
+        f"{name}:{number}"
+        for name, number, line in lines()
+        if line != line.rstrip() and not name.endswith((".jsonl", "LICENSE"))
+    ]
+    assert untidy == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = []
+    for path in python_files():
+        text = path.read_text(encoding="utf-8")
+        name = path.relative_to(ROOT)
+        # A test module is named after the behaviour it checks; an empty file has nothing to say.
+        if not text.strip() or name.parts[0] == "tests":
+            continue
+        if not ast.get_docstring(ast.parse(text)):
+            silent.append(name.as_posix())
+    assert silent == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    vague = [
+        path.relative_to(ROOT).as_posix()
+        for path in python_files()
+        if path.stem in MODULE_NAMES or path.parent.name in MODULE_NAMES
+    ]
+    assert vague == []
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
+        for path in python_files()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def test_change_fragments_are_named_by_issue_and_kind() -> None:
+    fragments = [path.name for path in tree() if path.parent == ROOT / "changes"]
+    wrong = [name for name in fragments if name != "README.md" and not FRAGMENT.fullmatch(name)]
+    assert wrong == []
+
+
+def test_decisions_are_numbered_without_gaps_and_stay_short() -> None:
+    records = [path for path in tree() if path.parent == ROOT / "docs" / "adr"]
+    numbers = []
+    for path in records:
+        match = ADR.fullmatch(path.name)
+        assert match, f"{path.name} is not named NNNN-title.md"
+        numbers.append(int(match.group(1)))
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 60, path.name
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_pins_carry_hashes() -> None:
+    for name in ("runtime", "dev"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+        pins = re.findall(r"^(\S+)==\S+( \\)?$", text, re.MULTILINE)
+        assert pins
+        assert [package for package, continued in pins if not continued] == []
+        # Each pin is followed by a hash, never by the next pin.
+        assert len(re.findall(r"== ?\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text)) == len(pins)

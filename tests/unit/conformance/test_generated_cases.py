@@ -1,0 +1,115 @@
+"""Generated cases: reproducible, of every family, in the decision format's shape."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.fuzz.generate.cases import case
+from conformance.fuzz.generate.vocabulary import FAMILIES
+
+ROOT = Path(__file__).resolve().parents[3]
+KINDS = {
+    "Node",
+    "Pod",
+    "Namespace",
+    "PriorityClass",
+    "PodDisruptionBudget",
+    "Service",
+    "ReplicationController",
+    "ReplicaSet",
+    "StatefulSet",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "VolumeAttachment",
+}
+COUNT = 360
+CASES = [case(11, index) for index in range(COUNT)]
+
+
+def digest(cases: list[dict[str, object]]) -> str:
+    return hashlib.sha256(json.dumps(cases).encode()).hexdigest()
+
+
+def test_same_seed_and_index_give_the_same_case() -> None:
+    assert case(11, 5) == CASES[5]
+
+
+def test_other_seed_gives_another_case() -> None:
+    assert case(12, 5)["pod"] != CASES[5]["pod"]
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4242"])
+def test_cases_do_not_depend_on_string_hashes(hash_seed: str) -> None:
+    code = (
+        "import hashlib, json; from conformance.fuzz.generate.cases import case; "
+        "print(hashlib.sha256(json.dumps([case(11, i) for i in range(48)]).encode()).hexdigest())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        cwd=ROOT,
+    )
+    assert done.stdout.strip() == digest(CASES[:48])
+
+
+def test_families_take_turns() -> None:
+    assert tuple(one["family"] for one in CASES[: len(FAMILIES)]) == FAMILIES
+    assert len(FAMILIES) == 12
+
+
+def test_ids_are_unique_and_name_seed_and_index() -> None:
+    assert len({one["id"] for one in CASES}) == COUNT
+    assert CASES[14]["id"] == "fuzz-nodeaffinity-11:14"
+
+
+def test_every_kind_occurs() -> None:
+    assert {one["kind"] for made in CASES for one in made["objects"]} == KINDS
+
+
+def test_objects_are_named_once() -> None:
+    for made in CASES:
+        keys = [
+            (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+            for one in made["objects"]
+        ]
+        assert len(set(keys)) == len(keys), made["id"]
+
+
+def test_cases_have_the_shape_of_the_format() -> None:
+    for made in CASES:
+        assert set(made) == {"id", "family", "config", "objects", "pod"}
+        assert made["config"] is None or made["config"]["kind"] == "KubeSchedulerConfiguration"
+        assert made["pod"]["kind"] == "Pod"
+        assert made["pod"]["spec"]["containers"]
+        for one in made["objects"]:
+            assert one["apiVersion"]
+            assert one["metadata"]["name"]
+            assert one["metadata"]["uid"]
+
+
+def test_clusters_have_at_most_thirty_nodes() -> None:
+    counts = [sum(one["kind"] == "Node" for one in made["objects"]) for made in CASES]
+    assert max(counts) <= 30
+    assert min(counts) >= 1
+    assert any(count > 14 for count in counts)
+
+
+def test_the_pod_names_a_profile_that_exists() -> None:
+    for made in CASES:
+        profiles = ["default-scheduler"]
+        if made["config"] is not None:
+            profiles = [profile["schedulerName"] for profile in made["config"]["profiles"]]
+        assert made["pod"]["spec"]["schedulerName"] in profiles, made["id"]
