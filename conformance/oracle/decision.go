@@ -64,11 +64,16 @@ func (d *decision) fits(spy *spy, snapshot *internalcache.Snapshot, nominated st
 		d.Feasible, d.Best = []string{nominated}, []string{nominated}
 		return
 	}
+	plugins := spy.preFilterPlugins
+	if nominated != "" && spy.firstFiltered == nominated {
+		// The nominated node was tried before the excluded nodes got their status, and who refused it is named there.
+		plugins = plugins.Clone().Insert(spy.statuses[nominated].Plugin())
+	}
 	for _, name := range nodeNames(snapshot) {
 		status, filtered := spy.statuses[name]
 		switch {
 		case !filtered:
-			d.Rejected[name] = newRejection(excluded(spy.preFilterPlugins))
+			d.Rejected[name] = newRejection(excluded(plugins))
 		case status.IsSuccess():
 			d.Feasible = append(d.Feasible, name)
 		default:

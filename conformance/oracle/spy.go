@@ -22,8 +22,10 @@ type spy struct {
 }
 
 func (s *spy) RunPreFilterPlugins(ctx context.Context, state fwk.CycleState, pod *v1.Pod) (*fwk.PreFilterResult, *fwk.Status, sets.Set[string]) {
-	s.preFilterResult, s.preFilterStatus, s.preFilterPlugins = s.Framework.RunPreFilterPlugins(ctx, state, pod)
-	return s.preFilterResult, s.preFilterStatus, s.preFilterPlugins
+	result, status, plugins := s.Framework.RunPreFilterPlugins(ctx, state, pod)
+	// Upstream goes on to use the set as its own, and adds to it.
+	s.preFilterResult, s.preFilterStatus, s.preFilterPlugins = result, status, plugins.Clone()
+	return result, status, plugins
 }
 
 func (s *spy) RunFilterPluginsWithNominatedPods(ctx context.Context, state fwk.CycleState, pod *v1.Pod, info fwk.NodeInfo) *fwk.Status {

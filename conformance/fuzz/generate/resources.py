@@ -23,7 +23,7 @@ def apply(world: World) -> None:
             add_resize_status(draw, pod)
     if draw.chance(0.3):
         crowd_nodes(world)
-    if draw.chance(0.35):
+    if draw.chance(0.45):
         add_extended_to_nodes(world)
 
 
@@ -163,11 +163,11 @@ def add_extended_to_nodes(world: World) -> None:
     draw = world.draw
     name = draw.pick(words.EXTENDED)
     for node in draw.subset(world.nodes, 0.7):
-        node["status"]["allocatable"][name] = str(draw.number(0, 6))
-    for pod in draw.subset(world.pods, 0.3):
+        node["status"]["allocatable"][name] = str(draw.number(1, 6))
+    for pod in draw.subset(world.pods, 0.6):
         _set(draw.pick(pod["spec"]["containers"]), name, str(draw.number(0, 3)))
     if draw.chance(0.8):
-        _set(draw.pick(world.spec["containers"]), name, str(draw.number(1, 4)))
+        _set(draw.pick(world.spec["containers"]), name, str(draw.number(1, 3)))
 
 
 def _container_status(draw: Draw, container: Obj) -> Obj:

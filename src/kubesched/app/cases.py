@@ -39,7 +39,7 @@ class CaseDecider:
         built = self._build(case.get("config"))
         cache = Cache()
         try:
-            load_objects(cache, self._objects(case))
+            load_objects(cache, self._objects(case), built.profiles)
             pod = cache.pod_info(self._pod(case))
         except MalformedObject as problem:
             raise CaseError(str(problem)) from None

@@ -5,7 +5,7 @@ Owns what each object means to the scheduler: bound pod, nominated pod, node, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.model.pod_info import PodInfo
@@ -14,8 +14,14 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 
 
-def load_objects(cache: Cache, objects: Iterable[KubeObject]) -> list[PodInfo]:
-    """Put objects into a cache; return the pods that wait for a node, in order."""
+def load_objects(
+    cache: Cache, objects: Iterable[KubeObject], scheduler_names: Collection[str]
+) -> list[PodInfo]:
+    """Put objects into a cache; return the pods that wait for a node, in order.
+
+    A waiting pod whose scheduler name is not among those given is another scheduler's: what it was
+    promised is not known here.
+    """
     pending: list[PodInfo] = []
     for obj in objects:
         if isinstance(obj, Node):
@@ -28,6 +34,6 @@ def load_objects(cache: Cache, objects: Iterable[KubeObject]) -> list[PodInfo]:
                 cache.add_pod(pod)
             else:
                 pending.append(pod)
-                if pod.nominated_node_name:
+                if pod.nominated_node_name and pod.scheduler_name in scheduler_names:
                     cache.nominate_pod(pod, pod.nominated_node_name)
     return pending

@@ -24,7 +24,10 @@ def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
 
 @click.command(short_help="Decide recorded cases.")
 @click.option(
-    "--cases", type=click.File("rb"), required=True, help="Cases, one JSON object a line; - for stdin."
+    "--cases",
+    type=click.File("rb"),
+    required=True,
+    help="Cases, one JSON object a line; - for stdin.",
 )
 @click.option(
     "--output",
@@ -35,11 +38,11 @@ def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
 )
 @plugin_option
 def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
-    """Decide each case of a file as kube-scheduler would.
+    r"""Decide each case of a file as kube-scheduler would.
 
     A case is one line: {"id", "config", "objects", "pod"}. The answer is one line:
-    {"id", "decision"}, in the same order, or {"id", "line", "error"} for a case that cannot be read;
-    then the exit status is 1.
+    {"id", "decision"}, in the same order, or {"id", "line", "error"} for a case that cannot be
+    read; then the exit status is 1.
 
     \b
     Examples:

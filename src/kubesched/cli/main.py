@@ -19,7 +19,7 @@ from kubesched.cli.explain import explain
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("kubesched"), prog_name="kubesched")
 def cli() -> None:
-    """The Kubernetes scheduler, in Python.
+    r"""The Kubernetes scheduler, in Python.
 
     \b
     Examples:

@@ -48,7 +48,9 @@ def _load(text: str) -> Any:
     if not where or not name:
         raise click.BadParameter(f"{text!r} is not MODULE:CLASS", param_hint="--plugin")
     try:
-        module = _module_from_file(where) if where.endswith(".py") else importlib.import_module(where)
+        module = (
+            _module_from_file(where) if where.endswith(".py") else importlib.import_module(where)
+        )
     except Exception as problem:  # noqa: BLE001 - whatever a user's module does while it is imported
         reason = f"cannot import {where}: {type(problem).__name__}: {problem}"
         raise click.BadParameter(reason, param_hint="--plugin") from None

@@ -32,12 +32,14 @@ class Cluster:
         self._visiting_rows = None
 
     def visiting_rows(self) -> NDArray[np.int64]:
-        """Return the valid rows in upstream's order: zones in turn, nodes of a zone as they came."""
+        """Return the valid rows in upstream's order: zones in turn, a zone's nodes as they came."""
         # Parity: pkg/scheduler/backend/cache/node_tree.go list, v1.36.
         if self._visiting_rows is None:
             queues = [list(names) for names in self.zones.values()]
             longest = max((len(queue) for queue in queues), default=0)
-            ordered = [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+            ordered = [
+                queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)
+            ]
             rows = np.array([self.nodes.row_of[name] for name in ordered], dtype=np.int64)
             self.nodes.rank[rows] = np.arange(len(rows))
             rows.flags.writeable = False

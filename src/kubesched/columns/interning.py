@@ -16,7 +16,7 @@ LUT_COUNT_MAX = 4096
 
 
 class Interner(Generic[ValueT]):
-    """Gives each distinct value the next integer, and answers questions about all values at once."""
+    """Gives each distinct value the next integer; answers questions about all values at once."""
 
     def __init__(self) -> None:
         self.values: list[ValueT] = []

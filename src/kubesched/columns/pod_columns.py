@@ -1,7 +1,7 @@
 """The table of pods that count on a node, or are promised one.
 
-Owns one index per bound, assumed or nominated pod, and the classes they are counted in. Only `writer`
-changes it.
+Owns one index per bound, assumed or nominated pod, and the classes they are counted in. Only
+`writer` changes it.
 """
 
 from __future__ import annotations
@@ -51,10 +51,27 @@ class BoundPod:
     `object` is the whole pod, and there only if a plugin declared that it reads whole pods.
     """
 
-    __slots__ = ("_raw", "annotations", "disruption_target", "index", "labels", "name", "namespace",
-                 "node_name", "nominated", "owners", "priority", "shape", "start_s", "terminating", "uid")
+    __slots__ = (
+        "_raw",
+        "annotations",
+        "disruption_target",
+        "index",
+        "labels",
+        "name",
+        "namespace",
+        "node_name",
+        "nominated",
+        "owners",
+        "priority",
+        "shape",
+        "start_s",
+        "terminating",
+        "uid",
+    )
 
-    def __init__(self, pod: PodInfo, node_name: str, *, nominated: bool, whole: bytes | None) -> None:
+    def __init__(
+        self, pod: PodInfo, node_name: str, *, nominated: bool, whole: bytes | None
+    ) -> None:
         self.namespace = pod.namespace
         self.name = pod.name
         self.uid = pod.uid

@@ -1,7 +1,7 @@
 """Rules several plugins share, as expressions over columns.
 
-Owns node selectors and taints over a table of nodes. A requirement is asked once per distinct value,
-then gathered.
+Owns node selectors and taints over a table of nodes. A requirement is asked once per distinct
+value, then gathered.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.view import NodeTable
 from kubesched.model.pod_info import PodInfo
 from kubesched.model.tolerations import untolerated
+from kubesched.objects.affinity import Toleration
 from kubesched.objects.node_selectors import (
     NodeSelector,
     NodeSelectorTermMatcher,
     compile_node_selector,
 )
-from kubesched.objects.affinity import Toleration
 from kubesched.objects.selectors import Requirement, Selector, selector_from_set
 
 DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")

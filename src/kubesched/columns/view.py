@@ -203,8 +203,8 @@ class NodeTable:
     """Some nodes as columns, one entry per node, in the same order in every column.
 
     `nodes.allocatable["cpu"]` is an array; a resource no node has is an array of zeros. `nodes[3]`
-    is one node with the same attribute names. Labels are ids: `nodes.label(key)` is -1 where the key
-    is absent, and `nodes.label_values(key)` tells what an id means.
+    is one node with the same attribute names. Labels are ids: `nodes.label(key)` is -1 where the
+    key is absent, and `nodes.label_values(key)` tells what an id means.
     """
 
     def __init__(self, view: ClusterView, rows: Rows, usage: Usage | None = None) -> None:
@@ -229,9 +229,8 @@ class NodeTable:
 
     def take(self, positions: Rows | BoolColumn) -> NodeTable:
         """Return the table of some of these nodes, by position or by mask."""
-        if positions.dtype == np.bool_:
-            positions = np.flatnonzero(positions)
-        return NodeTable(self.view, self.rows[positions], self.usage.take(positions))
+        places: Rows = np.arange(len(self))[positions]
+        return NodeTable(self.view, self.rows[places], self.usage.take(places))
 
     @property
     def names(self) -> list[str]:
@@ -342,9 +341,7 @@ class ResourceColumns:
             return nodes.allocatable[place, self._table.rows]
         usage = self._table.usage
         return (
-            usage.requested(place)
-            if self._kind == "requested"
-            else usage.nonzero_requested(place)
+            usage.requested(place) if self._kind == "requested" else usage.nonzero_requested(place)
         )
 
 

@@ -195,7 +195,9 @@ class ClusterWriter:
         pods.pods[index] = bound
         bound.index = index
         pods.row[index] = row
-        pods.label_class[index] = pods.label_classes.intern(label_class_of(pod.namespace, pod.labels))
+        pods.label_class[index] = pods.label_classes.intern(
+            label_class_of(pod.namespace, pod.labels)
+        )
         pods.term_set[index] = pods.term_sets.intern(pod.terms)
         pods.shape[index] = self._shape_id(pod.shape)
         pods.priority[index] = pod.priority

@@ -5,7 +5,7 @@ a value out of range passes through.
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, default_plugins.go, conversion.go
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -283,7 +283,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _resources(values: Values) -> tuple[ResourceSpec, ...]:
-    given = values.get("resources") or ({"name": "cpu"}, {"name": "memory"})
+    given: Sequence[Values] = values.get("resources") or ({"name": "cpu"}, {"name": "memory"})
     return tuple(
         ResourceSpec(resource.get("name", ""), resource.get("weight") or 1) for resource in given
     )

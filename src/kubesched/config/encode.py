@@ -90,10 +90,10 @@ def to_yaml(config: KubeSchedulerConfiguration) -> str:
     return dump_yaml(effective(config))
 
 
-def dump_yaml(document: Mapping[str, Any]) -> str:
+def dump_yaml(document: Mapping[str, Any], *, sort_keys: bool = True) -> str:
     """Return plain values as YAML in which no string can be taken for something else."""
     text: str = yaml.dump(
-        dict(document), Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=10_000
+        dict(document), Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=10_000
     )
     return text
 
@@ -110,8 +110,7 @@ def _profile(profile: KubeSchedulerProfile) -> dict[str, Any]:
             for point in POINTS
         },
         "pluginConfig": [
-            {"name": entry.name, "args": encode_args(entry.args)}
-            for entry in profile.plugin_config
+            {"name": entry.name, "args": encode_args(entry.args)} for entry in profile.plugin_config
         ],
     }
 

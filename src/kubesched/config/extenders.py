@@ -75,9 +75,7 @@ def _check_tls(tls: ExtenderTLSConfig) -> None:
     if not (has_ca or has_pair or tls.insecure or tls.server_name):
         return
     if has_ca and tls.insecure:
-        raise PemError(
-            "specifying a root certificates file with the insecure flag is not allowed"
-        )
+        raise PemError("specifying a root certificates file with the insecure flag is not allowed")
     # A pair that comes from files is read again at each handshake, so only its presence counts.
     both_files = bool(tls.cert_file and tls.key_file) and not (tls.cert_data or tls.key_data)
     ca = _data(tls.ca_data, tls.ca_file)

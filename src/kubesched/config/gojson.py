@@ -4,6 +4,7 @@ Owns the tree that the decoder walks and Go's syntax messages. Never knows a fie
 Upstream: sigs.k8s.io/json internal/golang/encoding/json/scanner.go
 """
 
+import math
 import re
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +31,7 @@ class Object:
         self.items = items
 
 
-Json: TypeAlias = None | bool | str | Number | list["Json"] | Object
+Json: TypeAlias = bool | str | Number | list["Json"] | Object | None
 
 
 class JsonSyntaxError(ValueError):
@@ -252,7 +253,7 @@ def from_builtins(value: object, depth: int = 0) -> Json:
     if isinstance(value, int):
         return Number(str(value))
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             raise JsonSyntaxError(f"json: unsupported value: {value}")
         return Number(format_float64(value))
     if isinstance(value, dict):

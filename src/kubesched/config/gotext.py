@@ -69,7 +69,7 @@ def format_float64(value: float) -> str:
 
 def go_float(value: float, *, single: bool = False) -> str:
     """Return a float as Go's %v and 'g' write it, with the shortest digits that mean it."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"

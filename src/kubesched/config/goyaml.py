@@ -5,6 +5,7 @@ keys. Never knows a field by name; scalars are resolved in yaml_scalars.
 Upstream: sigs.k8s.io/yaml yaml.go over go.yaml.in/yaml/v2 decode.go
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -16,7 +17,7 @@ from kubesched.config.gotext import format_float64, go_float
 from kubesched.config.yaml_scalars import BINARY, MERGE, YamlError, resolve
 from kubesched.objects.field_errors import go_quote
 
-Scalar: TypeAlias = None | bool | int | float | str
+Scalar: TypeAlias = bool | int | float | str | None
 GoValue: TypeAlias = "Scalar | list[GoValue] | GoMap"
 Key: TypeAlias = tuple[str, Scalar]
 
@@ -128,19 +129,24 @@ def _compose(data: bytes) -> Node | None:
 def _check_version(event: yaml.DocumentStartEvent) -> None:
     """Refuse a %YAML directive of another version than 1.1, which newer C parsers let pass."""
     if event.version is not None and tuple(event.version) != (1, 1):
-        where = f"line {event.start_mark.line}: " if event.start_mark.line else ""
+        line = _line(event)
+        where = f"line {line}: " if line else ""
         raise YamlError(f"yaml: {where}found incompatible YAML document")
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line if event.start_mark is not None else 0
 
 
 def _node(event: yaml.Event, anchors: dict[str, Node]) -> Node | None:
     """Return the node that an event starts, its anchor registered before its children."""
-    line = event.start_mark.line if event.start_mark is not None else 0
+    line = _line(event)
     if isinstance(event, yaml.AliasEvent):
         node = Node("alias", line)
-        node.value = event.anchor
-        node.alias = anchors.get(event.anchor)
+        node.value = str(event.anchor)
+        node.alias = anchors.get(node.value)
         if node.alias is None:
-            raise YamlError(f"yaml: unknown anchor '{event.anchor}' referenced")
+            raise YamlError(f"yaml: unknown anchor '{node.value}' referenced")
         return node
     if isinstance(event, yaml.ScalarEvent):
         node = Node("scalar", line)
@@ -277,7 +283,7 @@ def _json(value: GoValue) -> Json:
     if isinstance(value, list):
         return [_json(item) for item in value]
     if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             raise YamlError(f"json: unsupported value: {go_float(value)}")
         return Number(format_float64(value))
     if isinstance(value, int) and not isinstance(value, bool):

@@ -11,12 +11,21 @@ from typing import Any, NamedTuple
 
 from kubesched.config.defaults import effective_configuration
 from kubesched.config.errors import ConfigError
-from kubesched.config.gojson import Json, JsonSyntaxError, Number, Object, from_builtins, parse_json
-from kubesched.config.godecode import DecodeError, Decoded, decode
+from kubesched.config.godecode import Decoded, DecodeError, decode
+from kubesched.config.gojson import (
+    Json,
+    JsonSyntaxError,
+    Number,
+    Object,
+    from_builtins,
+    parse_json,
+    to_builtins,
+)
 from kubesched.config.goyaml import yaml_to_json
 from kubesched.config.schema import ARGS, GROUP, KIND, KINDS, VERSION
 from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.config.yaml_scalars import YamlError
+from kubesched.objects.field_errors import go_quote
 
 SCHEME = "pkg/scheduler/apis/config/scheme/scheme.go:29"
 _META_TYPE = (
@@ -26,7 +35,7 @@ _META_TYPE = (
 _META_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # noqa: N818 - not an error of ours but upstream's answer
     """A decoding failure that is not a matter of strictness; carries upstream's text."""
 
 
@@ -74,6 +83,19 @@ def load_config_object(document: Mapping[str, Any]) -> KubeSchedulerConfiguratio
         parsed = _Parsed(from_builtins(dict(document)), None)
         return _configuration(parsed, str(dict(document)))
     except (_Refused, JsonSyntaxError) as refused:
+        raise ConfigError("decode", str(refused)) from None
+
+
+def read_document(text: str | bytes) -> object:
+    """Return the first document of a text as plain values, whatever its kind.
+
+    Raises:
+        ConfigError: At stage "decode", when it is neither YAML nor JSON.
+    """
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+    try:
+        return to_builtins(_parse(data).tree)
+    except _Refused as refused:
         raise ConfigError("decode", str(refused)) from None
 
 
@@ -140,10 +162,10 @@ def _decode_kind(parsed: _Parsed, meta: _Meta) -> Decoded:
 
 def _not_registered(meta: _Meta) -> str:
     if meta.version == "__internal":
-        where = f'the internal version of group "{meta.group}"'
+        where = f"the internal version of group {go_quote(meta.group)}"
     else:
-        where = f'version "{meta.group_version}"'
-    return f'no kind "{meta.kind}" is registered for {where} in scheme "{SCHEME}"'
+        where = f"version {go_quote(meta.group_version)}"
+    return f'no kind {go_quote(meta.kind)} is registered for {where} in scheme "{SCHEME}"'
 
 
 def _interpret(tree: Json) -> _Meta:

@@ -115,9 +115,7 @@ def _private_key(data: bytes) -> bytes:
     if not skipped:
         raise PemError("tls: failed to find any PEM data in key input")
     if skipped == ["CERTIFICATE"]:
-        raise PemError(
-            "tls: found a certificate rather than a key in the PEM for the private key"
-        )
+        raise PemError("tls: found a certificate rather than a key in the PEM for the private key")
     raise PemError(
         'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input after '
         f"skipping PEM blocks of the following types: [{' '.join(skipped)}]"

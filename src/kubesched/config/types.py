@@ -82,7 +82,9 @@ class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 _ATTRIBUTES = {
     encoded: name
-    for name, encoded in zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True)
+    for name, encoded in zip(
+        Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True
+    )
 }
 
 

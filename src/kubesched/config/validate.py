@@ -54,9 +54,7 @@ REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"
 # The points that are searched for removed plugins. Upstream walks a map of them, so that the
 # order of its messages is open; ours is that of the type.
 _CLASSIC_POINTS = tuple(
-    point
-    for point in POINTS
-    if point not in ("multiPoint", "placementGenerate", "placementScore")
+    point for point in POINTS if point not in ("multiPoint", "placementGenerate", "placementScore")
 )
 
 
@@ -193,9 +191,7 @@ def _profile(profile: KubeSchedulerProfile, path: str, api_version: str) -> list
 def _removed(name: str, path: str, api_version: str) -> list[str]:
     if name not in REMOVED_PLUGINS:
         return []
-    detail = (
-        f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{api_version}")'
-    )
+    detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{api_version}")'
     return [invalid(path, name, detail)]
 
 

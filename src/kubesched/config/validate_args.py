@@ -142,9 +142,7 @@ def _strategy(strategy: ScoringStrategy, path: str) -> list[str]:
     where = f"{path}.requestedToCapacityRatio"
     if strategy.type != "RequestedToCapacityRatio":
         if ratio is not None:
-            errors.append(
-                forbidden(where, "must be nil when type is not RequestedToCapacityRatio")
-            )
+            errors.append(forbidden(where, "must be nil when type is not RequestedToCapacityRatio"))
     elif ratio is None:
         errors.append(required(where, "must be specified when type is RequestedToCapacityRatio"))
     else:
@@ -231,14 +229,11 @@ def validate_volume_binding_args(args: VolumeBindingArgs, path: str = "") -> lis
     errors: list[str] = []
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        errors.append(
-            invalid(child(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, detail)
-        )
+        errors.append(invalid(child(path, "bindTimeoutSeconds"), args.bind_timeout_seconds, detail))
     if args.shape is not None:
         points = [{"Utilization": p.utilization, "Score": p.score} for p in args.shape]
         detail = (
-            "unexpected field `shape`, remove it or turn on the feature gate "
-            "StorageCapacityScoring"
+            "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )
         errors.append(invalid(child(path, "shape"), points, detail))
     return errors

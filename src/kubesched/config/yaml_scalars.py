@@ -5,10 +5,11 @@ Never sees a node or a document.
 Upstream: go.yaml.in/yaml/v2 resolve.go
 """
 
+import math
 import re
 from typing import TypeAlias
 
-Resolved: TypeAlias = None | bool | int | float | str
+Resolved: TypeAlias = bool | int | float | str | None
 
 _PREFIX = "tag:yaml.org,2002:"
 STR = _PREFIX + "str"
@@ -130,4 +131,4 @@ def go_int(text: str) -> int | None:
 def go_float(text: str) -> float | None:
     """Return a decimal float, or None where strconv.ParseFloat reports a range error."""
     value = float(text)
-    return None if value in (float("inf"), float("-inf")) else value
+    return None if math.isinf(value) else value

@@ -73,14 +73,28 @@ def decide(profile: Profile, view: ClusterView, pod: PodInfo) -> Decision:
     except FitError as failure:
         return _refused(profile, view, state, pod, failure)
     except SchedulingError as failure:
-        text = str(failure)
-        return Decision(profile.name, message=text, message_after_post_filter=text, error=text)
+        return _failed(profile, view, failure)
     return _placed(profile, view, pod, result)
 
 
-def _placed(
-    profile: Profile, view: ClusterView, pod: PodInfo, result: ScheduleResult
-) -> Decision:
+def _failed(profile: Profile, view: ClusterView, failure: SchedulingError) -> Decision:
+    text = str(failure)
+    names: list[str] = []
+    rejected: Mapping[str, Status] = {}
+    if failure.feasible is not None and failure.diagnosis is not None:
+        names = sorted(failure.feasible.names)
+        rejected = _all_rejections(view, failure.diagnosis.node_to_status, set(names))
+    return Decision(
+        profile.name,
+        feasible=tuple(names),
+        rejected=rejected,
+        message=text,
+        message_after_post_filter=text,
+        error=text,
+    )
+
+
+def _placed(profile: Profile, view: ClusterView, pod: PodInfo, result: ScheduleResult) -> Decision:
     names = result.feasible.names
     by_nomination = (
         names == [pod.nominated_node_name]
@@ -92,7 +106,7 @@ def _placed(
     if result.scores is not None:
         for place, name in enumerate(names):
             scores[name] = {p: int(s[place]) for p, s in result.scores.by_plugin.items()}
-            scores[name]["total"] = int(result.scores.total[place])
+            scores[name]["total"] = sum(scores[name].values())
         best = best_names(result.feasible, best_positions(result.scores.total))
     rejected: Mapping[str, Status] = {}
     if not by_nomination:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kubesched.columns.view import NodeTable
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import NodeToStatus, unavailable_text
 
@@ -49,6 +50,10 @@ class FitError(Exception):
 
 class SchedulingError(Exception):
     """The attempt ended with an error rather than a refusal."""
+
+    feasible: NodeTable | None = None
+    """The nodes that fit, if the error came after filtering."""
+    diagnosis: Diagnosis | None = None
 
 
 class NoNodesError(SchedulingError):

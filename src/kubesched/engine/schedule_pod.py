@@ -1,7 +1,8 @@
 """One attempt: from a pod to the node chosen for it, or to why there is none.
 
-Owns the order of the scheduling cycle up to the choice. It is a generator that gives way in two places
-only, when extenders are to be asked; whoever drives it answers with `send`. It never writes a table.
+Owns the order of the scheduling cycle up to the choice. It is a generator that gives way in two
+places only, when extenders are to be asked; whoever drives it answers with `send`. It never writes
+a table.
 Upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes
 """
 
@@ -113,7 +114,11 @@ def schedule_pod(
     evaluated = len(feasible) + len(diagnosis.node_to_status)
     if len(feasible) == 1:
         return ScheduleResult(feasible.names[0], feasible, None, diagnosis, evaluated)
-    scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
+    try:
+        scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
+    except SchedulingError as failure:
+        failure.feasible, failure.diagnosis = feasible, diagnosis
+        raise
     host = feasible.names[select_host(scores.total)]
     return ScheduleResult(host, feasible, scores, diagnosis, evaluated)
 
@@ -131,7 +136,9 @@ def find_nodes_that_fit(
             raise SchedulingError(outcome.status.message)
         diagnosis.node_to_status.absent = outcome.status
         diagnosis.pre_filter_status = outcome.status
-        diagnosis.unschedulable_plugins = {*outcome.plugins_with_nodes, outcome.status.plugin} - {""}
+        diagnosis.unschedulable_plugins = {*outcome.plugins_with_nodes, outcome.status.plugin} - {
+            ""
+        }
         return nobody, diagnosis
     diagnosis.unschedulable_plugins = set(outcome.plugins_with_nodes)
     if pod.nominated_node_name:
@@ -141,8 +148,12 @@ def find_nodes_that_fit(
     if outcome.node_names is not None:
         rows = [row for name in sorted(outcome.node_names) if (row := view.row_of(name)) >= 0]
         nodes = view.nodes_at(np.array(rows, dtype=np.int64))
-        listed = " ".join(outcome.plugins_with_nodes)
-        diagnosis.node_to_status.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
+        # Parity: upstream's set of plugins is the diagnosis' own, so that who refused the nominated
+        # node is named here too.
+        listed = " ".join(sorted(diagnosis.unschedulable_plugins))
+        diagnosis.node_to_status.absent = unresolvable(
+            f"node(s) didn't satisfy plugin(s) [{listed}]"
+        )
     feasible = _pass_filters(profile, state, pod, nodes, diagnosis, search)
     processed = len(feasible) + len(diagnosis.node_to_status)
     search.next_start_index = (search.next_start_index + processed) % view.node_count
@@ -188,6 +199,7 @@ def _evaluate_nominated(
     if not verdict.is_success:
         if verdict.is_rejected:
             diagnosis.node_to_status.set_one(row, verdict)
+            diagnosis.unschedulable_plugins.add(verdict.plugin)
         return None
     left = yield from _pass_extenders(pod, node, diagnosis, search)
     return left if len(left) else None
@@ -214,9 +226,7 @@ def _pass_filters(
     while judged < len(nodes) and int(verdicts.fits[:judged].sum()) < want:
         chunk = np.arange(judged, min(judged + chunk_size, len(nodes)))
         part = nodes if len(chunk) == len(nodes) else nodes.take(chunk)
-        verdicts.override(
-            chunk, profile.run_filter_plugins_with_nominated_pods(state, pod, part)
-        )
+        verdicts.override(chunk, profile.run_filter_plugins_with_nominated_pods(state, pod, part))
         judged += len(chunk)
     failure = verdicts.first_error()
     if failure is not None:

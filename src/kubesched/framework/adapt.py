@@ -194,5 +194,7 @@ def _collect(plugin: str, verdict: AllReasons, nodes: NodeTable, verdicts: Verdi
 def _check_mask(plugin: str, rejected: Rejected, count: int) -> None:
     mask = rejected.mask
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
-        got = f"{getattr(mask, 'dtype', type(mask).__name__)} of shape {getattr(mask, 'shape', '()')}"
+        got = (
+            f"{getattr(mask, 'dtype', type(mask).__name__)} of shape {getattr(mask, 'shape', '()')}"
+        )
         raise TypeError(f"plugin {plugin}: a mask must be bool of shape ({count},), not {got}")

@@ -130,7 +130,9 @@ class FilterPhase:
         self, state: CycleState, pod: PodInfo, trial: Trial, steps: list[Rows]
     ) -> Verdicts:
         for step in steps:
-            status = self.change_pods("add", state, pod, trial.add(step.astype(np.int32)), trial.nodes)
+            status = self.change_pods(
+                "add", state, pod, trial.add(step.astype(np.int32)), trial.nodes
+            )
             if status is not None:
                 verdicts = Verdicts(len(trial.rows))
                 verdicts.refuse(np.ones(len(trial.rows), dtype=np.bool_), status)

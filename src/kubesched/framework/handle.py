@@ -44,9 +44,9 @@ class Nominator(Protocol):
 class EventRecorder(Protocol):
     """Writes events about objects, for people."""
 
-    def event(
-        self, regarding: object, *, type: str, reason: str, action: str, note: str  # noqa: A002 - the API's word
-    ) -> None: ...
+    def event(self, regarding: object, *, kind: str, reason: str, action: str, note: str) -> None:
+        """Write an event; kind is `Normal` or `Warning`."""
+        ...
 
 
 class Logger(Protocol):

@@ -87,7 +87,7 @@ HintFunction: TypeAlias = "Callable[[PodInfo, Any, Any], QueueingHint]"
 
 @dataclass(frozen=True, slots=True)
 class EventRegistration:
-    """An event that may make a refused pod fit, and who to ask; without a hint, always try again."""
+    """An event that may make a refused pod fit, and who to ask; without a hint, always retry."""
 
     event: ClusterEvent
     hint: HintFunction | None = field(default=None, compare=False)
@@ -226,7 +226,7 @@ class PreBindPlugin(Plugin, Protocol):
 
     def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> Status | None | Awaitable[Status | None]: ...
+    ) -> Status | Awaitable[Status | None] | None: ...
 
 
 class BindPlugin(Plugin, Protocol):
@@ -234,7 +234,7 @@ class BindPlugin(Plugin, Protocol):
 
     def bind(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> Status | None | Awaitable[Status | None]: ...
+    ) -> Status | Awaitable[Status | None] | None: ...
 
 
 class PostBindPlugin(Plugin, Protocol):
@@ -242,7 +242,7 @@ class PostBindPlugin(Plugin, Protocol):
 
     def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> None | Awaitable[None]: ...
+    ) -> Awaitable[None] | None: ...
 
 
 class SignPlugin(Plugin, Protocol):

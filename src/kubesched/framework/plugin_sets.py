@@ -2,7 +2,8 @@
 
 Owns the resolution of a profile's plugin sets, the expansion of multiPoint, and the checks within
 and across profiles. Never knows a plugin class: what a plugin implements is handed in.
-Upstream: pkg/scheduler/framework/runtime/framework.go NewFramework; pkg/scheduler/profile/profile.go
+Upstream: pkg/scheduler/framework/runtime/framework.go NewFramework;
+pkg/scheduler/profile/profile.go
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -61,9 +62,7 @@ Implemented = Mapping[str, frozenset[str]]
 Construct = Callable[[KubeSchedulerProfile, str, PluginArgs], frozenset[str] | None]
 
 
-def build_profiles(
-    config: KubeSchedulerConfiguration, construct: Construct
-) -> BuiltProfiles:
+def build_profiles(config: KubeSchedulerConfiguration, construct: Construct) -> BuiltProfiles:
     """Build every profile in order, and compare the profiles with each other.
 
     Args:
@@ -226,23 +225,26 @@ def _check_counts(scheduler_name: str, points: Mapping[str, tuple[str, ...]]) ->
     profile = f"for profile with scheduler name {go_quote(scheduler_name)}"
     count = len(points["queueSort"])
     if count != 1:
-        raise ConfigError("build", f"only one queue sort plugin required {profile}, but got {count}")
+        text = f"only one queue sort plugin required {profile}, but got {count}"
+        raise ConfigError("build", text)
     if not points["bind"]:
         raise ConfigError("build", f"at least one bind plugin is needed {profile}")
     if len(points["placementGenerate"]) > 1:
         raise ConfigError("build", f"at most one placement generate plugin is allowed {profile}")
 
 
-def _weights(
-    point: str, what: str, plugins: Plugins, implemented: Implemented
-) -> dict[str, int]:
+def _weights(point: str, what: str, plugins: Plugins, implemented: Implemented) -> dict[str, int]:
     """Return the weight of every plugin that implements a scoring point."""
     # Parity: framework.go getValidScoreWeights, v1.36
     weights: dict[str, int] = {}
     total = 0
     candidates: Iterable[Plugin] = (*plugins.at(point).enabled, *plugins.multi_point.enabled)
     for plugin in candidates:
-        if point not in implemented.get(plugin.name, frozenset()) or plugin.name in weights:
+        if plugin.name not in implemented:
+            # Upstream crashes on a name that only multiPoint has when every point disables "*".
+            text = f"{_type_name(point)} {go_quote(plugin.name)} does not exist"
+            raise ConfigError("build", text)
+        if point not in implemented[plugin.name] or plugin.name in weights:
             continue
         weight = plugin.weight or 1
         weights[plugin.name] = weight

@@ -91,7 +91,7 @@ def check_signatures(name: str, plugin: type) -> None:
     for one, many in _ALTERNATIVES:
         if _has(plugin, one) and _has(plugin, many):
             raise SignatureError(
-                f"plugin {name}: has both {one}() and {many}(); give one node or all nodes, not both"
+                f"plugin {name}: has both {one}() and {many}(); give one of the two, not both"
             )
     if not any(_has(plugin, m) for point in EXTENSION_POINTS.values() for m in point.methods):
         raise SignatureError(

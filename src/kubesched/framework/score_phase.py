@@ -69,9 +69,7 @@ class ScorePhase:
         for plugin in active:
             if plugin.normalize is None:
                 continue
-            result = as_scores(
-                guarded(plugin.normalize, state, pod, raw[plugin.name]), len(nodes)
-            )
+            result = as_scores(guarded(plugin.normalize, state, pod, raw[plugin.name]), len(nodes))
             if isinstance(result, Status):
                 return _failed("running Normalize on Score plugins", plugin.name, result)
             raw[plugin.name] = result

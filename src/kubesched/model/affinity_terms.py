@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubesched.objects.affinity import Affinity, PodAffinityTerm
+from kubesched.objects.field_errors import aggregate_text
 from kubesched.objects.selectors import Selector, label_selector
 
 NO_LABELS: Mapping[str, str] = {}
@@ -57,8 +58,10 @@ def compile_terms(namespace: str, affinity: Affinity | None) -> TermSet:
     pod, anti = affinity.pod_affinity, affinity.pod_anti_affinity
     problems: list[str] = []
 
-    def compiled(role: str, terms: Sequence[tuple[PodAffinityTerm, int]]) -> tuple[AffinityTerm, ...]:
-        # Parity: framework/types.go PodInfo.Update, v1.36: one bad term voids the terms of its role.
+    def compiled(
+        role: str, terms: Sequence[tuple[PodAffinityTerm, int]]
+    ) -> tuple[AffinityTerm, ...]:
+        # Parity: framework/types.go PodInfo.Update, v1.36: one bad term voids its role.
         try:
             return tuple(_compile(namespace, term, weight) for term, weight in terms)
         except ValueError as problem:
@@ -67,19 +70,28 @@ def compile_terms(namespace: str, affinity: Affinity | None) -> TermSet:
 
     required = "required_during_scheduling_ignored_during_execution"
     preferred = "preferred_during_scheduling_ignored_during_execution"
-    lists = {
-        "requiredAffinityTerms": [(t, 0) for t in getattr(pod, required, None) or ()],
-        "requiredAntiAffinityTerms": [(t, 0) for t in getattr(anti, required, None) or ()],
-        "preferredAffinityTerms": [
-            (t.pod_affinity_term, t.weight) for t in getattr(pod, preferred, None) or ()
-        ],
-        "preferredAntiAffinityTerms": [
-            (t.pod_affinity_term, t.weight) for t in getattr(anti, preferred, None) or ()
-        ],
-    }
-    roles = [compiled(role, terms) for role, terms in lists.items()]
-    error = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]" if problems else ""
-    return TermSet(*roles, declared=True, error=error)
+    required_affinity = compiled(
+        "requiredAffinityTerms", [(t, 0) for t in getattr(pod, required, ())]
+    )
+    required_anti_affinity = compiled(
+        "requiredAntiAffinityTerms", [(t, 0) for t in getattr(anti, required, ())]
+    )
+    preferred_affinity = compiled(
+        "preferredAffinityTerms",
+        [(t.pod_affinity_term, t.weight) for t in getattr(pod, preferred, ())],
+    )
+    preferred_anti_affinity = compiled(
+        "preferredAntiAffinityTerms",
+        [(t.pod_affinity_term, t.weight) for t in getattr(anti, preferred, ())],
+    )
+    return TermSet(
+        required_affinity,
+        required_anti_affinity,
+        preferred_affinity,
+        preferred_anti_affinity,
+        declared=True,
+        error=aggregate_text(problems) if problems else "",
+    )
 
 
 def _compile(namespace: str, term: PodAffinityTerm, weight: int) -> AffinityTerm:

@@ -1,6 +1,6 @@
 """A node as the scheduler sees it, beside its columns.
 
-Owns the parsed parts that do not fit a column: labels, annotations, taints, images, the whole object.
+Owns the parsed parts that do not fit a column: labels, annotations, taints, images, the object.
 Upstream: pkg/scheduler/framework/types.go NodeInfo
 """
 

@@ -1,7 +1,7 @@
 """A pod as the scheduler sees it.
 
-Owns `PodShape`, the part that pods of one template share, compiled once; and `PodInfo`, one pod with
-its names, labels and times around a shape. Never knows which node is which row.
+Owns `PodShape`, the part that pods of one template share, compiled once; and `PodInfo`, one pod
+with its names, labels and times around a shape. Never knows which node is which row.
 Upstream: pkg/scheduler/framework/types.go PodInfo
 """
 
@@ -39,7 +39,14 @@ from kubesched.objects.volumes import Volume
 
 # Volumes of these sources never meet a scheduling rule, and the service account's has a random
 # name in every pod: with them no two pods would share a shape.
-_SOURCES_WITHOUT_RULES = ("config_map", "secret", "empty_dir", "host_path", "projected", "downward_api")
+_SOURCES_WITHOUT_RULES = (
+    "config_map",
+    "secret",
+    "empty_dir",
+    "host_path",
+    "projected",
+    "downward_api",
+)
 
 
 class ResourceMap(dict[str, int]):
@@ -69,7 +76,7 @@ class HostPort:
         """Return whether both cannot be on one node."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
-        return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)  # noqa: S104 - the wildcard
+        return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +248,9 @@ def compile_shape(pod: Pod) -> PodShape:
     namespace = pod.metadata.namespace or ""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     preferred = (
-        affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else None
+        affinity.preferred_during_scheduling_ignored_during_execution
+        if affinity is not None
+        else None
     )
     init, regular = tuple(spec.init_containers or ()), tuple(spec.containers or ())
     image_volumes = (v.image.reference for v in spec.volumes or () if v.image is not None)
@@ -323,7 +332,7 @@ def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     # Parity: pkg/scheduler/util/utils.go GetHostPorts, v1.36: containers, then sidecars.
     sidecars = (c for c in spec.init_containers or () if is_sidecar(c))
     return tuple(
-        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
         for container in (*(spec.containers or ()), *sidecars)
         for port in container.ports or ()
         if port.host_port and port.host_port > 0

@@ -53,9 +53,8 @@ def is_scalar_resource(name: str) -> bool:
     """Return whether the scheduler counts the resource beside cpu, memory and ephemeral storage."""
     return (
         is_extended_resource(name)
-        or name.startswith("hugepages-")
+        or name.startswith(("hugepages-", "attachable-volumes-"))
         or "kubernetes.io/" in name
-        or name.startswith("attachable-volumes-")
     )
 
 
@@ -166,7 +165,10 @@ def _effective_requests(
     requests = parse_quantities(resources.requests if resources is not None else None)
     if use_status:
         # Init containers come last, and the last status of a name counts.
-        statuses = [*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())]
+        statuses = [
+            *(pod.status.container_statuses or ()),
+            *(pod.status.init_container_statuses or ()),
+        ]
         status = next((s for s in reversed(statuses) if s.name == container.name), None)
         if status is not None and status.resources is not None:
             actuated = parse_quantities(status.resources.requests)

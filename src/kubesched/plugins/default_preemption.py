@@ -1,7 +1,7 @@
 """DefaultPreemption: evicts less important pods to make room.
 
-Owns its arguments and messages; the search itself is `framework.preemption`. Evicting is done by the
-live scheduler from the plan.
+Owns its arguments and messages; the search itself is `framework.preemption`. Evicting is done by
+the live scheduler from the plan.
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 """
 
@@ -57,6 +57,6 @@ class DefaultPreemption:
         return result, status
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register so that the plugin may hold pods back; other plugins decide when to try again."""
+        """Register so that the plugin may hold pods back; others decide when to try again."""
         deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return [EventRegistration(deleted, lambda _pod, _old, _new: QueueingHint.QUEUE_SKIP)]

@@ -297,9 +297,7 @@ def _claim(
     return claim
 
 
-def _inline_handle(
-    volume: Volume, namespace: str, has_csi_node: bool
-) -> tuple[str, str] | None:
+def _inline_handle(volume: Volume, namespace: str, has_csi_node: bool) -> tuple[str, str] | None:
     plugin = plugin_of_inline(volume)
     if plugin is None or not _is_migrated(plugin, has_csi_node):
         return None

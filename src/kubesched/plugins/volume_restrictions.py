@@ -25,6 +25,12 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.objects.pod import Volume
 from kubesched.objects.storage import PersistentVolumeClaim
+from kubesched.objects.volumes import (
+    AWSElasticBlockStoreVolumeSource,
+    GCEPersistentDiskVolumeSource,
+    ISCSIVolumeSource,
+    RBDVolumeSource,
+)
 from kubesched.plugins.pod_volumes import claim_not_found_text, named_claims, sign_volumes
 
 REASON_DISK_CONFLICT: Final = "node(s) had no available disk"
@@ -213,26 +219,39 @@ def _shapes_conflict(ours: PodShape, theirs: PodShape) -> bool:
 
 def _conflict(ours: Volume, theirs: Volume) -> bool:
     # Parity: volume_restrictions.go isVolumeConflict, v1.36.
-    gce, their_gce = ours.gce_persistent_disk, theirs.gce_persistent_disk
-    if gce is not None and their_gce is not None and gce.pd_name == their_gce.pd_name:
-        if not (gce.read_only and their_gce.read_only):
-            return True
-    ebs, their_ebs = ours.aws_elastic_block_store, theirs.aws_elastic_block_store
-    if ebs is not None and their_ebs is not None and ebs.volume_id == their_ebs.volume_id:
-        return True
-    iscsi, their_iscsi = ours.iscsi, theirs.iscsi
-    if iscsi is not None and their_iscsi is not None and iscsi.iqn == their_iscsi.iqn:
-        if not (iscsi.read_only and their_iscsi.read_only):
-            return True
-    return _rbd_conflict(ours, theirs)
+    return (
+        _gce_conflict(ours.gce_persistent_disk, theirs.gce_persistent_disk)
+        or _ebs_conflict(ours.aws_elastic_block_store, theirs.aws_elastic_block_store)
+        or _iscsi_conflict(ours.iscsi, theirs.iscsi)
+        or _rbd_conflict(ours.rbd, theirs.rbd)
+    )
 
 
-def _rbd_conflict(ours: Volume, theirs: Volume) -> bool:
-    rbd, their_rbd = ours.rbd, theirs.rbd
-    if rbd is None or their_rbd is None or (rbd.read_only and their_rbd.read_only):
+def _gce_conflict(
+    ours: GCEPersistentDiskVolumeSource | None, theirs: GCEPersistentDiskVolumeSource | None
+) -> bool:
+    if ours is None or theirs is None:
         return False
-    same_image = (rbd.pool, rbd.image) == (their_rbd.pool, their_rbd.image)
-    return same_image and not set(rbd.monitors).isdisjoint(their_rbd.monitors)
+    return ours.pd_name == theirs.pd_name and not (ours.read_only and theirs.read_only)
+
+
+def _ebs_conflict(
+    ours: AWSElasticBlockStoreVolumeSource | None, theirs: AWSElasticBlockStoreVolumeSource | None
+) -> bool:
+    return ours is not None and theirs is not None and ours.volume_id == theirs.volume_id
+
+
+def _iscsi_conflict(ours: ISCSIVolumeSource | None, theirs: ISCSIVolumeSource | None) -> bool:
+    if ours is None or theirs is None:
+        return False
+    return ours.iqn == theirs.iqn and not (ours.read_only and theirs.read_only)
+
+
+def _rbd_conflict(ours: RBDVolumeSource | None, theirs: RBDVolumeSource | None) -> bool:
+    if ours is None or theirs is None or (ours.read_only and theirs.read_only):
+        return False
+    same_image = (ours.pool, ours.image) == (theirs.pool, theirs.image)
+    return same_image and not set(ours.monitors).isdisjoint(theirs.monitors)
 
 
 def _after_pod_deleted(pod: PodInfo, old: PodInfo, _new: None) -> QueueingHint:

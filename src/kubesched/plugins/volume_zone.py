@@ -113,7 +113,7 @@ class VolumeZone:
 
 
 def topologies_of(volume: PersistentVolume) -> list[VolumeTopology]:
-    """Return what a volume's labels demand of a node; a label that does not parse demands nothing."""
+    """Return what a volume's labels demand of a node; one that does not parse demands nothing."""
     found = []
     for key in _TOPOLOGY_LABELS:
         value = volume.metadata.labels.get(key)
@@ -129,9 +129,7 @@ def _meets(nodes: NodeTable, topology: VolumeTopology) -> BoolColumn:
     if todays is None:
         return own
     # The older label of a volume may be met by today's label of a node that has no older one.
-    return np.where(
-        nodes.has_label(topology.key), own, _has_one_of(nodes, todays, topology.values)
-    )
+    return np.where(nodes.has_label(topology.key), own, _has_one_of(nodes, todays, topology.values))
 
 
 def _has_one_of(nodes: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:

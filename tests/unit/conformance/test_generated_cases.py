@@ -113,3 +113,12 @@ def test_the_pod_names_a_profile_that_exists() -> None:
         if made["config"] is not None:
             profiles = [profile["schedulerName"] for profile in made["config"]["profiles"]]
         assert made["pod"]["spec"]["schedulerName"] in profiles, made["id"]
+
+
+def test_an_image_name_has_one_size() -> None:
+    for made in CASES:
+        sizes: dict[str, int] = {}
+        for node in made["objects"]:
+            for image in node.get("status", {}).get("images", []):
+                for name in image["names"]:
+                    assert sizes.setdefault(name, image["sizeBytes"]) == image["sizeBytes"], name

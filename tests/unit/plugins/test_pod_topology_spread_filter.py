@@ -2,17 +2,27 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.columns.trial import PodRows
+from kubesched.columns.view import NodeTable
 from kubesched.config.types import PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import SKIP, Code, Status
+from kubesched.framework.status import SKIP, Status, error
+from kubesched.model.pod_info import PodInfo
 from kubesched.objects.affinity import TopologySpreadConstraint
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from tests.unit.plugins.builders import TestCluster, Wire, a_node, a_pod, statuses
+from tests.unit.plugins.builders import statuses_of
+from tests.unit.plugins.growing_cluster import (
+    GrowingCluster,
+    Wire,
+    a_service,
+    in_words,
+    node,
+    pod,
+)
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = f"{SKEWED} (missing required label)"
@@ -24,31 +34,31 @@ def spread(key: str = "zone", *, skew: int = 1, **more: Any) -> Wire:
     return {**wire, "labelSelector": FOO, **more}
 
 
-def incoming(*constraints: Wire, **more: Any) -> Wire:
-    return a_pod("incoming", {"app": "foo"}, topologySpreadConstraints=list(constraints), **more)
+def incoming(*constraints: Wire, **more: Any) -> PodInfo:
+    return pod("incoming", {"app": "foo"}, topologySpreadConstraints=list(constraints), **more)
 
 
-def plugin_for(cluster: TestCluster) -> PodTopologySpread:
+def plugin_for(cluster: GrowingCluster) -> PodTopologySpread:
     return PodTopologySpread(PodTopologySpreadArgs(), cluster.handle)
 
 
-def judged(cluster: TestCluster, pod: Wire) -> dict[str, str]:
-    plugin, state, info = plugin_for(cluster), CycleState(), cluster.pod(pod)
-    assert plugin.pre_filter(state, info, cluster.nodes) is None
-    verdict = plugin.filter_nodes(state, info, cluster.nodes)
-    return _words(statuses(verdict, cluster.nodes))
+def judged(cluster: GrowingCluster, wanted: PodInfo) -> dict[str, str]:
+    plugin, state = plugin_for(cluster), CycleState()
+    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    return in_words(refused(plugin, state, wanted, cluster.nodes))
 
 
-def _words(found: dict[str, Status]) -> dict[str, str]:
-    codes = {Code.UNSCHEDULABLE: "U", Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UU"}
-    return {name: f"{codes[s.code]} {s.message}" for name, s in found.items()}
+def refused(
+    plugin: PodTopologySpread, state: CycleState, wanted: PodInfo, nodes: NodeTable
+) -> dict[str, Status]:
+    return statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
 
 
-def zones(**counts: int) -> TestCluster:
+def zones(**counts: int) -> GrowingCluster:
     """One node per zone, named as the zone, with that many pods of app foo."""
-    cluster = TestCluster(*(a_node(zone, {"zone": zone}) for zone in counts))
+    cluster = GrowingCluster(*(node(zone, {"zone": zone}) for zone in counts))
     for zone, count in counts.items():
-        cluster.add(*(a_pod(f"{zone}{i}", {"app": "foo"}, node=zone) for i in range(count)))
+        cluster.add(*(pod(f"{zone}{i}", {"app": "foo"}, at=zone) for i in range(count)))
     return cluster
 
 
@@ -61,19 +71,19 @@ def test_a_domain_with_more_pods_than_the_least_and_the_skew_allow_is_refused() 
 
 
 def test_a_pod_that_does_not_match_its_own_selector_adds_nothing() -> None:
-    pod = a_pod("incoming", {"app": "bar"}, topologySpreadConstraints=[spread()])
-    assert judged(zones(a=0, b=1, c=2), pod) == {"c": f"U {SKEWED}"}
+    wanted = pod("incoming", {"app": "bar"}, topologySpreadConstraints=[spread()])
+    assert judged(zones(a=0, b=1, c=2), wanted) == {"c": f"U {SKEWED}"}
 
 
 def test_a_node_without_the_key_is_unresolvable_and_no_domain() -> None:
     cluster = zones(a=1, b=1)
-    cluster.add(a_node("bare"))
+    cluster.add(node("bare"))
     assert judged(cluster, incoming(spread())) == {"bare": f"UU {UNLABELLED}"}
 
 
 def test_an_empty_label_value_is_a_domain_like_any_other() -> None:
-    cluster = TestCluster(a_node("x", {"zone": ""}), a_node("y", {"zone": "y"}))
-    cluster.add(a_pod("p", {"app": "foo"}, node="x"))
+    cluster = GrowingCluster(node("x", {"zone": ""}), node("y", {"zone": "y"}))
+    cluster.add(pod("p", {"app": "foo"}, at="x"))
     assert judged(cluster, incoming(spread())) == {"x": f"U {SKEWED}"}
 
 
@@ -82,10 +92,10 @@ def test_the_first_constraint_that_a_node_breaks_is_its_verdict() -> None:
     both = incoming(spread("zone"), spread("host"))
     assert judged(cluster, both)["b"] == f"UU {UNLABELLED}"
     cluster.add(
-        a_node("a1", {"zone": "a", "host": "a1"}),
-        a_node("b1", {"zone": "b", "host": "b1"}),
-        a_pod("p", {"app": "foo"}, node="b1"),
-        a_pod("q", {"app": "foo"}, node="b1"),
+        node("a1", {"zone": "a", "host": "a1"}),
+        node("b1", {"zone": "b", "host": "b1"}),
+        pod("p", {"app": "foo"}, at="b1"),
+        pod("q", {"app": "foo"}, at="b1"),
     )
     assert judged(cluster, both) == {
         "a": f"UU {UNLABELLED}",
@@ -96,9 +106,7 @@ def test_the_first_constraint_that_a_node_breaks_is_its_verdict() -> None:
 
 def test_pods_on_nodes_that_lack_one_of_the_keys_do_not_count() -> None:
     cluster = zones(a=5)
-    cluster.add(
-        a_node("a1", {"zone": "a", "host": "a1"}), a_node("b1", {"zone": "b", "host": "b1"})
-    )
+    cluster.add(node("a1", {"zone": "a", "host": "a1"}), node("b1", {"zone": "b", "host": "b1"}))
     assert judged(cluster, incoming(spread("zone"), spread("host"))) == {"a": f"UU {UNLABELLED}"}
 
 
@@ -111,15 +119,15 @@ def test_pods_on_nodes_that_lack_one_of_the_keys_do_not_count() -> None:
     ],
 )
 def test_min_domains(min_domains: int | None, refused: list[str]) -> None:
-    pod = incoming(spread(minDomains=min_domains))
-    assert sorted(judged(zones(a=1, b=1), pod)) == refused
+    wanted = incoming(spread(minDomains=min_domains))
+    assert sorted(judged(zones(a=1, b=1), wanted)) == refused
 
 
 def test_terminating_pods_and_pods_of_other_namespaces_do_not_count() -> None:
     cluster = zones(a=0, b=0)
     cluster.add(
-        a_pod("gone", {"app": "foo"}, node="a", terminating=True),
-        a_pod("other", {"app": "foo"}, namespace="other", node="a"),
+        pod("gone", {"app": "foo"}, at="a", terminating=True),
+        pod("other", {"app": "foo"}, namespace="other", at="a"),
     )
     assert judged(cluster, incoming(spread())) == {}
 
@@ -139,11 +147,11 @@ def test_no_selector_matches_nothing() -> None:
 
 def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
     cluster = zones(a=1, b=0)
-    cluster.add(a_pod("new", {"app": "foo", "version": "2"}, node="b"))
+    cluster.add(pod("new", {"app": "foo", "version": "2"}, at="b"))
     constraint = spread(matchLabelKeys=["version", "absent"])
     labels = {"app": "foo", "version": "2"}
-    pod = a_pod("incoming", labels, topologySpreadConstraints=[constraint])
-    assert judged(cluster, pod) == {"b": f"U {SKEWED}"}
+    wanted = pod("incoming", labels, topologySpreadConstraints=[constraint])
+    assert judged(cluster, wanted) == {"b": f"U {SKEWED}"}
 
 
 @pytest.mark.parametrize(
@@ -162,18 +170,18 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
     ],
 )
 def test_inclusion_policies(policies: Wire, refused: list[str]) -> None:
-    cluster = TestCluster(
-        a_node("a", {"zone": "a", "disk": "ssd"}),
-        a_node("b", {"zone": "b", "disk": "ssd"}, spec=taints("NoExecute")),
-        a_node("c", {"zone": "c", "disk": "ssd"}, spec=taints("NoSchedule")),
-        a_node("d", {"zone": "d"}, spec=taints("PreferNoSchedule")),
-        a_pod("a0", {"app": "foo"}, node="a"),
-        a_pod("b0", {"app": "foo"}, node="b"),
-        a_pod("b1", {"app": "foo"}, node="b"),
-        a_pod("c0", {"app": "foo"}, node="c"),
+    cluster = GrowingCluster(
+        node("a", {"zone": "a", "disk": "ssd"}),
+        node("b", {"zone": "b", "disk": "ssd"}, **taints("NoExecute")),
+        node("c", {"zone": "c", "disk": "ssd"}, **taints("NoSchedule")),
+        node("d", {"zone": "d"}, **taints("PreferNoSchedule")),
+        pod("a0", {"app": "foo"}, at="a"),
+        pod("b0", {"app": "foo"}, at="b"),
+        pod("b1", {"app": "foo"}, at="b"),
+        pod("c0", {"app": "foo"}, at="c"),
     )
-    pod = incoming(spread(**policies), nodeSelector={"disk": "ssd"})
-    assert sorted(set(judged(cluster, pod)) - {"c", "d"}) == refused
+    wanted = incoming(spread(**policies), nodeSelector={"disk": "ssd"})
+    assert sorted(set(judged(cluster, wanted)) - {"c", "d"}) == refused
 
 
 def taints(effect: str) -> Wire:
@@ -182,61 +190,48 @@ def taints(effect: str) -> Wire:
 
 def test_a_node_outside_the_inclusion_is_measured_against_an_unknown_domain_of_zero() -> None:
     cluster = zones(a=2, b=2)
-    cluster.add(a_node("t", {"zone": "t"}, spec=taints("NoSchedule")))
-    pod = incoming(spread(nodeTaintsPolicy="Honor"))
+    cluster.add(node("t", {"zone": "t"}, **taints("NoSchedule")))
+    wanted = incoming(spread(nodeTaintsPolicy="Honor"))
     # 0 + 1 - 2 is below any skew.
-    assert judged(cluster, pod) == {}
+    assert judged(cluster, wanted) == {}
 
 
 def test_a_pod_without_hard_constraints_skips_the_filter() -> None:
     cluster = zones(a=1)
     plugin = plugin_for(cluster)
-    for pod in (incoming(), incoming(spread(whenUnsatisfiable="ScheduleAnyway"))):
-        assert plugin.pre_filter(CycleState(), cluster.pod(pod), cluster.nodes) == SKIP
+    for wanted in (incoming(), incoming(spread(whenUnsatisfiable="ScheduleAnyway"))):
+        assert plugin.pre_filter(CycleState(), wanted, cluster.nodes) == SKIP
 
 
 def test_a_selector_that_does_not_parse_is_an_error() -> None:
     cluster = zones(a=1)
     faulty = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}
-    pod = cluster.pod(incoming(spread(labelSelector=faulty)))
-    status = plugin_for(cluster).pre_filter(CycleState(), pod, cluster.nodes)
-    assert isinstance(status, Status)
-    assert (status.code, status.message) == (
-        Code.ERROR,
+    wanted = incoming(spread(labelSelector=faulty))
+    status = plugin_for(cluster).pre_filter(CycleState(), wanted, cluster.nodes)
+    assert status == error(
         "get constraints from pod: obtaining pod's hard topology spread constraints: "
-        '"Near" is not a valid label selector operator',
+        '"Near" is not a valid label selector operator'
     )
 
 
 def test_the_filter_without_its_pre_filter_is_an_error_on_every_node() -> None:
     cluster = zones(a=1, b=0)
-    plugin, pod = plugin_for(cluster), cluster.pod(incoming(spread()))
-    found = statuses(plugin.filter_nodes(CycleState(), pod, cluster.nodes), cluster.nodes)
+    found = refused(plugin_for(cluster), CycleState(), incoming(spread()), cluster.nodes)
     text = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
-    assert {(s.code, s.message) for s in found.values()} == {(Code.ERROR, text)}
-    assert sorted(found) == ["a", "b"]
+    assert found == {"a": error(text), "b": error(text)}
 
 
-def test_hard_default_constraints_count_what_the_pods_services_and_owner_select() -> None:
+def test_hard_default_constraints_count_what_the_services_of_the_pod_select() -> None:
     cluster = zones(a=1, b=0)
-    cluster.add(
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "front", "namespace": "default"},
-            "spec": {"selector": {"app": "foo"}},
-        }
-    )
+    cluster.add(a_service("front", {"app": "foo"}))
     constraint = TopologySpreadConstraint(
         max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule"
     )
     args = PodTopologySpreadArgs(default_constraints=(constraint,), defaulting_type="List")
-    plugin = PodTopologySpread(args, cluster.handle)
-    state, pod = CycleState(), cluster.pod(incoming())
-    assert plugin.pre_filter(state, pod, cluster.nodes) is None
-    found = statuses(plugin.filter_nodes(state, pod, cluster.nodes), cluster.nodes)
-    assert _words(found) == {"a": f"U {SKEWED}"}
-    stranger = cluster.pod(a_pod("stranger", {"app": "bar"}))
+    plugin, state = PodTopologySpread(args, cluster.handle), CycleState()
+    assert plugin.pre_filter(state, incoming(), cluster.nodes) is None
+    assert in_words(refused(plugin, state, incoming(), cluster.nodes)) == {"a": f"U {SKEWED}"}
+    stranger = pod("stranger", {"app": "bar"})
     assert plugin.pre_filter(CycleState(), stranger, cluster.nodes) == SKIP
 
 
@@ -245,58 +240,70 @@ def test_hard_default_constraints_count_what_the_pods_services_and_owner_select(
 
 def test_each_row_of_a_trial_supposes_its_own_change_only() -> None:
     cluster = zones(a=2, b=2, c=2)
-    plugin, state, pod = plugin_for(cluster), CycleState(), cluster.pod(incoming(spread()))
-    assert plugin.pre_filter(state, pod, cluster.nodes) is None
+    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(spread())
+    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
     supposed, trial = state.clone(), cluster.trial("a", "b", "c")
     removed = trial.remove(cluster.indices("a0", "b0", None))
-    assert plugin.remove_pods(supposed, pod, removed, trial.nodes) is None
+    assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
     removed = trial.remove(cluster.indices("a1", None, None))
-    assert plugin.remove_pods(supposed, pod, removed, trial.nodes) is None
+    assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
     added = trial.add(cluster.indices(None, "b0", None))
-    assert plugin.add_pods(supposed, pod, added, trial.nodes) is None
-    after = plugin.filter_nodes(supposed, pod, trial.nodes)
+    assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
     # a: 0 + 1 - 0; b and c: 2 + 1 - 2.
-    assert statuses(after, trial.nodes) == {}
+    assert refused(plugin, supposed, wanted, trial.nodes) == {}
     added = trial.add(cluster.indices(None, None, "a0"))
-    assert plugin.add_pods(supposed, pod, added, trial.nodes) is None
-    after = plugin.filter_nodes(supposed, pod, trial.nodes)
-    assert _words(statuses(after, trial.nodes)) == {"c": f"U {SKEWED}"}
+    assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
+    assert in_words(refused(plugin, supposed, wanted, trial.nodes)) == {"c": f"U {SKEWED}"}
     # The attempt itself never noticed.
-    before = plugin.filter_nodes(state, pod, cluster.nodes)
-    assert statuses(before, cluster.nodes) == {}
+    assert refused(plugin, state, wanted, cluster.nodes) == {}
 
 
 def test_taking_away_a_terminating_pod_brings_its_domain_below_zero() -> None:
-    cluster = zones(a=0, b=0)
-    cluster.add(a_pod("gone", {"app": "foo"}, node="a", terminating=True))
-    plugin, state, pod = plugin_for(cluster), CycleState(), cluster.pod(incoming(spread(skew=0)))
-    assert plugin.pre_filter(state, pod, cluster.nodes) is None
-    assert sorted(statuses(plugin.filter_nodes(state, pod, cluster.nodes), cluster.nodes)) == [
-        "a",
-        "b",
-    ]
-    trial = cluster.trial("a")
-    plugin.remove_pods(state, pod, trial.remove(cluster.indices("gone")), trial.nodes)
-    # -1 + 1 - (-1) is still more than 0; with the least of the others it would not be.
-    assert list(statuses(plugin.filter_nodes(state, pod, trial.nodes), trial.nodes)) == ["a"]
+    cluster = zones(a=1, b=2)
+    cluster.add(
+        pod("gone", {"app": "foo"}, at="a", terminating=True),
+        pod("left", {"app": "foo"}, at="a", terminating=True),
+    )
+    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(spread())
+    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    for name in ("a0", "gone", "left"):
+        trial = cluster.trial("b")
+        plugin.add_pods(state, wanted, trial.add(cluster.indices(name)), trial.nodes)
+    # b: 5 + 1 - 1. Then as many are taken again, and three more: -1 + 1 - (-1).
+    assert list(refused(plugin, state, wanted, cluster.table("b"))) == ["b"]
+    for name in ("a0", "gone", "left", "b0", "b1", "a0"):
+        removed = PodRows(cluster.view, cluster.indices(name))
+        plugin.remove_pods(state, wanted, removed, cluster.table("b"))
+    assert refused(plugin, state, wanted, cluster.table("b")) == {}
+    strict = incoming(spread(skew=0))
+    assert plugin.pre_filter(state, strict, cluster.nodes) is None
+    for name in ("a0", "gone"):
+        removed = PodRows(cluster.view, cluster.indices(name))
+        plugin.remove_pods(state, strict, removed, cluster.table("a"))
+    # -1 + 1 - (-1): the least is the domain's own count, below zero as it is.
+    assert list(refused(plugin, state, strict, cluster.table("a"))) == ["a"]
+
+
+def test_an_empty_selector_counts_pods_that_come_and_go_in_a_trial() -> None:
+    cluster = zones(a=1, b=1)
+    wanted = incoming(spread(labelSelector={}))
+    plugin, state, trial = plugin_for(cluster), CycleState(), cluster.trial("a", "b")
+    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    added = trial.add(cluster.indices("b0", None))
+    assert plugin.add_pods(state, wanted, added, trial.nodes) is None
+    assert in_words(refused(plugin, state, wanted, trial.nodes)) == {"a": f"U {SKEWED}"}
 
 
 def test_pods_of_a_trial_without_the_pre_filters_state_are_an_error() -> None:
     cluster = zones(a=1)
-    plugin, pod, trial = plugin_for(cluster), cluster.pod(incoming(spread())), cluster.trial("a")
-    status = plugin.remove_pods(
-        CycleState(), pod, trial.remove(cluster.indices("a0")), trial.nodes
-    )
-    assert status is not None
-    assert status.message == 'reading "PreFilterPodTopologySpread" from cycleState: not found'
-
-
-ZONES = ("a", "b", "c")
-WHERE = st.lists(st.integers(0, 5), max_size=12)
+    trial = cluster.trial("a")
+    removed = trial.remove(cluster.indices("a0"))
+    status = plugin_for(cluster).remove_pods(CycleState(), incoming(spread()), removed, trial.nodes)
+    assert status == error('reading "PreFilterPodTopologySpread" from cycleState: not found')
 
 
 @given(
-    where=WHERE,
+    where=st.lists(st.integers(0, 5), max_size=12),
     moves=st.lists(st.tuples(st.booleans(), st.integers(0, 11)), max_size=6),
     row=st.integers(0, 5),
     skew=st.integers(1, 2),
@@ -311,31 +318,29 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
 ) -> None:
     """Six nodes in three zones; pods come to one node or leave it, supposed and in truth."""
     names = [f"n{i}" for i in range(6)]
-    cluster = TestCluster(*(a_node(n, {"zone": ZONES[i % 3]}) for i, n in enumerate(names)))
-    cluster.add(a_node("elsewhere"))
-    for i, place in enumerate(where):
-        cluster.add(a_pod(f"p{i}", {"app": "foo"}, node=names[place]))
-    for i in range(12):
-        cluster.add(a_pod(f"spare{i}", {"app": "foo"}, node="elsewhere"))
+    cluster = GrowingCluster(*(node(n, {"zone": "abc"[i % 3]}) for i, n in enumerate(names)))
+    cluster.add(node("elsewhere"))
+    cluster.add(*(pod(f"p{i}", {"app": "foo"}, at=names[n]) for i, n in enumerate(where)))
+    cluster.add(*(pod(f"spare{i}", {"app": "foo"}, at="elsewhere") for i in range(12)))
     plugin, state = plugin_for(cluster), CycleState()
-    pod = cluster.pod(incoming(spread(skew=skew, minDomains=min_domains)))
-    assert plugin.pre_filter(state, pod, cluster.nodes) is None
+    wanted = incoming(spread(skew=skew, minDomains=min_domains))
+    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
     name, trial = names[row], cluster.trial(names[row])
     here = [f"p{i}" for i, place in enumerate(where) if place == row]
-    arrived = []
+    came, gone = 0, []
     for comes, number in moves:
         if comes:
-            spare = cluster.indices(f"spare{number}")
-            plugin.add_pods(state, pod, trial.add(spare), trial.nodes)
-            arrived.append(f"new{len(arrived)}")
+            added = trial.add(cluster.indices(f"spare{number}"))
+            plugin.add_pods(state, wanted, added, trial.nodes)
+            came += 1
         elif here:
-            gone = here.pop(number % len(here))
-            removed = trial.remove(cluster.indices(gone))
-            plugin.remove_pods(state, pod, removed, trial.nodes)
-            cluster.remove_pod(gone)
-    supposed = np.array([r.mask for r in plugin.filter_nodes(state, pod, trial.nodes)]).any()
-    cluster.add(*(a_pod(new, {"app": "foo"}, node=name) for new in arrived))
+            gone.append(here.pop(number % len(here)))
+            removed = trial.remove(cluster.indices(gone[-1]))
+            plugin.remove_pods(state, wanted, removed, trial.nodes)
+    supposed = refused(plugin, state, wanted, trial.nodes)
+    for leaving in gone:
+        cluster.remove_pod(leaving)
+    cluster.add(*(pod(f"new{i}", {"app": "foo"}, at=name) for i in range(came)))
     truth = CycleState()
-    assert plugin.pre_filter(truth, pod, cluster.nodes) is None
-    table = cluster.table(name)
-    assert supposed == np.array([r.mask for r in plugin.filter_nodes(truth, pod, table)]).any()
+    assert plugin.pre_filter(truth, wanted, cluster.nodes) is None
+    assert supposed == refused(plugin, truth, wanted, cluster.table(name))

@@ -1,8 +1,9 @@
 """Who would have to go: victims on many candidate nodes together, step by step.
 
-Owns the trial: all less important pods gone, then each tried again, most important first. Nothing is
-evicted here.
-Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go SelectVictimsOnNode
+Owns the trial: all less important pods gone, then each tried again, most important first. Nothing
+is evicted here.
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
+SelectVictimsOnNode
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class DryRun:
             return [self.select(view, rows[[place]])[0] for place in range(len(rows))]
         lists = [potential_victims(view, int(row), self._pod.priority) for row in rows]
         outcome: list[Victims | Status] = [NO_VICTIMS] * len(rows)
-        possible = np.array([place for place, victims in enumerate(lists) if victims], dtype=np.int64)
+        possible = np.array(
+            [place for place, victims in enumerate(lists) if victims], dtype=np.int64
+        )
         if len(possible):
             found = self._select(view, rows[possible], [lists[place] for place in possible])
             for place, result in zip(possible.tolist(), found, strict=True):

@@ -20,6 +20,7 @@ from kubesched.framework.preemption.dry_run import DryRun
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus, unavailable_text
 from kubesched.model.pod_info import PodInfo
+from kubesched.objects.field_errors import aggregate_text
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
@@ -46,7 +47,7 @@ class Evaluator:
         if not candidates:
             errors = [s.message for s in refused.values() if s.code is Code.ERROR]
             if errors:
-                return None, error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+                return None, error(aggregate_text(errors))
             found = NodeToStatus(view, NOT_HELPFUL)
             for row, status in refused.items():
                 found.set_one(row, status)

@@ -102,5 +102,5 @@ def _migrated(csi_node: CSINode) -> str:
     return csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
 
 
-def _queue_if(helps: bool) -> QueueingHint:  # noqa: FBT001
+def _queue_if(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.QUEUE_SKIP

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.rules import match_requirement
 from kubesched.columns.view import NodeTable
 from kubesched.objects.affinity import NodeSelector, TopologySelectorTerm
 from kubesched.objects.label_selectors import new_requirement, sorted_selector
@@ -89,22 +90,16 @@ def labels_mask(nodes: NodeTable, selector: Selector) -> BoolColumn:
     """Return which nodes have labels that a selector matches."""
     mask = np.full(len(nodes), selector.selectable, dtype=np.bool_)
     for requirement in selector.requirements:
-        mask &= _requirement_mask(nodes, requirement)
+        if requirement.operator in (Operator.IN, Operator.EQUALS):
+            mask &= _one_of_mask(nodes, requirement)
+        else:
+            mask &= match_requirement(nodes, requirement)
     return mask
 
 
-def _requirement_mask(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
-    key, operator = requirement.key, requirement.operator
-    ids, known = nodes.label(key), nodes.label_values(key)
-    if operator is Operator.EXISTS:
-        return ids >= 0
-    if operator is Operator.DOES_NOT_EXIST:
-        return ids < 0
-    if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
-        answers = known.lut(
-            ("requirement", requirement), lambda value: requirement.matches({key: value})
-        )
-        return np.append(answers, False)[ids]
+def _one_of_mask(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
+    # Not through a look-up table: each local volume names a host of its own, and would ask about
+    # the names of all hosts.
+    ids, known = nodes.label(requirement.key), nodes.label_values(requirement.key)
     places = [place for place in map(known.id_of, requirement.values) if place >= 0]
-    among = ids == places[0] if len(places) == 1 else np.isin(ids, places)
-    return among if operator in (Operator.IN, Operator.EQUALS) else ~among
+    return ids == places[0] if len(places) == 1 else np.isin(ids, places)

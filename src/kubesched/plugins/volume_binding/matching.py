@@ -44,9 +44,7 @@ class Candidates:
         selector = _selector_of(claim)
         wanted = [volume for volume in volumes if _could_hold(volume, claim)]
         self._prebound = [
-            (volume, place_of(_required(volume)))
-            for volume in wanted
-            if is_bound_to(volume, claim)
+            (volume, place_of(_required(volume))) for volume in wanted if is_bound_to(volume, claim)
         ]
         free = [volume for volume in wanted if _is_free_for(volume, claim, selector)]
         self._free = sorted(free, key=capacity_of)
@@ -143,8 +141,7 @@ def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         (spec.claim_ref is None or is_bound_to(volume, claim))
         and not capacity_of(volume) < requested_by(claim)
         and _mode(spec.volume_mode) == _mode(wanted.volume_mode)
-        and (spec.volume_attributes_class_name or "")
-        == (wanted.volume_attributes_class_name or "")
+        and (spec.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.view import NodeTable
-from kubesched.config.errors import aggregate
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.config.validate_args import validate_volume_binding_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
@@ -29,6 +28,7 @@ from kubesched.framework.interface import (
 )
 from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.model.pod_info import PodInfo
+from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.pod_volumes import (
     ClaimUse,
     claim_not_found_text,
@@ -37,13 +37,8 @@ from kubesched.plugins.pod_volumes import (
     sign_volumes,
 )
 from kubesched.plugins.volume_binding.assume_cache import AssumeError
-from kubesched.plugins.volume_binding.binder import (
-    BindingError,
-    Findings,
-    PodVolumeClaims,
-    PodVolumes,
-    VolumeBinder,
-)
+from kubesched.plugins.volume_binding.binder import BindingError, Findings, VolumeBinder
+from kubesched.plugins.volume_binding.delayed_search import PodVolumeClaims, PodVolumes
 from kubesched.plugins.volume_binding.hints import registrations
 
 REASON_NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
@@ -94,12 +89,12 @@ class VolumeBinding:
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, VolumeBindingArgs):
-            raise ValueError(  # noqa: TRY004 - what a configuration gets wrong is a ValueError
+            raise ValueError(
                 f"want args to be of type VolumeBindingArgs, got {type(args).__name__}"
             )
         problems = validate_volume_binding_args(args)
         if problems:
-            raise ValueError(aggregate(problems))
+            raise ValueError(aggregate_text(problems))
         self._bind_timeout_seconds = args.bind_timeout_seconds
         self._handle = handle
         self._binder = VolumeBinder()

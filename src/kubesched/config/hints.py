@@ -1,0 +1,162 @@
+"""Advice for people whose configuration was refused, or will surprise them.
+
+Owns the hints and nothing else. Never part of an error text: upstream's words stand alone.
+Upstream: none
+"""
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from kubesched.config.errors import ConfigError
+from kubesched.config.load import read_document
+from kubesched.config.removed import (
+    FIT_STRATEGIES,
+    OLD_LOCKS,
+    OLD_VERSIONS,
+    REMOVED_FIELDS,
+    REMOVED_PLUGINS,
+)
+from kubesched.config.schema import (
+    API_VERSION,
+    ARGS,
+    CONFIGURATION,
+    KIND,
+    Slice,
+    Struct,
+    Type,
+)
+
+IN_TREE_PLUGINS = (
+    "DefaultBinder",
+    "DefaultPreemption",
+    "DynamicResources",
+    "GangScheduling",
+    "ImageLocality",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodeDeclaredFeatures",
+    "NodeName",
+    "NodePorts",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "NodeVolumeLimits",
+    "PodGroupPodsCount",
+    "PodTopologySpread",
+    "PrioritySort",
+    "SchedulingGates",
+    "TaintToleration",
+    "TopologyPlacementGenerator",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
+)
+
+_UNKNOWN = re.compile(r'unknown field "((?:[^"\\]|\\.)*)"')
+_ARGS_OF = re.compile(
+    r'args for plugin (\w+): strict decoding error: ((?:unknown field "[^"]*"(?:, )?)+)'
+)
+_MISSING_PLUGIN = re.compile(r'Plugin "([^"]*)" does not exist')
+_REFUSED_PLUGIN = re.compile(r'Invalid value: "([^"]*)": was invalid in version')
+_LOCK = re.compile(r'resourceLock: Invalid value: "([^"]*)"')
+_NO_UNIT = re.compile(r'time: missing unit in duration "([^"]*)"')
+
+
+def hints(text: str, error: ConfigError | None) -> list[str]:
+    """Return advice about a configuration file and the error that it met, if any."""
+    if error is None:
+        return []
+    found = [
+        *_version(text, str(error)),
+        *_fields(str(error)),
+        *_plugins(str(error)),
+        *_values(str(error)),
+        *_syntax(str(error)),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _version(text: str, error: str) -> Iterator[str]:
+    if "is registered for version" in error or "is missing in" in error:
+        try:
+            document = read_document(text)
+        except ConfigError:
+            return
+        version = document.get("apiVersion") if isinstance(document, dict) else None
+        if version in OLD_VERSIONS:
+            yield f"{version} is no longer served: rewrite the file with `kubesched config convert`"
+        else:
+            yield f"the file has to start with apiVersion: {API_VERSION} and kind: {KIND}"
+
+
+def _fields(error: str) -> Iterator[str]:
+    within_args: list[str] = []
+    for plugin, fields in _ARGS_OF.findall(error):
+        shape = ARGS.get(f"{plugin}Args")
+        for path in _UNKNOWN.findall(fields):
+            within_args.append(path)
+            if shape is not None:
+                yield from _field(path, shape)
+    for path in _UNKNOWN.findall(error):
+        if path not in within_args:
+            yield from _field(path, CONFIGURATION)
+
+
+def _field(path: str, root: Struct) -> Iterator[str]:
+    """Say which field was meant, or what became of one that v1 no longer has."""
+    parent, _, name = path.rpartition(".")
+    shape = _shape_at(parent, root)
+    known = list(shape.fields) if shape is not None else []
+    folded = {field.lower(): field for field in known}
+    if name.lower() in folded:
+        yield f"{path}: field names are case sensitive, did you mean {folded[name.lower()]}?"
+    elif name in REMOVED_FIELDS:
+        yield f"{path}: v1 has no such field, {REMOVED_FIELDS[name]}"
+    else:
+        close = difflib.get_close_matches(name, known, n=1)
+        if close:
+            yield f"{path}: did you mean {close[0]}?"
+
+
+def _shape_at(path: str, root: Struct) -> Struct | None:
+    """Return the struct that a path such as profiles[0].plugins leads to."""
+    kind: Type = root
+    for part in filter(None, re.sub(r"\[\d+\]", "", path).split(".")):
+        if not isinstance(kind, Struct) or part not in kind.fields:
+            return None
+        kind = kind.fields[part].type
+        if isinstance(kind, Slice):
+            kind = kind.elem
+    return kind if isinstance(kind, Struct) else None
+
+
+def _plugins(error: str) -> Iterator[str]:
+    for name in (*_MISSING_PLUGIN.findall(error), *_REFUSED_PLUGIN.findall(error)):
+        if name in REMOVED_PLUGINS:
+            yield f"{name} was removed: {REMOVED_PLUGINS[name]}"
+        elif name in FIT_STRATEGIES:
+            yield f"{name} was removed: set the scoringStrategy of NodeResourcesFitArgs instead"
+        else:
+            close = difflib.get_close_matches(name, IN_TREE_PLUGINS, n=1)
+            if close:
+                yield f"there is no plugin {name}, did you mean {close[0]}?"
+
+
+def _values(error: str) -> Iterator[str]:
+    for lock in _LOCK.findall(error):
+        if lock in OLD_LOCKS:
+            yield f"resourceLock {lock} was removed: use leases, or leave the field out"
+    for value in _NO_UNIT.findall(error):
+        yield f'a duration needs a unit, such as "{value}s"'
+    if "cannot unmarshal number" in error and error.endswith("of type string"):
+        yield "a duration is a string with a unit, such as 15s; other strings need quotes"
+
+
+def _syntax(error: str) -> Iterator[str]:
+    if "cannot start any token" in error:
+        yield "YAML is indented with spaces: look for a tab, or quote the text"
+    if "invalid map key: map[" in error:
+        yield "is this a template? Render it first"
+    if "already set in map" in error:
+        yield "a key may stand once; a merge key (<<) cannot be overridden either"

@@ -1,0 +1,90 @@
+"""DynamicResources for pods without claims, and its refusal of others."""
+
+import pytest
+
+from kubesched.config.types import DynamicResourcesArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import SKIP, Code, StatusError, error, unschedulable
+from kubesched.model.cluster_event import EventResource, QueueingHint
+from kubesched.plugins.dynamic_resources import DynamicResources
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+
+PLUGIN = DynamicResources(DynamicResourcesArgs(), None)
+CLAIMING = a_pod(resourceClaims=[{"name": "gpu"}, {"name": "nic"}])
+TEXT = 'resource claims are not supported yet, pod has "gpu", "nic"'
+
+
+def after_pre_filter(pod):
+    state, nodes = CycleState(), a_cluster([a_node("n")]).all_nodes()
+    return PLUGIN.pre_filter(state, pod, nodes), state, nodes
+
+
+def test_a_pod_without_claims_passes_everywhere():
+    status, state, nodes = after_pre_filter(a_pod())
+    assert status is SKIP
+    assert list(PLUGIN.filter_nodes(state, a_pod(), nodes)) == []
+    assert PLUGIN.score_nodes(state, a_pod(), nodes).tolist() == [0]
+    assert PLUGIN.reserve(state, a_pod(), "n") is None
+    assert PLUGIN.pre_bind_pre_flight(state, a_pod(), "n") is SKIP
+    assert PLUGIN.pre_bind(state, a_pod(), "n") is None
+    assert PLUGIN.pre_enqueue(a_pod()) is None
+
+
+def test_post_filter_finds_nothing_to_deallocate():
+    _, state, _ = after_pre_filter(a_pod())
+    found = PLUGIN.post_filter(state, a_pod(), None)
+    assert found == (None, unschedulable("no new claims to deallocate"))
+
+
+def test_without_pre_filter_everything_fails_as_upstream():
+    state, nodes = CycleState(), a_cluster([a_node("n")]).all_nodes()
+    missing = error("not found")
+    assert PLUGIN.post_filter(state, a_pod(), None) == (None, missing)
+    verdict = PLUGIN.filter_nodes(state, a_pod(), nodes)
+    assert statuses_of(verdict, nodes.names) == {"n": missing}
+    assert PLUGIN.reserve(state, a_pod(), "n") == missing
+    assert PLUGIN.pre_bind_pre_flight(state, a_pod(), "n") == missing
+    assert PLUGIN.pre_bind(state, a_pod(), "n") == missing
+    with pytest.raises(StatusError, match=r"^not found$"):
+        PLUGIN.score_nodes(state, a_pod(), nodes)
+
+
+def test_a_pod_with_claims_is_refused_and_told_why():
+    for status in (PLUGIN.pre_enqueue(CLAIMING), after_pre_filter(CLAIMING)[0]):
+        assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        assert status.reasons == (TEXT,)
+
+
+def test_a_pod_with_claims_has_no_signature():
+    assert list(PLUGIN.sign_pod(a_pod())) == []
+    refused = unschedulable("pods with dra resource claims are not signable")
+    assert PLUGIN.sign_pod(CLAIMING) == refused
+
+
+def test_events_are_upstreams():
+    resources = [one.event.resource for one in PLUGIN.events_to_register()]
+    assert resources == [
+        EventResource.NODE,
+        EventResource.RESOURCE_CLAIM,
+        EventResource.POD,
+        EventResource.DEVICE_CLASS,
+        EventResource.RESOURCE_SLICE,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(a_pod(), QueueingHint.QUEUE, id="the pod has no claims any more"),
+        pytest.param(CLAIMING, QueueingHint.QUEUE_SKIP, id="it still has them"),
+        pytest.param(a_pod("other"), QueueingHint.QUEUE_SKIP, id="another pod changed"),
+    ],
+)
+def test_hint_after_a_pod_change(new, expected):
+    registration = PLUGIN.events_to_register()[2]
+    assert registration.hint(CLAIMING, CLAIMING, new) is expected
+
+
+def test_arguments_are_validated_again():
+    with pytest.raises(ValueError, match=r"^bindingTimeout: .*must be at least 1 second$"):
+        DynamicResources(DynamicResourcesArgs(binding_timeout_ns=1), None)

@@ -1,0 +1,133 @@
+"""NodeDeclaredFeatures, and the plugins that only matter with their features on."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import SKIP, StatusError, error, unresolvable
+from kubesched.model.cluster_event import QueueingHint
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.gang_scheduling import GangScheduling
+from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
+from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
+from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+
+PLUGIN = NodeDeclaredFeatures(None, None)
+HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+RESTART = "RestartAllContainersOnContainerExits"
+NEEDY = a_pod(hostNetwork=True, hostUsers=False)
+
+
+def declaring(name: str, *features: str):
+    return a_node(name, status={"declaredFeatures": list(features)})
+
+
+def test_nodes_that_lack_a_needed_feature_are_refused():
+    nodes = a_cluster(
+        [declaring("none"), declaring("other", RESTART), declaring("has", RESTART, HOST_NETWORK)]
+    )
+    state, table = CycleState(), nodes.all_nodes()
+    assert PLUGIN.pre_filter(state, NEEDY, table) is None
+    found = statuses_of(PLUGIN.filter_nodes(state, NEEDY, table), table.names)
+    refused = unresolvable("node(s) didn't match Pod's required features")
+    assert found == {"none": refused, "other": refused}
+
+
+def test_a_pod_that_needs_nothing_skips_the_filter():
+    table = a_cluster([declaring("none")]).all_nodes()
+    assert PLUGIN.pre_filter(CycleState(), a_pod(hostNetwork=True), table) is SKIP
+
+
+def test_filter_fails_where_pre_filter_is_disabled():
+    table = a_cluster([declaring("none")]).all_nodes()
+    found = statuses_of(PLUGIN.filter_nodes(CycleState(), a_pod(), table), table.names)
+    text = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
+    assert found == {"none": error(text)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, declaring("n"), QueueingHint.QUEUE, id="a node came"),
+        pytest.param(
+            declaring("n"), declaring("n", "A"), QueueingHint.QUEUE, id="features changed"
+        ),
+        pytest.param(
+            declaring("n", "A"),
+            declaring("n", "A"),
+            QueueingHint.QUEUE_SKIP,
+            id="features are the same",
+        ),
+    ],
+)
+def test_hint_after_a_node_change(old, new, expected):
+    registration, _ = PLUGIN.events_to_register()
+    assert registration.hint(NEEDY, old, new) is expected
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(a_pod(), QueueingHint.QUEUE, id="the pod needs less"),
+        pytest.param(NEEDY, QueueingHint.QUEUE_SKIP, id="it needs the same"),
+        pytest.param(a_pod("other"), QueueingHint.QUEUE_SKIP, id="another pod changed"),
+    ],
+)
+def test_hint_after_a_pod_update(new, expected):
+    _, registration = PLUGIN.events_to_register()
+    assert registration.hint(NEEDY, NEEDY, new) is expected
+
+
+def test_the_binder_hands_the_binding_to_the_client():
+    written = []
+
+    async def bind_pod(**binding: str) -> None:
+        written.append(binding)
+
+    handle = SimpleNamespace(client=SimpleNamespace(bind_pod=bind_pod))
+    pod = a_pod("web", namespace="shop", uid="u1")
+    assert asyncio.run(DefaultBinder(None, handle).bind(CycleState(), pod, "n")) is None
+    assert written == [{"namespace": "shop", "name": "web", "uid": "u1", "node_name": "n"}]
+
+
+GANG = a_pod(schedulingGroup={"podGroupName": "g"})
+
+
+def test_a_pod_of_an_unknown_group_waits():
+    plugin = GangScheduling(None, None)
+    text = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
+    assert plugin.pre_enqueue(GANG) == unresolvable(text)
+    assert plugin.pre_enqueue(a_pod()) is None
+    assert plugin.permit(CycleState(), a_pod(), "n") == (None, 0.0)
+    text = 'failed to get podGroup default/g: podgroup.scheduling.k8s.io "g" not found'
+    assert plugin.permit(CycleState(), GANG, "n") == (error(text), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("pod", "added", "expected"),
+    [
+        pytest.param(GANG, GANG, QueueingHint.QUEUE, id="of the same group"),
+        pytest.param(GANG, a_pod(), QueueingHint.QUEUE_SKIP, id="of no group"),
+        pytest.param(a_pod(), a_pod(), QueueingHint.QUEUE_SKIP, id="the pod has no group itself"),
+        pytest.param(
+            GANG,
+            a_pod(namespace="x", schedulingGroup={"podGroupName": "g"}),
+            QueueingHint.QUEUE_SKIP,
+            id="of a group elsewhere",
+        ),
+    ],
+)
+def test_gang_hint_after_a_pod_came(pod, added, expected):
+    registration, _ = GangScheduling(None, None).events_to_register()
+    assert registration.hint(pod, None, added) is expected
+
+
+def test_placements_of_an_unknown_group_fail():
+    group = SimpleNamespace(namespace="default", name="g")
+    with pytest.raises(StatusError, match=r'^podgroup.scheduling.k8s.io "g" not found$'):
+        TopologyPlacementGenerator(None, None).generate_placements(CycleState(), group, None)
+    with pytest.raises(StatusError, match=r"^pod group state not found for pod group default/g$"):
+        PodGroupPodsCount(None, None).score_placement(CycleState(), group, None)

@@ -1,0 +1,55 @@
+"""SchedulingGates and PrioritySort: who enters the queue, and in which order."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from kubesched.framework.status import Code
+from kubesched.model.cluster_event import ActionType, QueueingHint
+from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.plugins.scheduling_gates import SchedulingGates
+from tests.unit.plugins.builders import a_pod
+
+
+@dataclass
+class Queued:
+    pod: PodInfo
+    timestamp_s: float
+
+
+def test_a_pod_without_gates_may_enter():
+    assert SchedulingGates(None, None).pre_enqueue(a_pod()) is None
+
+
+def test_gates_are_named_in_order_between_brackets():
+    pod = a_pod(schedulingGates=[{"name": "b"}, {"name": "a"}])
+    status = SchedulingGates(None, None).pre_enqueue(pod)
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.reasons == ("waiting for scheduling gates: [b a]",)
+
+
+def test_only_the_end_of_the_pods_own_gates_queues_it():
+    (registration,) = SchedulingGates(None, None).events_to_register()
+    assert registration.event.action == ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+    pod, other = a_pod("a"), a_pod("b")
+    assert registration.hint(pod, pod, pod) is QueueingHint.QUEUE
+    assert registration.hint(pod, other, other) is QueueingHint.QUEUE_SKIP
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        pytest.param((10, 5.0), (1, 1.0), True, id="higher priority goes first though younger"),
+        pytest.param((1, 1.0), (10, 5.0), False, id="lower priority waits though older"),
+        pytest.param((1, 1.0), (1, 2.0), True, id="of equals the older goes first"),
+        pytest.param((1, 2.0), (1, 1.0), False, id="of equals the younger waits"),
+        pytest.param((1, 1.0), (1, 1.0), False, id="equals are not before each other"),
+        pytest.param((None, 1.0), (-1, 0.0), True, id="no priority is zero"),
+    ],
+)
+def test_priority_sort_less(first, second, expected):
+    def queued(priority: int | None, timestamp_s: float) -> Queued:
+        return Queued(a_pod(**({} if priority is None else {"priority": priority})), timestamp_s)
+
+    assert PrioritySort(None, None).less(queued(*first), queued(*second)) is expected
