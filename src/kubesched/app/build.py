@@ -30,6 +30,15 @@ class Built:
     handles: dict[str, OfflineHandle]
     config: KubeSchedulerConfiguration
 
+    @property
+    def reads_bound_pods(self) -> bool:
+        """Return whether a plugin declared that it reads whole bound pods."""
+        return any(
+            getattr(plugin, "reads_bound_pods", False)
+            for profile in self.profiles.values()
+            for plugin in profile.plugins.values()
+        )
+
 
 def build(
     config: KubeSchedulerConfiguration,

@@ -37,7 +37,7 @@ class CaseDecider:
     def decide(self, case: Mapping[str, Any]) -> Decision:
         """Return our decision; raise CaseError if the case cannot be read."""
         built = self._build(case.get("config"))
-        cache = Cache()
+        cache = Cache(keep_whole_pods=built.reads_bound_pods)
         try:
             load_objects(cache, self._objects(case), built.profiles)
             pod = cache.pod_info(self._pod(case))

@@ -235,7 +235,12 @@ class NodeTable:
     @property
     def names(self) -> list[str]:
         """Return the node names."""
-        return [self._nodes.names[row] for row in self.rows]
+        names = self._nodes.names
+        return [names[row] for row in self.rows.tolist()]
+
+    def name(self, position: int) -> str:
+        """Return one node's name."""
+        return self._nodes.names[self.rows[position]]
 
     @property
     def allocatable(self) -> ResourceColumns:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.columns.view import ClusterView
-from kubesched.engine.diagnosis import FitError, SchedulingError
+from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.schedule_pod import (
     ScheduleResult,
     Search,
@@ -72,6 +72,10 @@ def decide(profile: Profile, view: ClusterView, pod: PodInfo) -> Decision:
         result = run_without_extenders(attempt)
     except FitError as failure:
         return _refused(profile, view, state, pod, failure)
+    except NoNodesError as failure:
+        # Parity: schedule_one.go, v1.36: a refusal, though no plugin is asked to make room.
+        text = str(failure)
+        return Decision(profile.name, message=text, message_after_post_filter=text)
     except SchedulingError as failure:
         return _failed(profile, view, failure)
     return _placed(profile, view, pod, result)

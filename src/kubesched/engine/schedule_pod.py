@@ -113,13 +113,13 @@ def schedule_pod(
         raise FitError(view.node_count, diagnosis)
     evaluated = len(feasible) + len(diagnosis.node_to_status)
     if len(feasible) == 1:
-        return ScheduleResult(feasible.names[0], feasible, None, diagnosis, evaluated)
+        return ScheduleResult(feasible.name(0), feasible, None, diagnosis, evaluated)
     try:
         scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
     except SchedulingError as failure:
         failure.feasible, failure.diagnosis = feasible, diagnosis
         raise
-    host = feasible.names[select_host(scores.total)]
+    host = feasible.name(select_host(scores.total))
     return ScheduleResult(host, feasible, scores, diagnosis, evaluated)
 
 

@@ -141,7 +141,8 @@ class PodInfo:
         meta, spec, status = pod.metadata, pod.spec, pod.status
         self.namespace = meta.namespace or ""
         self.name = meta.name
-        self.uid = meta.uid
+        # Nothing stored lacks a uid; what a user wrote by hand may, and is then known by its name.
+        self.uid = meta.uid or f"{self.namespace}/{self.name}"
         self.labels: Mapping[str, str] = MappingProxyType(meta.labels or {})
         self.annotations: Mapping[str, str] = MappingProxyType(meta.annotations or {})
         self.owners: tuple[OwnerReference, ...] = tuple(meta.owner_references or ())

@@ -45,12 +45,8 @@ class NodePorts:
             text = f'reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(text))]
         ports_on = nodes.usage.ports_on
-        taken = np.zeros(len(nodes), dtype=np.bool_)
-        for position in range(len(nodes)):
-            used = ports_on(position)
-            if used and ports_conflict(wanted, used):
-                taken[position] = True
-        return [Rejected(taken, unschedulable(_REASON))]
+        taken = [ports_conflict(wanted, ports_on(position)) for position in range(len(nodes))]
+        return [Rejected(np.array(taken, dtype=np.bool_), unschedulable(_REASON))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which a port may be free."""
@@ -68,9 +64,14 @@ class NodePorts:
         return [SignFragment("v1.Pod.Spec.HostPorts()", sorted(ports))]
 
 
-def ports_conflict(wanted: Iterable[HostPort], used: Iterable[HostPort]) -> bool:
+def ports_conflict(wanted: Sequence[HostPort], used: Iterable[HostPort]) -> bool:
     """Return whether any wanted port is among the used ones."""
-    return any(port.conflicts_with(other) for other in used for port in wanted)
+    for other in used:
+        for port in wanted:
+            # Told apart by number first: this runs for every port of every node.
+            if port.port == other.port and port.conflicts_with(other):
+                return True
+    return False
 
 
 def _after_pod_deleted(pod: PodInfo, old: PodInfo, new: Any) -> QueueingHint:

@@ -74,7 +74,7 @@ LABEL_RULE = (
         ),
         pytest.param(
             "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
-            "{type: No}}}]}]\n",
+            "{type: Least}}}]}]\n",
             [],
             id="Fit's arguments are not looked at here",
         ),

@@ -1,5 +1,7 @@
 """DynamicResources for pods without claims, and its refusal of others."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.config.types import DynamicResourcesArgs
@@ -7,19 +9,19 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Code, StatusError, error, unschedulable
 from kubesched.model.cluster_event import EventResource, QueueingHint
 from kubesched.plugins.dynamic_resources import DynamicResources
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
-PLUGIN = DynamicResources(DynamicResourcesArgs(), None)
+PLUGIN = made(DynamicResources, DynamicResourcesArgs())
 CLAIMING = a_pod(resourceClaims=[{"name": "gpu"}, {"name": "nic"}])
 TEXT = 'resource claims are not supported yet, pod has "gpu", "nic"'
 
 
-def after_pre_filter(pod):
+def after_pre_filter(pod: Any) -> Any:
     state, nodes = CycleState(), a_cluster([a_node("n")]).all_nodes()
     return PLUGIN.pre_filter(state, pod, nodes), state, nodes
 
 
-def test_a_pod_without_claims_passes_everywhere():
+def test_a_pod_without_claims_passes_everywhere() -> None:
     status, state, nodes = after_pre_filter(a_pod())
     assert status is SKIP
     assert list(PLUGIN.filter_nodes(state, a_pod(), nodes)) == []
@@ -30,13 +32,13 @@ def test_a_pod_without_claims_passes_everywhere():
     assert PLUGIN.pre_enqueue(a_pod()) is None
 
 
-def test_post_filter_finds_nothing_to_deallocate():
+def test_post_filter_finds_nothing_to_deallocate() -> None:
     _, state, _ = after_pre_filter(a_pod())
     found = PLUGIN.post_filter(state, a_pod(), None)
     assert found == (None, unschedulable("no new claims to deallocate"))
 
 
-def test_without_pre_filter_everything_fails_as_upstream():
+def test_without_pre_filter_everything_fails_as_upstream() -> None:
     state, nodes = CycleState(), a_cluster([a_node("n")]).all_nodes()
     missing = error("not found")
     assert PLUGIN.post_filter(state, a_pod(), None) == (None, missing)
@@ -49,19 +51,19 @@ def test_without_pre_filter_everything_fails_as_upstream():
         PLUGIN.score_nodes(state, a_pod(), nodes)
 
 
-def test_a_pod_with_claims_is_refused_and_told_why():
+def test_a_pod_with_claims_is_refused_and_told_why() -> None:
     for status in (PLUGIN.pre_enqueue(CLAIMING), after_pre_filter(CLAIMING)[0]):
         assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         assert status.reasons == (TEXT,)
 
 
-def test_a_pod_with_claims_has_no_signature():
+def test_a_pod_with_claims_has_no_signature() -> None:
     assert list(PLUGIN.sign_pod(a_pod())) == []
     refused = unschedulable("pods with dra resource claims are not signable")
     assert PLUGIN.sign_pod(CLAIMING) == refused
 
 
-def test_events_are_upstreams():
+def test_events_are_upstreams() -> None:
     resources = [one.event.resource for one in PLUGIN.events_to_register()]
     assert resources == [
         EventResource.NODE,
@@ -80,11 +82,11 @@ def test_events_are_upstreams():
         pytest.param(a_pod("other"), QueueingHint.QUEUE_SKIP, id="another pod changed"),
     ],
 )
-def test_hint_after_a_pod_change(new, expected):
+def test_hint_after_a_pod_change(new: Any, expected: Any) -> None:
     registration = PLUGIN.events_to_register()[2]
     assert registration.hint(CLAIMING, CLAIMING, new) is expected
 
 
-def test_arguments_are_validated_again():
+def test_arguments_are_validated_again() -> None:
     with pytest.raises(ValueError, match=r"^bindingTimeout: .*must be at least 1 second$"):
-        DynamicResources(DynamicResourcesArgs(binding_timeout_ns=1), None)
+        made(DynamicResources, DynamicResourcesArgs(binding_timeout_ns=1))

@@ -1,5 +1,7 @@
 """Which points each plugin extends decides which configurations are refused."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.framework.interface import points_of
@@ -50,15 +52,15 @@ WITHOUT_EVENTS = {
 
 
 @pytest.mark.parametrize("plugin", EXPECTED, ids=lambda plugin: plugin.name)
-def test_a_plugin_extends_the_points_upstream_asserts(plugin):
+def test_a_plugin_extends_the_points_upstream_asserts(plugin: Any) -> None:
     assert points_of(plugin) == set(EXPECTED[plugin].split())
 
 
 @pytest.mark.parametrize("plugin", EXPECTED, ids=lambda plugin: plugin.name)
-def test_a_plugin_registers_events_exactly_if_upstream_does(plugin):
+def test_a_plugin_registers_events_exactly_if_upstream_does(plugin: Any) -> None:
     assert hasattr(plugin, "events_to_register") == (plugin not in WITHOUT_EVENTS)
 
 
 @pytest.mark.parametrize("plugin", EXPECTED, ids=lambda plugin: plugin.name)
-def test_a_plugin_is_named_as_its_class(plugin):
+def test_a_plugin_is_named_as_its_class(plugin: Any) -> None:
     assert plugin.name == plugin.__name__

@@ -1,16 +1,18 @@
 """ImageLocality: sizes, spread, names."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.image_locality import ImageLocality, normalized_image_name
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made
 
 MIB = 1024 * 1024
-PLUGIN = ImageLocality(None, None)
+PLUGIN = made(ImageLocality)
 
 
-def holding(name: str, **images_mib: int):
+def holding(name: str, **images_mib: int) -> Any:
     images = [
         {"names": [f"{image}:latest", f"{image}@sha256:0"], "sizeBytes": mib * MIB}
         for image, mib in images_mib.items()
@@ -18,7 +20,7 @@ def holding(name: str, **images_mib: int):
     return a_node(name, status={"images": images})
 
 
-def scores(pod, *nodes):
+def scores(pod: Any, *nodes: Any) -> Any:
     return PLUGIN.score_nodes(CycleState(), pod, a_cluster(nodes).all_nodes()).tolist()
 
 
@@ -34,18 +36,18 @@ def scores(pod, *nodes):
         pytest.param("huge", [0, 100], id="never above 100"),
     ],
 )
-def test_score(image, expected):
+def test_score(image: Any, expected: Any) -> None:
     nodes = holding("a", web=500, tiny=30), holding("b", huge=5000)
     assert scores(a_pod(image=image), *nodes) == expected
 
 
-def test_spread_counts_every_node_of_the_cluster():
+def test_spread_counts_every_node_of_the_cluster() -> None:
     everywhere = [holding(name, web=500) for name in "abcd"]
     # All four have it: 100 * (500 - 23) / 977 = 48.
     assert scores(a_pod(image="web"), *everywhere) == [48] * 4
 
 
-def test_images_of_init_containers_and_volumes_add_up():
+def test_images_of_init_containers_and_volumes_add_up() -> None:
     pod = a_pod(
         image="web",
         initContainers=[{"name": "i", "image": "setup"}],
@@ -55,7 +57,7 @@ def test_images_of_init_containers_and_volumes_add_up():
     assert scores(pod, holding("a", web=300, setup=300, data=400)) == [49]
 
 
-def test_only_the_given_nodes_are_scored_but_all_count():
+def test_only_the_given_nodes_are_scored_but_all_count() -> None:
     view = a_cluster([holding("a", web=500), holding("b"), holding("c", web=500)])
     some = view.all_nodes().take(view.all_nodes().rows == view.row_of("c"))
     # Two of three: int(500 MiB * (2/3)); 100 * (333.3 - 23) / 977 = 31.
@@ -72,11 +74,11 @@ def test_only_the_given_nodes_are_scored_but_all_count():
         pytest.param("app@sha256:ab", "app@sha256:ab", id="a digest"),
     ],
 )
-def test_normalized_image_name(name, expected):
+def test_normalized_image_name(name: Any, expected: Any) -> None:
     assert normalized_image_name(name) == expected
 
 
-def test_signature_names_images_once_and_sorted():
+def test_signature_names_images_once_and_sorted() -> None:
     pod = a_pod(
         image="b", initContainers=[{"name": "i", "image": "a:1"}, {"name": "j", "image": "b"}]
     )

@@ -1,5 +1,7 @@
 """NodeAffinity: pre-filter, filter, score, the profile's own affinity, hints."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.config.types import NodeAffinityArgs
@@ -10,7 +12,7 @@ from kubesched.model.cluster_event import QueueingHint
 from kubesched.objects.affinity import NodeAffinity as WireNodeAffinity
 from kubesched.objects.decode import decode_as
 from kubesched.plugins.node_affinity import NodeAffinity
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
 POD_REASON = "node(s) didn't match Pod's node affinity/selector"
 ENFORCED_REASON = "node(s) didn't match scheduler-enforced node affinity"
@@ -18,25 +20,27 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def a_plugin(**added) -> NodeAffinity:
+def a_plugin(**added: Any) -> Any:
     affinity = decode_as(WireNodeAffinity, added) if added else None
-    return NodeAffinity(NodeAffinityArgs(added_affinity=affinity), None)
+    return made(NodeAffinity, NodeAffinityArgs(added_affinity=affinity))
 
 
-def terms(*of_terms: dict) -> dict:
+def terms(*of_terms: dict[str, Any]) -> dict[str, Any]:
     return {"nodeSelectorTerms": list(of_terms)}
 
 
-def label(key: str, operator: str, *values: str) -> dict:
+def label(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def named(*names: str, operator: str = "In") -> dict:
+def named(*names: str, operator: str = "In") -> dict[str, Any]:
     return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(names)}]}
 
 
-def wanting(required: dict | None = None, preferred: list | None = None, **spec):
-    affinity = {}
+def wanting(
+    required: dict[str, Any] | None = None, preferred: list[Any] | None = None, **spec: Any
+) -> Any:
+    affinity: dict[str, Any] = {}
     if required is not None:
         affinity[REQUIRED] = required
     if preferred is not None:
@@ -44,7 +48,7 @@ def wanting(required: dict | None = None, preferred: list | None = None, **spec)
     return a_pod(affinity={"nodeAffinity": affinity}, **spec)
 
 
-def a_view():
+def a_view() -> Any:
     return a_cluster(
         [
             a_node("a", labels={"zone": "x", "cores": "8"}),
@@ -87,11 +91,11 @@ def a_view():
         pytest.param(wanting(terms(named("a", operator="NotIn"))), None, id="NotIn names nobody"),
     ],
 )
-def test_pre_filter(pod, expected):
+def test_pre_filter(pod: Any, expected: Any) -> None:
     assert a_plugin().pre_filter(CycleState(), pod, a_view().all_nodes()) == expected
 
 
-def test_pre_filter_goes_on_for_a_profile_with_an_affinity_of_its_own():
+def test_pre_filter_goes_on_for_a_profile_with_an_affinity_of_its_own() -> None:
     plugin = a_plugin(**{REQUIRED: terms(label("zone", "Exists"))})
     assert plugin.pre_filter(CycleState(), a_pod(), a_view().all_nodes()) is None
 
@@ -124,13 +128,13 @@ def test_pre_filter_goes_on_for_a_profile_with_an_affinity_of_its_own():
         ),
     ],
 )
-def test_filter(pod, refused):
+def test_filter(pod: Any, refused: Any) -> None:
     nodes = a_view().all_nodes()
     found = statuses_of(a_plugin().filter_nodes(CycleState(), pod, nodes), nodes.names)
     assert found == {name: unresolvable(POD_REASON) for name in refused}
 
 
-def test_the_profile_refuses_before_the_pod():
+def test_the_profile_refuses_before_the_pod() -> None:
     plugin = a_plugin(**{REQUIRED: terms(label("zone", "Exists"))})
     nodes = a_view().all_nodes()
     pod = a_pod(nodeSelector={"zone": "x"})
@@ -138,11 +142,11 @@ def test_the_profile_refuses_before_the_pod():
     assert found == {"b": unresolvable(POD_REASON), "c": unresolvable(ENFORCED_REASON)}
 
 
-def preference(weight: int, term: dict) -> dict:
+def preference(weight: int, term: dict[str, Any]) -> dict[str, Any]:
     return {"weight": weight, "preference": term}
 
 
-def test_weights_of_all_preferences_that_hold_add_up():
+def test_weights_of_all_preferences_that_hold_add_up() -> None:
     plugin = a_plugin(**{PREFERRED: [preference(7, label("cores", "Exists"))]})
     own = [
         preference(20, label("zone", "In", "x")),
@@ -157,7 +161,7 @@ def test_weights_of_all_preferences_that_hold_add_up():
 
 
 @pytest.mark.parametrize("run_pre_score", [True, False], ids=["pre-score ran", "it is disabled"])
-def test_score_does_not_need_pre_score(run_pre_score):
+def test_score_does_not_need_pre_score(run_pre_score: Any) -> None:
     pod = wanting(preferred=[preference(5, label("zone", "In", "y"))])
     state, nodes = CycleState(), a_view().all_nodes()
     if run_pre_score:
@@ -165,11 +169,11 @@ def test_score_does_not_need_pre_score(run_pre_score):
     assert a_plugin().score_nodes(state, pod, nodes).tolist() == [0, 5, 0]
 
 
-def test_without_preferences_the_score_is_skipped():
+def test_without_preferences_the_score_is_skipped() -> None:
     assert a_plugin().pre_score(CycleState(), a_pod(), a_view().all_nodes()) is SKIP
 
 
-def test_a_malformed_preference_is_an_error():
+def test_a_malformed_preference_is_an_error() -> None:
     pod = wanting(preferred=[preference(1, label("zone", "Near", "x"))])
     nodes = a_view().all_nodes()
     status = a_plugin().pre_score(CycleState(), pod, nodes)
@@ -199,25 +203,25 @@ MALFORMED = wanting(terms(label("zone", "Near", "x")))
         ),
     ],
 )
-def test_hint_after_a_node_change(pod, old, new, expected):
+def test_hint_after_a_node_change(pod: Any, old: Any, new: Any, expected: Any) -> None:
     (registration,) = a_plugin().events_to_register()
     before = None if old is None else a_node(labels={"zone": old})
     assert registration.hint(pod, before, a_node(labels={"zone": new})) is expected
 
 
-def test_hint_heeds_the_profiles_affinity():
+def test_hint_heeds_the_profiles_affinity() -> None:
     (registration,) = a_plugin(**{REQUIRED: terms(label("pool", "Exists"))}).events_to_register()
     assert registration.hint(ZONE_X, None, a_node(labels={"zone": "x"})) is QueueingHint.QUEUE_SKIP
 
 
-def test_malformed_arguments_are_refused_with_the_path():
+def test_malformed_arguments_are_refused_with_the_path() -> None:
     with pytest.raises(
         ValueError, match=r"^addedAffinity\.requiredDuring\S*\.nodeSelectorTerms\[0\]"
     ):
         a_plugin(**{REQUIRED: terms(label("zone", "Near", "x"))})
 
 
-def test_signature_does_not_depend_on_the_order_of_values():
+def test_signature_does_not_depend_on_the_order_of_values() -> None:
     first = a_plugin().sign_pod(wanting(terms(label("zone", "In", "x", "y"))))
     second = a_plugin().sign_pod(wanting(terms(label("zone", "In", "y", "x"))))
     other = a_plugin().sign_pod(wanting(terms(label("zone", "In", "x"))))

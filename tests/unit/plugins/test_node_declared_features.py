@@ -2,6 +2,7 @@
 
 import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,19 +14,19 @@ from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
-PLUGIN = NodeDeclaredFeatures(None, None)
+PLUGIN = made(NodeDeclaredFeatures)
 HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 RESTART = "RestartAllContainersOnContainerExits"
 NEEDY = a_pod(hostNetwork=True, hostUsers=False)
 
 
-def declaring(name: str, *features: str):
+def declaring(name: str, *features: str) -> Any:
     return a_node(name, status={"declaredFeatures": list(features)})
 
 
-def test_nodes_that_lack_a_needed_feature_are_refused():
+def test_nodes_that_lack_a_needed_feature_are_refused() -> None:
     nodes = a_cluster(
         [declaring("none"), declaring("other", RESTART), declaring("has", RESTART, HOST_NETWORK)]
     )
@@ -36,12 +37,12 @@ def test_nodes_that_lack_a_needed_feature_are_refused():
     assert found == {"none": refused, "other": refused}
 
 
-def test_a_pod_that_needs_nothing_skips_the_filter():
+def test_a_pod_that_needs_nothing_skips_the_filter() -> None:
     table = a_cluster([declaring("none")]).all_nodes()
     assert PLUGIN.pre_filter(CycleState(), a_pod(hostNetwork=True), table) is SKIP
 
 
-def test_filter_fails_where_pre_filter_is_disabled():
+def test_filter_fails_where_pre_filter_is_disabled() -> None:
     table = a_cluster([declaring("none")]).all_nodes()
     found = statuses_of(PLUGIN.filter_nodes(CycleState(), a_pod(), table), table.names)
     text = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
@@ -63,7 +64,7 @@ def test_filter_fails_where_pre_filter_is_disabled():
         ),
     ],
 )
-def test_hint_after_a_node_change(old, new, expected):
+def test_hint_after_a_node_change(old: Any, new: Any, expected: Any) -> None:
     registration, _ = PLUGIN.events_to_register()
     assert registration.hint(NEEDY, old, new) is expected
 
@@ -76,12 +77,12 @@ def test_hint_after_a_node_change(old, new, expected):
         pytest.param(a_pod("other"), QueueingHint.QUEUE_SKIP, id="another pod changed"),
     ],
 )
-def test_hint_after_a_pod_update(new, expected):
+def test_hint_after_a_pod_update(new: Any, expected: Any) -> None:
     _, registration = PLUGIN.events_to_register()
     assert registration.hint(NEEDY, NEEDY, new) is expected
 
 
-def test_the_binder_hands_the_binding_to_the_client():
+def test_the_binder_hands_the_binding_to_the_client() -> None:
     written = []
 
     async def bind_pod(**binding: str) -> None:
@@ -96,8 +97,8 @@ def test_the_binder_hands_the_binding_to_the_client():
 GANG = a_pod(schedulingGroup={"podGroupName": "g"})
 
 
-def test_a_pod_of_an_unknown_group_waits():
-    plugin = GangScheduling(None, None)
+def test_a_pod_of_an_unknown_group_waits() -> None:
+    plugin = made(GangScheduling)
     text = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
     assert plugin.pre_enqueue(GANG) == unresolvable(text)
     assert plugin.pre_enqueue(a_pod()) is None
@@ -120,14 +121,14 @@ def test_a_pod_of_an_unknown_group_waits():
         ),
     ],
 )
-def test_gang_hint_after_a_pod_came(pod, added, expected):
-    registration, _ = GangScheduling(None, None).events_to_register()
+def test_gang_hint_after_a_pod_came(pod: Any, added: Any, expected: Any) -> None:
+    registration, _ = made(GangScheduling).events_to_register()
     assert registration.hint(pod, None, added) is expected
 
 
-def test_placements_of_an_unknown_group_fail():
+def test_placements_of_an_unknown_group_fail() -> None:
     group = SimpleNamespace(namespace="default", name="g")
     with pytest.raises(StatusError, match=r'^podgroup.scheduling.k8s.io "g" not found$'):
-        TopologyPlacementGenerator(None, None).generate_placements(CycleState(), group, None)
+        made(TopologyPlacementGenerator).generate_placements(CycleState(), group, None)
     with pytest.raises(StatusError, match=r"^pod group state not found for pod group default/g$"):
-        PodGroupPodsCount(None, None).score_placement(CycleState(), group, None)
+        made(PodGroupPodsCount).score_placement(CycleState(), group, None)

@@ -1,5 +1,7 @@
 """NodePorts: which ports conflict, on live rows and in a trial."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,18 +9,18 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, error, unschedulable
 from kubesched.model.cluster_event import QueueingHint
 from kubesched.plugins.node_ports import NodePorts
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, made, statuses_of
 
-PLUGIN = NodePorts(None, None)
+PLUGIN = made(NodePorts)
 REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-def with_ports(*ports: dict, name: str = "pod", **fields):
+def with_ports(*ports: dict[str, Any], name: str = "pod", **fields: Any) -> Any:
     container = {"name": "c", "image": "i", "ports": [{"containerPort": 1, **p} for p in ports]}
     return a_pod(name, containers=[container], **fields)
 
 
-def refused(pod, nodes):
+def refused(pod: Any, nodes: Any) -> Any:
     state = CycleState()
     if PLUGIN.pre_filter(state, pod, nodes) is SKIP:
         return None
@@ -56,19 +58,19 @@ def refused(pod, nodes):
         ),
     ],
 )
-def test_filter(used, wanted, conflict):
+def test_filter(used: Any, wanted: Any, conflict: Any) -> None:
     view = a_cluster([a_node("free"), a_node("used")], {"used": [with_ports(used, name="old")]})
     expected = {"used": REFUSED} if conflict else {}
     assert refused(with_ports(wanted), view.all_nodes()) == expected
 
 
-def test_a_pod_without_host_ports_skips_the_filter():
+def test_a_pod_without_host_ports_skips_the_filter() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
     assert PLUGIN.pre_filter(CycleState(), with_ports({}), nodes) is SKIP
 
 
-def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not():
-    def pod(**init):
+def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not() -> None:
+    def pod(**init: Any) -> Any:
         ports = [{"containerPort": 1, "hostPort": 80}]
         return a_pod(initContainers=[{"name": "i", "image": "i", "ports": ports, **init}])
 
@@ -77,7 +79,7 @@ def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not():
     assert refused(pod(restartPolicy="Always"), view.all_nodes()) == {"node": REFUSED}
 
 
-def test_a_trial_without_the_other_pod_has_the_port_free():
+def test_a_trial_without_the_other_pod_has_the_port_free() -> None:
     view = a_cluster([a_node()], {"node": [with_ports({"hostPort": 80}, name="old")]})
     trial = a_trial(view, "node")
     trial.remove(np.array([view.pods.index_of["uid-default-old"]], dtype=np.int32))
@@ -85,7 +87,7 @@ def test_a_trial_without_the_other_pod_has_the_port_free():
     assert refused(with_ports({"hostPort": 80}), view.all_nodes()) == {"node": REFUSED}
 
 
-def test_filter_fails_where_pre_filter_is_disabled():
+def test_filter_fails_where_pre_filter_is_disabled() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
     found = statuses_of(PLUGIN.filter_nodes(CycleState(), a_pod(), nodes), nodes.names)
     assert found == {"node": error('reading "PreFilterNodePorts" from cycleState: not found')}
@@ -115,12 +117,12 @@ def test_filter_fails_where_pre_filter_is_disabled():
         pytest.param(a_pod("o", nodeName="n"), QueueingHint.QUEUE_SKIP, id="it had no ports"),
     ],
 )
-def test_hint_after_a_deleted_pod(deleted, expected):
+def test_hint_after_a_deleted_pod(deleted: Any, expected: Any) -> None:
     registration, _ = PLUGIN.events_to_register()
     assert registration.hint(with_ports({"hostPort": 80}), deleted, None) is expected
 
 
-def test_signature_names_numbers_once_and_sorted():
+def test_signature_names_numbers_once_and_sorted() -> None:
     pod = with_ports({"hostPort": 90}, {"hostPort": 80}, {"hostPort": 90, "protocol": "UDP"}, {})
     (fragment,) = PLUGIN.sign_pod(pod)
     assert (fragment.key, fragment.value) == ("v1.Pod.Spec.HostPorts()", [80, 90])

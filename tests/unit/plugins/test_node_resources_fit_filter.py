@@ -1,5 +1,7 @@
 """NodeResourcesFit refuses nodes without room, and says all that is short."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,19 +9,19 @@ from kubesched.config.types import NodeResourcesFitArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import error, unresolvable, unschedulable
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, made, statuses_of
 
 GPU = "example.com/gpu"
 ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", GPU: "2", "pods": "3"}
 
 
-def refused(pod, nodes, **args):
-    plugin, state = NodeResourcesFit(NodeResourcesFitArgs(**args), None), CycleState()
+def refused(pod: Any, nodes: Any, **args: Any) -> Any:
+    plugin, state = made(NodeResourcesFit, NodeResourcesFitArgs(**args)), CycleState()
     assert plugin.pre_filter(state, pod, nodes) is None
     return statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
 
 
-def half_full():
+def half_full() -> Any:
     used = a_pod("old", requests={"cpu": "2", "memory": "4Gi", GPU: "1"})
     return a_cluster([a_node("n", allocatable=ROOM)], {"n": [used]})
 
@@ -52,7 +54,7 @@ def half_full():
         ),
     ],
 )
-def test_filter(requests, expected):
+def test_filter(requests: Any, expected: Any) -> None:
     found = refused(a_pod(requests=requests), half_full().all_nodes())
     assert found == ({} if expected is None else {"n": expected})
 
@@ -71,14 +73,14 @@ def test_filter(requests, expected):
         pytest.param(3, {"cpu": "1"}, unschedulable("Too many pods"), id="full alone can be cured"),
     ],
 )
-def test_number_of_pods(count, requests, expected):
+def test_number_of_pods(count: Any, requests: Any, expected: Any) -> None:
     pods = [a_pod(f"old{i}") for i in range(count)]
     view = a_cluster([a_node("n", allocatable=ROOM)], {"n": pods})
     found = refused(a_pod(requests=requests), view.all_nodes())
     assert found == ({} if expected is None else {"n": expected})
 
 
-def test_a_node_that_names_no_pods_takes_none():
+def test_a_node_that_names_no_pods_takes_none() -> None:
     view = a_cluster([a_node("n", allocatable={"cpu": "1"})])
     assert refused(a_pod(), view.all_nodes()) == {"n": unschedulable("Too many pods")}
 
@@ -95,18 +97,18 @@ def test_a_node_that_names_no_pods_takes_none():
         pytest.param({"ignored_resource_groups": ("com",)}, GPU, False, id="nor part of a group"),
     ],
 )
-def test_ignored_resources(args, resource, ignored):
+def test_ignored_resources(args: Any, resource: Any, ignored: Any) -> None:
     found = refused(a_pod(requests={resource: "100"}), half_full().all_nodes(), **args)
     assert (not found) is ignored
 
 
-def test_init_containers_and_overhead_count():
+def test_init_containers_and_overhead_count() -> None:
     init = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1500m"}}}]
     pod = a_pod(requests={"cpu": "1"}, initContainers=init, overhead={"cpu": "501m"})
     assert refused(pod, half_full().all_nodes()) == {"n": unschedulable("Insufficient cpu")}
 
 
-def test_a_trial_without_the_other_pod_has_room():
+def test_a_trial_without_the_other_pod_has_room() -> None:
     view = half_full()
     trial = a_trial(view, "n")
     trial.remove(np.array([view.pods.index_of["uid-default-old"]], dtype=np.int32))
@@ -114,14 +116,14 @@ def test_a_trial_without_the_other_pod_has_room():
     assert refused(a_pod(requests={"cpu": "4"}), view.all_nodes()) != {}
 
 
-def test_filter_fails_where_pre_filter_is_disabled():
+def test_filter_fails_where_pre_filter_is_disabled() -> None:
     nodes = half_full().all_nodes()
-    plugin = NodeResourcesFit(NodeResourcesFitArgs(), None)
+    plugin = made(NodeResourcesFit, NodeResourcesFitArgs())
     found = statuses_of(plugin.filter_nodes(CycleState(), a_pod(), nodes), nodes.names)
     text = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     assert found == {"n": error(text)}
 
 
-def test_arguments_are_validated_again():
+def test_arguments_are_validated_again() -> None:
     with pytest.raises(ValueError, match=r'^ignoredResourceGroups\[0\]: Invalid value: "a/b": res'):
-        NodeResourcesFit(NodeResourcesFitArgs(ignored_resource_groups=("a/b",)), None)
+        made(NodeResourcesFit, NodeResourcesFitArgs(ignored_resource_groups=("a/b",)))

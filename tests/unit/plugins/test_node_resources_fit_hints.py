@@ -1,29 +1,30 @@
 """Which events make room for a pod that NodeResourcesFit refused."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kubesched.config.types import NodeResourcesFitArgs
 from kubesched.model.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
-from tests.unit.plugins.builders import a_node, a_pod
+from tests.unit.plugins.builders import a_node, a_pod, made
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 GPU = "example.com/gpu"
 PENDING = a_pod(requests={"cpu": "2", GPU: "1"})
-POD_EVENT, NODE_EVENT, CLASS_EVENT = NodeResourcesFit(
-    NodeResourcesFitArgs(), None
+POD_EVENT, NODE_EVENT, CLASS_EVENT = made(
+    NodeResourcesFit, NodeResourcesFitArgs()
 ).events_to_register()
 
 
-def test_events_are_upstreams():
+def test_events_are_upstreams() -> None:
     assert POD_EVENT.event.action == ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
     assert NODE_EVENT.event.action == ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
     assert CLASS_EVENT.event.resource == EventResource.DEVICE_CLASS
 
 
-def other(cpu: str = "2", memory: str = "1Gi", **spec):
+def other(cpu: str = "2", memory: str = "1Gi", **spec: Any) -> Any:
     return a_pod("other", requests={"cpu": cpu, "memory": memory}, **spec)
 
 
@@ -48,11 +49,11 @@ def other(cpu: str = "2", memory: str = "1Gi", **spec):
         pytest.param(other(), other("1"), SKIP, id="a waiting one shrank"),
     ],
 )
-def test_hint_after_a_pod_event(old, new, expected):
+def test_hint_after_a_pod_event(old: Any, new: Any, expected: Any) -> None:
     assert POD_EVENT.hint(PENDING, old, new) is expected
 
 
-def sized(cpu: str = "2", gpus: str = "1", pods: str = "10"):
+def sized(cpu: str = "2", gpus: str = "1", pods: str = "10") -> Any:
     return a_node(allocatable={"cpu": cpu, GPU: gpus, "pods": pods})
 
 
@@ -70,18 +71,18 @@ def sized(cpu: str = "2", gpus: str = "1", pods: str = "10"):
         pytest.param(sized("5"), sized("3"), SKIP, id="it shrank"),
     ],
 )
-def test_hint_after_a_node_change(old, new, expected):
+def test_hint_after_a_node_change(old: Any, new: Any, expected: Any) -> None:
     assert NODE_EVENT.hint(PENDING, old, new) is expected
 
 
-def test_a_node_that_grew_in_something_else_does_not_help():
-    def node(memory: str):
+def test_a_node_that_grew_in_something_else_does_not_help() -> None:
+    def node(memory: str) -> Any:
         return a_node(allocatable={"cpu": "2", GPU: "1", "memory": memory, "pods": "9"})
 
     assert NODE_EVENT.hint(PENDING, node("1Gi"), node("2Gi")) is SKIP
 
 
-def device_class(name: str, resource: str | None):
+def device_class(name: str, resource: str | None) -> Any:
     return SimpleNamespace(
         metadata=SimpleNamespace(name=name), spec=SimpleNamespace(extended_resource_name=resource)
     )
@@ -116,5 +117,5 @@ IMPLICIT = a_pod(requests={"deviceclass.resource.kubernetes.io/fast": "1"})
         ),
     ],
 )
-def test_hint_after_a_device_class_event(pod, old, new, expected):
+def test_hint_after_a_device_class_event(pod: Any, old: Any, new: Any, expected: Any) -> None:
     assert CLASS_EVENT.hint(pod, old, new) is expected

@@ -1,6 +1,7 @@
 """The three strategies of NodeResourcesFit, and NodeResourcesBalancedAllocation."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +22,12 @@ from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBa
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.plugins.node_resources.requested_to_capacity_ratio import broken_linear
 from kubesched.plugins.node_resources.resource_allocation import percent_of
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made
 
 GPU = "example.com/gpu"
 
 
-def fit(kind="LeastAllocated", shape=None, **weights: int) -> NodeResourcesFit:
+def fit(kind: Any = "LeastAllocated", shape: Any = None, **weights: int) -> NodeResourcesFit:
     names = {"gpu": GPU}
     resources = tuple(
         ResourceSpec(names.get(name, name), weight) for name, weight in weights.items()
@@ -36,10 +37,10 @@ def fit(kind="LeastAllocated", shape=None, **weights: int) -> NodeResourcesFit:
         points = tuple(UtilizationShapePoint(*point) for point in shape)
         param = RequestedToCapacityRatioParam(points)
     strategy = ScoringStrategy(type=kind, resources=resources, requested_to_capacity_ratio=param)
-    return NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), None)
+    return made(NodeResourcesFit, NodeResourcesFitArgs(scoring_strategy=strategy))
 
 
-def scores(plugin, pod, nodes, pods=None):
+def scores(plugin: Any, pod: Any, nodes: Any, pods: Any = None) -> Any:
     table = a_cluster(nodes, pods).all_nodes()
     state = CycleState()
     assert plugin.pre_score(state, pod, table) is None
@@ -84,23 +85,23 @@ POD = a_pod(requests={"cpu": "2", "memory": "2Gi"})
         ),
     ],
 )
-def test_strategies(plugin, expected):
+def test_strategies(plugin: Any, expected: Any) -> None:
     assert scores(plugin, POD, NODES, PODS) == expected
 
 
-def test_a_container_that_asks_nothing_is_counted_as_something():
+def test_a_container_that_asks_nothing_is_counted_as_something() -> None:
     # 100m of 1 core and 200 MiB of 2000 MiB, for the pod there and for the new one.
     nodes = [a_node("n", allocatable={"cpu": "1", "memory": "2000Mi"})]
     assert scores(fit(), a_pod(), nodes, {"n": [a_pod("old")]}) == [80]
 
 
-def test_more_than_the_node_has_is_worth_nothing():
+def test_more_than_the_node_has_is_worth_nothing() -> None:
     nodes = [a_node("n", allocatable={"cpu": "1", "memory": "8Gi"})]
     assert scores(fit(), POD, nodes) == [37]
     assert scores(fit("MostAllocated"), POD, nodes) == [62]
 
 
-def test_an_extended_resource_counts_only_if_asked_for_and_there():
+def test_an_extended_resource_counts_only_if_asked_for_and_there() -> None:
     nodes = [
         a_node("gpus", allocatable={"cpu": "4", GPU: "4"}),
         a_node("no", allocatable={"cpu": "4"}),
@@ -111,11 +112,11 @@ def test_an_extended_resource_counts_only_if_asked_for_and_there():
     assert scores(plugin, a_pod(requests={"cpu": "1", GPU: "2"}), nodes) == [56, 75]
 
 
-def test_a_node_without_any_of_the_resources_scores_nothing():
+def test_a_node_without_any_of_the_resources_scores_nothing() -> None:
     assert scores(fit(), POD, [a_node("n", allocatable={"pods": "1"})]) == [0]
 
 
-def test_ratio_leaves_out_resources_that_score_nothing():
+def test_ratio_leaves_out_resources_that_score_nothing() -> None:
     # cpu is at 50 percent and scores 0; memory at 100 scores 100 alone.
     plugin = fit("RequestedToCapacityRatio", [(50, 0), (100, 10)])
     nodes = [a_node("n", allocatable={"cpu": "4", "memory": "2Gi"})]
@@ -132,11 +133,11 @@ def test_ratio_leaves_out_resources_that_score_nothing():
         pytest.param(100, 30, id="the last point"),
     ],
 )
-def test_broken_linear(at, expected):
+def test_broken_linear(at: Any, expected: Any) -> None:
     assert broken_linear([(10, 100), (50, 40), (70, 0), (100, 30)], at) == expected
 
 
-def test_broken_linear_is_flat_after_the_last_point():
+def test_broken_linear_is_flat_after_the_last_point() -> None:
     assert broken_linear([(10, 100), (50, 40)], 90) == 40
 
 
@@ -147,12 +148,12 @@ def test_broken_linear_is_flat_after_the_last_point():
         max_size=8,
     )
 )
-def test_percentages_are_exact_whatever_the_size(pairs):
+def test_percentages_are_exact_whatever_the_size(pairs: Any) -> None:
     parts, wholes = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     assert percent_of(parts, wholes).tolist() == [100 * part // whole for part, whole in pairs]
 
 
-def test_a_placement_is_scored_as_one_node():
+def test_a_placement_is_scored_as_one_node() -> None:
     table = a_cluster(NODES, PODS).all_nodes()
     placement = SimpleNamespace(nodes=table, proposed_pods=[POD, POD])
     # cpu (1+4)/14 = 35, memory (1+4)/28 = 17.
@@ -162,7 +163,7 @@ def test_a_placement_is_scored_as_one_node():
 def balanced(*names: str) -> NodeResourcesBalancedAllocation:
     resources = tuple(ResourceSpec(name) for name in names or ("cpu", "memory"))
     args = NodeResourcesBalancedAllocationArgs(resources=resources)
-    return NodeResourcesBalancedAllocation(args, None)
+    return made(NodeResourcesBalancedAllocation, args)
 
 
 @pytest.mark.parametrize(
@@ -175,13 +176,13 @@ def balanced(*names: str) -> NodeResourcesBalancedAllocation:
         pytest.param({"cpu": "9", "memory": "9Gi"}, 87, id="overfull counts as full"),
     ],
 )
-def test_balance(requests, expected):
+def test_balance(requests: Any, expected: Any) -> None:
     nodes = [a_node("n", allocatable={"cpu": "4", "memory": "8Gi"})]
     pods = {"n": [a_pod("old", requests={"cpu": "2"})]}
     assert scores(balanced(), a_pod(requests=requests), nodes, pods) == [expected]
 
 
-def test_balance_of_three_is_by_standard_deviation():
+def test_balance_of_three_is_by_standard_deviation() -> None:
     nodes = [a_node("n", allocatable={"cpu": "4", "memory": "8Gi", GPU: "4"})]
     pod = a_pod(requests={"cpu": "4", "memory": "4Gi", GPU: "0"})
     # Without gpus: 1 and 0.5, deviation 0.25, 75; before, all alike: 50 + (50 + 75 - 100) / 2.
@@ -191,12 +192,12 @@ def test_balance_of_three_is_by_standard_deviation():
     assert scores(balanced("cpu", "memory", GPU), pod, nodes) == [63]
 
 
-def test_a_single_resource_is_always_balanced():
+def test_a_single_resource_is_always_balanced() -> None:
     nodes = [a_node("n", allocatable={"cpu": "4"})]
     assert scores(balanced(), a_pod(requests={"cpu": "4"}), nodes) == [75]
 
 
-def test_a_pod_that_asks_for_nothing_skips_balance():
+def test_a_pod_that_asks_for_nothing_skips_balance() -> None:
     table = a_cluster(NODES).all_nodes()
     assert balanced().pre_score(CycleState(), a_pod(), table) is SKIP
     assert balanced().score_nodes(CycleState(), a_pod(), table).tolist() == [0, 0]

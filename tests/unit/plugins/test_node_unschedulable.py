@@ -1,5 +1,7 @@
 """NodeUnschedulable and NodeName: the two plainest filters."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
@@ -7,14 +9,14 @@ from kubesched.framework.status import unresolvable
 from kubesched.model.cluster_event import ActionType, QueueingHint
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
 TOLERATED = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
 TOLERATED_FOR_EXECUTION = [{**TOLERATED[0], "effect": "NoExecute"}]
 OTHER_VALUE = [{"key": "node.kubernetes.io/unschedulable", "value": "yes"}]
 
 
-def refused(plugin, pod, view):
+def refused(plugin: Any, pod: Any, view: Any) -> Any:
     nodes = view.all_nodes()
     return statuses_of(plugin.filter_nodes(CycleState(), pod, nodes), nodes.names)
 
@@ -29,9 +31,9 @@ def refused(plugin, pod, view):
         pytest.param(OTHER_VALUE, {"cordoned"}, id="nor for another value"),
     ],
 )
-def test_cordoned_nodes(tolerations, expected):
+def test_cordoned_nodes(tolerations: Any, expected: Any) -> None:
     view = a_cluster([a_node("open"), a_node("cordoned", unschedulable=True)])
-    found = refused(NodeUnschedulable(None, None), a_pod(tolerations=tolerations), view)
+    found = refused(made(NodeUnschedulable), a_pod(tolerations=tolerations), view)
     assert set(found) == expected
     assert set(found.values()) <= {unresolvable("node(s) were unschedulable")}
 
@@ -47,8 +49,8 @@ def test_cordoned_nodes(tolerations, expected):
         pytest.param(True, True, QueueingHint.QUEUE_SKIP, id="a cordoned node stays so"),
     ],
 )
-def test_hint_after_a_node_change(before, after, expected):
-    registration, _ = NodeUnschedulable(None, None).events_to_register()
+def test_hint_after_a_node_change(before: Any, after: Any, expected: Any) -> None:
+    registration, _ = made(NodeUnschedulable).events_to_register()
     assert registration.event.action == ActionType.ADD | ActionType.UPDATE_NODE_TAINT
     old = None if before is None else a_node(unschedulable=before)
     assert registration.hint(a_pod(), old, a_node(unschedulable=after)) is expected
@@ -66,8 +68,8 @@ def test_hint_after_a_node_change(before, after, expected):
         ),
     ],
 )
-def test_hint_after_a_toleration_change(new, expected):
-    _, registration = NodeUnschedulable(None, None).events_to_register()
+def test_hint_after_a_toleration_change(new: Any, expected: Any) -> None:
+    _, registration = made(NodeUnschedulable).events_to_register()
     assert registration.event.action == ActionType.UPDATE_POD_TOLERATION
     assert registration.hint(a_pod(), a_pod(), new) is expected
 
@@ -80,15 +82,15 @@ def test_hint_after_a_toleration_change(new, expected):
         pytest.param("gone", {"a", "b", "c"}, id="all, if nobody has the name"),
     ],
 )
-def test_node_name(node_name, expected):
+def test_node_name(node_name: Any, expected: Any) -> None:
     view = a_cluster([a_node("a"), a_node("b"), a_node("c")])
-    found = refused(NodeName(None, None), a_pod(nodeName=node_name), view)
+    found = refused(made(NodeName), a_pod(nodeName=node_name), view)
     assert set(found) == expected
     reason = "node(s) didn't match the requested node name"
     assert set(found.values()) <= {unresolvable(reason)}
 
 
-def test_node_name_waits_for_a_node_to_come():
-    (registration,) = NodeName(None, None).events_to_register()
+def test_node_name_waits_for_a_node_to_come() -> None:
+    (registration,) = made(NodeName).events_to_register()
     assert registration.event.action == ActionType.ADD
     assert registration.hint is None

@@ -1,6 +1,7 @@
 """SchedulingGates and PrioritySort: who enters the queue, and in which order."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from kubesched.model.cluster_event import ActionType, QueueingHint
 from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
-from tests.unit.plugins.builders import a_pod
+from tests.unit.plugins.builders import a_pod, made
 
 
 @dataclass
@@ -18,19 +19,19 @@ class Queued:
     timestamp_s: float
 
 
-def test_a_pod_without_gates_may_enter():
-    assert SchedulingGates(None, None).pre_enqueue(a_pod()) is None
+def test_a_pod_without_gates_may_enter() -> None:
+    assert made(SchedulingGates).pre_enqueue(a_pod()) is None
 
 
-def test_gates_are_named_in_order_between_brackets():
+def test_gates_are_named_in_order_between_brackets() -> None:
     pod = a_pod(schedulingGates=[{"name": "b"}, {"name": "a"}])
-    status = SchedulingGates(None, None).pre_enqueue(pod)
+    status = made(SchedulingGates).pre_enqueue(pod)
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("waiting for scheduling gates: [b a]",)
 
 
-def test_only_the_end_of_the_pods_own_gates_queues_it():
-    (registration,) = SchedulingGates(None, None).events_to_register()
+def test_only_the_end_of_the_pods_own_gates_queues_it() -> None:
+    (registration,) = made(SchedulingGates).events_to_register()
     assert registration.event.action == ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     pod, other = a_pod("a"), a_pod("b")
     assert registration.hint(pod, pod, pod) is QueueingHint.QUEUE
@@ -48,8 +49,8 @@ def test_only_the_end_of_the_pods_own_gates_queues_it():
         pytest.param((None, 1.0), (-1, 0.0), True, id="no priority is zero"),
     ],
 )
-def test_priority_sort_less(first, second, expected):
+def test_priority_sort_less(first: Any, second: Any, expected: Any) -> None:
     def queued(priority: int | None, timestamp_s: float) -> Queued:
-        return Queued(a_pod(**({} if priority is None else {"priority": priority})), timestamp_s)
+        return Queued(a_pod(priority=priority), timestamp_s)
 
-    assert PrioritySort(None, None).less(queued(*first), queued(*second)) is expected
+    assert made(PrioritySort).less(queued(*first), queued(*second)) is expected

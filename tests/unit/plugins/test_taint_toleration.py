@@ -1,5 +1,7 @@
 """TaintToleration: the filter, the score, the hints."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,9 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code, StatusError, unresolvable
 from kubesched.model.cluster_event import QueueingHint
 from kubesched.plugins.taint_toleration import TaintToleration
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
-PLUGIN = TaintToleration(None, None)
+PLUGIN = made(TaintToleration)
 
 
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> dict[str, str]:
@@ -49,7 +51,7 @@ AVOID_OLD = taint("old", "yes", "PreferNoSchedule")
         ),
     ],
 )
-def test_filter(taints, tolerations, refused):
+def test_filter(taints: Any, tolerations: Any, refused: Any) -> None:
     nodes = a_cluster([a_node("free"), a_node("tainted", taints=taints)]).all_nodes()
     pod = a_pod(tolerations=tolerations)
     found = statuses_of(PLUGIN.filter_nodes(CycleState(), pod, nodes), nodes.names)
@@ -78,7 +80,7 @@ def test_filter(taints, tolerations, refused):
         ),
     ],
 )
-def test_score(tolerations, raw, normalised):
+def test_score(tolerations: Any, raw: Any, normalised: Any) -> None:
     view = a_cluster(
         [
             a_node("n0", taints=[DEDICATED]),
@@ -94,7 +96,7 @@ def test_score(tolerations, raw, normalised):
     assert PLUGIN.normalize_scores(state, pod, scores).tolist() == normalised
 
 
-def test_score_fails_where_pre_score_is_disabled():
+def test_score_fails_where_pre_score_is_disabled() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
     with pytest.raises(StatusError) as caught:
         PLUGIN.score_nodes(CycleState(), a_pod(), nodes)
@@ -114,20 +116,20 @@ def test_score_fails_where_pre_score_is_disabled():
         pytest.param([AVOID_OLD], [], QueueingHint.QUEUE_SKIP, id="it kept nobody off before"),
     ],
 )
-def test_hint_after_a_node_change(old, new, expected):
+def test_hint_after_a_node_change(old: Any, new: Any, expected: Any) -> None:
     registration, _ = PLUGIN.events_to_register()
     before = None if old is None else a_node(taints=old)
     assert registration.hint(a_pod(), before, a_node(taints=new)) is expected
 
 
-def test_hint_after_a_toleration_change_is_for_the_pod_itself():
+def test_hint_after_a_toleration_change_is_for_the_pod_itself() -> None:
     _, registration = PLUGIN.events_to_register()
     pod, other = a_pod("a"), a_pod("b")
     assert registration.hint(pod, pod, pod) is QueueingHint.QUEUE
     assert registration.hint(pod, other, other) is QueueingHint.QUEUE_SKIP
 
 
-def test_signature_does_not_depend_on_the_order_of_tolerations():
+def test_signature_does_not_depend_on_the_order_of_tolerations() -> None:
     one, two = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}
     (first,) = PLUGIN.sign_pod(a_pod(tolerations=[one, two]))
     (second,) = PLUGIN.sign_pod(a_pod(tolerations=[two, one]))

@@ -1,0 +1,328 @@
+"""API objects from files, as users write them and as `kubectl get` prints them.
+
+Owns the way from files to objects: documents, lists, kinds that no decision reads, objects given
+twice, uids. Says what it left out; never guesses what it cannot read. What an API server would
+fill in is `admission`'s.
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/yaml/decoder.go, and kubectl's `-f`
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.app.admission import DEFAULT_NAMESPACE, Admission, with_namespaces
+from kubesched.config.gojson import to_builtins
+from kubesched.config.goyaml import yaml_to_json
+from kubesched.config.yaml_scalars import YamlError
+from kubesched.objects.check import check_object
+from kubesched.objects.decode import KINDS, KubeObject, decode_object
+from kubesched.objects.errors import MalformedObject, one_line, short_repr
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+_LISTS_NESTED_MAX = 10
+# A mapping in YAML's flow style looks like JSON at its start, but nobody writes a large one.
+_FLOW_YAML_BYTES_MAX = 1_000_000
+_SEPARATOR = re.compile(rb"^(?:---(?P<rest>[^\n]*)|\.\.\.[ \t\r]*)(?:\n|\Z)", re.MULTILINE)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_KNOWN_GROUPS = {(kind, version.rpartition("/")[0]) for version, kind in KINDS}
+_KNOWN_KINDS = {kind for _, kind in KINDS}
+
+
+class ManifestError(ValueError):
+    """A file that cannot be read as objects: which one, where in it, and why, in one line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(one_line(text.strip().replace("\n", "; ")))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The objects of some files, filled in, and what a user should know about the reading."""
+
+    objects: tuple[KubeObject, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_manifests(paths: Iterable[str], *, stdin: BinaryIO | None = None) -> Manifests:
+    """Return the objects of files and directories; `-` is the given stream.
+
+    Raises:
+        ManifestError: A file cannot be read, or an object in it is malformed.
+    """
+    reader = _Reader()
+    for name, data in _contents(paths, stdin):
+        for document in _documents(name, data):
+            reader.take(document)
+    return reader.manifests()
+
+
+# -- from files to documents ----------------------------------------------------------------------
+
+
+class _Document(NamedTuple):
+    """One document of a file: where it stands, and what it says."""
+
+    where: str
+    tree: object
+    complaint: str | None = None
+
+
+def _contents(paths: Iterable[str], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        try:
+            if path == STDIN:
+                yield "standard input", b"" if stdin is None else stdin.read()
+                continue
+            for file in _files(Path(path)):
+                yield str(file), file.read_bytes()
+        except (OSError, ValueError) as problem:
+            if isinstance(problem, ManifestError):
+                raise
+            where = getattr(problem, "filename", None) or path
+            reason = getattr(problem, "strerror", None) or problem
+            raise ManifestError(f"{where}: {reason}") from None
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+    if not found:
+        raise ManifestError(f"{path}: no file in it ends in {', '.join(SUFFIXES)}")
+    return found
+
+
+def _documents(name: str, data: bytes) -> Iterator[_Document]:
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise ManifestError(f"{name}: not UTF-8 (byte {problem.start})") from None
+    if not text.lstrip().startswith(("{", "[")):
+        yield from _yaml_documents(name, data)
+        return
+    try:
+        trees = _json_trees(text)
+    except (ValueError, RecursionError) as problem:
+        if len(data) > _FLOW_YAML_BYTES_MAX or name.endswith(".json"):
+            raise ManifestError(f"{name}: not readable as JSON: {problem}") from None
+        yield from _yaml_documents(name, data)
+        return
+    for number, tree in enumerate(trees, start=1):
+        yield _Document(f"{name}: document {number}", tree)
+
+
+def _json_trees(text: str) -> list[object]:
+    """Return the values of a JSON text; several may follow each other, as kubectl allows."""
+    try:
+        return [msgspec.json.decode(text)]
+    except msgspec.MsgspecError:
+        pass  # Several values, or none: the slower reader tells them apart.
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    trees, at = [], len(text) - len(text.lstrip())
+    while at < len(text):
+        tree, at = decoder.raw_decode(text, at)
+        trees.append(tree)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return trees
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _yaml_documents(name: str, data: bytes) -> Iterator[_Document]:
+    for number, (line, part) in enumerate(_split(name, data), start=1):
+        where = f"{name}: document {number}"
+        try:
+            tree, complaint = yaml_to_json(part)
+        except YamlError as problem:
+            raise ManifestError(f"{where}: {_at_line(problem, line, part)}") from None
+        except RecursionError:
+            raise ManifestError(f"{where}: nested too deeply") from None
+        yield _Document(where, to_builtins(tree), complaint)
+
+
+def _split(name: str, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the documents of a YAML text, each with the number of lines before it."""
+    # Parity: apimachinery yaml/decoder.go YAMLReader.Read, v1.36.
+    start = line = 0
+    for found in _SEPARATOR.finditer(data):
+        rest = (found["rest"] or b"").strip()
+        if rest and not rest.startswith(b"#"):
+            shown = short_repr(rest.decode("utf-8"))
+            raise ManifestError(f"{name}: invalid Yaml document separator: {shown}")
+        part = data[start : found.start()]
+        if _says_something(part):
+            yield line, part
+        line += data.count(b"\n", start, found.end())
+        start = found.end()
+    if _says_something(data[start:]):
+        yield line, data[start:]
+
+
+def _says_something(part: bytes) -> bool:
+    lines = (line.strip() for line in part.splitlines())
+    return any(line and not line.startswith(b"#") for line in lines)
+
+
+def _at_line(problem: YamlError, line: int, part: bytes) -> YamlError:
+    """Return the problem with its line counted in the file rather than in the document."""
+    if line:
+        try:
+            yaml_to_json(b"\n" * line + part)
+        except YamlError as moved:
+            return moved
+    return problem
+
+
+# -- from documents to objects --------------------------------------------------------------------
+
+
+class _Placed(NamedTuple):
+    obj: KubeObject
+    where: str
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects objects; the last of those given under one key counts."""
+
+    placed: dict[tuple[str, str], _Placed] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    generated: int = 0
+
+    def take(self, document: _Document) -> None:
+        """Take what a document holds: an object, a list of them, or nothing."""
+        if document.complaint is not None:
+            complaint = " ".join(document.complaint.split())
+            self.notes.append(f"{document.where}: {complaint}; the last one counts")
+        for where, tree in _flattened(document.where, document.tree, 0):
+            try:
+                self._take_object(where, tree)
+            except MalformedObject as problem:
+                raise ManifestError(f"{where}: {problem}") from None
+
+    def _take_object(self, where: str, tree: Mapping[str, Any]) -> None:
+        kind, version = tree.get("kind"), tree.get("apiVersion")
+        if isinstance(kind, str) and isinstance(version, str) and kind and version:
+            group = version.rpartition("/")[0]
+            if (kind, group) not in _KNOWN_GROUPS:
+                ambiguous = kind in _KNOWN_KINDS and group
+                self.left_out[f"{kind}.{group}" if ambiguous else kind] += 1
+                return
+        obj = self._named(decode_object(tree))
+        check_object(obj)
+        key = (obj.kind, obj.key)
+        earlier = self.placed.pop(key, None)
+        if earlier is not None:
+            self.notes.append(
+                f"{obj.kind} {obj.key} is given twice: in {earlier.where}, "
+                f"and in {where}, which counts"
+            )
+        self.placed[key] = _Placed(obj, where)
+
+    def _named(self, obj: KubeObject) -> KubeObject:
+        meta = obj.metadata
+        if not meta.name and meta.generate_name:
+            self.generated += 1
+            meta = replace(meta, name=f"{meta.generate_name}{self.generated}")
+        if obj.namespaced:
+            meta = replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE)
+        elif meta.namespace:
+            raise MalformedObject(
+                kind=obj.kind,
+                key=meta.name,
+                field="metadata.namespace",
+                value=short_repr(meta.namespace),
+                problem="Forbidden: not allowed on this type",
+            )
+        return replace(obj, metadata=meta)
+
+    def manifests(self) -> Manifests:
+        """Return all that was taken, filled in."""
+        placed = self._with_uids()
+        admission = Admission(one.obj for one in placed)
+        objects = []
+        for one in placed:
+            try:
+                objects.append(admission.admit(one.obj))
+            except MalformedObject as problem:
+                raise ManifestError(f"{one.where}: {problem}") from None
+        if self.left_out:
+            counted = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
+            listed = ", ".join(f"{count} {one_line(kind)}" for kind, count in counted)
+            self.notes.append(f"left out: {listed}")
+        return Manifests(tuple(with_namespaces(objects)), tuple(self.notes))
+
+    def _with_uids(self) -> list[_Placed]:
+        """Return the objects, each with a uid that no other object of its kind has."""
+        owners: dict[tuple[str, str], str] = {}
+        for obj, _ in self.placed.values():
+            if obj.metadata.uid:
+                owners.setdefault((obj.kind, obj.metadata.uid), obj.key)
+        placed = []
+        for obj, where in self.placed.values():
+            uid = obj.metadata.uid
+            if uid and owners[obj.kind, uid] == obj.key:
+                placed.append(_Placed(obj, where))
+                continue
+            if uid:
+                self.notes.append(
+                    f"{obj.kind} {obj.key} has the uid of {owners[obj.kind, uid]}; "
+                    "it is taken for another object"
+                )
+            made = f"{obj.kind.lower()}/{obj.key}"
+            while (obj.kind, made) in owners:
+                made += "'"
+            owners[obj.kind, made] = obj.key
+            placed.append(_Placed(replace(obj, metadata=replace(obj.metadata, uid=made)), where))
+        return placed
+
+
+def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the objects of a document, those in lists one by one."""
+    if tree is None:
+        return
+    if isinstance(tree, list):
+        items, list_kind = tree, None
+        prefix = where
+    elif not isinstance(tree, Mapping):
+        raise ManifestError(f"{where}: expected an object, got {short_repr(tree)}")
+    elif _is_list(tree):
+        items, list_kind = tree["items"] or [], tree
+        prefix = f"{where}, items"
+    else:
+        yield where, tree
+        return
+    if depth >= _LISTS_NESTED_MAX:
+        raise ManifestError(f"{where}: more than {_LISTS_NESTED_MAX} lists within each other")
+    for index, item in enumerate(items):
+        yield from _flattened(f"{prefix}[{index}]", _typed(item, list_kind), depth + 1)
+
+
+def _is_list(tree: Mapping[str, Any]) -> bool:
+    kind = tree.get("kind")
+    items = tree.get("items", False)
+    return isinstance(kind, str) and kind.endswith("List") and isinstance(items, list | None)
+
+
+def _typed(item: object, outer: Mapping[str, Any] | None) -> object:
+    """Return an item of a `PodList` with the kind that only the list names."""
+    if outer is None or not isinstance(item, Mapping) or outer["kind"] == "List":
+        return item
+    inherited = {"apiVersion": outer.get("apiVersion"), "kind": outer["kind"].removesuffix("List")}
+    return {**inherited, **{name: part for name, part in item.items() if part is not None}}

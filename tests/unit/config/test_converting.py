@@ -1,0 +1,210 @@
+"""Old files rewritten for v1, and hints about what changed since."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.config.convert import convert_old
+from kubesched.config.encode import dump_yaml
+from kubesched.config.errors import ConfigError
+from kubesched.config.hints import hints
+from kubesched.config.load import load_config
+from kubesched.config.validate import validate_config
+
+GROUP = "kubescheduler.config.k8s.io"
+
+
+def old(version: str, **fields: Any) -> str:
+    return dump_yaml(
+        {"apiVersion": f"{GROUP}/{version}", "kind": "KubeSchedulerConfiguration", **fields}
+    )
+
+
+def converted(version: str, **fields: Any) -> tuple[Any, list[str]]:
+    text, changes = convert_old(old(version, **fields))
+    assert validate_config(load_config(text)) == []
+    return yaml.safe_load(text), changes
+
+
+def test_v1beta3_only_changes_its_version() -> None:
+    document, changes = converted("v1beta3", parallelism=4)
+    assert document == {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 4,
+    }
+    assert changes == [f"apiVersion: {GROUP}/v1beta3 became {GROUP}/v1"]
+
+
+def test_a_v1_file_is_left_alone() -> None:
+    text = old("v1", parallelism=4)
+    assert convert_old(text) == (text, [])
+
+
+def test_addresses_and_locks_of_old_are_replaced() -> None:
+    document, changes = converted(
+        "v1beta3",
+        healthzBindAddress="0.0.0.0:10251",
+        metricsBindAddress="",
+        leaderElection={"resourceLock": "endpointsleases"},
+    )
+    assert "healthzBindAddress" not in document
+    assert document["leaderElection"] == {"resourceLock": "leases"}
+    assert len(changes) == 4
+
+
+def test_v1beta2_keeps_its_default_weights() -> None:
+    document, _ = converted("v1beta2", profiles=[{"schedulerName": "a"}])
+    config = load_config(dump_yaml(document))
+    weights = {p.name: p.weight for p in config.profiles[0].plugins.multi_point.enabled}
+    assert (weights["InterPodAffinity"], weights["NodeAffinity"], weights["TaintToleration"]) == (1, 1, 1)
+    assert weights["PodTopologySpread"] == 2
+
+
+def test_weights_that_a_v1beta2_file_gave_are_not_touched() -> None:
+    score = {"enabled": [{"name": "TaintToleration", "weight": 9}], "disabled": [{"name": "NodeAffinity"}]}
+    document, _ = converted("v1beta2", profiles=[{"plugins": {"score": score}}])
+    plugins = document["profiles"][0]["plugins"]
+    assert plugins["score"] == score
+    assert plugins["multiPoint"]["enabled"] == [{"name": "InterPodAffinity", "weight": 1}]
+
+
+def test_removed_plugins_are_dropped_everywhere() -> None:
+    document, changes = converted(
+        "v1beta3",
+        profiles=[
+            {
+                "plugins": {
+                    "score": {
+                        "enabled": [{"name": "SelectorSpread"}, {"name": "ImageLocality"}],
+                        "disabled": [{"name": "NodePreferAvoidPods"}],
+                    }
+                },
+                "pluginConfig": [{"name": "ServiceAffinity", "args": {}}],
+            }
+        ],
+    )
+    (profile,) = document["profiles"]
+    assert profile == {"plugins": {"score": {"enabled": [{"name": "ImageLocality"}], "disabled": []}}}
+    assert len(changes) == 4
+
+
+@pytest.mark.parametrize(
+    ("plugin", "kind", "fields"),
+    [
+        ("NodeResourcesMostAllocated", "MostAllocated", {}),
+        ("NodeResourcesLeastAllocated", "LeastAllocated", {}),
+        (
+            "RequestedToCapacityRatio",
+            "RequestedToCapacityRatio",
+            {"requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 10}]}},
+        ),
+    ],
+)
+def test_scoring_plugins_become_strategies(plugin: str, kind: str, fields: dict[str, Any]) -> None:
+    args = {"apiVersion": f"{GROUP}/v1beta1", "resources": [{"name": "cpu", "weight": 3}]}
+    if fields:
+        args["shape"] = fields["requestedToCapacityRatio"]["shape"]
+    document, _ = converted(
+        "v1beta1",
+        profiles=[
+            {
+                "plugins": {"score": {"enabled": [{"name": plugin, "weight": 5}]}},
+                "pluginConfig": [{"name": plugin, "args": args}],
+            }
+        ],
+    )
+    (profile,) = document["profiles"]
+    assert profile["plugins"]["score"]["enabled"] == [{"name": "NodeResourcesFit", "weight": 5}]
+    assert profile["pluginConfig"] == [
+        {
+            "name": "NodeResourcesFit",
+            "args": {
+                "scoringStrategy": {
+                    "type": kind,
+                    "resources": [{"name": "cpu", "weight": 3}],
+                    **fields,
+                }
+            },
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: Pod\n", "not a KubeSchedulerConfiguration: there is nothing to convert"),
+        (old("v1alpha1"), f'cannot convert apiVersion "{GROUP}/v1alpha1": known are v1beta1, v1beta2, v1beta3'),
+        ("a: b: c\n", "yaml: mapping values are not allowed in this context"),
+    ],
+)
+def test_other_documents_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        convert_old(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        pytest.param(
+            'strict decoding error: unknown field "profiles[0].schedulername"',
+            "profiles[0].schedulername: field names are case sensitive, did you mean schedulerName?",
+            id="the case of a name",
+        ),
+        pytest.param(
+            'strict decoding error: unknown field "profiles[0].plugins.score.enable"',
+            "profiles[0].plugins.score.enable: did you mean enabled?",
+            id="a misspelt name",
+        ),
+        pytest.param(
+            'strict decoding error: unknown field "healthzBindAddress"',
+            "healthzBindAddress: v1 has no such field, health and metrics are served on the secure "
+            "port",
+            id="a field of old",
+        ),
+        pytest.param(
+            "strict decoding error: decoding .profiles[0].pluginConfig[0]: strict decoding error: "
+            "decoding args for plugin VolumeBinding: strict decoding error: unknown field "
+            '"bindTimeoutSecond"',
+            "bindTimeoutSecond: did you mean bindTimeoutSeconds?",
+            id="a misspelt name in arguments",
+        ),
+        pytest.param(
+            'leaderElection.resourceLock: Invalid value: "endpointsleases": resourceLock value must '
+            'be "leases"',
+            "resourceLock endpointsleases was removed: use leases, or leave the field out",
+            id="a lock of old",
+        ),
+        pytest.param(
+            'PreFilterPlugin "SelectorSpread" does not exist',
+            "SelectorSpread was removed: PodTopologySpread spreads the pods of a workload by default",
+            id="a removed plugin",
+        ),
+        pytest.param(
+            'FilterPlugin "NodePort" does not exist',
+            "there is no plugin NodePort, did you mean NodePorts?",
+            id="a misspelt plugin",
+        ),
+        pytest.param(
+            'time: missing unit in duration "8"',
+            'a duration needs a unit, such as "8s"',
+            id="a duration without a unit",
+        ),
+    ],
+)
+def test_hints_say_what_to_do(error: str, advice: str) -> None:
+    assert hints("", ConfigError("decode", error)) == [advice]
+
+
+def test_an_old_version_points_to_the_converter() -> None:
+    text = old("v1beta2")
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    (advice,) = hints(text, caught.value)
+    assert "kubesched config convert" in advice
+
+
+def test_a_good_file_needs_no_advice() -> None:
+    assert hints(old("v1"), None) == []
