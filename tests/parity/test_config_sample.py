@@ -1,6 +1,8 @@
-"""Recorded answers of kube-scheduler v1.36.4 to 40 configuration files.
+"""Recorded answers of kube-scheduler v1.36.4 to configuration files.
 
-Source: tests/parity/data/config-sample.jsonl.gz, produced by kube-scheduler's own code.
+Sources, both answered by kube-scheduler's own code: config-sample.jsonl.gz, 40 files written by
+hand; config-recorded.jsonl.gz, 648 files of conformance/fuzz_config.py (seed 36), answered by
+conformance/oracle.
 """
 
 import gzip
@@ -20,9 +22,11 @@ pytestmark = pytest.mark.parity
 
 
 def _cases() -> list[Any]:
-    path = Path(__file__).parent / "data" / "config-sample.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        cases = [json.loads(line) for line in lines]
+    cases: list[Any] = []
+    for name in ("config-sample", "config-recorded"):
+        path = Path(__file__).parent / "data" / f"{name}.jsonl.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            cases += [json.loads(line) for line in lines]
     return [pytest.param(case["text"], case["expected"], id=case["id"]) for case in cases]
 
 
@@ -31,8 +35,8 @@ LOADING = [case for case in CASES if case.values[1]["stage"] == "ok"]
 FAULTY = [case for case in CASES if case.values[1]["stage"] != "ok"]
 
 
-def test_the_sample_holds_files_of_both_sorts() -> None:
-    assert (len(LOADING), len(FAULTY)) == (16, 24)
+def test_the_files_are_of_both_sorts() -> None:
+    assert (len(LOADING), len(FAULTY)) == (16 + 178, 24 + 470)
 
 
 @pytest.mark.parametrize(("text", "expected"), LOADING)

@@ -155,10 +155,9 @@ def with_namespaces(objects: Iterable[KubeObject]) -> list[KubeObject]:
             known[obj.metadata.name] = None
         elif obj.metadata.namespace:
             used[obj.metadata.namespace] = None
-    for name in used:
-        if name not in known:
-            result.append(_namespace(Namespace(metadata=ObjectMeta(name=name, uid=name))))
-    return result
+    missing = (name for name in used if name not in known)
+    made = (Namespace(metadata=ObjectMeta(name=name, uid=f"namespace/{name}")) for name in missing)
+    return [*result, *map(_namespace, made)]
 
 
 def _default_priority_class(classes: Iterable[PriorityClass]) -> PriorityClass | None:
@@ -255,9 +254,7 @@ def _is_huge_page(name: str) -> bool:
 def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     # Parity: defaulttolerationseconds/admission.go Admit, v1.36.
     added = [
-        Toleration(
-            key=key, operator="Exists", effect="NoExecute", toleration_seconds=_NO_EXECUTE_S
-        )
+        Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=_NO_EXECUTE_S)
         for key in _TOLERATED_FOR_A_WHILE
         if not any(t.key in (key, "") and t.effect in ("NoExecute", "") for t in tolerations)
     ]

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -34,6 +34,7 @@ _LISTS_NESTED_MAX = 10
 # A mapping in YAML's flow style looks like JSON at its start, but nobody writes a large one.
 _FLOW_YAML_BYTES_MAX = 1_000_000
 _SEPARATOR = re.compile(rb"^(?:---(?P<rest>[^\n]*)|\.\.\.[ \t\r]*)(?:\n|\Z)", re.MULTILINE)
+_SPACE = re.compile(r"\s*")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _KNOWN_GROUPS = {(kind, version.rpartition("/")[0]) for version, kind in KINDS}
@@ -130,17 +131,18 @@ def _json_trees(text: str) -> list[object]:
         return [msgspec.json.decode(text)]
     except msgspec.MsgspecError:
         pass  # Several values, or none: the slower reader tells them apart.
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    trees, at = [], len(text) - len(text.lstrip())
-    while at < len(text):
-        tree, at = decoder.raw_decode(text, at)
-        trees.append(tree)
-        at += len(text[at:]) - len(text[at:].lstrip())
+    decoder, trees, start = json.JSONDecoder(), [], _after_space(text, 0)
+    while start < len(text):
+        # Only the end is taken from the standard reader: what it reads is not always JSON.
+        _, end = decoder.raw_decode(text, start)
+        trees.append(msgspec.json.decode(text[start:end]))
+        start = _after_space(text, end)
     return trees
 
 
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
 
 
 def _yaml_documents(name: str, data: bytes) -> Iterator[_Document]:

@@ -13,7 +13,7 @@ class ConfigError(Exception):
     """A configuration that kube-scheduler refuses; `str()` is exactly upstream's text."""
 
     def __init__(self, stage: Stage, text: str) -> None:
-        super().__init__(text)
+        super().__init__(stage, text)
         self.stage: Stage = stage
         self.text = text
 

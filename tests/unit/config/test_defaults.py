@@ -89,7 +89,11 @@ def test_contention_profiling_follows_profiling(
 
 @pytest.mark.parametrize(
     ("body", "seconds"),
-    [("", 15), ("leaderElection: {leaseDuration: 0s}\n", 15), ("leaderElection: {leaseDuration: 20s}\n", 20)],
+    [
+        ("", 15),
+        ("leaderElection: {leaseDuration: 0s}\n", 15),
+        ("leaderElection: {leaseDuration: 20s}\n", 20),
+    ],
 )
 def test_a_zero_duration_counts_as_unset(body: str, seconds: int) -> None:
     assert load_config(HEAD + body).leader_election.lease_duration_ns == seconds * 1_000_000_000

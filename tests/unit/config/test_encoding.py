@@ -15,8 +15,9 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 @pytest.mark.parametrize(
     "text",
-    ["", "yes", "NO", "y", "on", "1", "1e3", "0x1f", "017", "0o17", "1_0", "1:30", ".5", "~", "null",
-     "true", ".inf", "2001-01-01", "=", "<<", "-", "*", "&a", "a: b", "#x", " a", "1.", "+1", "é"],
+    ["", "yes", "NO", "y", "on", "1", "1e3", "0x1f", "017", "0o17", "1_0", "1:30", ".5", "~",
+     "null", "true", ".inf", "2001-01-01", "=", "<<", "-", "*", "&a", "a: b", "#x", " a", "1.",
+     "+1", "é"],
 )  # fmt: skip
 def test_strings_that_look_like_something_else_are_quoted(text: str) -> None:
     written = dump_yaml({"a": text})

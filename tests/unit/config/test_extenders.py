@@ -126,7 +126,12 @@ def test_ignored_resources_replace_those_of_every_profile() -> None:
     built = build_extenders(
         config(
             {"managedResources": [{"name": "x.y/z", "ignoredByScheduler": True}]},
-            {"managedResources": [{"name": "x.y/w"}, {"name": "u.v/w", "ignoredByScheduler": True}]},
+            {
+                "managedResources": [
+                    {"name": "x.y/w"},
+                    {"name": "u.v/w", "ignoredByScheduler": True},
+                ]
+            },
             profiles=[{"schedulerName": "a", "pluginConfig": [fit]}, {"schedulerName": "b"}],
         )
     )

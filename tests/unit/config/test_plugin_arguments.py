@@ -54,10 +54,16 @@ def test_defaults_are_valid(plugin: str) -> None:
             "DefaultPreemption",
             {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
             [
-                "minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as "
-                "minCandidateNodesAbsolute",
-                "minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the same time as "
-                "minCandidateNodesPercentage",
+                (
+                    "minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the "
+                    "same time as "
+                    "minCandidateNodesAbsolute"
+                ),
+                (
+                    "minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the "
+                    "same time as "
+                    "minCandidateNodesPercentage"
+                ),
             ],
             id="preemption: both zero",
         ),
@@ -100,9 +106,11 @@ def test_defaults_are_valid(plugin: str) -> None:
                 }
             },
             [
-                "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
-                ".matchExpressions[0].values: Invalid value: []: for 'in', 'notin' operators, "
-                "values set can't be empty"
+                (
+                    "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+                    ".matchExpressions[0].values: Invalid value: []: for 'in', 'notin' operators, "
+                    "values set can't be empty"
+                )
             ],
             id="node affinity: values of a preferred term",
         ),
@@ -118,15 +126,23 @@ def test_defaults_are_valid(plugin: str) -> None:
         pytest.param(
             "NodeResourcesFit",
             {"ignoredResourceGroups": ["a/b"]},
-            ['ignoredResourceGroups[0]: Invalid value: "a/b": resource group name can\'t contain \'/\''],
+            [
+                (
+                    'ignoredResourceGroups[0]: Invalid value: "a/b": resource group name '
+                    "can't contain '/'"
+                )
+            ],
             id="fit: a group with a slash",
         ),
         pytest.param(
             "NodeResourcesFit",
             strategy(type="<No>"),
             [
-                'scoringStrategy.type: Unsupported value: "\\u003cNo\\u003e": supported values: '
-                '"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
+                (
+                    'scoringStrategy.type: Unsupported value: "\\u003cNo\\u003e": '
+                    "supported values: "
+                    '"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
+                )
             ],
             id="fit: a named type is shown as JSON",
         ),
@@ -152,8 +168,10 @@ def test_defaults_are_valid(plugin: str) -> None:
             "NodeResourcesFit",
             ratio((50, 11), (50, 0), (40, -1), (101, 5)),
             [
-                f"{RATIO}.shape[1].utilization: Invalid value: 50: values must be sorted in "
-                "increasing order",
+                (
+                    f"{RATIO}.shape[1].utilization: Invalid value: 50: values must be sorted in "
+                    "increasing order"
+                ),
                 f"{RATIO}.shape[0].score: Invalid value: 11: not in valid range [0, 10]",
                 f"{RATIO}.shape[2].score: Invalid value: -1: not in valid range [0, 10]",
                 f"{RATIO}.shape[3].utilization: Invalid value: 101: not in valid range [0, 100]",
@@ -168,8 +186,10 @@ def test_defaults_are_valid(plugin: str) -> None:
                 "defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
                 "defaultConstraints[0].topologyKey: Required value: can not be empty",
                 "defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
-                "defaultConstraints[0].labelSelector: Forbidden: constraint must not define a "
-                "selector, as they deduced for each pod",
+                (
+                    "defaultConstraints[0].labelSelector: Forbidden: constraint must not define a "
+                    "selector, as they deduced for each pod"
+                ),
             ],
             id="topology spread: everything wrong at once",
         ),
@@ -177,10 +197,15 @@ def test_defaults_are_valid(plugin: str) -> None:
             "VolumeBinding",
             {"bindTimeoutSeconds": -1, "shape": []},
             [
-                "bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be "
-                "a negative value",
-                "shape: Invalid value: []: unexpected field `shape`, remove it or turn on the "
-                "feature gate StorageCapacityScoring",
+                (
+                    "bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, "
+                    "should not be "
+                    "a negative value"
+                ),
+                (
+                    "shape: Invalid value: []: unexpected field `shape`, remove it or turn on the "
+                    "feature gate StorageCapacityScoring"
+                ),
             ],
             id="volume binding: an empty shape is a shape",
         ),

@@ -1,4 +1,4 @@
-"""Resolution of plugin sets; rows follow framework_test.go's TestNewFrameworkMultiPointExpansion."""
+"""Resolution of plugin sets; rows follow TestNewFrameworkMultiPointExpansion upstream."""
 
 from typing import Any
 
@@ -161,7 +161,8 @@ def test_building_keeps_arguments_of_built_plugins_in_name_order() -> None:
         return frozenset({"filter"})
 
     text = (
-        "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, "
+        "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], enabled: "
+        "[{name: PrioritySort}, "
         "{name: DefaultBinder}, {name: NodeResourcesFit}, {name: InterPodAffinity}]}}}]\n"
     )
     built = build_profiles(load_config(HEAD + text), construct)

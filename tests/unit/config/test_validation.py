@@ -32,8 +32,10 @@ LABEL_RULE = (
             "leaderElection: {leaseDuration: -1s, renewDeadline: 1500ms}\n",
             [
                 'leaderElection.leaseDuration: Invalid value: "-1s": must be greater than zero',
-                'leaderElection.leaseDuration: Invalid value: "1.5s": must be greater than '
-                "`RenewDeadline`",
+                (
+                    'leaderElection.leaseDuration: Invalid value: "1.5s": must be greater than '
+                    "`RenewDeadline`"
+                ),
             ],
             id="a lease shows the deadline as its value",
         ),
@@ -48,14 +50,20 @@ LABEL_RULE = (
         ),
         pytest.param(
             "profiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}, "
-            "multiPoint: {enabled: [{name: GCEPDLimits}]}}, pluginConfig: [{name: CinderLimits}]}]\n",
+            "multiPoint: {enabled: [{name: GCEPDLimits}]}}, pluginConfig: [{name: "
+            "CinderLimits}]}]\n",
             [
-                'profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in '
-                'version "v1" (KubeSchedulerConfiguration is version '
-                '"kubescheduler.config.k8s.io/v1")',
-                'profiles[0].pluginConfig[0]: Invalid value: "CinderLimits": was invalid in '
-                'version "v1" (KubeSchedulerConfiguration is version '
-                '"kubescheduler.config.k8s.io/v1")',
+                (
+                    'profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": '
+                    "was invalid in "
+                    'version "v1" (KubeSchedulerConfiguration is version '
+                    '"kubescheduler.config.k8s.io/v1")'
+                ),
+                (
+                    'profiles[0].pluginConfig[0]: Invalid value: "CinderLimits": was invalid in '
+                    'version "v1" (KubeSchedulerConfiguration is version '
+                    '"kubescheduler.config.k8s.io/v1")'
+                ),
             ],
             id="removed plugins are looked for everywhere but in multiPoint",
         ),
@@ -67,8 +75,11 @@ LABEL_RULE = (
         pytest.param(
             "profiles: [{pluginConfig: [{name: NodeResourcesFitArgs, args: {b: 1, a: '<'}}]}]\n",
             [
-                'profiles[0].pluginConfig[0].args: Invalid value: {"a":"\\u003c","b":1}: has to '
-                "match plugin args"
+                (
+                    "profiles[0].pluginConfig[0].args: Invalid value: "
+                    '{"a":"\\u003c","b":1}: has to '
+                    "match plugin args"
+                )
             ],
             id="the name under which upstream filed Fit's rule",
         ),
@@ -81,16 +92,20 @@ LABEL_RULE = (
         pytest.param(
             "profiles: [{plugins: {queueSort: {enabled: [{name: A}, {name: B}]}}}]\n",
             [
-                "profiles[0].plugins.queueSort.Enabled: Invalid value: 2: only one queue sort "
-                "plugin can be enabled"
+                (
+                    "profiles[0].plugins.queueSort.Enabled: Invalid value: 2: only one queue sort "
+                    "plugin can be enabled"
+                )
             ],
             id="two queue sort plugins",
         ),
         pytest.param(
             "extenders: [{managedResources: [{name: a.b/c}, {name: a.b/c}, {name: 'x y'}]}]\n",
             [
-                'extenders[0].managedResources[1].name: Invalid value: "a.b/c": duplicate '
-                "extender managed resource name",
+                (
+                    'extenders[0].managedResources[1].name: Invalid value: "a.b/c": duplicate '
+                    "extender managed resource name"
+                ),
                 f'extenders[0].managedResources[2].name: Invalid value: "x y": {LABEL_RULE}',
             ],
             id="managed resources",
@@ -111,8 +126,10 @@ profiles:
   pluginConfig: [{name: PrioritySort, args: {x: 1}}]
 """
     assert validate_config(load_config(HEAD + body)) == [
-        'profiles[1].pluginConfig.args: Invalid value: {"x":1}: queueSort must be the same for '
-        "all profiles"
+        (
+            'profiles[1].pluginConfig.args: Invalid value: {"x":1}: queueSort must be the same for '
+            "all profiles"
+        )
     ]
 
 

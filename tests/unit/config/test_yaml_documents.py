@@ -48,9 +48,17 @@ def test_scalars_are_resolved_as_go_resolves_them(scalar: str, value: object) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a: b: c", "yaml: mapping values are not allowed in this context", id="first line"),
-        pytest.param("a: 1\nb: c: d", "yaml: line 2: mapping values are not allowed in this context", id="line"),
-        pytest.param("a:\n\t- b", "yaml: line 2: found character that cannot start any token", id="tab"),
+        pytest.param(
+            "a: b: c", "yaml: mapping values are not allowed in this context", id="first line"
+        ),
+        pytest.param(
+            "a: 1\nb: c: d",
+            "yaml: line 2: mapping values are not allowed in this context",
+            id="line",
+        ),
+        pytest.param(
+            "a:\n\t- b", "yaml: line 2: found character that cannot start any token", id="tab"
+        ),
         pytest.param("a: *x", "yaml: unknown anchor 'x' referenced", id="unknown anchor"),
         pytest.param("a: &x [*x]", "yaml: anchor 'x' value contains itself", id="endless anchor"),
         pytest.param(
@@ -58,12 +66,18 @@ def test_scalars_are_resolved_as_go_resolves_them(scalar: str, value: object) ->
             'yaml: invalid map key: map[interface {}]interface {}{"x":interface {}(nil)}',
             id="an unrendered template",
         ),
-        pytest.param("<<: 5", "yaml: map merge requires map or sequence of maps as the value", id="merge"),
+        pytest.param(
+            "<<: 5", "yaml: map merge requires map or sequence of maps as the value", id="merge"
+        ),
         pytest.param("a: !!int x", "yaml: cannot decode !!str `x` as a !!int", id="wrong tag"),
         pytest.param("a: .nan", "json: unsupported value: NaN", id="not a number"),
-        pytest.param("a: !!binary '*'", "yaml: !!binary value contains invalid base64 data", id="base64"),
+        pytest.param(
+            "a: !!binary '*'", "yaml: !!binary value contains invalid base64 data", id="base64"
+        ),
         pytest.param("a: \x07", "yaml: control characters are not allowed", id="control character"),
-        pytest.param("%YAML 1.2\n---\na: 1", "yaml: found incompatible YAML document", id="YAML 1.2"),
+        pytest.param(
+            "%YAML 1.2\n---\na: 1", "yaml: found incompatible YAML document", id="YAML 1.2"
+        ),
         pytest.param(
             "~: 1",
             "unsupported map key of type: %!s(<nil>), key: <nil>, value: 1",

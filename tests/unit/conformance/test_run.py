@@ -85,6 +85,31 @@ def test_a_difference_is_shrunk_and_kept(
     assert "profile" in printed
 
 
+class WaveringOracle(FakeOracle):
+    """Decides otherwise when asked again, as upstream does where a map's order shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def _ask(self, command: list[str], cases: Any) -> list[Obj]:
+        if command[0] == "stored":
+            return list(cases)
+        self.asked += 1
+        best = ["first"] if self.asked == 1 else ["second"]
+        return [{"id": one["id"], "decision": decision(best)} for one in cases]
+
+
+def test_what_the_oracle_says_when_asked_again_is_right_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = list(generated(Options(only=(3,))))
+    answer_with(monkeypatch, lambda case: {"decision": decision(["second"])})
+    assert not verdicts_module.judge(WaveringOracle(), cases)[0].differs
+    answer_with(monkeypatch, lambda case: {"decision": decision(["third"])})
+    assert verdicts_module.judge(WaveringOracle(), cases)[0].signature == ("feasible",)
+
+
 def test_a_crash_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, lambda case: {"crash": "KeyError: 'x' (y.py:1)"})
     (one,) = verdicts_module.judge(FakeOracle(), list(generated(Options(only=(3,)))))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plugins.volume_objects import a_volume
 
 from kubesched.objects.decode import decode_as
 from kubesched.objects.pod import Volume
@@ -16,6 +15,7 @@ from kubesched.plugins.csi_translation import (
     plugin_of_inline,
     plugin_of_volume,
 )
+from tests.unit.plugins.volume_objects import a_volume
 
 ZONE = "topology.kubernetes.io/zone"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

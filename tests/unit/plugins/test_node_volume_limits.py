@@ -54,7 +54,9 @@ def judged(view: ClusterView, pod: PodInfo) -> dict[str, Status]:
     return statuses_of(plugin.filter_nodes(CycleState(), pod, nodes), nodes.names)
 
 
-def on_one_node(limit: int | None, pods: list[PodInfo], pod: PodInfo, *objects: Any) -> Status | None:
+def on_one_node(
+    limit: int | None, pods: list[PodInfo], pod: PodInfo, *objects: Any
+) -> Status | None:
     csi_node = a_csi_node("n", {DRIVER: limit, EBS: limit})
     view = a_cluster([a_node("n")], {"n": pods}, [csi_node, *objects])
     return judged(view, pod).get("n")
@@ -72,7 +74,11 @@ def on_one_node(limit: int | None, pods: list[PodInfo], pod: PodInfo, *objects: 
             2, [using("a", "c1"), using("b", "c1")], using("p", "c3"), False, id="shared, once"
         ),
         pytest.param(
-            2, [using("a", "c1", "c2")], using("p", "c2"), False, id="a volume that is there is free"
+            2,
+            [using("a", "c1", "c2")],
+            using("p", "c2"),
+            False,
+            id="a volume that is there is free",
         ),
         pytest.param(
             1, [using("a", "gone")], using("p", "c1"), False, id="a pod whose claim is missing"
@@ -129,7 +135,11 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
             id="of the pod's own volume counts beside it",
         ),
         pytest.param(
-            [an_attachment("a", "other", "pv1", DRIVER)], [], using("p", "c2"), False, id="elsewhere"
+            [an_attachment("a", "other", "pv1", DRIVER)],
+            [],
+            using("p", "c2"),
+            False,
+            id="elsewhere",
         ),
         pytest.param(
             [an_attachment("a", "n", "pv1", EBS)], [], using("p", "c2"), False, id="of others"

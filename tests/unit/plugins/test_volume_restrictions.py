@@ -42,7 +42,9 @@ def iscsi(iqn: str, read_only: bool = False, lun: int = 0) -> dict[str, Any]:
     return {"name": "v", "iscsi": source}
 
 
-def rbd(monitors: str, image: str = "i", pool: str = "p", read_only: bool = False) -> dict[str, Any]:
+def rbd(
+    monitors: str, image: str = "i", pool: str = "p", read_only: bool = False
+) -> dict[str, Any]:
     source = {"monitors": list(monitors), "image": image, "pool": pool, "readOnly": read_only}
     return {"name": "v", "rbd": source}
 
@@ -158,8 +160,14 @@ def test_a_taken_claim_refuses_every_node() -> None:
 def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
     user = holding("user", uses_claim("claim"))
     stranger = holding("stranger", uses_claim("claim"), namespace="other")
-    view = a_cluster([a_node("a"), a_node("b")], {"a": [user], "b": [stranger]}, [a_claim(**ONE_POD)])
-    plugin, state, pod = VolumeRestrictions(None, None), CycleState(), holding("o", uses_claim("claim"))
+    view = a_cluster(
+        [a_node("a"), a_node("b")], {"a": [user], "b": [stranger]}, [a_claim(**ONE_POD)]
+    )
+    plugin, state, pod = (
+        VolumeRestrictions(None, None),
+        CycleState(),
+        holding("o", uses_claim("claim")),
+    )
     plugin.pre_filter(state, pod, view.all_nodes())
     trial, tried = a_trial(view, "a", "b"), state.clone()
     indices = [view.pods.index_of[p.uid] for p in (user, stranger)]

@@ -84,16 +84,19 @@ def pre_score_state(
         eligible = with_all_keys(all_nodes, constraints)
     inclusion = Inclusion(pod, all_nodes, eligible)
     scored = nodes.rows[~ignored]
+    # Default constraints share one selector, and asking about all pods is the dear part.
+    selectors = dict.fromkeys(constraint.selector for constraint in constraints)
+    rows_of = {selector: counted_rows(view, pod.namespace, selector) for selector in selectors}
     scores = []
     for constraint in constraints:
-        rows = counted_rows(view, pod.namespace, constraint.selector)
+        rows = rows_of[constraint.selector]
         if constraint.topology_key == HOSTNAME:
             # The node's own pods count, whatever its label says and the policies want.
             size, counts = len(scored), np.bincount(rows, minlength=view.row_count)
         else:
             domains = _domains(view, constraint.topology_key)
             rows = rows[inclusion.rows(constraint)[rows]]
-            size = len(np.unique(domains[scored]))
+            size = int(np.count_nonzero(np.bincount(domains[scored])))
             counts = np.bincount(domains[rows], minlength=domains.max(initial=0) + 1)[domains]
         scores.append(ConstraintScore(constraint, counts.astype(np.int64), go_log(size + 2)))
     return PreScoreState(tuple(scores), require_all, ignored)

@@ -1,0 +1,1 @@
+"""What the generator of configuration files is made of."""

@@ -1,0 +1,291 @@
+"""How an explanation looks: one sentence, then tables.
+
+Owns words, order and width. On a terminal wide enough the tables are drawn; on a narrow one each
+node is a paragraph; elsewhere columns are plain text, aligned, and no line is cut. Colour never
+carries a meaning of its own. Never works anything out about the decision itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from kubesched.engine.decide import Decision
+from kubesched.framework.interface import PostFilterResult
+from kubesched.framework.status import Status
+from kubesched.objects.errors import one_line
+
+_NODES_SHOWN_MAX = 20
+_NAMES_SHOWN_MAX = 10
+_HEADER_WIDTH_MAX = 11
+_CAMEL_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A decision, and what is needed to put it into words."""
+
+    pod: str
+    decision: Decision
+    node_count: int
+    nominated_node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A titled table; every column but those named as text is of numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: tuple[int, ...]
+    footnote: str = ""
+
+
+def show(explanation: Explanation) -> None:
+    """Print an explanation to standard output."""
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    paint = console.print if console.is_terminal else _plain_line
+    paint(Text(outcome(explanation), style="bold"))
+    for line in details(explanation):
+        paint(Text(line))
+    for grid in (scores_grid(explanation.decision), refusals_grid(explanation.decision)):
+        if grid is None:
+            continue
+        paint(Text(""))
+        paint(Text(grid.title))
+        if not console.is_terminal:
+            for line in aligned(grid):
+                _plain_line(line)
+        else:
+            _draw(console, grid)
+        if grid.footnote:
+            paint(Text(grid.footnote))
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+def outcome(explanation: Explanation) -> str:
+    """Return what became of the pod, in one sentence."""
+    decision, pod = explanation.decision, one_line(explanation.pod)
+    nodes = _counted(explanation.node_count, "node")
+    if decision.error is not None:
+        return f"{pod} cannot be placed: {_shown(decision.error)}"
+    if decision.suggested_host:
+        return f"{pod} goes to {one_line(decision.suggested_host)}: {_why(explanation)}."
+    plan = decision.preemption
+    if plan is None:
+        return f"{pod} fits on none of {nodes}."
+    victims = () if plan.victims is None else plan.victims.pods
+    evicted = _counted(len(victims), "pod")
+    return (
+        f"{pod} fits on none of {nodes}; "
+        f"evicting {evicted} from {one_line(plan.nominated_node_name)} would make room."
+    )
+
+
+def _why(explanation: Explanation) -> str:
+    decision, count = explanation.decision, explanation.node_count
+    host = decision.suggested_host
+    if len(decision.feasible) == 1:
+        if count > 1 and not decision.rejected and host == explanation.nominated_node:
+            return "it was nominated there and still fits, so no other node was looked at"
+        if count == 1:
+            return "the only node there is, and it fits"
+        return f"the only one of {count} nodes that fits, so nothing was scored"
+    total = decision.scores[host]["total"]
+    among = f"of {len(decision.feasible)} fitting nodes"
+    if len(decision.best) > 1:
+        others = _listed(name for name in decision.best if name != host)
+        return f"the highest total {among}, {total}, shared with {others}; any of them may be taken"
+    below = {name: scores["total"] for name, scores in decision.scores.items() if name != host}
+    second = min(below, key=lambda name: (-below[name], name))
+    return f"the highest total {among}, {total}; next is {one_line(second)} with {below[second]}"
+
+
+def details(explanation: Explanation) -> list[str]:
+    """Return the lines between the sentence and the tables."""
+    decision = explanation.decision
+    lines = [f"Profile: {one_line(decision.profile)}"]
+    message = decision.message_after_post_filter
+    if message is not None and decision.error is None:
+        lines.append(f"Event: FailedScheduling: {_shown(message)}")
+    refusal = decision.pre_filter_rejected
+    if refusal is not None:
+        lines.append(
+            f"Refused as a whole by {refusal.plugin or 'the framework'} (PreFilter, "
+            f"{refusal.code.wire_name}): {_shown(refusal.message)}"
+        )
+    if decision.preemption is not None:
+        lines += _preemption(decision.preemption)
+    return lines
+
+
+def _preemption(plan: PostFilterResult) -> list[str]:
+    lines = [f"Preemption: nominated to {one_line(plan.nominated_node_name)}"]
+    if plan.victims is None:
+        return lines
+    victims = sorted(plan.victims.pods, key=lambda pod: pod.key)
+    lines += [f"  victim {one_line(pod.key)}, priority {pod.priority}" for pod in victims]
+    if plan.victims.pdb_violation_count:
+        count = plan.victims.pdb_violation_count
+        lines.append(f"  {count} of them against a PodDisruptionBudget")
+    return lines
+
+
+def scores_grid(decision: Decision) -> Grid | None:
+    """Return the fitting nodes with each plugin's weighted score, best first."""
+    if not decision.feasible or (len(decision.feasible) == 1 and not decision.scores):
+        return None
+    scores = decision.scores
+    names = sorted(
+        decision.feasible,
+        key=lambda name: (-_of(scores, name, "total"), name != decision.suggested_host, name),
+    )
+    plugins = sorted({plugin for by_plugin in scores.values() for plugin in by_plugin} - {"total"})
+    telling = [p for p in plugins if any(_of(scores, name, p) for name in names)]
+    silent = [p for p in plugins if p not in telling]
+    shown = names[:_NODES_SHOWN_MAX]
+    rows = tuple(
+        (one_line(name), *(str(_of(scores, name, column)) for column in ("total", *telling)))
+        for name in shown
+    )
+    footnotes = []
+    if len(names) > len(shown):
+        footnotes.append(f"and {len(names) - len(shown)} more (-o json has all of them)")
+    if silent:
+        footnotes.append(f"0 on every node: {', '.join(silent)}")
+    return Grid(
+        title=f"Fitting nodes ({len(names)}) with weighted scores, best first:",
+        header=("node", "total", *telling),
+        rows=rows,
+        text_columns=(0,),
+        footnote="\n".join(footnotes),
+    )
+
+
+def refusals_grid(decision: Decision) -> Grid | None:
+    """Return the refused nodes, together where plugin and reasons are the same."""
+    if not decision.rejected:
+        return None
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name, status in decision.rejected.items():
+        groups.setdefault(_refusal(status), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    return Grid(
+        title=f"Refused nodes ({len(decision.rejected)}):",
+        header=("plugin", "reason", "code", "count", "nodes"),
+        rows=tuple(
+            (plugin, reason, code, str(len(names)), _listed(names))
+            for (plugin, reason, code), names in ordered
+        ),
+        text_columns=(0, 1, 2, 4),
+    )
+
+
+def _refusal(status: Status) -> tuple[str, str, str]:
+    reason = _shown(", ".join(sorted(status.reasons)))
+    return status.plugin or "(framework)", reason, status.code.wire_name
+
+
+def _of(scores: Mapping[str, Mapping[str, int]], node: str, column: str) -> int:
+    return scores.get(node, {}).get(column, 0)
+
+
+def _listed(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    more = len(ordered) - _NAMES_SHOWN_MAX
+    text = ", ".join(map(one_line, ordered[:_NAMES_SHOWN_MAX]))
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _shown(text: str) -> str:
+    """Return a text whole, with only what a terminal could trip over escaped."""
+    return "\n".join(one_line(line) for line in text.split("\n"))
+
+
+# -- width ----------------------------------------------------------------------------------------
+
+
+def aligned(grid: Grid) -> list[str]:
+    """Return the table as lines of plain text."""
+    lines = [grid.header, *grid.rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(grid.header))]
+    return ["  " + "  ".join(_padded(grid, line, widths)).rstrip() for line in lines]
+
+
+def _padded(grid: Grid, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.ljust(width) if place in grid.text_columns else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+    ]
+
+
+def _draw(console: Console, grid: Grid) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place, title in enumerate(grid.header):
+        is_text = place in grid.text_columns
+        table.add_column(
+            Text(_folded(title), style="bold"),
+            justify="left" if is_text else "right",
+            no_wrap=True,
+        )
+    for row in grid.rows:
+        table.add_row(*(Text(_encodable(cell)) for cell in row))
+    if Measurement.get(console, console.options, table).minimum <= console.width and (
+        _natural_width(console, table) <= console.width
+    ):
+        console.print(table, soft_wrap=False)
+        return
+    for row in grid.rows:
+        for line in _paragraph(grid, row):
+            console.print(Text(_encodable(line)))
+
+
+def _natural_width(console: Console, table: Table) -> int:
+    """Return how wide the table is when nothing in it is squeezed."""
+    wide = console.options.update(max_width=1_000_000)
+    return Measurement.get(console, wide, table).maximum
+
+
+def _paragraph(grid: Grid, row: Sequence[str]) -> list[str]:
+    """Return one row as a few short lines, for a narrow terminal."""
+    first, second = f"  {row[0]}", f"{grid.header[1]} {row[1]}"
+    if 1 in grid.text_columns:
+        second = row[1]
+    rest = [f"{title} {cell}" for title, cell in zip(grid.header[2:], row[2:], strict=True)]
+    return [f"{first}: {second}", *([f"    {', '.join(rest)}"] if rest else [])]
+
+
+def _folded(title: str) -> str:
+    """Return a plugin's name over several lines, broken between its words."""
+    lines = [""]
+    for word in _CAMEL_WORD.findall(title):
+        if lines[-1] and len(lines[-1]) + len(word) > _HEADER_WIDTH_MAX:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(lines)
+
+
+def _plain_line(line: Text | str) -> None:
+    click.echo(_encodable(str(line)))
+
+
+def _encodable(text: str) -> str:
+    """Return the text with what standard output cannot encode escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,0 +1,78 @@
+"""Which registrations an event concerns."""
+
+import pytest
+
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
+
+A, R = ActionType, EventResource
+
+
+@pytest.mark.parametrize(
+    ("registered", "incoming", "expected"),
+    [
+        pytest.param((R.NODE, A.ADD), (R.NODE, A.ADD), True, id="the same"),
+        pytest.param((R.NODE, A.ADD), (R.NODE, A.DELETE), False, id="another action"),
+        pytest.param((R.NODE, A.ADD), (R.CSI_NODE, A.ADD), False, id="another resource"),
+        pytest.param(
+            (R.NODE, A.ADD | A.UPDATE_NODE_LABEL),
+            (R.NODE, A.UPDATE_NODE_LABEL),
+            True,
+            id="one of several actions",
+        ),
+        pytest.param(
+            (R.NODE, A.UPDATE_NODE_LABEL), (R.NODE, A.UPDATE), False, id="a broad event, not meant"
+        ),
+        pytest.param(
+            (R.PERSISTENT_VOLUME, A.UPDATE),
+            (R.PERSISTENT_VOLUME, A.UPDATE),
+            True,
+            id="a broad event for a broad registration",
+        ),
+        pytest.param(
+            (R.NODE, A.DELETE | A.UPDATE_NODE_LABEL),
+            (R.NODE, A.UPDATE_NODE_LABEL | A.ADD),
+            True,
+            id="a mixed event goes by its number: shared bits, and not more than registered",
+        ),
+        pytest.param(
+            (R.POD, A.DELETE), (R.ASSIGNED_POD, A.DELETE), True, id="a pod that has a node"
+        ),
+        pytest.param(
+            (R.POD, A.UPDATE_POD_LABEL),
+            (R.UNSCHEDULABLE_POD, A.UPDATE_POD_LABEL),
+            True,
+            id="a pod that waits",
+        ),
+        pytest.param(
+            (R.ASSIGNED_POD, A.DELETE), (R.POD, A.DELETE), False, id="the wider name is not covered"
+        ),
+        pytest.param((R.WILDCARD, A.ADD), (R.NODE, A.ADD), True, id="any resource"),
+        pytest.param((R.WILDCARD, A.ADD), (R.NODE, A.DELETE), False, id="any resource, one action"),
+        pytest.param((R.WILDCARD, A.ALL), (R.NODE, A.UPDATE), True, id="anything at all"),
+        pytest.param((R.NODE, A.ADD), (R.WILDCARD, A.ALL), False, id="a timeout meets nobody here"),
+        pytest.param(
+            ("foos.v1.example.com", A.ADD),
+            ("foos.v1.example.com", A.ADD),
+            True,
+            id="a user's own resource",
+        ),
+    ],
+)
+def test_covers(
+    registered: tuple[str, ActionType], incoming: tuple[str, ActionType], expected: bool
+) -> None:
+    assert ClusterEvent(*registered).covers(ClusterEvent(*incoming)) is expected
+
+
+def test_the_bits_have_upstreams_order() -> None:
+    names = [action.name for action in A if action.value.bit_count() == 1]
+    assert names[:4] == ["ADD", "DELETE", "UPDATE_NODE_ALLOCATABLE", "UPDATE_NODE_LABEL"]
+    assert A.UPDATE_POD_GENERATED_RESOURCE_CLAIM == 1 << 12
+    assert int(A.ALL) == (1 << 13) - 1
+    assert A.ALL & ~A.UPDATE == A.ADD | A.DELETE
+
+
+def test_only_everything_about_everything_is_a_wildcard() -> None:
+    assert ClusterEvent(R.WILDCARD, A.ALL).is_wildcard
+    assert not ClusterEvent(R.WILDCARD, A.UPDATE).is_wildcard
+    assert not ClusterEvent(R.NODE, A.ALL).is_wildcard

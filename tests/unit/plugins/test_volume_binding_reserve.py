@@ -1,0 +1,184 @@
+"""VolumeBinding once a node was chosen: what is assumed, given back, and left to bind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched.columns.view import ClusterView
+from kubesched.config.types import VolumeBindingArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import PreBindPreFlightResult
+from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.matching import bound_volume
+from kubesched.plugins.volume_binding.plugin import REASON_BIND_CONFLICT
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.volume_objects import (
+    HOSTNAME,
+    SnapshotHandle,
+    a_claim,
+    a_class,
+    a_volume,
+    uses_claim,
+)
+
+BIND = unresolvable(REASON_BIND_CONFLICT)
+PROVISIONED = a_class(provisioner="csi.example.com")
+NOT_YET = error("binding volumes: binding claims and provisioning volumes is not supported yet")
+
+
+class Attempts:
+    """A plugin over two nodes, and attempts to place pods."""
+
+    def __init__(self, *objects: Any) -> None:
+        nodes = [a_node(name, labels={HOSTNAME: name}) for name in "ab"]
+        self.view: ClusterView = a_cluster(nodes, objects=objects)
+        self.plugin = VolumeBinding(VolumeBindingArgs(), SnapshotHandle(self.view))
+
+    def filtered(self, pod: PodInfo) -> tuple[CycleState, dict[str, Status]]:
+        state, nodes = CycleState(), self.view.all_nodes()
+        assert self.plugin.pre_filter(state, pod, nodes) is None
+        return state, statuses_of(self.plugin.filter_nodes(state, pod, nodes), nodes.names)
+
+    def refused(self, claim: str) -> str:
+        return "".join(self.filtered(using(claim))[1])
+
+    def reserved(self, claim: str, node: str) -> CycleState:
+        state, _ = self.filtered(using(claim))
+        assert self.plugin.reserve(state, using(claim), node) is None
+        return state
+
+
+def using(claim: str) -> PodInfo:
+    return a_pod(f"of-{claim}", volumes=[uses_claim(claim)])
+
+
+def test_a_volume_that_was_assumed_is_taken_until_it_is_given_back() -> None:
+    attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), a_volume())
+    state = attempts.reserved("c1", "a")
+    assert attempts.refused("c2") == "ab"
+    assert attempts.refused("c1") == ""
+    attempts.plugin.unreserve(state, using("c1"), "a")
+    assert attempts.refused("c2") == ""
+
+
+def test_a_claim_to_be_provisioned_stays_with_its_node_until_it_is_given_back() -> None:
+    attempts = Attempts(a_claim("c1"), PROVISIONED)
+    state = attempts.reserved("c1", "a")
+    assert attempts.refused("c1") == "b"
+    attempts.plugin.unreserve(state, using("c1"), "a")
+    attempts.plugin.unreserve(state, using("c1"), "a")
+    assert attempts.refused("c1") == ""
+
+
+def test_what_the_api_server_says_later_counts_more_than_what_was_assumed() -> None:
+    attempts = Attempts(a_claim("c1"), PROVISIONED)
+    attempts.reserved("c1", "a")
+    newer = a_claim("c1", metadata={"resourceVersion": "8"})
+    attempts.view.objects.persistent_volume_claims.put("default/c1", newer)
+    assert attempts.refused("c1") == ""
+
+
+def test_a_volume_that_changed_meanwhile_cannot_be_assumed() -> None:
+    attempts = Attempts(a_claim("c1"), a_class(), a_volume())
+    state, _ = attempts.filtered(using("c1"))
+    newer = a_volume(metadata={"resourceVersion": "4"})
+    attempts.view.objects.persistent_volumes.put("pv", newer)
+    status = attempts.plugin.reserve(state, using("c1"), "a")
+    assert status == error('"pv" is out of sync (stored: 4, assume: 3)')
+
+
+def test_nothing_stays_assumed_when_one_of_several_cannot_be() -> None:
+    attempts = Attempts(
+        a_claim("c1"), a_claim("c2", size="2Gi"), a_claim("c3"), a_class(), a_volume()
+    )
+    for name, size in (("pv1", "1Gi"), ("pv2", "2Gi")):
+        attempts.view.objects.persistent_volumes.put(name, a_volume(name, size=size))
+    attempts.view.objects.persistent_volumes.remove("pv")
+    pod = a_pod(volumes=[uses_claim("c1", "v1"), uses_claim("c2", "v2")])
+    state, _ = attempts.filtered(pod)
+    attempts.view.objects.persistent_volumes.remove("pv2")
+    status = attempts.plugin.reserve(state, pod, "a")
+    assert status == error('persistentvolumes "pv2" not found')
+    assert attempts.refused("c3") == ""
+
+
+def test_the_node_that_was_chosen_decides_which_volume_is_assumed() -> None:
+    volumes = [a_volume(f"pv-{name}", hosts=name) for name in "ab"]
+    attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), *volumes)
+    attempts.reserved("c1", "b")
+    assert attempts.refused("c2") == "b"
+
+
+@pytest.mark.parametrize(
+    ("objects", "flight", "bind"),
+    [
+        pytest.param([a_claim(volume="pv"), a_volume()], SKIP, None, id="all was bound before"),
+        pytest.param(
+            [a_claim(), a_class(), a_volume()],
+            PreBindPreFlightResult(allow_parallel=True),
+            NOT_YET,
+            id="a volume is to be bound",
+        ),
+        pytest.param(
+            [a_claim(), PROVISIONED],
+            PreBindPreFlightResult(allow_parallel=True),
+            NOT_YET,
+            id="a volume is to be made",
+        ),
+    ],
+)
+def test_what_is_left_to_bind(objects: list[Any], flight: object, bind: object) -> None:
+    attempts = Attempts(*objects)
+    state = attempts.reserved("claim", "a")
+    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "a") == flight
+    assert attempts.plugin.pre_bind(state, using("claim"), "a") == bind
+
+
+def test_a_node_that_was_never_found_has_nothing_to_bind() -> None:
+    attempts = Attempts(a_claim(), a_class(), a_volume(hosts="a"))
+    state, _ = attempts.filtered(using("claim"))
+    missing = error('no pod volume found for node "b"')
+    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "b") == missing
+    assert attempts.plugin.reserve(state, using("claim"), "b") is None
+    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "b") == SKIP
+
+
+def test_a_pod_without_claims_has_nothing_to_bind() -> None:
+    attempts, state = Attempts(), CycleState()
+    assert attempts.plugin.pre_filter(state, a_pod(), attempts.view.all_nodes()) == SKIP
+    assert attempts.plugin.reserve(state, a_pod(), "a") is None
+    assert attempts.plugin.pre_bind_pre_flight(state, a_pod(), "a") == SKIP
+
+
+def test_without_pre_filter_reserving_fails() -> None:
+    assert Attempts().plugin.reserve(CycleState(), a_pod(), "a") == error("not found")
+
+
+def test_binding_names_the_claim_and_marks_who_bound() -> None:
+    claim, volume = a_claim(), a_volume()
+    bound, changed = bound_volume(volume, claim)
+    assert changed
+    assert msgspec.to_builtins(bound.spec.claim_ref) == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": "default",
+        "name": "claim",
+        "uid": "uid-default-claim",
+        "resourceVersion": "7",
+    }
+    assert bound.metadata.annotations == {"pv.kubernetes.io/bound-by-controller": "yes"}
+    assert bound_volume(bound, claim) == (bound, False)
+
+
+def test_a_volume_its_owner_kept_for_the_claim_is_not_marked() -> None:
+    kept = a_volume(claimRef={"namespace": "default", "name": "claim"})
+    bound, changed = bound_volume(kept, a_claim())
+    assert changed
+    assert bound.spec.claim_ref is not None
+    assert bound.spec.claim_ref.uid == "uid-default-claim"
+    assert bound.metadata.annotations == {}
