@@ -72,7 +72,11 @@ def test_the_question_used_longest_ago_is_forgotten_first() -> None:
     asked: list[object] = []
 
     def ask(key: object) -> None:
-        interner.lut(key, lambda _: bool(asked.append(key)))
+        def question(_: str) -> bool:
+            asked.append(key)
+            return True
+
+        interner.lut(key, question)
 
     for number in range(LUT_COUNT_MAX):
         ask(number)

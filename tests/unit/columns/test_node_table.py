@@ -28,10 +28,10 @@ def small() -> ClusterView:
         ),
         a_node("n3"),
     ]
-    port = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
+    with_port = [{"name": "c", "ports": [{"hostPort": 80}]}]
     pods = {
         "n1": [a_pod("a", requests={"cpu": "500m", "memory": "1Gi"}), a_pod("b")],
-        "n2": [a_pod("c", **port)],
+        "n2": [a_pod("c", containers=with_port)],
     }
     return a_cluster(nodes, pods)
 

@@ -95,10 +95,10 @@ BOUND = a_claim(volume="pv")
         ),
         pytest.param(
             [a_volume(**reaching(expression(ZONE, "x", operator="Gt")))],
-            {n: NODE for n in "abc"},
+            dict.fromkeys("abc", NODE),
             id="a term that does not parse reaches nothing",
         ),
-        pytest.param([], {n: MISSING for n in "abc"}, id="that does not exist"),
+        pytest.param([], dict.fromkeys("abc", MISSING), id="that does not exist"),
     ],
 )
 def test_a_bound_volume(objects: list[Any], expected: dict[str, Status]) -> None:
@@ -112,7 +112,7 @@ def test_the_first_bound_claim_in_the_way_tells_why() -> None:
         a_volume("pv1", hosts="a"),
     ]
     assert judged(*objects, claims="c1 c2") == {"a": MISSING, "b": NODE, "c": NODE}
-    assert judged(*objects, claims="c2 c1") == {n: MISSING for n in "abc"}
+    assert judged(*objects, claims="c2 c1") == dict.fromkeys("abc", MISSING)
 
 
 def test_on_nodes_that_migrated_the_translated_affinity_counts() -> None:
@@ -184,7 +184,7 @@ def test_a_volume_that_cannot_be_translated_is_an_error_where_it_would_be() -> N
     ],
 )
 def test_a_volume_to_be_found(claim: Any, volumes: list[Any], expected: str) -> None:
-    assert judged(claim, a_class(), *volumes) == {name: BIND for name in expected}
+    assert judged(claim, a_class(), *volumes) == dict.fromkeys(expected, BIND)
 
 
 def test_two_claims_get_two_volumes() -> None:
@@ -192,7 +192,7 @@ def test_two_claims_get_two_volumes() -> None:
     small, large = a_volume("s", size="2Gi"), a_volume("l", size="5Gi", hosts=["a", "b"])
     # Listed with the larger first: the smaller claim chooses before it, and takes the smaller.
     assert judged(*claims, a_class(), large, small, claims="c2 c1") == {"c": BIND}
-    assert judged(*claims, a_class(), large, claims="c1 c2") == {n: BIND for n in "abc"}
+    assert judged(*claims, a_class(), large, claims="c1 c2") == dict.fromkeys("abc", BIND)
 
 
 def test_bound_and_unbound_claims_both_give_reasons() -> None:
@@ -208,7 +208,7 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
         pytest.param([a_claim(), PROVISIONED], {}, id="anywhere"),
         pytest.param(
             [a_claim(), a_class()],
-            {n: BIND for n in "abc"},
+            dict.fromkeys("abc", BIND),
             id="not by a class without provisioner",
         ),
         pytest.param(
@@ -226,7 +226,7 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
         ),
         pytest.param(
             [a_claim(), a_class(provisioner="p", allowedTopologies=[{}])],
-            {n: BIND for n in "abc"},
+            dict.fromkeys("abc", BIND),
             id="nowhere if the only topology is empty",
         ),
         pytest.param(
@@ -236,7 +236,7 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
         ),
         pytest.param(
             [a_claim(), PROVISIONED, a_driver()],
-            {n: SPACE for n in "abc"},
+            dict.fromkeys("abc", SPACE),
             id="nowhere if the driver tells capacities and there are none",
         ),
         pytest.param(
@@ -271,7 +271,7 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
                 a_driver(),
                 a_capacity(capacity="9Gi", storageClassName="other", nodeTopology={}),
             ],
-            {n: SPACE for n in "abc"},
+            dict.fromkeys("abc", SPACE),
             id="not by a capacity of another class",
         ),
     ],

@@ -1,0 +1,1 @@
+"""Plugins to copy from: each file stands alone, see docs/plugins.md."""
