@@ -36,11 +36,14 @@ class Progress:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """Return a table: families by fields, number of cases that differ there."""
+    """Return a table: families by fields, number of cases that differ there.
+
+    `again` counts those of `same` which equal only what the oracle said when asked again.
+    """
     families = sorted({v.case["family"] for v in verdicts})
     fields = [*FIELDS, NO_DECISION]
     used = [f for f in fields if any(d.field == f for v in verdicts for d in v.differences)]
-    header = ["family", "cases", "same", "panic", *used]
+    header = ["family", "cases", "same", "again", "panic", *used]
     rows = [header, *(_row(family, verdicts, used) for family in families)]
     rows.append(_row(None, verdicts, used))
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
@@ -56,9 +59,10 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 def _row(family: str | None, verdicts: Sequence[Verdict], fields: list[str]) -> list[str]:
     mine = [v for v in verdicts if family is None or v.case["family"] == family]
     same = sum(not v.differs and v.panic is None for v in mine)
+    again = sum(v.again for v in mine)
     panics = sum(v.panic is not None for v in mine)
     counts = [sum(any(d.field == field for d in v.differences) for v in mine) for field in fields]
-    return [family or "all", *(str(number) for number in (len(mine), same, panics, *counts))]
+    return [family or "all", *(str(number) for number in (len(mine), same, again, panics, *counts))]
 
 
 def finding(verdict: Verdict, *, repeat: str) -> str:

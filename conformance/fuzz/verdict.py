@@ -29,6 +29,7 @@ class Verdict:
     actual: Obj | None
     differences: tuple[Difference, ...] = ()
     panic: str | None = None
+    again: bool = False  # equal only to what the oracle said when asked again
 
     @property
     def differs(self) -> bool:
@@ -66,7 +67,7 @@ def _best(verdict: Verdict, replies: Sequence[Obj]) -> Verdict:
     for reply in replies:
         expected: Obj | None = reply.get("decision")
         if expected is not None and not differences(expected, verdict.actual):
-            return Verdict(verdict.case, expected, verdict.actual)
+            return Verdict(verdict.case, expected, verdict.actual, again=True)
     return verdict
 
 

@@ -9,6 +9,5 @@ class SpareGpu:
     name = "SpareGpu"
 
     def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
-        """Return 0 for a GPU node that the pod has no use for, 100 for any other."""
         wasted = node.allocatable["nvidia.com/gpu"] > 0 and not pod.requests["nvidia.com/gpu"]
         return 0 if wasted else 100

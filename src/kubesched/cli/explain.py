@@ -116,6 +116,8 @@ def _build(config_file: str | None, plugins: Sequence[str]) -> Built:
         # A plugin's own constructor can raise anything.
         text = f"{where}cannot make the plugins: {type(problem).__name__}: {problem}"
         raise click.ClickException(text) from None
+    if built.config.extenders:
+        _note("the extenders of the configuration are not asked")
     for name in registry or ():
         if not any(name in profile.plugins for profile in built.profiles.values()):
             raise click.ClickException(

@@ -80,7 +80,7 @@ def outcome(explanation: Explanation) -> str:
     decision, pod = explanation.decision, one_line(explanation.pod)
     nodes = _counted(explanation.node_count, "node")
     if decision.error is not None:
-        return f"{pod} cannot be placed: {_shown(decision.error)}"
+        return f"{pod} was not placed: the attempt ended with an error."
     if decision.suggested_host:
         return f"{pod} goes to {one_line(decision.suggested_host)}: {_why(explanation)}."
     plan = decision.preemption
@@ -104,6 +104,8 @@ def _why(explanation: Explanation) -> str:
             return "the only node there is, and it fits"
         return f"the only one of {count} nodes that fits, so nothing was scored"
     total = decision.scores[host]["total"]
+    if len(decision.scores[host]) == 1:
+        return f"one of {len(decision.feasible)} fitting nodes; no plugin scores, any may be taken"
     among = f"of {len(decision.feasible)} fitting nodes"
     if len(decision.best) > 1:
         others = _listed(name for name in decision.best if name != host)
@@ -118,7 +120,7 @@ def details(explanation: Explanation) -> list[str]:
     decision = explanation.decision
     lines = [f"Profile: {one_line(decision.profile)}"]
     message = decision.message_after_post_filter
-    if message is not None and decision.error is None:
+    if message is not None:
         lines.append(f"Event: FailedScheduling: {_shown(message)}")
     refusal = decision.pre_filter_rejected
     if refusal is not None:
@@ -128,6 +130,8 @@ def details(explanation: Explanation) -> list[str]:
         )
     if decision.preemption is not None:
         lines += _preemption(decision.preemption)
+    if decision.error is not None and decision.feasible:
+        lines.append(f"Fitting nodes, not scored: {_listed(decision.feasible)}")
     return lines
 
 
@@ -145,9 +149,9 @@ def _preemption(plan: PostFilterResult) -> list[str]:
 
 def scores_grid(decision: Decision) -> Grid | None:
     """Return the fitting nodes with each plugin's weighted score, best first."""
-    if not decision.feasible or (len(decision.feasible) == 1 and not decision.scores):
-        return None
     scores = decision.scores
+    if not scores:
+        return None
     names = sorted(
         decision.feasible,
         key=lambda name: (-_of(scores, name, "total"), name != decision.suggested_host, name),

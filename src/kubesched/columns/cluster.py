@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.columns.change_log import ChangeLog
 from kubesched.columns.node_columns import NodeColumns
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import PodColumns
@@ -23,7 +24,11 @@ class Cluster:
         self.objects = ObjectStores()
         self.shapes = PodShapes()
         self.keep_whole_pods = keep_whole_pods
-        self.stamp = 0
+        self.log = ChangeLog()
+        self.node_epoch = 0
+        """Moves when a node comes, goes or changes in a way a rule can see."""
+        self.nomination_epoch = 0
+        """Moves when a pod is promised a node, or no longer."""
         self.zones: dict[str, dict[str, None]] = {}
         self._visiting_rows: NDArray[np.int64] | None = None
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.node_columns import ImageEntry
 from kubesched.columns.pod_columns import BoundPod, label_class_of
@@ -32,17 +33,19 @@ class ClusterWriter:
         nodes = self._nodes
         row = self._row_for(info.name)
         old = nodes.infos[row]
+        nodes.infos[row] = info
+        if old is not None and old.is_same_to_rules(info):
+            return  # A heartbeat, say; what was worked out stays true.
         self._place_in_zone(old, info)
         self._set_allocatable(row, info)
         self._set_labels(row, info)
         self._set_images(row, old, info)
-        nodes.infos[row] = info
         nodes.allowed_pods[row] = info.allowed_pods
         nodes.unschedulable[row] = info.unschedulable
         nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
         nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
         nodes.valid[row] = True
-        self._cluster.stamp += 1
+        self._node_changed(row)
 
     def remove_node(self, name: str) -> None:
         """Drop a node; its row stays as long as pods count on it."""
@@ -61,8 +64,12 @@ class ClusterWriter:
         nodes.allowed_pods[row] = 0
         nodes.unschedulable[row] = False
         nodes.taint_set[row] = nodes.feature_set[row] = 0
-        self._cluster.stamp += 1
+        self._node_changed(row)
         self._free_if_empty(row)
+
+    def _node_changed(self, row: int) -> None:
+        self._cluster.node_epoch += 1
+        self._cluster.log.append(Change(row))
 
     def _row_for(self, name: str) -> int:
         nodes = self._nodes
@@ -146,7 +153,6 @@ class ClusterWriter:
         index = self._enter(pod, bound)
         self._pods.counted[index] = True
         self._weigh(index, 1)
-        self._cluster.stamp += 1
         return index
 
     def nominate_pod(self, pod: PodInfo, node_name: str) -> int:
@@ -156,7 +162,7 @@ class ClusterWriter:
         row = int(self._pods.row[index])
         self._pods.nominated_of.setdefault(row, []).append(index)
         self._nodes.nominated_count[row] += 1
-        self._cluster.stamp += 1
+        self._cluster.nomination_epoch += 1
         return index
 
     def remove_pod(self, uid: str) -> None:
@@ -171,13 +177,13 @@ class ClusterWriter:
             if not pods.nominated_of[row]:
                 del pods.nominated_of[row]
             self._nodes.nominated_count[row] -= 1
+            self._cluster.nomination_epoch += 1
         else:
             self._weigh(index, -1)
         pods.counted[index] = False
         pods.row[index] = -1
         pods.pods[index] = None
         pods.free.append(index)
-        self._cluster.stamp += 1
         self._free_if_empty(row)
 
     def _enter(self, pod: PodInfo, bound: BoundPod) -> int:
@@ -219,6 +225,10 @@ class ClusterWriter:
         nodes.requested[: len(usage), row] += sign * usage
         nodes.nonzero_requested[:, row] += sign * pods.shape_nonzero[:, shape]
         nodes.pod_count[row] += sign
+        live = 0 if pods.terminating[index] else sign
+        self._cluster.log.append(
+            Change(row, int(pods.label_class[index]), int(pods.term_set[index]), sign, live)
+        )
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)

@@ -5,7 +5,7 @@ Owns the wrapping, done once when a profile is built, and the checks of what a p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,15 +33,19 @@ class ColumnFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
-        verdict = guarded(self._judge, state, pod, nodes)
+        verdict = guarded(self._checked, state, pod, nodes)
         if isinstance(verdict, Status):
             verdict = [Rejected(np.ones(len(nodes), dtype=np.bool_), verdict)]
         if isinstance(verdict, AllReasons):
-            _collect(self.name, verdict, nodes, verdicts)
+            _collect(self.name, verdict, verdicts)
             return
         for rejected in verdict:
-            _check_mask(self.name, rejected, len(nodes))
             verdicts.refuse(rejected.mask, attributed(self.name, rejected.status))
+
+    def _checked(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        verdict = self._judge(state, pod, nodes)
+        _check_verdict(verdict, len(nodes))
+        return verdict
 
 
 class OneNodeFilter:
@@ -62,7 +66,7 @@ class OneNodeFilter:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, position: int, verdicts: Verdicts
     ) -> None:
         """Ask about one node."""
-        status = guarded(self._filter, state, pod, nodes[position])
+        status = as_status(guarded(self._filter, state, pod, nodes[position]), "filter")
         if status is not None and not status.is_success:
             verdicts.refuse_one(position, attributed(self.name, status))
 
@@ -152,6 +156,13 @@ def guarded(call: Callable[..., ResultT], *arguments: Any) -> ResultT | Any:
         return error(f"{type(problem).__name__}: {problem}")
 
 
+def as_status(answer: Any, method: str) -> Status | None:
+    """Check what a plugin returned: a status, or nothing for success."""
+    if answer is None or isinstance(answer, Status):
+        return answer
+    return error(f"{method}() returned {type(answer).__name__}, expected a Status or None")
+
+
 def attributed(plugin: str, status: Status) -> Status:
     """Return a filter's status under its plugin's name, an error in upstream's words."""
     if status.is_rejected:
@@ -171,11 +182,9 @@ def as_scores(scores: Any, count: int) -> IntColumn | Status:
     return array.astype(np.int64, copy=False)
 
 
-def _collect(plugin: str, verdict: AllReasons, nodes: NodeTable, verdicts: Verdicts) -> None:
+def _collect(plugin: str, verdict: AllReasons, verdicts: Verdicts) -> None:
     """Give each node all reasons that hold for it, and the worst code among them."""
     rejections = list(verdict.rejections)
-    for rejected in rejections:
-        _check_mask(plugin, rejected, len(nodes))
     if not rejections:
         return
     masks = np.stack([rejected.mask for rejected in rejections]) & verdicts.fits
@@ -191,10 +200,15 @@ def _collect(plugin: str, verdict: AllReasons, nodes: NodeTable, verdicts: Verdi
         verdicts.ids[columns[np.ravel(inverse) == number]] = verdicts.id_for(status)
 
 
-def _check_mask(plugin: str, rejected: Rejected, count: int) -> None:
-    mask = rejected.mask
-    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
-        got = (
-            f"{getattr(mask, 'dtype', type(mask).__name__)} of shape {getattr(mask, 'shape', '()')}"
+def _check_verdict(verdict: Any, count: int) -> None:
+    """Raise TypeError unless a column filter returned masks of the right shape."""
+    rejections = verdict.rejections if isinstance(verdict, AllReasons) else verdict
+    if not isinstance(rejections, Sequence):
+        raise TypeError(
+            f"filter_nodes() returned {type(verdict).__name__}, expected a list of Rejected"
         )
-        raise TypeError(f"plugin {plugin}: a mask must be bool of shape ({count},), not {got}")
+    for rejected in rejections:
+        mask: Any = getattr(rejected, "mask", None)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (count,):
+            got = f"{getattr(mask, 'dtype', type(mask).__name__)} of shape {np.shape(mask)}"
+            raise TypeError(f"a mask must be bool of shape ({count},), not {got}")

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.framework.adapt import guarded
+from kubesched.framework.adapt import as_status, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreBindPreFlightResult
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, StatusError, error
 from kubesched.model.pod_info import PodInfo
 
 PERMIT_WAIT_S_MAX = 15 * 60.0
+WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def reserve(
 ) -> Status | None:
     """Reserve in order; the first failure ends it."""
     for plugin in plugins:
-        status: Status | None = guarded(plugin.reserve, state, pod, node_name)
+        status = as_status(guarded(plugin.reserve, state, pod, node_name), "reserve")
         if status is not None and not status.is_success:
             return _failure("Reserve", plugin.name, status)
     return None
@@ -51,10 +52,13 @@ async def permit(
     plugins: Sequence[Any], state: CycleState, pod: PodInfo, node_name: str
 ) -> PermitOutcome:
     """Ask every plugin; the first refusal ends it, waits are collected."""
+    # Parity: runtime/framework.go RunPermitPlugins, v1.36: the last to ask for a wait is heard.
     waits: dict[str, float] = {}
+    waiting: Status | None = None
     for plugin in plugins:
         answer = await _awaited(plugin.permit, state, pod, node_name)
-        status, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
+        said, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
+        status = as_status(said, "permit")
         if status is None or status.is_success:
             continue
         if status.is_rejected:
@@ -62,9 +66,9 @@ async def permit(
         if status.code is not Code.WAIT:
             return PermitOutcome(_failure("Permit", plugin.name, status))
         waits[plugin.name] = min(timeout_s, PERMIT_WAIT_S_MAX)
-    if waits:
-        names = ", ".join(waits)
-        return PermitOutcome(Status(Code.WAIT, (f"waiting on permit plugins: {names}",)), waits)
+        waiting = status
+    if waiting is not None:
+        return PermitOutcome(Status(Code.WAIT, (*waiting.reasons, WAITING)), waits)
     return PermitOutcome()
 
 
@@ -83,9 +87,8 @@ def pre_flight(
                 parallel.add(plugin.name)
         elif isinstance(answer, Status) and answer.is_skip:
             skipped.add(plugin.name)
-        elif isinstance(answer, Status) and not answer.is_success:
-            text = f'running PreBindPreFlight "{plugin.name}": {answer.message}'
-            return error(text).by(plugin.name), frozenset()
+        elif answer is not None and not (isinstance(answer, Status) and answer.is_success):
+            return _pre_flight_failure(plugin.name, answer).by(plugin.name), frozenset()
     state.skip_pre_bind_plugins = frozenset(skipped)
     return (SKIP if len(skipped) == len(plugins) else None), frozenset(parallel)
 
@@ -97,7 +100,7 @@ async def pre_bind(
     for plugin in plugins:
         if plugin.name in state.skip_pre_bind_plugins:
             continue
-        status = await _awaited(plugin.pre_bind, state, pod, node_name)
+        status = as_status(await _awaited(plugin.pre_bind, state, pod, node_name), "pre_bind")
         if status is not None and not status.is_success:
             return _failure("PreBind", plugin.name, status)
     return None
@@ -106,7 +109,7 @@ async def pre_bind(
 async def bind(plugins: Sequence[Any], state: CycleState, pod: PodInfo, node_name: str) -> Status:
     """Have the first plugin that does not skip write the binding."""
     for plugin in plugins:
-        status = await _awaited(plugin.bind, state, pod, node_name)
+        status = as_status(await _awaited(plugin.bind, state, pod, node_name), "bind")
         if status is None or status.is_success:
             return SUCCESS
         if not status.is_skip:
@@ -132,6 +135,17 @@ async def _awaited(call: Callable[..., Any], *arguments: Any) -> Any:
         return problem.status
     except Exception as problem:  # noqa: BLE001 - any fault of a plugin ends its call only
         return error(f"{type(problem).__name__}: {problem}")
+
+
+def _pre_flight_failure(plugin: str, answer: object) -> Status:
+    # Parity: runtime/framework.go RunPreBindPreFlights, v1.36.
+    if isinstance(answer, Status) and answer.code is Code.ERROR:
+        return error(f'running PreBindPreFlight "{plugin}": {answer.message}')
+    got = answer.code.wire_name if isinstance(answer, Status) else type(answer).__name__
+    return error(
+        f'PreBindPreFlight {plugin} returned "{got}", which is unsupported. '
+        "It is supposed to return Success, Skip, or Error status"
+    )
 
 
 def _failure(point: str, plugin: str, status: Status) -> Status:

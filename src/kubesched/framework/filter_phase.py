@@ -18,6 +18,7 @@ from kubesched.framework.adapt import (
     ColumnFilter,
     OneNodeFilter,
     PodExtensions,
+    as_status,
     guarded,
     pod_extensions,
 )
@@ -67,6 +68,8 @@ class FilterPhase:
         named_by: list[str] = []
         for plugin in self._pre_filters:
             result = guarded(plugin.pre_filter, state, pod, nodes)
+            if not isinstance(result, PreFilterResult):
+                result = as_status(result, "pre_filter")
             if isinstance(result, Status) and not result.is_success:
                 if result.is_skip:
                     skipped.add(plugin.name)

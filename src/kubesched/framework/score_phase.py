@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.view import NodeTable
-from kubesched.framework.adapt import ColumnScore, OneNodeScore, as_scores, guarded
+from kubesched.framework.adapt import ColumnScore, OneNodeScore, as_scores, as_status, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.status import Status, error
@@ -47,7 +47,7 @@ class ScorePhase:
         skipped: set[str] = set()
         failure: Status | None = None
         for plugin in self._pre_scores:
-            status: Status | None = guarded(plugin.pre_score, state, pod, nodes)
+            status = as_status(guarded(plugin.pre_score, state, pod, nodes), "pre_score")
             if status is None or status.is_success:
                 continue
             if not status.is_skip:

@@ -79,6 +79,19 @@ class NodeInfo:
         """Return the whole status."""
         return self.object.status
 
+    def is_same_to_rules(self, other: NodeInfo) -> bool:
+        """Return whether no rule over columns can tell the two states of the node apart."""
+        return (
+            self.labels == other.labels
+            and self.annotations == other.annotations
+            and self.taints == other.taints
+            and self.unschedulable == other.unschedulable
+            and self.allocatable == other.allocatable
+            and self.allowed_pods == other.allowed_pods
+            and self.images == other.images
+            and self.declared_features == other.declared_features
+        )
+
     @property
     def zone_key(self) -> str:
         """Return what upstream interleaves nodes by: region and zone, or nothing."""

@@ -1,5 +1,7 @@
 """What it means to assume, confirm, forget and nominate."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.cache.cache import Cache, CacheError
@@ -15,7 +17,7 @@ def cache() -> Cache:
     return made
 
 
-def a_web(**spec: object) -> PodInfo:
+def a_web(**spec: Any) -> PodInfo:
     return a_pod("web", requests={"cpu": "1"}, **spec)
 
 

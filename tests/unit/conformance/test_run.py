@@ -105,7 +105,9 @@ def test_what_the_oracle_says_when_asked_again_is_right_too(
 ) -> None:
     cases = list(generated(Options(only=(3,))))
     answer_with(monkeypatch, lambda case: {"decision": decision(["second"])})
-    assert not verdicts_module.judge(WaveringOracle(), cases)[0].differs
+    (one,) = verdicts_module.judge(WaveringOracle(), cases)
+    assert one.again
+    assert not one.differs
     answer_with(monkeypatch, lambda case: {"decision": decision(["third"])})
     assert verdicts_module.judge(WaveringOracle(), cases)[0].signature == ("feasible",)
 

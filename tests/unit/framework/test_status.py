@@ -27,7 +27,7 @@ from kubesched.framework.status import (
         (Code.SKIP, 5, "Skip"),
         (Code.PENDING, 6, "Pending"),
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_codes_have_upstreams_numbers_and_names(code: Code, number: int, name: str) -> None:
     assert (code.value, code.wire_name) == (number, name)

@@ -12,7 +12,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kubesched.model.cluster_event import EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.node_volume_limits import (
+from kubesched.plugins.node_volume_limits.plugin import (
     REASON_MAX_VOLUME_COUNT_EXCEEDED,
     NodeVolumeLimits,
 )

@@ -1,0 +1,55 @@
+"""What changed since a reader last looked.
+
+Owns the recent changes in order, bounded. A reader that is too far behind has to start anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LENGTH_MAX = 65_536
+
+
+class Change(NamedTuple):
+    """One change of one row: a pod come or gone, or (with no label class) the node itself."""
+
+    row: int
+    label_class: int = -1
+    term_set: int = -1
+    delta: int = 0
+    """How many pods more."""
+    live_delta: int = 0
+    """How many pods more that are not being deleted."""
+
+    @property
+    def is_node_change(self) -> bool:
+        """Return whether the node's own facts changed."""
+        return self.label_class < 0
+
+
+class ChangeLog:
+    """Changes by stamp; the oldest are dropped when there are too many."""
+
+    __slots__ = ("_entries", "_first")
+
+    def __init__(self) -> None:
+        self._entries: list[Change] = []
+        self._first = 0
+
+    @property
+    def stamp(self) -> int:
+        """Return the stamp of the next change."""
+        return self._first + len(self._entries)
+
+    def append(self, change: Change) -> None:
+        """Record a change."""
+        self._entries.append(change)
+        if len(self._entries) > 2 * LENGTH_MAX:
+            del self._entries[:LENGTH_MAX]
+            self._first += LENGTH_MAX
+
+    def since(self, seen: int) -> list[Change] | None:
+        """Return the changes from a stamp on, None if some of them were dropped."""
+        if seen < self._first:
+            return None
+        return self._entries[seen - self._first :]
