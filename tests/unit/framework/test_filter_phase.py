@@ -29,6 +29,7 @@ from tests.unit.framework.small_plugins import (
 )
 
 NAMES = ("n1", "n2", "n3")
+A_LIST: Any = [True, True, True]
 FIRST, SECOND, THIRD = unschedulable("first"), unschedulable("second"), unschedulable("third")
 
 
@@ -126,7 +127,7 @@ def test_a_filter_that_answers_neither_yes_nor_no_is_in_error() -> None:
     [
         pytest.param(lambda n: [Rejected(np.ones(2, dtype=np.bool_), FIRST)], id="wrong length"),
         pytest.param(lambda n: [Rejected(np.ones(3, dtype=np.int64), FIRST)], id="integers"),
-        pytest.param(lambda n: [Rejected([True] * 3, FIRST)], id="a list for a mask"),
+        pytest.param(lambda n: [Rejected(A_LIST, FIRST)], id="a list for a mask"),
         pytest.param(lambda n: None, id="nothing"),
         pytest.param(lambda n: np.ones(3, dtype=np.bool_), id="a bare mask"),
     ],

@@ -1,0 +1,152 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.app.manifests import ManifestError, Manifests, read_manifests
+
+
+def read(tmp_path: Path, *documents: dict[str, Any]) -> Manifests:
+    file = tmp_path / "all.json"
+    file.write_text("\n".join(map(json.dumps, documents)))
+    return read_manifests([str(file)])
+
+
+def an_object(kind: str, version: str = "v1", *, name: str = "x", **rest: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **rest}
+
+
+def a_pod(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}}
+
+
+def test_kinds_that_no_decision_reads_are_counted(tmp_path: Path) -> None:
+    manifests = read(
+        tmp_path,
+        an_object("Deployment", "apps/v1"),
+        an_object("ConfigMap"),
+        an_object("Deployment", "apps/v1", name="y"),
+        an_object("Service", "serving.knative.dev/v1"),
+        a_pod("kept"),
+    )
+    assert manifests.notes == (
+        "left out: 2 Deployment, 1 ConfigMap, 1 Service.serving.knative.dev",
+    )
+    assert [obj.key for obj in manifests.objects if obj.kind == "Pod"] == ["default/kept"]
+
+
+def test_a_known_kind_of_a_version_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="no kind 'PodDisruptionBudget' is known for version"):
+        read(tmp_path, an_object("PodDisruptionBudget", "policy/v1beta1"))
+
+
+def test_of_two_objects_of_one_key_the_later_counts(tmp_path: Path) -> None:
+    manifests = read(
+        tmp_path, a_pod("a", labels={"v": "1"}), a_pod("a", namespace="default", labels={"v": "2"})
+    )
+    pods = [obj for obj in manifests.objects if obj.kind == "Pod"]
+    assert [pod.metadata.labels for pod in pods] == [{"v": "2"}]
+    file = tmp_path / "all.json"
+    assert manifests.notes == (
+        f"Pod default/a is given twice: in {file}: document 1, "
+        f"and in {file}: document 2, which counts",
+    )
+
+
+def test_the_same_name_in_two_namespaces_is_two_pods(tmp_path: Path) -> None:
+    manifests = read(tmp_path, a_pod("a"), a_pod("a", namespace="shop"))
+    assert [obj.key for obj in manifests.objects if obj.kind == "Pod"] == ["default/a", "shop/a"]
+    assert manifests.notes == ()
+
+
+def test_uids_are_made_where_they_are_missing_and_never_shared(tmp_path: Path) -> None:
+    manifests = read(
+        tmp_path,
+        a_pod("a"),
+        a_pod("b", uid="same"),
+        a_pod("c", uid="same"),
+        a_pod("d", uid="pod/default/a"),
+    )
+    uids = {obj.key: obj.metadata.uid for obj in manifests.objects if obj.kind == "Pod"}
+    assert all(uids.values())
+    assert len(set(uids.values())) == 4
+    assert uids["default/b"] == "same"
+    assert uids["default/d"] == "pod/default/a"
+    assert manifests.notes == (
+        "Pod default/c has the uid of default/b; it is taken for another object",
+    )
+
+
+def test_uids_are_the_same_every_time(tmp_path: Path) -> None:
+    first, second = read(tmp_path, a_pod("a")), read(tmp_path, a_pod("a"))
+    assert [o.metadata.uid for o in first.objects] == [o.metadata.uid for o in second.objects]
+
+
+def test_names_are_generated(tmp_path: Path) -> None:
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "job-"}}
+    manifests = read(tmp_path, nameless, nameless)
+    pods = [obj.metadata.name for obj in manifests.objects if obj.kind == "Pod"]
+    assert len(set(pods)) == 2
+    assert all(name.startswith("job-") and name != "job-" for name in pods)
+
+
+def test_a_key_written_twice_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text("apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  name: b\n")
+    manifests = read_manifests([str(file)])
+    assert [obj.key for obj in manifests.objects if obj.kind == "Node"] == ["b"]
+    (note,) = manifests.notes
+    assert note.startswith(f"{file}: document 1: ")
+    assert 'key "name" already set in map' in note
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        pytest.param(
+            a_pod("a") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
+            "Pod default/a: spec.containers[0].resources.requests[cpu]: ",
+            id="a quantity that is none",
+        ),
+        pytest.param(
+            a_pod("a") | {"spec": {"tolerations": {}}}, "Pod a: spec.tolerations: ", id="no list"
+        ),
+        pytest.param(
+            a_pod("a", labels={"tier": True}),
+            "Pod a: metadata.labels",
+            id="a label that is no text",
+        ),
+        pytest.param(
+            a_pod("a") | {"status": {"startTime": "yesterday"}},
+            "Pod default/a: status.startTime: ",
+            id="a time that is none",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {}},
+            "metadata.name: Required value: name is required",
+            id="no name",
+        ),
+        pytest.param(
+            an_object("Node") | {"metadata": {"name": "a", "namespace": "b"}},
+            "Node a: metadata.namespace: Forbidden: not allowed on this type (value 'b')",
+            id="a namespace where there is none",
+        ),
+        pytest.param(
+            a_pod("a") | {"spec": {"priorityClassName": "gold"}},
+            "Pod default/a: spec.priorityClassName: no PriorityClass with name gold was found",
+            id="a priority class that is not there",
+        ),
+    ],
+)
+def test_a_malformed_object_is_named_with_file_document_field_and_value(
+    tmp_path: Path, document: dict[str, Any], problem: str
+) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [an_object("Node", name="n"), document]}
+    with pytest.raises(ManifestError) as raised:
+        read(tmp_path, an_object("Node", name="m"), listed)
+    shown = str(raised.value)
+    assert shown.startswith(f"{tmp_path / 'all.json'}: document 2, items[1]: ")
+    assert problem in shown
+    assert "(value " in shown
+    assert "\n" not in shown

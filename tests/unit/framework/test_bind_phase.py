@@ -1,0 +1,298 @@
+"""Reserve, permit, pre-bind, bind, post-bind: order, and what a failure means."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import PreBindPreFlightResult
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    StatusError,
+    error,
+    unschedulable,
+    wait,
+)
+from tests.unit.builders import a_pod, a_profile
+
+Log = list[str]
+
+
+class Recorded:
+    """A plugin that notes its calls and answers as told; `later` makes its answers awaitable."""
+
+    def __init__(self, name: str, log: Log, answer: Any = None, *, later: bool = False) -> None:
+        self.name = name
+        self._log = log
+        self._answer = answer
+        self._later = later
+
+    def _say(self, verb: str) -> Any:
+        self._log.append(f"{verb} {self.name}")
+        if self._later:
+            return self._say_later()
+        return self._give()
+
+    async def _say_later(self) -> Any:
+        return self._give()
+
+    def _give(self) -> Any:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+class Reserving(Recorded):
+    def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("reserve")
+
+    def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+        self._log.append(f"unreserve {self.name}")
+
+
+class OnlyReserving(Recorded):
+    def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("reserve")
+
+
+class Permitting(Recorded):
+    def permit(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("permit")
+
+
+class PreBinding(Recorded):
+    def pre_bind(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("pre_bind")
+
+
+class PreFlying(PreBinding):
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._give()
+
+
+class Binding(Recorded):
+    def bind(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("bind")
+
+
+class PostBinding(Recorded):
+    def post_bind(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._say("post_bind")
+
+
+def done(awaitable: Awaitable[Any]) -> Any:
+    async def main() -> Any:
+        return await awaitable
+
+    return asyncio.run(main())
+
+
+def reserve(*plugins: Any) -> Status | None:
+    return a_profile(*plugins).run_reserve_plugins_reserve(CycleState(), a_pod(), "n1")
+
+
+def permit(*plugins: Any) -> Any:
+    return done(a_profile(*plugins).run_permit_plugins(CycleState(), a_pod(), "n1"))
+
+
+def bind(*plugins: Any) -> Any:
+    return done(a_profile(*plugins).run_bind_plugins(CycleState(), a_pod(), "n1"))
+
+
+def test_reserve_runs_in_order_until_one_fails() -> None:
+    log: Log = []
+    plugins = [
+        Reserving("A", log),
+        Reserving("B", log, unschedulable("full")),
+        Reserving("C", log),
+    ]
+    assert reserve(*plugins) == unschedulable("full").by("B")
+    assert log == ["reserve A", "reserve B"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(error("bad"), "bad", id="an error"),
+        pytest.param(OSError("disk"), "OSError: disk", id="a fault"),
+        pytest.param(True, "reserve() returned bool, expected a Status or None", id="no status"),
+    ],
+)
+def test_an_error_in_reserve_names_the_plugin(answer: Any, text: str) -> None:
+    status = reserve(Reserving("A", [], answer))
+    assert status == error(f'running Reserve plugin "A": {text}').by("A")
+
+
+def test_unreserve_runs_in_reverse_also_for_those_that_never_reserved() -> None:
+    log: Log = []
+    plugins = [Reserving("A", log), OnlyReserving("B", log), Reserving("C", log)]
+    a_profile(*plugins).run_reserve_plugins_unreserve(CycleState(), a_pod(), "n1")
+    assert log == ["unreserve C", "unreserve A"]
+
+
+def test_a_fault_in_unreserve_does_not_keep_the_others_from_giving_back() -> None:
+    log: Log = []
+
+    class Faulty(Reserving):
+        def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+            raise ValueError("bad")
+
+    plugins = [Reserving("A", log), Faulty("B", log)]
+    a_profile(*plugins).run_reserve_plugins_unreserve(CycleState(), a_pod(), "n1")
+    assert log == ["unreserve A"]
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+def test_permit_asks_everybody_and_collects_waits(later: bool) -> None:
+    log: Log = []
+    outcome = permit(
+        Permitting("A", log, (wait("for a friend"), 10.0), later=later),
+        Permitting("B", log, (None, 0.0), later=later),
+        Permitting("C", log, (wait("for another"), 7200.0), later=later),
+    )
+    assert outcome.wait_s == {"A": 10.0, "C": 900.0}
+    assert outcome.status == Status(
+        Code.WAIT,
+        ("for another", "one or more plugins asked to wait and no plugin rejected pod"),
+    )
+    assert log == ["permit A", "permit B", "permit C"]
+
+
+def test_permit_without_objection_is_success() -> None:
+    outcome = permit(Permitting("A", [], (SUCCESS, 5.0)), Permitting("B", [], None))
+    assert (outcome.status, outcome.wait_s) == (SUCCESS, {})
+
+
+def test_the_first_refusal_ends_permit_and_no_wait_is_left() -> None:
+    log: Log = []
+    outcome = permit(
+        Permitting("A", log, (wait(), 10.0)),
+        Permitting("B", log, (unschedulable("no"), 0.0)),
+        Permitting("C", log, (None, 0.0)),
+    )
+    assert (outcome.status, outcome.wait_s) == (unschedulable("no").by("B"), {})
+    assert log == ["permit A", "permit B"]
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param((error("bad"), 0.0), "bad", id="an error"),
+        pytest.param((SKIP, 0.0), "", id="a status of another point"),
+        pytest.param(StatusError(error("bad")), "bad", id="a raised status"),
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="a fault"),
+    ],
+)
+def test_an_error_in_permit_names_the_plugin(answer: Any, text: str, later: bool) -> None:
+    outcome = permit(Permitting("A", [], answer, later=later))
+    assert outcome.status == error(f'running Permit plugin "A": {text}').by("A")
+
+
+def pre_flight(*plugins: Any) -> tuple[Status | None, frozenset[str], CycleState]:
+    state = CycleState()
+    status, parallel = a_profile(*plugins).run_pre_bind_pre_flights(state, a_pod(), "n1")
+    return status, parallel, state
+
+
+def test_pre_flight_finds_out_who_has_work_and_who_may_run_side_by_side() -> None:
+    status, parallel, state = pre_flight(
+        PreFlying("A", [], SKIP),
+        PreFlying("B", [], None),
+        PreFlying("C", [], PreBindPreFlightResult(allow_parallel=True)),
+        PreBinding("D", []),
+    )
+    assert status is None
+    assert parallel == {"C"}
+    assert state.skip_pre_bind_plugins == {"A"}
+
+
+@pytest.mark.parametrize("plugins", [[], [PreFlying("A", [], SKIP), PreFlying("B", [], SKIP)]])
+def test_pre_flight_skips_if_nobody_has_work(plugins: list[Any]) -> None:
+    assert pre_flight(*plugins)[0] == SKIP
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(error("bad"), 'running PreBindPreFlight "A": bad', id="an error"),
+        pytest.param(
+            unschedulable("no"),
+            'PreBindPreFlight A returned "Unschedulable", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status",
+            id="a refusal",
+        ),
+    ],
+)
+def test_pre_flight_can_only_go_on_skip_or_fail(answer: Any, text: str) -> None:
+    status, _, _ = pre_flight(PreFlying("A", [], answer))
+    assert status is not None
+    assert (status.code, status.message) == (Code.ERROR, text)
+
+
+def test_pre_bind_leaves_out_those_that_skipped_and_stops_at_a_failure() -> None:
+    log: Log = []
+    profile = a_profile(
+        PreFlying("A", log, SKIP),
+        PreBinding("B", log, later=True),
+        PreBinding("C", log, unschedulable("late"), later=True),
+        PreBinding("D", log),
+    )
+    state = CycleState()
+    profile.run_pre_bind_pre_flights(state, a_pod(), "n1")
+    status = done(profile.run_pre_bind_plugins(state, a_pod(), "n1"))
+    assert status == unschedulable("late").by("C")
+    assert log == ["pre_bind B", "pre_bind C"]
+
+
+def test_an_error_in_pre_bind_names_the_plugin() -> None:
+    profile = a_profile(PreBinding("A", [], ValueError("bad"), later=True))
+    status = done(profile.run_pre_bind_plugins(CycleState(), a_pod(), "n1"))
+    assert status == error('running PreBind plugin "A": ValueError: bad').by("A")
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
+def test_the_first_that_does_not_skip_binds(later: bool) -> None:
+    log: Log = []
+    status = bind(
+        Binding("A", log, SKIP, later=later),
+        Binding("B", log, None, later=later),
+        Binding("C", log),
+    )
+    assert status == SUCCESS
+    assert log == ["bind A", "bind B"]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_binding_nobody_writes_is_skipped(count: int) -> None:
+    assert bind(*(Binding(f"P{number}", [], SKIP) for number in range(count))) == SKIP
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(unschedulable("no"), unschedulable("no").by("A"), id="a refusal"),
+        pytest.param(
+            error("conflict"), error('running Bind plugin "A": conflict').by("A"), id="an error"
+        ),
+    ],
+)
+def test_a_binding_that_fails_is_not_tried_by_the_next(answer: Any, expected: Status) -> None:
+    log: Log = []
+    assert bind(Binding("A", log, answer, later=True), Binding("B", log)) == expected
+    assert log == ["bind A"]
+
+
+def test_post_bind_tells_everybody_also_after_a_fault() -> None:
+    log: Log = []
+    plugins = [
+        PostBinding("A", log, ValueError("bad"), later=True),
+        PostBinding("B", log),
+    ]
+    done(a_profile(*plugins).run_post_bind_plugins(CycleState(), a_pod(), "n1"))
+    assert log == ["post_bind A", "post_bind B"]
