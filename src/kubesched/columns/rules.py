@@ -1,17 +1,19 @@
 """Rules several plugins share, as expressions over columns.
 
-Owns node selectors and taints over a table of nodes. A requirement is asked once per distinct
-value, then gathered.
+Owns node selectors and taints over a table of nodes, and the words in which a rule is written once
+for a table (arrays) and for a row (plain numbers). A requirement is asked once per distinct value,
+then gathered. Never changes an array it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.model.pod_info import PodInfo
 from kubesched.model.tolerations import untolerated
 from kubesched.objects.affinity import Toleration
@@ -23,6 +25,50 @@ from kubesched.objects.node_selectors import (
 from kubesched.objects.selectors import Requirement, Selector, selector_from_set
 
 DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")
+
+Values: TypeAlias = Any
+"""One value per node: an array over a table, a plain number or bool over a row."""
+
+
+def where(condition: Values, then: Values, otherwise: Values) -> Values:
+    """Return one or the other, node by node."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, then, otherwise)
+    return then if condition else otherwise
+
+
+def negate(mask: Values) -> Values:
+    """Return the opposite, node by node."""
+    return ~mask if isinstance(mask, np.ndarray) else not mask
+
+
+def minimum(one: Values, other: Values) -> Values:
+    """Return the lesser, node by node."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.minimum(one, other)
+    return one if one < other else other
+
+
+def maximum(one: Values, other: Values) -> Values:
+    """Return the greater, node by node."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.maximum(one, other)
+    return one if one > other else other
+
+
+def full(nodes: NodeTable | NodeRow, value: float) -> Values:
+    """Return the same value for every node."""
+    return value if isinstance(nodes, NodeRow) else np.full(len(nodes), value)
+
+
+def as_int(values: Values) -> Values:
+    """Return whole numbers, cut off towards zero."""
+    return values.astype(np.int64) if isinstance(values, np.ndarray) else int(values)
+
+
+def is_any(mask: Values) -> bool:
+    """Return whether it holds for any node."""
+    return bool(mask.any()) if isinstance(mask, np.ndarray) else bool(mask)
 
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolColumn:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.interning import Interner
 from kubesched.columns.node_columns import BoolColumn, IdColumn, ImageEntry, IntColumn
@@ -38,6 +39,27 @@ class ClusterView:
     def __repr__(self) -> str:
         return f"<ClusterView of {self.node_count} nodes, {len(self.pods.index_of)} pods>"
 
+    # -- change -------------------------------------------------------------------------------
+
+    @property
+    def stamp(self) -> int:
+        """Return the stamp that the next change of a row will have."""
+        return self._cluster.log.stamp
+
+    def changes_since(self, stamp: int) -> list[Change] | None:
+        """Return the changes of rows from a stamp on; None if they are no longer known."""
+        return self._cluster.log.since(stamp)
+
+    @property
+    def node_epoch(self) -> int:
+        """Return a number that moves when a node comes, goes or changes to the eye of a rule."""
+        return self._cluster.node_epoch
+
+    @property
+    def nomination_epoch(self) -> int:
+        """Return a number that moves when a pod is promised a node, or no longer."""
+        return self._cluster.nomination_epoch
+
     # -- nodes --------------------------------------------------------------------------------
 
     @property
@@ -56,6 +78,15 @@ class ClusterView:
     def nodes_at(self, rows: Rows) -> NodeTable:
         """Return the table of the given rows."""
         return NodeTable(self, rows)
+
+    def row(self, row: int) -> NodeRow:
+        """Return one row as plain values, for rules that are written for both."""
+        return NodeRow(self, row)
+
+    def rank(self) -> IntColumn:
+        """Return each row's place in the visiting order; meaningless for rows without a node."""
+        self._cluster.visiting_rows()
+        return read_only(self._nodes.rank[: self._nodes.row_count])
 
     def row_of(self, name: str) -> int:
         """Return the row of a node, -1 if there is no such node."""
@@ -442,6 +473,100 @@ class NodeView:
     def host_ports(self) -> set[HostPort]:
         """Return the host ports that are taken."""
         return self._table.usage.ports_on(self._position)
+
+
+class NodeRow:
+    """One row as plain values: what `NodeTable` has as columns, here as integers and bools.
+
+    Judging one row by integers is ten times faster than by arrays of one element.
+    """
+
+    __slots__ = ("_nodes", "_row", "view")
+
+    def __init__(self, view: ClusterView, row: int) -> None:
+        self.view = view
+        self._row = row
+        self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
+
+    def __repr__(self) -> str:
+        return f"<NodeRow {self._nodes.names[self._row]}>"
+
+    def __len__(self) -> int:
+        return 1
+
+    @property
+    def rows(self) -> int:
+        """Return the row, for whole-table columns."""
+        return self._row
+
+    @property
+    def allocatable(self) -> RowCells:
+        """Return what the node offers, by resource."""
+        return RowCells(self._nodes.allocatable, self._nodes.resources, self._row)
+
+    @property
+    def requested(self) -> RowCells:
+        """Return what the node's pods take, by resource."""
+        return RowCells(self._nodes.requested, self._nodes.resources, self._row)
+
+    @property
+    def nonzero_requested(self) -> RowCells:
+        """Return cpu and memory the pods weigh in scoring."""
+        return RowCells(self._nodes.nonzero_requested, self._nodes.resources, self._row)
+
+    @property
+    def pod_count(self) -> int:
+        """Return how many pods the node has."""
+        return self._nodes.pod_count.item(self._row)
+
+    @property
+    def allowed_pods(self) -> int:
+        """Return how many pods the node takes."""
+        return self._nodes.allowed_pods.item(self._row)
+
+    @property
+    def unschedulable(self) -> bool:
+        """Return whether the node is cordoned."""
+        return self._nodes.unschedulable.item(self._row)
+
+    @property
+    def taint_set(self) -> int:
+        """Return the id of the node's taints."""
+        return self._nodes.taint_set.item(self._row)
+
+    @property
+    def feature_set(self) -> int:
+        """Return the id of the node's declared features."""
+        return self._nodes.feature_set.item(self._row)
+
+    def label(self, key: str) -> int:
+        """Return the value id of a label key, -1 if absent."""
+        return self._nodes.label(key).ids.item(self._row)
+
+    def host_ports(self) -> set[HostPort]:
+        """Return the host ports that are taken."""
+        return self._nodes.ports_of[self._row]
+
+    def pods_on(self) -> list[int]:
+        """Return the indices of the pods there."""
+        return self._nodes.pods_of[self._row]
+
+
+class RowCells:
+    """One row's values by resource name; a name nobody has is zero."""
+
+    __slots__ = ("_columns", "_places", "_row")
+
+    def __init__(self, columns: IntColumn, places: Interner[str], row: int) -> None:
+        self._columns = columns
+        self._places = places
+        self._row = row
+
+    def __getitem__(self, resource: str) -> int:
+        place = self._places.id_of(resource)
+        if not 0 <= place < len(self._columns):
+            return 0
+        return self._columns.item(place, self._row)
 
 
 class ResourceCells:

@@ -22,7 +22,7 @@ from kubesched.engine.selection import select_host
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
-from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.status import Code, Status, unresolvable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
@@ -159,6 +159,7 @@ def find_nodes_that_fit(
     search.next_start_index = (search.next_start_index + processed) % view.node_count
     feasible = yield from _pass_extenders(pod, feasible, diagnosis, search)
     diagnosis.unschedulable_plugins |= diagnosis.node_to_status.plugins()
+    diagnosis.pending_plugins |= diagnosis.node_to_status.plugins(Code.PENDING)
     return feasible, diagnosis
 
 
@@ -228,13 +229,14 @@ def _pass_filters(
         part = nodes if len(chunk) == len(nodes) else nodes.take(chunk)
         verdicts.override(chunk, profile.run_filter_plugins_with_nominated_pods(state, pod, part))
         judged += len(chunk)
-    failure = verdicts.first_error()
-    if failure is not None:
-        raise SchedulingError(failure.message)
     fitting: Rows = np.flatnonzero(verdicts.fits[:judged])[:want]
     if len(fitting) == want:
         judged = int(fitting[-1]) + 1  # Nodes after the last one wanted were never visited.
-    diagnosis.node_to_status.set_all(nodes.rows[:judged], verdicts.first(judged))
+    visited = verdicts.first(judged)
+    failure = visited.first_error()
+    if failure is not None:
+        raise SchedulingError(failure.message)
+    diagnosis.node_to_status.set_all(nodes.rows[:judged], visited)
     return nodes.take(fitting)
 
 

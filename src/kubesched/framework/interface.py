@@ -93,6 +93,24 @@ class EventRegistration:
     hint: HintFunction | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a plugin's verdict on a row depends on, beside the pod's template.
+
+    The template is all that pods of one controller share: spec, labels, namespace, owner. A plugin
+    that declares this has its verdicts and raw scores kept, and is asked again about a row only
+    when
+    something it reads there has changed.
+    """
+
+    nodes: bool = False
+    """The node itself: labels, annotations, taints, allocatable, images, features."""
+    usage: bool = False
+    """What pods take on that very node: requests, ports, the pods themselves."""
+    objects: tuple[str, ...] = ()
+    """Other objects, by the names of `ObjectStores`."""
+
+
 class NodeStatuses(Protocol):
     """Each node's verdict after filtering, by name."""
 
@@ -105,6 +123,12 @@ class Plugin(Protocol):
 
     @property
     def name(self) -> str: ...
+
+
+class CacheablePlugin(Plugin, Protocol):
+    """Says what its verdicts depend on, so that they can be kept; None: on more than that."""
+
+    def reads(self, pod: PodInfo) -> Reads | None: ...
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

@@ -17,6 +17,7 @@ PluginFactory: TypeAlias = Callable[..., Any]
 """A plugin class, or a function `(args, handle) -> plugin`; either parameter may be left out."""
 
 _OPTIONAL_PROTOCOLS = (
+    interface.CacheablePlugin,
     interface.EnqueueExtensions,
     interface.PreFilterExtensions,
     interface.ColumnPreFilterExtensions,

@@ -141,10 +141,11 @@ class NodeToStatus:
         rows = np.concatenate([self.rows_with(Code(code)) for code in codes])
         return self._view.nodes_at(rows).names
 
-    def plugins(self) -> set[str]:
-        """Return the plugins that refused some node."""
+    def plugins(self, code: Code | None = None) -> set[str]:
+        """Return the plugins that refused some node, or refused it with that code."""
         used = {self._verdicts.statuses[i] for i in np.unique(self._verdicts.ids)}
-        return {s.plugin for s in (*used, *self._singles.values()) if s.is_rejected and s.plugin}
+        refusals = (s for s in (*used, *self._singles.values()) if s.is_rejected and s.plugin)
+        return {s.plugin for s in refusals if code is None or s.code is code}
 
     def reason_counts(self, node_count: int) -> Counter[str]:
         """Return how many of so many nodes give each reason."""

@@ -26,6 +26,7 @@ from kubesched.framework.interface import (
     NodeStatuses,
     PostFilterResult,
     PreBindPreFlightResult,
+    Reads,
     Rejected,
     SignFragment,
 )
@@ -59,6 +60,10 @@ class DynamicResources:
         problems = validate_dynamic_resources_args(args)
         if problems:
             raise ValueError(aggregate_text(problems))
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """No node differs from another."""
+        return Reads()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Hold back a pod with claims."""

@@ -25,6 +25,7 @@ from kubesched.framework.interface import (
     EventRegistration,
     FilterVerdict,
     PreFilterResult,
+    Reads,
     Rejected,
     SignFragment,
 )
@@ -74,6 +75,10 @@ class NodeAffinity:
             preferred = added.preferred_during_scheduling_ignored_during_execution
             self._added_selector = compile_node_selector(required) if required else None
             self._added_preferred = compile_preferred_terms(preferred) if preferred else None
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Labels and name are the node's own."""
+        return Reads(nodes=True)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable

@@ -13,7 +13,13 @@ import numpy as np
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.node_info import NodeInfo
@@ -30,6 +36,10 @@ class NodeDeclaredFeatures:
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Features are the node's own."""
+        return Reads(nodes=True)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the needed features; have the filter skipped if there are none."""

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import Status, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.model.pod_info import PodInfo
@@ -26,6 +32,10 @@ class NodeName:
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """The name is the node's own."""
+        return Reads(nodes=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes of another name."""

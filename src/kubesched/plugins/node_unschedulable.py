@@ -13,7 +13,13 @@ from typing import Any
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import Status, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.node_info import NodeInfo
@@ -31,6 +37,10 @@ class NodeUnschedulable:
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Whether it is cordoned is the node's own affair."""
+        return Reads(nodes=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse cordoned nodes."""

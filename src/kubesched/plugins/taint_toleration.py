@@ -21,6 +21,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
     EventRegistration,
     FilterVerdict,
+    Reads,
     Rejected,
     SignFragment,
 )
@@ -45,6 +46,10 @@ class TaintToleration:
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Taints are the node's own."""
+        return Reads(nodes=True)
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes with a taint that keeps the pod off."""

@@ -17,7 +17,7 @@ from kubesched.config.types import NodeResourcesBalancedAllocationArgs
 from kubesched.config.validate_args import validate_node_resources_balanced_allocation_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import NODE_SCORE_MAX, SignFragment
+from kubesched.framework.interface import NODE_SCORE_MAX, Reads, SignFragment
 from kubesched.framework.normalize import truncated_divide
 from kubesched.framework.status import SKIP, Status
 from kubesched.model.pod_info import PodInfo
@@ -49,6 +49,10 @@ class NodeResourcesBalancedAllocation:
         if problems:
             raise ValueError(aggregate_text(problems))
         self._resources = args.resources
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Balance depends on the node and the pods there."""
+        return Reads(nodes=True, usage=True)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the pod's requests; have the score skipped for a pod that asks for nothing."""

@@ -22,6 +22,7 @@ from kubesched.framework.interface import (
     AllReasons,
     EventRegistration,
     FilterVerdict,
+    Reads,
     Rejected,
     SignFragment,
 )
@@ -79,6 +80,10 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = strategy.resources
         self._scorer = _scorer_of(strategy)
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Room depends on the node and the pods there."""
+        return Reads(nodes=True, usage=True)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep what the pod asks for."""

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.running import SAMPLE_CLUSTER, is_one_line, kubesched
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param("unknown", "No such command 'unknown'", id="no such command"),
+        pytest.param("--unknown", "No such option", id="no such option"),
+        pytest.param("explain", "Missing option '-f' / '--file'", id="explain without files"),
+        pytest.param("explain -f a b c", "unexpected extra argument", id="two pods"),
+        pytest.param("explain -f a -o yaml", "'yaml' is not one of", id="no such output"),
+        pytest.param(
+            "explain -f - -f - a", "standard input can be read only once", id="stdin twice"
+        ),
+        pytest.param(
+            "explain -f - --config - a", "standard input can be read only once", id="stdin for two"
+        ),
+        pytest.param("explain -f a --plugin x", "'x' is not MODULE:CLASS", id="no class"),
+        pytest.param(
+            "explain -f a --plugin no.such.module:X", "cannot import no.such.module", id="no module"
+        ),
+        pytest.param(
+            "explain -f a --plugin no_such_file.py:X", "cannot import no_such_file.py", id="no file"
+        ),
+        pytest.param("explain -f a --plugin json:No", "json has no class No", id="no such class"),
+        pytest.param(
+            "explain -f a --plugin fractions:Fraction", "extends no extension point", id="no plugin"
+        ),
+        pytest.param("decide", "Missing option '--cases'", id="decide without cases"),
+        pytest.param("decide --cases no/such/file", "no/such/file", id="cases that are not there"),
+        pytest.param("config", "", id="a group without a command"),
+        pytest.param(
+            "config unknown", "No such command 'unknown'", id="no such command in a group"
+        ),
+        pytest.param("config validate", "Missing option '-f' / '--file'", id="nothing to validate"),
+        pytest.param("config convert", "Missing option '-f' / '--file'", id="nothing to convert"),
+        pytest.param("config view extra", "unexpected extra argument", id="an extra argument"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_two(arguments: str, problem: str) -> None:
+    ran = kubesched(*arguments.split())
+    assert ran.status == 2
+    assert problem in ran.err
+    if problem:
+        assert is_one_line(ran.err)
+        assert ran.err.startswith("kubesched: ")
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param("explain -f {tmp}/no.yaml", "no.yaml: No such file", id="no manifest"),
+        pytest.param("explain -f {tmp}", "no file in it ends in", id="an empty directory"),
+        pytest.param(
+            "explain -f {cluster} --config {tmp}/no.yaml web-7",
+            "no.yaml: No such file",
+            id="no configuration",
+        ),
+        pytest.param(
+            "explain -f {cluster} --config {tmp} web-7",
+            "Is a directory",
+            id="a directory for a configuration",
+        ),
+        pytest.param("config view -f {tmp}/no.yaml", "no.yaml: No such file", id="nothing to view"),
+        pytest.param("config validate -f {tmp}", "Is a directory", id="a directory to validate"),
+        pytest.param("config convert -f {tmp}/no", "no: No such file", id="nothing to convert"),
+    ],
+)
+def test_an_unreadable_file_is_one_line_and_status_one(
+    tmp_path: Path, arguments: str, problem: str
+) -> None:
+    ran = kubesched(*arguments.format(tmp=tmp_path, cluster=SAMPLE_CLUSTER).split())
+    assert ran.status == 1
+    assert is_one_line(ran.err)
+    assert ran.err.startswith("kubesched: ")
+    assert problem in ran.err
+    assert ran.out == ""
