@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.config.errors import ConfigError
 from kubesched.config.extenders import build_extenders
 from kubesched.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
 from kubesched.config.validate import check_config
@@ -58,7 +59,13 @@ def build(
     def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
         if name not in registry:
             return None
-        plugin = registry.make(name, args, handles[profile.scheduler_name])
+        try:
+            plugin = registry.make(name, args, handles[profile.scheduler_name])
+        except (ConfigError, ValueError):
+            raise
+        except Exception as problem:
+            # Whatever a user's constructor raises is a fault of the configuration, not of ours.
+            raise ValueError(f"{type(problem).__name__}: {problem}") from problem
         plugins[profile.scheduler_name][name] = plugin
         return points_of(plugin)
 

@@ -22,7 +22,14 @@ def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
     return CaseDecider().decide(case).as_json()
 
 
-@click.command(short_help="Decide recorded cases.")
+_EPILOG = """\b
+Examples:
+  kubesched decide --cases cases.jsonl --output decisions.jsonl
+  zcat cases.jsonl.gz | kubesched decide --cases - | jq .decision.best
+"""
+
+
+@click.command(short_help="Decide recorded cases.", epilog=_EPILOG)
 @click.option(
     "--cases",
     type=click.File("rb"),
@@ -38,16 +45,11 @@ def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
 )
 @plugin_option
 def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
-    r"""Decide each case of a file as kube-scheduler would.
+    """Decide each case of a file as kube-scheduler would.
 
     A case is one line: {"id", "config", "objects", "pod"}. The answer is one line:
     {"id", "decision"}, in the same order, or {"id", "line", "error"} for a case that cannot be
     read; then the exit status is 1.
-
-    \b
-    Examples:
-      kubesched decide --cases cases.jsonl --output decisions.jsonl
-      zcat cases.jsonl.gz | kubesched decide --cases - | jq .decision.best
     """
     decider = CaseDecider(registry_of(plugins))
     failed = 0

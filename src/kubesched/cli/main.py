@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 import click
 
@@ -15,18 +14,18 @@ from kubesched.cli.config import config
 from kubesched.cli.decide import decide
 from kubesched.cli.explain import explain
 
+_EPILOG = """\b
+Examples:
+  kubesched explain -f cluster.yaml web-7
+  kubesched config view
+  kubesched decide --cases cases.jsonl
+"""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("kubesched"), prog_name="kubesched")
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+@click.version_option(package_name="kubesched", prog_name="kubesched")
 def cli() -> None:
-    r"""The Kubernetes scheduler, in Python.
-
-    \b
-    Examples:
-      kubesched explain -f cluster.yaml web-7
-      kubesched config view
-      kubesched decide --cases cases.jsonl
-    """
+    """The Kubernetes scheduler, in Python."""
 
 
 cli.add_command(config)

@@ -48,28 +48,42 @@ class Grid:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text_columns: tuple[int, ...]
-    footnote: str = ""
+    footnotes: tuple[str, ...] = ()
 
 
 def show(explanation: Explanation) -> None:
     """Print an explanation to standard output."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    paint = console.print if console.is_terminal else _plain_line
-    paint(Text(outcome(explanation), style="bold"))
+    _write(console, outcome(explanation), style="bold")
     for line in details(explanation):
-        paint(Text(line))
+        _write(console, line)
     for grid in (scores_grid(explanation.decision), refusals_grid(explanation.decision)):
         if grid is None:
             continue
-        paint(Text(""))
-        paint(Text(grid.title))
-        if not console.is_terminal:
-            for line in aligned(grid):
-                _plain_line(line)
-        else:
-            _draw(console, grid)
-        if grid.footnote:
-            paint(Text(grid.footnote))
+        _write(console, "")
+        _write(console, grid.title)
+        _write_grid(console, grid)
+        for line in grid.footnotes:
+            _write(console, line)
+
+
+def _write(console: Console, line: str, *, style: str = "") -> None:
+    if console.is_terminal:
+        console.print(Text(_encodable(line), style=style))
+    else:
+        click.echo(_encodable(line))
+
+
+def _write_grid(console: Console, grid: Grid) -> None:
+    if not console.is_terminal:
+        lines = aligned(grid)
+    elif _natural_width(console, table := _table(grid)) <= console.width:
+        console.print(table, soft_wrap=False)
+        return
+    else:
+        lines = [line for row in grid.rows for line in _paragraph(grid, row)]
+    for line in lines:
+        _write(console, line)
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -78,18 +92,21 @@ def show(explanation: Explanation) -> None:
 def outcome(explanation: Explanation) -> str:
     """Return what became of the pod, in one sentence."""
     decision, pod = explanation.decision, one_line(explanation.pod)
-    nodes = _counted(explanation.node_count, "node")
-    if decision.error is not None:
-        return f"{pod} was not placed: the attempt ended with an error."
     if decision.suggested_host:
         return f"{pod} goes to {one_line(decision.suggested_host)}: {_why(explanation)}."
+    if explanation.node_count == 0:
+        return f"{pod} has nowhere to go: there are no nodes."
+    if decision.error is not None:
+        return f"{pod} was not placed: the attempt ended with an error."
+    count = explanation.node_count
+    refused = f"fits on none of {count} nodes" if count > 1 else "does not fit on the only node"
     plan = decision.preemption
     if plan is None:
-        return f"{pod} fits on none of {nodes}."
+        return f"{pod} {refused}."
     victims = () if plan.victims is None else plan.victims.pods
-    evicted = _counted(len(victims), "pod")
+    evicted = f"{len(victims)} pod{'' if len(victims) == 1 else 's'}"
     return (
-        f"{pod} fits on none of {nodes}; "
+        f"{pod} {refused}; "
         f"evicting {evicted} from {one_line(plan.nominated_node_name)} would make room."
     )
 
@@ -174,7 +191,7 @@ def scores_grid(decision: Decision) -> Grid | None:
         header=("node", "total", *telling),
         rows=rows,
         text_columns=(0,),
-        footnote="\n".join(footnotes),
+        footnotes=tuple(footnotes),
     )
 
 
@@ -213,10 +230,6 @@ def _listed(names: Iterable[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _shown(text: str) -> str:
     """Return a text whole, with only what a terminal could trip over escaped."""
     return "\n".join(one_line(line) for line in text.split("\n"))
@@ -239,25 +252,17 @@ def _padded(grid: Grid, line: Sequence[str], widths: Sequence[int]) -> list[str]
     ]
 
 
-def _draw(console: Console, grid: Grid) -> None:
+def _table(grid: Grid) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, title in enumerate(grid.header):
-        is_text = place in grid.text_columns
         table.add_column(
             Text(_folded(title), style="bold"),
-            justify="left" if is_text else "right",
+            justify="left" if place in grid.text_columns else "right",
             no_wrap=True,
         )
     for row in grid.rows:
         table.add_row(*(Text(_encodable(cell)) for cell in row))
-    if Measurement.get(console, console.options, table).minimum <= console.width and (
-        _natural_width(console, table) <= console.width
-    ):
-        console.print(table, soft_wrap=False)
-        return
-    for row in grid.rows:
-        for line in _paragraph(grid, row):
-            console.print(Text(_encodable(line)))
+    return table
 
 
 def _natural_width(console: Console, table: Table) -> int:
@@ -283,10 +288,6 @@ def _folded(title: str) -> str:
             lines.append("")
         lines[-1] += word
     return "\n".join(lines)
-
-
-def _plain_line(line: Text | str) -> None:
-    click.echo(_encodable(str(line)))
 
 
 def _encodable(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.columns.change_log import ChangeLog
+from kubesched.columns.counts import Counters
 from kubesched.columns.node_columns import NodeColumns
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import PodColumns
@@ -25,16 +26,25 @@ class Cluster:
         self.shapes = PodShapes()
         self.keep_whole_pods = keep_whole_pods
         self.log = ChangeLog()
+        self.counters = Counters(self)
         self.node_epoch = 0
         """Moves when a node comes, goes or changes in a way a rule can see."""
         self.nomination_epoch = 0
         """Moves when a pod is promised a node, or no longer."""
         self.zones: dict[str, dict[str, None]] = {}
         self._visiting_rows: NDArray[np.int64] | None = None
+        self._valid_rows: NDArray[np.int64] | None = None
 
     def forget_order(self) -> None:
         """Have the visiting order worked out anew when it is next wanted."""
-        self._visiting_rows = None
+        self._visiting_rows = self._valid_rows = None
+
+    def valid_rows(self) -> NDArray[np.int64]:
+        """Return the rows that have a node, in their own order."""
+        if self._valid_rows is None:
+            self._valid_rows = np.sort(self.visiting_rows())
+            self._valid_rows.flags.writeable = False
+        return self._valid_rows
 
     def visiting_rows(self) -> NDArray[np.int64]:
         """Return the valid rows in upstream's order: zones in turn, a zone's nodes as they came."""

@@ -139,7 +139,11 @@ class PodColumns:
         self.term_sets.intern(NO_TERMS)
         self.shapes: list[PodShape] = []
         self._shape_ids: dict[int, int] = {}
-        # One column per shape: what a pod of it takes, in the places of NodeColumns.resources.
+        self.shape_terms: list[int] = []
+        """Each shape's affinity term set."""
+        self.shape_items: list[tuple[tuple[int, int], ...]] = []
+        """What a pod of each shape takes, by place in NodeColumns.resources; for single pods."""
+        # The same as one column per shape, for many pods at once.
         self.shape_usage: IntColumn = np.zeros((3, 16), dtype=np.int64)
         self.shape_nonzero: IntColumn = np.zeros((2, 16), dtype=np.int64)
         self.nominated_of: dict[int, list[int]] = {}
@@ -162,6 +166,8 @@ class PodColumns:
         # The list keeps the shape alive, so that its address is not reused.
         place = self._shape_ids[id(shape)] = len(self.shapes)
         self.shapes.append(shape)
+        self.shape_terms.append(self.term_sets.intern(shape.terms))
+        self.shape_items.append(tuple((r, value) for r, value in usage.items() if value))
         resource_count = max((*usage, 2)) + 1
         missing = resource_count - self.shape_usage.shape[0]
         if missing > 0:

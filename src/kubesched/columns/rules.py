@@ -7,10 +7,12 @@ then gathered. Never changes an array it is given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.view import NodeRow, NodeTable
@@ -25,6 +27,8 @@ from kubesched.objects.node_selectors import (
 from kubesched.objects.selectors import Requirement, Selector, selector_from_set
 
 DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 Values: TypeAlias = Any
 """One value per node: an array over a table, a plain number or bool over a row."""
@@ -43,17 +47,18 @@ def negate(mask: Values) -> Values:
 
 
 def minimum(one: Values, other: Values) -> Values:
-    """Return the lesser, node by node."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.minimum(one, other)
-    return one if one < other else other
+    """Return the lesser, node by node; the first argument tells whether of a table or a row."""
+    return np.minimum(one, other) if isinstance(one, np.ndarray) else min(one, other)
 
 
 def maximum(one: Values, other: Values) -> Values:
-    """Return the greater, node by node."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.maximum(one, other)
-    return one if one > other else other
+    """Return the greater, node by node; the first argument tells whether of a table or a row."""
+    return np.maximum(one, other) if isinstance(one, np.ndarray) else max(one, other)
+
+
+def looked_up(table: NDArray[Any], ids: Values) -> Values:
+    """Return what a table has at each node's id."""
+    return table[ids] if isinstance(ids, np.ndarray) else table.item(ids)
 
 
 def full(nodes: NodeTable | NodeRow, value: float) -> Values:
@@ -66,9 +71,22 @@ def as_int(values: Values) -> Values:
     return values.astype(np.int64) if isinstance(values, np.ndarray) else int(values)
 
 
+def overflowing(values: Values) -> Values:
+    """Return integers as int64 holds them; arrays are that already."""
+    if isinstance(values, np.ndarray) or _INT64_MIN <= values <= _INT64_MAX:
+        return values
+    return (values - _INT64_MIN) % 2**64 + _INT64_MIN
+
+
+def square_root(values: Values) -> Values:
+    """Return the correctly rounded square roots."""
+    return np.sqrt(values) if isinstance(values, np.ndarray) else math.sqrt(values)
+
+
 def is_any(mask: Values) -> bool:
     """Return whether it holds for any node."""
-    return bool(mask.any()) if isinstance(mask, np.ndarray) else bool(mask)
+    # Counting is twice as fast as `any`.
+    return bool(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else bool(mask)
 
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolColumn:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
+from kubesched.columns.counts import Counters
 from kubesched.columns.interning import Interner
 from kubesched.columns.node_columns import BoolColumn, IdColumn, ImageEntry, IntColumn
 from kubesched.columns.object_store import ObjectStores
@@ -51,6 +52,11 @@ class ClusterView:
         return self._cluster.log.since(stamp)
 
     @property
+    def counters(self) -> Counters:
+        """Return the counts of pods per row and domain that follow the changes."""
+        return self._cluster.counters
+
+    @property
     def node_epoch(self) -> int:
         """Return a number that moves when a node comes, goes or changes to the eye of a rule."""
         return self._cluster.node_epoch
@@ -79,6 +85,16 @@ class ClusterView:
         """Return the table of the given rows."""
         return NodeTable(self, rows)
 
+    def whole(self) -> NodeTable:
+        """Return the table of all nodes in the order of rows, without copying where it can."""
+        rows = self._cluster.valid_rows()
+        return NodeTable(self, rows, whole=len(rows) == self._nodes.row_count)
+
+    @property
+    def identity(self) -> object:
+        """Return what tells this cluster's views from another's."""
+        return self._cluster
+
     def row(self, row: int) -> NodeRow:
         """Return one row as plain values, for rules that are written for both."""
         return NodeRow(self, row)
@@ -92,6 +108,10 @@ class ClusterView:
         """Return the row of a node, -1 if there is no such node."""
         row = self._nodes.row_of.get(name, -1)
         return row if row >= 0 and self._nodes.valid[row] else -1
+
+    def name_of(self, row: int) -> str:
+        """Return the name of a row's node."""
+        return self._nodes.names[row]
 
     def node(self, name: str) -> NodeView | None:
         """Return one node by name."""
@@ -203,20 +223,21 @@ class Usage(Protocol):
 class LiveUsage:
     """What pods take on some rows, as it is."""
 
-    __slots__ = ("_nodes", "_rows")
+    __slots__ = ("_nodes", "_rows", "_where")
 
-    def __init__(self, cluster: Cluster, rows: Rows) -> None:
+    def __init__(self, cluster: Cluster, rows: Rows, where: Rows | slice) -> None:
         self._nodes = cluster.nodes
         self._rows = rows
+        self._where = where
 
     def requested(self, place: int) -> IntColumn:
-        return self._nodes.requested[place, self._rows]
+        return self._nodes.requested[place, self._where]
 
     def nonzero_requested(self, place: int) -> IntColumn:
-        return self._nodes.nonzero_requested[place, self._rows]
+        return self._nodes.nonzero_requested[place, self._where]
 
     def pod_count(self) -> IntColumn:
-        return self._nodes.pod_count[self._rows]
+        return self._nodes.pod_count[self._where]
 
     def pods_on(self, position: int) -> Sequence[int]:
         return self._nodes.pods_of[self._rows[position]]
@@ -226,7 +247,8 @@ class LiveUsage:
 
     def take(self, positions: Rows) -> LiveUsage:
         taken = object.__new__(LiveUsage)
-        taken._nodes, taken._rows = self._nodes, self._rows[positions]
+        taken._nodes = self._nodes
+        taken._rows = taken._where = self._rows[positions]
         return taken
 
 
@@ -238,11 +260,15 @@ class NodeTable:
     key is absent, and `nodes.label_values(key)` tells what an id means.
     """
 
-    def __init__(self, view: ClusterView, rows: Rows, usage: Usage | None = None) -> None:
+    def __init__(
+        self, view: ClusterView, rows: Rows, usage: Usage | None = None, *, whole: bool = False
+    ) -> None:
         self.view = view
         self.rows = rows
         """The rows of the cluster's tables, for whole-table columns."""
-        self.usage: Usage = LiveUsage(view._cluster, rows) if usage is None else usage  # noqa: SLF001 - same module
+        # The whole table needs no gathering: its columns are those of the cluster.
+        self._where: Rows | slice = slice(0, len(rows)) if whole else rows
+        self.usage: Usage = usage or LiveUsage(view._cluster, rows, self._where)  # noqa: SLF001 - same module
         self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
         self._columns: dict[Any, Any] = {}
 
@@ -296,17 +322,17 @@ class NodeTable:
     @property
     def allowed_pods(self) -> IntColumn:
         """Return how many pods each node takes."""
-        return self._column("allowed_pods", lambda: self._nodes.allowed_pods[self.rows])
+        return self._column("allowed_pods", lambda: self._nodes.allowed_pods[self._where])
 
     @property
     def unschedulable(self) -> BoolColumn:
         """Return which nodes are cordoned."""
-        return self._column("unschedulable", lambda: self._nodes.unschedulable[self.rows])
+        return self._column("unschedulable", lambda: self._nodes.unschedulable[self._where])
 
     @property
     def taint_set(self) -> IdColumn:
         """Return the id of each node's taints; see `taint_sets`."""
-        return self._column("taint_set", lambda: self._nodes.taint_set[self.rows])
+        return self._column("taint_set", lambda: self._nodes.taint_set[self._where])
 
     @property
     def taint_sets(self) -> Interner[tuple[Taint, ...]]:
@@ -316,7 +342,7 @@ class NodeTable:
     @property
     def feature_set(self) -> IdColumn:
         """Return the id of each node's declared features; see `feature_sets`."""
-        return self._column("feature_set", lambda: self._nodes.feature_set[self.rows])
+        return self._column("feature_set", lambda: self._nodes.feature_set[self._where])
 
     @property
     def feature_sets(self) -> Interner[tuple[str, ...]]:
@@ -325,7 +351,7 @@ class NodeTable:
 
     def label(self, key: str) -> IdColumn:
         """Return the value ids of a label key, -1 where absent."""
-        return self._column(("label", key), lambda: self.view.label_ids(key)[self.rows])
+        return self._column(("label", key), lambda: self.view.label_ids(key)[self._where])
 
     def label_values(self, key: str) -> Interner[str]:
         """Return the values of a label key by id."""
@@ -374,7 +400,7 @@ class ResourceColumns:
         if place < 0 or (self._kind == "nonzero_requested" and resource not in (CPU, MEMORY)):
             return np.zeros(len(self._table), dtype=np.int64)
         if self._kind == "allocatable":
-            return nodes.allocatable[place, self._table.rows]
+            return nodes.allocatable[place, self._table._where]  # noqa: SLF001
         usage = self._table.usage
         return (
             usage.requested(place) if self._kind == "requested" else usage.nonzero_requested(place)

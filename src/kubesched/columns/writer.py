@@ -6,8 +6,6 @@ Never decides what a change means: whether a pod is assumed or confirmed is `cac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from kubesched.columns.change_log import Change
@@ -201,11 +199,12 @@ class ClusterWriter:
         pods.pods[index] = bound
         bound.index = index
         pods.row[index] = row
+        shape = self._shape_id(pod.shape)
+        pods.shape[index] = shape
+        pods.term_set[index] = pods.shape_terms[shape]
         pods.label_class[index] = pods.label_classes.intern(
             label_class_of(pod.namespace, pod.labels)
         )
-        pods.term_set[index] = pods.term_sets.intern(pod.terms)
-        pods.shape[index] = self._shape_id(pod.shape)
         pods.priority[index] = pod.priority
         pods.start_s[index] = np.inf if pod.start_s is None else pod.start_s
         pods.terminating[index] = pod.terminating
@@ -220,14 +219,17 @@ class ClusterWriter:
 
     def _weigh(self, index: int, sign: int) -> None:
         nodes, pods = self._nodes, self._pods
-        row, shape = int(pods.row[index]), int(pods.shape[index])
-        usage = pods.shape_usage[:, shape]
-        nodes.requested[: len(usage), row] += sign * usage
-        nodes.nonzero_requested[:, row] += sign * pods.shape_nonzero[:, shape]
+        row, shape = pods.row.item(index), pods.shape.item(index)
+        requested = nodes.requested
+        for place, value in pods.shape_items[shape]:
+            requested[place, row] += sign * value
+        cpu_milli, memory_bytes = pods.shapes[shape].nonzero_usage
+        nodes.nonzero_requested[0, row] += sign * cpu_milli
+        nodes.nonzero_requested[1, row] += sign * memory_bytes
         nodes.pod_count[row] += sign
         live = 0 if pods.terminating[index] else sign
         self._cluster.log.append(
-            Change(row, int(pods.label_class[index]), int(pods.term_set[index]), sign, live)
+            Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live)
         )
         ports = pods.shapes[shape].host_ports
         if sign > 0:
@@ -238,9 +240,3 @@ class ClusterWriter:
             # Parity: framework/types.go HostPortInfo.Remove, v1.36: a set, so that removing one of
             # two pods that (wrongly) share a port frees it.
             nodes.ports_of[row].difference_update(ports)
-
-
-def write_all(writer: ClusterWriter, nodes: Iterable[NodeInfo]) -> None:
-    """Add several nodes."""
-    for node in nodes:
-        writer.set_node(node)

@@ -12,13 +12,8 @@ from typing import Any
 
 from kubesched.columns.view import ClusterView
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
-from kubesched.engine.schedule_pod import (
-    ScheduleResult,
-    Search,
-    best_names,
-    run_without_extenders,
-    schedule_pod,
-)
+from kubesched.engine.schedule_pod import best_names, run_without_extenders, schedule_pod
+from kubesched.engine.search import ScheduleResult, Search
 from kubesched.engine.selection import best_positions
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult
@@ -67,7 +62,7 @@ class Decision:
 def decide(profile: Profile, view: ClusterView, pod: PodInfo) -> Decision:
     """Decide for one pod over all nodes; nothing is changed."""
     state = CycleState()
-    attempt = schedule_pod(profile, view, state, pod, Search(all_nodes=True))
+    attempt = schedule_pod(profile, view, state, pod, Search(all_nodes=True, detail=True))
     try:
         result = run_without_extenders(attempt)
     except FitError as failure:
@@ -99,22 +94,20 @@ def _failed(profile: Profile, view: ClusterView, failure: SchedulingError) -> De
 
 
 def _placed(profile: Profile, view: ClusterView, pod: PodInfo, result: ScheduleResult) -> Decision:
-    names = result.feasible.names
-    by_nomination = (
-        names == [pod.nominated_node_name]
-        and len(result.diagnosis.node_to_status) == 0
-        and view.node_count > 1
-    )
+    detail = result.detail
+    assert detail is not None, "the search asked for it"
+    names = detail.feasible.names
+    by_nomination = names == [pod.nominated_node_name] and len(detail.diagnosis.node_to_status) == 0
     scores: dict[str, dict[str, int]] = {}
     best = names
-    if result.scores is not None:
+    if detail.scores is not None:
         for place, name in enumerate(names):
-            scores[name] = {p: int(s[place]) for p, s in result.scores.by_plugin.items()}
+            scores[name] = {p: int(s[place]) for p, s in detail.scores.by_plugin.items()}
             scores[name]["total"] = sum(scores[name].values())
-        best = best_names(result.feasible, best_positions(result.scores.total))
+        best = best_names(detail.feasible, best_positions(detail.scores.total))
     rejected: Mapping[str, Status] = {}
     if not by_nomination:
-        rejected = _all_rejections(view, result.diagnosis.node_to_status, set(names))
+        rejected = _all_rejections(view, detail.diagnosis.node_to_status, set(names))
     return Decision(
         profile.name,
         suggested_host=result.suggested_host,

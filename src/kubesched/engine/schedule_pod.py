@@ -17,7 +17,8 @@ import numpy as np
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
-from kubesched.engine.sampling import nodes_to_find
+from kubesched.engine.planned import schedule_planned
+from kubesched.engine.search import Detail, ScheduleResult, Search
 from kubesched.engine.selection import select_host
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
@@ -64,63 +65,33 @@ Answer: TypeAlias = ExtenderFilterAnswer | ExtenderPrioritizeAnswer
 ResultT: TypeAlias = "Generator[Question, Answer, ScheduleResult]"
 
 
-@dataclass(slots=True)
-class Search:
-    """How far to look for nodes, and from where; the start moves on from attempt to attempt."""
-
-    all_nodes: bool = False
-    """Evaluate every node, whatever the configured percentage."""
-    default_percentage: int = 0
-    next_start_index: int = 0
-    has_extender_filters: bool = False
-    has_extender_prioritizers: bool = False
-    extender_count: int = 0
-
-    def want(self, profile: Profile, node_count: int) -> int:
-        """Return how many fitting nodes are enough."""
-        if self.all_nodes:
-            return node_count
-        scores = profile.has_score_plugins or self.has_extender_prioritizers
-        if not scores and not self.has_extender_filters:
-            return 1
-        return nodes_to_find(
-            node_count,
-            profile.percentage_of_nodes_to_score,
-            default_percentage=self.default_percentage,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleResult:
-    """The chosen node, and what led to it."""
-
-    suggested_host: str
-    feasible: NodeTable
-    scores: Scores | None
-    """None when there was nothing to choose."""
-    diagnosis: Diagnosis
-    evaluated_node_count: int
-
-
 def schedule_pod(
     profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
 ) -> ResultT:
     """Choose a node; raise FitError if none fits, SchedulingError if something went wrong."""
     if view.node_count == 0:
         raise NoNodesError
+    planned = schedule_planned(profile, view, state, pod, search)
+    if planned is not None:
+        return planned
     feasible, diagnosis = yield from find_nodes_that_fit(profile, view, state, pod, search)
     if len(feasible) == 0:
         raise FitError(view.node_count, diagnosis)
-    evaluated = len(feasible) + len(diagnosis.node_to_status)
-    if len(feasible) == 1:
-        return ScheduleResult(feasible.name(0), feasible, None, diagnosis, evaluated)
-    try:
-        scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
-    except SchedulingError as failure:
-        failure.feasible, failure.diagnosis = feasible, diagnosis
-        raise
-    host = feasible.name(select_host(scores.total))
-    return ScheduleResult(host, feasible, scores, diagnosis, evaluated)
+    scores: Scores | None = None
+    chosen = 0
+    if len(feasible) > 1:
+        try:
+            scores = yield from prioritize_nodes(profile, state, pod, feasible, search)
+        except SchedulingError as failure:
+            failure.feasible, failure.diagnosis = feasible, diagnosis
+            raise
+        chosen = select_host(scores.total)
+    return ScheduleResult(
+        feasible.name(chosen),
+        len(feasible),
+        len(feasible) + len(diagnosis.node_to_status),
+        Detail(feasible, scores, diagnosis),
+    )
 
 
 def find_nodes_that_fit(

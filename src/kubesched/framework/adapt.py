@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable, Rows
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import AllReasons, FilterVerdict, Rejected
 from kubesched.framework.status import Code, Status, StatusError, error
@@ -41,6 +42,19 @@ class ColumnFilter:
             return
         for rejected in verdict:
             verdicts.refuse(rejected.mask, attributed(self.name, rejected.status))
+
+    def judge_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> Status | None:
+        """Judge one row by plain values; the same rule, a tenth of the cost."""
+        verdict = guarded(self._judge, state, pod, node)
+        if isinstance(verdict, Status):
+            return attributed(self.name, verdict)
+        if isinstance(verdict, AllReasons):
+            held = [rejected.status for rejected in verdict.rejections if rejected.mask]
+            return attributed(self.name, _joined(held)) if held else None
+        for rejected in verdict:
+            if rejected.mask:
+                return attributed(self.name, rejected.status)
+        return None
 
     def _checked(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         verdict = self._judge(state, pod, nodes)
@@ -76,8 +90,15 @@ class ColumnScore:
 
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
-        self._score: Callable[..., IntColumn] = plugin.score_nodes
+        self._score: Callable[..., Any] = plugin.score_nodes
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
+        # Whether rows of one raw score stay equal whatever their number: true of all scaling.
+        self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
+
+    def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
+        """Score one row by plain values; the same rule, a tenth of the cost."""
+        score: int | Status = guarded(self._score, state, pod, node)
+        return score
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
@@ -185,19 +206,24 @@ def as_scores(scores: Any, count: int) -> IntColumn | Status:
 def _collect(plugin: str, verdict: AllReasons, verdicts: Verdicts) -> None:
     """Give each node all reasons that hold for it, and the worst code among them."""
     rejections = list(verdict.rejections)
-    if not rejections:
-        return
-    masks = np.stack([rejected.mask for rejected in rejections]) & verdicts.fits
-    columns: Rows = np.flatnonzero(masks.any(axis=0))
-    patterns, inverse = np.unique(masks[:, columns], axis=1, return_inverse=True)
-    for number in range(patterns.shape[1]):
-        held = [r.status for r, holds in zip(rejections, patterns[:, number], strict=True) if holds]
-        worst = next((s for s in held if not s.is_rejected), None) or max(
-            held, key=lambda status: status.code
-        )
-        reasons = tuple(reason for status in held for reason in status.reasons)
-        status = attributed(plugin, Status(worst.code, reasons))
-        verdicts.ids[columns[np.ravel(inverse) == number]] = verdicts.id_for(status)
+    # Which of the rejections hold, as a number per node; distinct numbers are few.
+    patterns: NDArray[Any] = np.zeros(
+        len(verdicts), dtype=np.int64 if len(rejections) < 63 else object
+    )
+    for number, rejected in enumerate(rejections):
+        patterns = patterns + rejected.mask * (1 << number)
+    patterns = patterns * verdicts.fits
+    for pattern in np.unique(patterns[np.flatnonzero(patterns)]).tolist():
+        held = [r.status for number, r in enumerate(rejections) if pattern >> number & 1]
+        verdicts.ids[patterns == pattern] = verdicts.id_for(attributed(plugin, _joined(held)))
+
+
+def _joined(held: Sequence[Status]) -> Status:
+    """Return one status with all reasons; an error among them makes it an error."""
+    worst = next((s for s in held if not s.is_rejected), None) or max(
+        held, key=lambda status: status.code
+    )
+    return Status(worst.code, tuple(reason for status in held for reason in status.reasons))
 
 
 def _check_verdict(verdict: Any, count: int) -> None:

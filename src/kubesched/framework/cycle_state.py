@@ -56,6 +56,17 @@ class CycleState:
         """Drop a value; one that is not there is no error."""
         self._values.pop(key, None)
 
+    def clear(self) -> None:
+        """Forget everything, as if the attempt began now."""
+        self._values = {}
+        self.skip_filter_plugins = self.skip_score_plugins = frozenset()
+
+    def adopt(self, other: CycleState) -> None:
+        """Start from what another attempt's plugins wrote; the values are shared."""
+        self._values = dict(other._values)
+        self.skip_filter_plugins = other.skip_filter_plugins
+        self.skip_score_plugins = other.skip_score_plugins
+
     def clone(self) -> CycleState:
         """Return a state that a trial may change."""
         copy = CycleState()

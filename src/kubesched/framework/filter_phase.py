@@ -123,9 +123,7 @@ class FilterPhase:
         if isinstance(nodes.usage, Trial):
             # Plugins' states speak of the trial's rows, all of them in their order.
             everywhere = self._suppose(state.clone(), pod, nodes.usage.copy(), steps)
-            picked = Verdicts(0)
-            picked.ids, picked.statuses = everywhere.ids[positions], everywhere.statuses
-            return picked
+            return everywhere.at(positions)
         trial = trial_of(nodes, positions)
         return self._suppose(state.clone(), pod, trial, [step[positions] for step in steps])
 

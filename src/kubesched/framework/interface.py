@@ -99,8 +99,7 @@ class Reads:
 
     The template is all that pods of one controller share: spec, labels, namespace, owner. A plugin
     that declares this has its verdicts and raw scores kept, and is asked again about a row only
-    when
-    something it reads there has changed.
+    when something it reads there has changed.
     """
 
     nodes: bool = False

@@ -8,12 +8,19 @@ Upstream: pkg/scheduler/framework/runtime/framework.go
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeTable
 from kubesched.framework import bind_phase
-from kubesched.framework.adapt import column_filter, column_score, guarded
+from kubesched.framework.adapt import (
+    ColumnFilter,
+    ColumnScore,
+    OneNodeScore,
+    column_filter,
+    column_score,
+    guarded,
+)
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import FilterPhase, PreFilterOutcome
 from kubesched.framework.interface import (
@@ -23,6 +30,8 @@ from kubesched.framework.interface import (
     PostFilterResult,
     SignFragment,
 )
+from kubesched.framework.plan import PlanParts
+from kubesched.framework.planner import Planner
 from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.score_phase import ScorePhase, Scores
 from kubesched.framework.status import Code, Status, error, unschedulable
@@ -52,11 +61,32 @@ class Profile:
         self.filters = FilterPhase(
             self._at["preFilter"], [column_filter(plugin) for plugin in self._at["filter"]]
         )
-        self._scores = ScorePhase(
-            self._at["preScore"],
-            [column_score(plugin) for plugin in self._at["score"]],
-            sets.score_weights,
+        scores = [column_score(plugin) for plugin in self._at["score"]]
+        self._scores = ScorePhase(self._at["preScore"], scores, sets.score_weights)
+        self.planner: Planner | None = self._planner_over(scores)
+        """Keeps what local plugins said; None where every attempt asks everybody."""
+
+    def _planner_over(self, scores: Sequence[ColumnScore | OneNodeScore]) -> Planner | None:
+        filters = [column_filter(plugin) for plugin in self._at["filter"]]
+        columns = [f for f in filters if isinstance(f, ColumnFilter)]
+        scored = [s for s in scores if isinstance(s, ColumnScore)]
+        if len(columns) < len(filters) or len(scored) < len(scores) or not scores:
+            return None
+        return Planner(
+            PlanParts(
+                self._at["preFilter"],
+                columns,
+                self._at["preScore"],
+                scored,
+                self._sets.score_weights,
+                self.plugins,
+            )
         )
+
+    def without_caching(self) -> Self:
+        """Have every attempt ask every plugin about every node; return the profile."""
+        self.planner = None
+        return self
 
     def __repr__(self) -> str:
         return f"<Profile {self.name} with {len(self.plugins)} plugins>"

@@ -91,5 +91,23 @@ class ScorePhase:
         return Scores(weighted, total)
 
 
+def normalized_and_weighted(
+    plugin: ColumnScore | OneNodeScore,
+    weight: int,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+) -> IntColumn | Status:
+    """Return what one plugin adds to the totals, or that it failed."""
+    scores = plugin.score(state, pod, nodes)
+    if not isinstance(scores, Status) and plugin.normalize is not None:
+        scores = as_scores(guarded(plugin.normalize, state, pod, scores), len(nodes))
+    if isinstance(scores, Status):
+        return scores
+    if scores.max(initial=0) > NODE_SCORE_MAX or scores.min(initial=0) < NODE_SCORE_MIN:
+        return error("score out of range")
+    return scores * np.int64(weight)
+
+
 def _failed(stage: str, plugin: str, status: Status) -> Status:
     return error(f'{stage}: plugin "{plugin}" failed with: {status.message}')

@@ -63,6 +63,12 @@ class Verdicts:
         kept.ids, kept.statuses = self.ids[:count], self.statuses
         return kept
 
+    def at(self, positions: Rows) -> Verdicts:
+        """Return the verdicts on some nodes."""
+        picked = Verdicts(0)
+        picked.ids, picked.statuses = self.ids[positions], self.statuses
+        return picked
+
     def id_for(self, status: Status) -> int:
         """Return the id of a status."""
         found = self._id_of.get(status)
@@ -95,9 +101,7 @@ class NodeToStatus:
         """Record the verdicts on the nodes that were refused."""
         refused = ~verdicts.fits
         self._rows = rows[refused]
-        kept = Verdicts(0)
-        kept.ids, kept.statuses = verdicts.ids[refused], verdicts.statuses
-        self._verdicts = kept
+        self._verdicts = verdicts.at(np.flatnonzero(refused))
         for row in self._rows[np.isin(self._rows, list(self._singles))]:
             del self._singles[int(row)]
 

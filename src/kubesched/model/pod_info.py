@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/types.go PodInfo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -119,6 +119,7 @@ class PodInfo:
     __slots__ = (
         "_object",
         "_raw",
+        "_template",
         "annotations",
         "disruption_target",
         "generation",
@@ -156,6 +157,7 @@ class PodInfo:
         self.start_s = parse_time(status.start_time) if status.start_time else None
         self.disruption_target = _is_disruption_target(status)
         self.shape = shape
+        self._template: tuple[Hashable, ...] | None = None
         self._raw = raw
         self._object: Pod | None = None if raw is not None else pod
 
@@ -210,6 +212,16 @@ class PodInfo:
     def terms(self) -> TermSet:
         """Return the compiled pod affinity terms."""
         return self.shape.terms
+
+    @property
+    def template(self) -> tuple[Hashable, ...]:
+        """Return what rules can tell pods apart by; pods of one controller mostly share it."""
+        if self._template is None:
+            owner = self.controller
+            known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
+            labels = tuple(sorted(self.labels.items()))
+            self._template = (self.shape, labels, known_as, self.node_name)
+        return self._template
 
     @property
     def controller(self) -> OwnerReference | None:

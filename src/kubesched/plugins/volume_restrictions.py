@@ -19,7 +19,13 @@ from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, LiveUsage, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo, PodShape
@@ -92,6 +98,10 @@ class VolumeRestrictions:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._shapes = _ShapeIndex()
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
+        return None if pod.shape.volumes else Reads()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find the pod's ReadWriteOncePod claims and count those that are in use."""

@@ -17,7 +17,13 @@ from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo
@@ -62,6 +68,10 @@ class VolumeZone:
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
+        return None if pod.shape.volumes else Reads()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find what the pod's volumes demand of a node's topology labels."""

@@ -101,7 +101,7 @@ def test_a_plugin_that_waits_for_something_outside_is_pending_too(view: ClusterV
 
 def test_an_error_of_a_filter_ends_the_attempt(view: ClusterView) -> None:
     with pytest.raises(SchedulingError, match=r'^running "P" filter plugin: bad$'):
-        attempt(view, refusing("P", n2=error("bad")))
+        attempt(view, refusing("P", n1=error("bad")))
 
 
 def test_an_error_of_pre_filter_ends_the_attempt(view: ClusterView) -> None:

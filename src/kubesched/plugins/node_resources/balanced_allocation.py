@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import NodeTable
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.rules import Values, as_int, full, square_root
+from kubesched.columns.view import NodeRow, NodeTable, Rows
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
 from kubesched.config.validate_args import validate_node_resources_balanced_allocation_args
 from kubesched.framework.cycle_state import CycleState
@@ -25,11 +25,12 @@ from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
     Allocation,
-    allocations,
+    ScoredResource,
+    ScoredResources,
+    as_table,
+    is_there,
     sign_requests,
 )
-
-FloatColumn = NDArray[np.float64]
 
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
 _HALF = NODE_SCORE_MAX // 2
@@ -48,7 +49,8 @@ class NodeResourcesBalancedAllocation:
         problems = validate_node_resources_balanced_allocation_args(args)
         if problems:
             raise ValueError(aggregate_text(problems))
-        self._resources = args.resources
+        self._names = [resource.name for resource in args.resources]
+        self._resources = ScoredResources(args.resources, use_requested=True)
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
@@ -56,80 +58,103 @@ class NodeResourcesBalancedAllocation:
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the pod's requests; have the score skipped for a pod that asks for nothing."""
-        requests = self._requests_of(pod)
-        if not any(requests):
+        if not self._asks_for_any(pod):
             # Scored by balance alone, any number of such pods would go to one node.
             return SKIP
-        state.write(_PRE_SCORE_KEY, requests)
+        state.write(_PRE_SCORE_KEY, self._resources.of_pod(pod.shape.usage))
         return None
 
-    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return about 75 where nothing changes, more where the pod evens out."""
-        requests: tuple[int, ...] | None = state.get(_PRE_SCORE_KEY)
-        if requests is None:
-            requests = self._requests_of(pod)
-            if not any(requests):
-                return np.zeros(len(nodes), dtype=np.int64)
-        counted = allocations(nodes, self._resources, requests, use_requested=True)
-        with_pod = _balance([a.requested for a in counted], counted, len(nodes))
-        without_pod = _balance([a.allocated for a in counted], counted, len(nodes))
-        return _HALF + truncated_divide(_HALF + with_pod - without_pod, 2)
+        counted: tuple[ScoredResource, ...] | None = state.get(_PRE_SCORE_KEY)
+        if counted is None:
+            if not self._asks_for_any(pod):
+                return full(nodes, 0)
+            counted = self._resources.of_pod(pod.shape.usage)
+        allocations = self._resources.allocations(nodes, counted)
+        if allocations is None:
+            return self.score_nodes(state, pod, as_table(nodes)).item()
+        return _scores(nodes, allocations)
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name the requests."""
         return [SignFragment(RESOURCES_KEY, sign_requests(pod))]
 
-    def _requests_of(self, pod: PodInfo) -> tuple[int, ...]:
+    def _asks_for_any(self, pod: PodInfo) -> bool:
         # What the pod takes, a resize under way included: upstream reads the status here.
-        return tuple(pod.shape.usage[resource.name] for resource in self._resources)
+        usage = pod.shape.usage
+        return any(usage[name] for name in self._names)
 
 
-def _balance(
-    used: Sequence[IntColumn], counted: Sequence[Allocation], node_count: int
-) -> IntColumn:
+def _scores(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
+    if isinstance(nodes, NodeRow):
+        return _row_score(allocations)
+    if all(is_there(allocatable) is True for _, _, _, allocatable in allocations):
+        return _table_scores(allocations, len(nodes))
+    # Nodes that have the same resources are scored together.
+    kinds = np.zeros(len(nodes), dtype=np.int64)
+    for place, (_, _, _, allocatable) in enumerate(allocations):
+        kinds |= (allocatable != 0).astype(np.int64) << place
+    scores = np.zeros(len(nodes), dtype=np.int64)
+    for kind in np.unique(kinds).tolist():
+        rows = np.flatnonzero(kinds == kind)
+        there = [one for place, one in enumerate(allocations) if kind >> place & 1]
+        scores[rows] = _table_scores([_taken(one, rows) for one in there], len(rows))
+    return scores
+
+
+def _row_score(allocations: Sequence[Allocation]) -> int:
+    without_pod, with_pod = [], []
+    for _, allocated, requested, whole in allocations:
+        if whole:
+            without_pod.append(allocated / whole if allocated < whole else 1.0)
+            with_pod.append(requested / whole if requested < whole else 1.0)
+    change: int = _balance(with_pod) - _balance(without_pod)
+    return _HALF + (_HALF + change >> 1)
+
+
+def _table_scores(allocations: Sequence[Allocation], count: int) -> IntColumn:
+    """Score nodes that have all the resources."""
+    # Without and with the pod in one array: half as many steps.
+    fractions = np.empty((len(allocations), 2, count))
+    for fraction, (_, allocated, requested, whole) in zip(fractions, allocations, strict=True):
+        divisor = whole.astype(np.float64)
+        np.divide(allocated, divisor, out=fraction[0])
+        np.divide(requested, divisor, out=fraction[1])
+    if np.maximum.reduce(fractions, axis=None, initial=0.0) > 1.0:
+        np.minimum(fractions, 1.0, out=fractions)
+    without_pod, with_pod = np.broadcast_to(_balance(fractions), (2, count))
+    change = with_pod - without_pod
+    change += _HALF
+    if np.minimum.reduce(change, initial=0) < 0:
+        change = truncated_divide(change, 2)
+    else:
+        change >>= 1
+    change += _HALF
+    return change
+
+
+def _taken(one: Allocation, rows: Rows) -> Allocation:
+    weight, allocated, requested, allocatable = one
+    return weight, allocated[rows], requested[rows], allocatable[rows]
+
+
+def _balance(fractions: Sequence[Values]) -> Values:
     """Return 100 where all resources are used alike, less the more they differ."""
     # Parity: balanced_allocation.go balancedResourceScore, v1.36; floats in the same order.
-    fractions = [
-        (_fraction(column, one.allocatable), one.counted)
-        for column, one in zip(used, counted, strict=True)
-    ]
-    resource_count = np.zeros(node_count, dtype=np.int64)
-    for _, there in fractions:
-        resource_count += there
-    deviation = np.where(resource_count == 2, _half_difference(fractions, node_count), 0.0)
-    if len(fractions) > 2:
-        spread = _standard_deviation(fractions, resource_count)
-        deviation = np.where(resource_count > 2, spread, deviation)
-    balance: IntColumn = ((1 - deviation) * float(NODE_SCORE_MAX)).astype(np.int64)
-    return balance
+    likeness = 1 - _deviation(fractions)
+    likeness *= float(NODE_SCORE_MAX)
+    return as_int(likeness)
 
 
-def _fraction(used: IntColumn, allocatable: IntColumn) -> FloatColumn:
-    divisor = np.where(allocatable == 0, 1, allocatable).astype(np.float64)
-    return np.minimum(used.astype(np.float64) / divisor, 1.0)
-
-
-def _half_difference(
-    fractions: Sequence[tuple[FloatColumn, BoolColumn]], node_count: int
-) -> FloatColumn:
-    difference = np.zeros(node_count)
-    seen = np.zeros(node_count, dtype=np.bool_)
-    for fraction, there in fractions:
-        difference = np.where(there, np.where(seen, difference - fraction, fraction), difference)
-        seen = seen | there
-    return np.abs(difference / 2)
-
-
-def _standard_deviation(
-    fractions: Sequence[tuple[FloatColumn, BoolColumn]], resource_count: IntColumn
-) -> FloatColumn:
-    count = np.maximum(resource_count, 1).astype(np.float64)
-    total = np.zeros(len(count))
-    for fraction, there in fractions:
-        total = total + np.where(there, fraction, 0.0)
-    mean = total / count
-    squares = np.zeros(len(count))
-    for fraction, there in fractions:
-        squares = squares + np.where(there, (fraction - mean) * (fraction - mean), 0.0)
-    deviation: FloatColumn = np.sqrt(squares / count)
-    return deviation
+def _deviation(fractions: Sequence[Values]) -> Values:
+    count = len(fractions)
+    if count == 2:
+        difference = fractions[0] - fractions[1]
+        difference /= 2
+        return abs(difference)
+    if count < 2:
+        return 0.0
+    mean = sum(fractions) / float(count)
+    squares = sum((fraction - mean) * (fraction - mean) for fraction in fractions)
+    return square_root(squares / float(count))

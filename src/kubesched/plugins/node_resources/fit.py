@@ -7,13 +7,14 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import Values, full, is_any, negate, overflowing
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
 from kubesched.config.validate_args import validate_node_resources_fit_args
 from kubesched.framework.cycle_state import CycleState
@@ -44,13 +45,19 @@ from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
     Allocation,
+    ScoredResource,
+    ScoredResources,
     Scorer,
-    allocations,
+    as_table,
     sign_requests,
 )
 
 _PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
 _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
+_NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_TOO_MANY_PODS = unschedulable("Too many pods")
+_ROOM = AllReasons(())
+_Wanted: TypeAlias = "tuple[str, int]"
 
 
 class Placement(Protocol):
@@ -78,7 +85,7 @@ class NodeResourcesFit:
         assert strategy is not None, "validation demands a strategy"
         self._ignored_resources = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
-        self._resources = strategy.resources
+        self._resources = ScoredResources(strategy.resources, use_requested=False)
         self._scorer = _scorer_of(strategy)
 
     def reads(self, pod: PodInfo) -> Reads | None:
@@ -87,42 +94,58 @@ class NodeResourcesFit:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep what the pod asks for."""
-        state.write(_PRE_FILTER_KEY, pod.requests)
+        state.write(_PRE_FILTER_KEY, self._wanted(pod.requests))
         return None
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes with too many pods or too little of a resource, naming all that is short."""
-        requests: Resources | None = state.get(_PRE_FILTER_KEY)
-        if requests is None:
+        wanted: tuple[_Wanted, ...] | None = state.get(_PRE_FILTER_KEY)
+        if wanted is None:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
-            return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(text))]
-        full = nodes.pod_count + 1 > nodes.allowed_pods
-        rejections = [Rejected(full, unschedulable("Too many pods"))] if full.any() else []
-        for resource in self._filtered_resources(requests):
-            rejections += _insufficient(nodes, resource, requests[resource])
-        return AllReasons(rejections)
+            return [Rejected(full(nodes, True), error(text))]
+        rejections: list[Rejected] = []
+        crowded = nodes.pod_count >= nodes.allowed_pods
+        if is_any(crowded):
+            rejections.append(Rejected(crowded, _TOO_MANY_PODS))
+        allocatable, requested = nodes.allocatable, nodes.requested
+        for resource, request in wanted:
+            offered = allocatable[resource]
+            short = overflowing(offered - requested[resource]) < request
+            if is_any(short):
+                rejections += _insufficient(resource, short, request > offered)
+        return AllReasons(rejections) if rejections else _ROOM
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep what the pod is scored by."""
-        state.write(_PRE_SCORE_KEY, self._requests_of(pod))
+        state.write(_PRE_SCORE_KEY, self._resources.of_pod(pod.shape.scoring_requests))
         return None
 
-    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Score by the configured strategy."""
-        known: tuple[int, ...] | None = state.get(_PRE_SCORE_KEY)
-        requests = self._requests_of(pod) if known is None else known
-        counted = allocations(nodes, self._resources, requests, use_requested=False)
-        return self._scorer(counted, len(nodes))
+        known: tuple[ScoredResource, ...] | None = state.get(_PRE_SCORE_KEY)
+        counted = self._resources.of_pod(pod.shape.scoring_requests) if known is None else known
+        allocations = self._resources.allocations(nodes, counted)
+        if allocations is None:
+            return self.score_nodes(state, pod, as_table(nodes)).item()
+        return self._scorer(nodes, allocations)
 
     def score_placement(self, state: CycleState, group: Any, placement: Placement) -> int:
         """Score a set of nodes as if it were one: the fuller, the better (alpha)."""
         # Parity: resource_allocation.go scorePlacement, v1.36.
-        requests = [0] * len(self._resources)
+        requests: Counter[str] = Counter()
         for pod in placement.proposed_pods:
-            requests = [sum(pair) for pair in zip(requests, self._requests_of(pod), strict=True)]
-        counted = allocations(placement.nodes, self._resources, requests, use_requested=False)
-        summed = [_as_one_node(one) for one in counted]
-        return int(most_allocated(summed, 1)[0])
+            requests.update(pod.shape.scoring_requests)
+        counted = self._resources.of_pod(requests)
+        allocations = self._resources.allocations(placement.nodes, counted)
+        if not allocations:
+            return 0
+        summed = [
+            _as_one_node(one, resource.request)
+            for one, resource in zip(allocations, counted, strict=True)
+        ]
+        return int(most_allocated(placement.nodes, summed)[0])
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which there may be room."""
@@ -141,18 +164,15 @@ class NodeResourcesFit:
         """Name the requests."""
         return [SignFragment(RESOURCES_KEY, sign_requests(pod))]
 
-    def _requests_of(self, pod: PodInfo) -> tuple[int, ...]:
-        return tuple(pod.shape.scoring_requests[resource.name] for resource in self._resources)
-
-    def _filtered_resources(self, requests: Resources) -> list[str]:
-        """Return the requested resources in upstream's order; scalars, unordered there, by name."""
-        native = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if requests[name] > 0]
+    def _wanted(self, requests: Resources) -> tuple[_Wanted, ...]:
+        """Return what to look at in upstream's order; scalars, unordered there, by name."""
+        native = [name for name in _NATIVE if requests[name] > 0]
         scalars = sorted(
             name
             for name, request in requests.items()
-            if request != 0 and name not in (CPU, MEMORY, EPHEMERAL_STORAGE)
+            if request != 0 and name not in _NATIVE and not self._is_ignored(name)
         )
-        return [*native, *(name for name in scalars if not self._is_ignored(name))]
+        return tuple((name, requests[name]) for name in (*native, *scalars))
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -171,20 +191,16 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
     return requested_to_capacity_ratio(ratio.shape)
 
 
-def _insufficient(nodes: NodeTable, resource: str, request: int) -> list[Rejected]:
-    allocatable = nodes.allocatable[resource]
-    short = request > allocatable - nodes.requested[resource]
-    if not short.any():
-        return []
+def _insufficient(resource: str, short: Values, too_small: Values) -> list[Rejected]:
     reason = f"Insufficient {resource}"
     # Where the whole node is too small, no preemption helps.
-    too_small = short & (request > allocatable)
     return [
-        Rejected(short & ~too_small, unschedulable(reason)),
-        Rejected(too_small, unresolvable(reason)),
+        Rejected(short & negate(too_small), unschedulable(reason)),
+        Rejected(short & too_small, unresolvable(reason)),
     ]
 
 
-def _as_one_node(one: Allocation) -> Allocation:
-    allocated = np.where(one.counted, one.allocated, 0).sum(keepdims=True)
-    return Allocation(one.weight, one.request, allocated, one.allocatable.sum(keepdims=True))
+def _as_one_node(one: Allocation, request: int) -> Allocation:
+    weight, allocated, _, allocatable = one
+    allocated = np.where(allocatable != 0, allocated, 0).sum(keepdims=True)
+    return weight, allocated, allocated + request, allocatable.sum(keepdims=True)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from kubesched.columns.node_columns import IntColumn
-from kubesched.framework.normalize import truncated_divide
+from kubesched.columns.rules import Values, is_any, where
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
     Allocation,
     percent_of,
@@ -19,15 +17,14 @@ from kubesched.plugins.node_resources.resource_allocation import (
 )
 
 
-def least_allocated(allocations: Sequence[Allocation], node_count: int) -> IntColumn:
+def least_allocated(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
     """Return the weighted mean of the free percentage of each resource."""
-    total, weights = weighted_mean(
-        [(_free_percent(a), a.counted, a.weight) for a in allocations], node_count
-    )
-    return truncated_divide(total, np.maximum(weights, 1))
+    return weighted_mean(nodes, allocations, _free_percent)
 
 
-def _free_percent(one: Allocation) -> IntColumn:
-    requested = one.requested
-    free = np.where(requested > one.allocatable, 0, one.allocatable - requested)
-    return percent_of(free, one.allocatable)
+def _free_percent(requested: Values, allocatable: Values) -> Values:
+    free = allocatable - requested
+    overfull = requested > allocatable
+    if overfull is not False and is_any(overfull):
+        free = where(overfull, 0, free)
+    return percent_of(free, allocatable)

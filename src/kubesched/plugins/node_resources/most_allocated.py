@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from kubesched.columns.node_columns import IntColumn
-from kubesched.framework.normalize import truncated_divide
+from kubesched.columns.rules import Values, minimum
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
     Allocation,
     percent_of,
@@ -19,14 +17,11 @@ from kubesched.plugins.node_resources.resource_allocation import (
 )
 
 
-def most_allocated(allocations: Sequence[Allocation], node_count: int) -> IntColumn:
+def most_allocated(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
     """Return the weighted mean of the taken percentage of each resource."""
-    total, weights = weighted_mean(
-        [(_taken_percent(a), a.counted, a.weight) for a in allocations], node_count
-    )
-    return truncated_divide(total, np.maximum(weights, 1))
+    return weighted_mean(nodes, allocations, _taken_percent)
 
 
-def _taken_percent(one: Allocation) -> IntColumn:
+def _taken_percent(requested: Values, allocatable: Values) -> Values:
     # A node may look overfull, because pods that ask for nothing are counted as something.
-    return percent_of(np.minimum(one.requested, one.allocatable), one.allocatable)
+    return percent_of(minimum(requested, allocatable), allocatable)

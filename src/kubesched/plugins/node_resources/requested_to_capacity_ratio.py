@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.rules import Values, as_int, full, looked_up, maximum, minimum, where
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import MAX_CUSTOM_PRIORITY_SCORE, UtilizationShapePoint
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.plugins.node_resources.resource_allocation import (
     Allocation,
     Scorer,
     percent_of,
-    weighted_mean,
 )
 
 _UTILIZATION_MAX = 100
@@ -33,14 +33,17 @@ def requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Score
         [broken_linear(points, percent) for percent in range(_UTILIZATION_MAX + 1)], dtype=np.int64
     )
 
-    def score(allocations: Sequence[Allocation], node_count: int) -> IntColumn:
-        scored = []
-        for one in allocations:
-            scores = by_percent[_utilization_percent(one)]
+    def score(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
+        total, weights = full(nodes, 0), full(nodes, 0)
+        for weight, _, requested, allocatable in allocations:
+            there = allocatable != 0
+            percent = _utilization_percent(requested, where(there, allocatable, 1))
+            scores = looked_up(by_percent, percent)
             # A resource that scores nothing does not weigh either.
-            scored.append((scores, one.counted & (scores > 0), one.weight))
-        total, weights = weighted_mean(scored, node_count)
-        return _rounded(total / np.maximum(weights, 1))
+            counted = there & (scores > 0)
+            total = total + weight * where(counted, scores, 0)
+            weights = weights + weight * counted
+        return _rounded(total / maximum(weights, 1))
 
     return score
 
@@ -60,15 +63,13 @@ def broken_linear(points: Sequence[tuple[int, int]], at: int) -> int:
     return previous[1]
 
 
-def _utilization_percent(one: Allocation) -> IntColumn:
-    requested = one.requested
-    percent = percent_of(requested, one.allocatable)
-    full = requested > one.allocatable
-    return np.clip(np.where(full, _UTILIZATION_MAX, percent), 0, _UTILIZATION_MAX)
+def _utilization_percent(requested: Values, allocatable: Values) -> Values:
+    percent = percent_of(minimum(requested, allocatable), allocatable)
+    bounded = minimum(maximum(percent, 0), _UTILIZATION_MAX)
+    return where(requested > allocatable, _UTILIZATION_MAX, bounded)
 
 
-def _rounded(means: np.ndarray[tuple[int], np.dtype[np.float64]]) -> IntColumn:
+def _rounded(means: Values) -> Values:
     # Go rounds halves away from zero; means are never negative here.
-    whole = np.trunc(means)
-    rounded: IntColumn = (whole + (means - whole >= 0.5)).astype(np.int64)
-    return rounded
+    whole = as_int(means)
+    return whole + as_int(2 * (means - whole))

@@ -1,105 +1,158 @@
 """Requested, allocated and allocatable of the resources a profile scores by.
 
-Owns which resources count on which node, as columns, and exact division. Never knows a strategy.
+Owns which resources count on which node, over a table (arrays) or over a row (plain integers), and
+division as Go divides. Never knows a strategy.
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import NodeTable
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.rules import Values, full
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import ResourceSpec
 from kubesched.framework.normalize import truncated_divide
 from kubesched.framework.status import StatusError, error
-from kubesched.model.pod_info import PodInfo
+from kubesched.model.pod_info import PodInfo, Resources
 from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
 
 RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
-_EXACT_FLOAT_MAX = 2**53
+_EXACT_BITS = 46
+"""Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
+_EXACT_END = 2**53
+_NOT_FOUND = error("resources not found")
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """One resource over some nodes; a node whose allocatable is zero is left out of its score."""
+class ScoredResource(NamedTuple):
+    """A resource that counts for one pod."""
 
+    name: str
     weight: int
     request: int
-    allocated: IntColumn
-    allocatable: IntColumn
-
-    @property
-    def requested(self) -> IntColumn:
-        """Return what is allocated and what the pod would add."""
-        return self.allocated + self.request
-
-    @property
-    def counted(self) -> BoolColumn:
-        """Return the nodes that have the resource at all."""
-        counted: BoolColumn = self.allocatable != 0
-        return counted
+    is_nonzero: bool
+    """Whether pods that ask for nothing are counted as something."""
 
 
-Scorer: TypeAlias = "Callable[[Sequence[Allocation], int], IntColumn]"
-"""`(allocations, node_count)`: the scores of that many nodes."""
+Allocation: TypeAlias = "tuple[int, Values, Values, Values]"
+"""Weight, allocated, requested (allocated and what the pod would add) and allocatable.
+
+Where the allocatable is zero the resource is left out of the score. A plain tuple, because rows are
+judged one by one and often."""
+Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Sequence[Allocation]], Values]"
 
 
-def allocations(
-    nodes: NodeTable,
-    resources: Sequence[ResourceSpec],
-    pod_requests: Sequence[int],
-    *,
-    use_requested: bool,
-) -> list[Allocation]:
-    """Return the resources that count for a pod.
+class ScoredResources:
+    """The resources a profile scores by."""
 
-    Args:
-        nodes: the nodes to be scored.
-        resources: what the profile scores by.
-        pod_requests: what the pod asks for of each of them.
-        use_requested: count real requests; otherwise cpu and memory that are never nothing.
-    """
-    # Parity: resource_allocation.go calculateNodeAllocatableRequest, v1.36.
-    if not resources:
-        raise StatusError(error("resources not found"))
-    counted = []
-    for resource, request in zip(resources, pod_requests, strict=True):
+    def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
+        """Choose real requests, or cpu and memory that are never nothing."""
+        self._specs = [
+            (
+                one.name,
+                one.weight,
+                is_scalar_resource(one.name),
+                not use_requested and one.name in (CPU, MEMORY),
+            )
+            for one in resources
+        ]
+
+    def of_pod(self, requests: Resources) -> tuple[ScoredResource, ...]:
+        """Return those that count for a pod of these requests."""
         # An extended resource the pod does not want says nothing about where it should go.
-        if request == 0 and is_scalar_resource(resource.name):
-            continue
-        substituted = resource.name in (CPU, MEMORY) and not use_requested
-        used = nodes.nonzero_requested if substituted else nodes.requested
-        allocatable = nodes.allocatable[resource.name]
-        counted.append(Allocation(resource.weight, request, used[resource.name], allocatable))
-    return counted
+        return tuple(
+            ScoredResource(name, weight, requests[name], is_nonzero)
+            for name, weight, is_scalar, is_nonzero in self._specs
+            if not is_scalar or requests[name] != 0
+        )
+
+    def allocations(
+        self, nodes: NodeTable | NodeRow, counted: Sequence[ScoredResource]
+    ) -> list[Allocation] | None:
+        """Return what nodes have of the resources that count; None if a row has to be a table."""
+        # Parity: resource_allocation.go calculateNodeAllocatableRequest, v1.36.
+        if not self._specs:
+            raise StatusError(_NOT_FOUND)
+        is_row = isinstance(nodes, NodeRow)
+        offered, taken = nodes.allocatable, nodes.requested
+        nonzero = nodes.nonzero_requested
+        found = []
+        for name, weight, request, is_nonzero in counted:
+            allocated = nonzero[name] if is_nonzero else taken[name]
+            requested, allocatable = allocated + request, offered[name]
+            if is_row and (allocated | requested | allocatable) >> _EXACT_BITS:
+                return None
+            found.append((weight, allocated, requested, allocatable))
+        return found
 
 
-def percent_of(part: IntColumn, whole: IntColumn) -> IntColumn:
-    """Return `100 * part / whole` in integers, as Go divides; a zero whole gives nonsense."""
-    scaled = 100 * part
-    divisor = np.where(whole == 0, 1, whole)
-    # Through floats division is several times faster, and exact below 2**53.
-    if scaled.size == 0 or (scaled.min() >= 0 and scaled.max() < _EXACT_FLOAT_MAX):
-        quotient: IntColumn = (scaled / divisor).astype(np.int64)
-        return quotient
-    return truncated_divide(scaled, divisor)
+def as_table(row: NodeTable | NodeRow) -> NodeTable:
+    """Return a row as a table of one, where numbers overflow as Go's do."""
+    return row.view.nodes_at(np.array([row.rows], dtype=np.int64))
+
+
+def is_there(allocatable: Values) -> Values:
+    """Return which nodes have the resource at all; plain true if all do."""
+    if isinstance(allocatable, np.ndarray) and np.minimum.reduce(allocatable, initial=1) > 0:
+        return True
+    return allocatable != 0
+
+
+def percent_of(part: Values, whole: Values) -> Values:
+    """Return `100 * part / whole` as Go divides integers; the part's array is used up."""
+    part *= 100
+    if not isinstance(part, np.ndarray):
+        return part // whole
+    if _is_exact(part) and _is_exact(whole):
+        # Through floats division is several times faster, and exact in this range.
+        np.copyto(part, part / whole, casting="unsafe")
+        return part
+    return truncated_divide(part, whole)
 
 
 def weighted_mean(
-    scored: Sequence[tuple[IntColumn, BoolColumn, int]], node_count: int
-) -> tuple[IntColumn, IntColumn]:
-    """Return the sums of weighted scores and of weights over the resources that count on a node."""
-    total = np.zeros(node_count, dtype=np.int64)
-    weights = np.zeros(node_count, dtype=np.int64)
-    for scores, counted, weight in scored:
-        total += np.where(counted, scores * weight, 0)
-        weights += weight * counted
-    return total, weights
+    nodes: NodeTable | NodeRow,
+    allocations: Sequence[Allocation],
+    score: Callable[[Values, Values], Values],
+) -> Values:
+    """Return the mean score of the resources a node has, cut off towards zero."""
+    total: Values = None
+    weights: Values = 0
+    for weight, _, requested, allocatable in allocations:
+        there = is_there(allocatable)
+        if there is True:
+            scores = score(requested, allocatable)
+        elif there is False:
+            continue
+        else:
+            scores = there * score(requested, np.where(there, allocatable, 1))
+        if weight != 1:
+            scores *= weight
+        total = scores if total is None else total + scores
+        weights = weights + weight * there
+    if total is None:
+        return full(nodes, 0)
+    return _divided(total, weights)
+
+
+def _is_exact(column: IntColumn) -> bool:
+    # All bits that are set anywhere: a negative number has the highest.
+    return bool(0 <= np.bitwise_or.reduce(column) < _EXACT_END)
+
+
+def _divided(total: Values, weights: Values) -> Values:
+    if not isinstance(total, np.ndarray):
+        return total // weights
+    if isinstance(weights, np.ndarray):
+        weights = np.maximum(weights, 1)
+    if np.minimum.reduce(total, initial=0) < 0:
+        return truncated_divide(total, weights)
+    total //= weights
+    return total
 
 
 def sign_requests(pod: PodInfo) -> dict[str, object]:

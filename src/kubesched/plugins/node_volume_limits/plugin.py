@@ -15,7 +15,13 @@ import numpy as np
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import SKIP, Status, error, unschedulable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo, PodShape
@@ -39,6 +45,10 @@ class NodeVolumeLimits:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._attached = AttachedVolumes()
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
+        return None if pod.shape.volumes else Reads()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Skip pods without a volume that could be attached."""

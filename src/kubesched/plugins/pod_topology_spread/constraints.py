@@ -21,7 +21,9 @@ DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
-SELECTOR_COUNT_MAX = 4096
+CONSTRAINTS_COUNT_MAX = 4096
+SELECTING_STORES = ("services", "replication_controllers", "replica_sets", "stateful_sets")
+"""Where the selectors of default constraints come from."""
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
@@ -74,7 +76,10 @@ def _selector(wire: TopologySpreadConstraint, labels: Mapping[str, str]) -> Sele
 
 
 class ConstraintSource:
-    """Finds the constraints of pods; keeps default selectors until a service or owner changes."""
+    """Finds the constraints of pods; keeps those of a template until a service or owner changes.
+
+    As long as they are true, the very same tuple is handed out for all pods of one template.
+    """
 
     def __init__(
         self,
@@ -82,9 +87,17 @@ class ConstraintSource:
         defaults: Sequence[TopologySpreadConstraint],
     ) -> None:
         self.defaults = tuple(defaults)
+        # Default constraints have no selector of their own, hence nothing that could fail to parse
+        # and nothing that a pod's labels have a say in.
+        self._defaults = {
+            action: compile_constraints(self.defaults, {}, action)
+            for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        }
         self._objects = objects
-        self._selectors: dict[object, Selector] = {}
-        self._epochs: tuple[object, ...] = ()
+        self._own: dict[object, Constraints] = {}
+        self._from_defaults: dict[object, Constraints] = {}
+        self._from: ObjectStores | None = None
+        self._epoch = -1
 
     def constraints_of(self, pod: PodInfo, action: str) -> Constraints:
         """Return the pod's own constraints of an action, or the defaults if it lists none at all.
@@ -92,49 +105,52 @@ class ConstraintSource:
         Raises:
             ValueError: with upstream's text, if a selector does not parse.
         """
-        hardness = "hard" if action == DO_NOT_SCHEDULE else "soft"
         own = pod.shape.spread_constraints
         if not own:
-            return self._default_constraints(pod, action)
-        try:
-            return compile_constraints(own, pod.labels, action)
-        except ValueError as problem:
-            raise ValueError(
-                f"obtaining pod's {hardness} topology spread constraints: {problem}"
-            ) from problem
+            defaults = self._defaults[action]
+            return self._default_constraints(pod, action, defaults) if defaults else ()
+        key = (action, pod.template)
+        found = self._own.get(key)
+        if found is None:
+            found = _own_constraints(pod, action)
+            if len(self._own) >= CONSTRAINTS_COUNT_MAX:
+                self._own.clear()
+            self._own[key] = found
+        return found
 
-    def _default_constraints(self, pod: PodInfo, action: str) -> Constraints:
-        # Parity: podtopologyspread/common.go buildDefaultConstraints, v1.36. Default constraints
-        # have no selector of their own, hence nothing that could fail to parse.
-        constraints = compile_constraints(self.defaults, pod.labels, action)
-        if not constraints:
-            return ()
-        selector = self._default_selector(pod)
-        if selector.is_empty:
-            return ()
-        return tuple(replace(constraint, selector=selector) for constraint in constraints)
-
-    def _default_selector(self, pod: PodInfo) -> Selector:
+    def _default_constraints(self, pod: PodInfo, action: str, defaults: Constraints) -> Constraints:
+        # Parity: podtopologyspread/common.go buildDefaultConstraints, v1.36.
         objects = self._objects()
-        epochs = (
-            objects,
-            objects.services.epoch,
-            objects.replication_controllers.epoch,
-            objects.replica_sets.epoch,
-            objects.stateful_sets.epoch,
-        )
-        if epochs != self._epochs or len(self._selectors) >= SELECTOR_COUNT_MAX:
-            self._selectors, self._epochs = {}, epochs
-        owner = pod.controller
-        key = (
-            pod.namespace,
-            frozenset(pod.labels.items()),
-            None if owner is None else (owner.api_version, owner.kind, owner.name),
-        )
-        selector = self._selectors.get(key)
-        if selector is None:
-            selector = self._selectors[key] = default_selector(pod, objects)
-        return selector
+        if not pod.owners and not len(objects.services):
+            return ()
+        epoch = sum(getattr(objects, name).epoch for name in SELECTING_STORES)
+        if (
+            objects is not self._from
+            or epoch != self._epoch
+            or len(self._from_defaults) >= CONSTRAINTS_COUNT_MAX
+        ):
+            self._from_defaults, self._from, self._epoch = {}, objects, epoch
+        key = (action, pod.template)
+        found = self._from_defaults.get(key)
+        if found is None:
+            selector = default_selector(pod, objects)
+            found = (
+                ()
+                if selector.is_empty
+                else tuple(replace(constraint, selector=selector) for constraint in defaults)
+            )
+            self._from_defaults[key] = found
+        return found
+
+
+def _own_constraints(pod: PodInfo, action: str) -> Constraints:
+    try:
+        return compile_constraints(pod.shape.spread_constraints, pod.labels, action)
+    except ValueError as problem:
+        hardness = "hard" if action == DO_NOT_SCHEDULE else "soft"
+        raise ValueError(
+            f"obtaining pod's {hardness} topology spread constraints: {problem}"
+        ) from problem
 
 
 def default_selector(pod: PodInfo, objects: ObjectStores) -> Selector:

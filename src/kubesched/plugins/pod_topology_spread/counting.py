@@ -1,83 +1,131 @@
 """Which pods and which nodes a spread constraint counts.
 
-Owns the lookup table over label classes and the inclusion of nodes. Never judges a node.
+Owns the tallies of matching pods and the inclusion of nodes. Never judges a node.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
+from kubesched.columns.counts import Answers, Places, Tally
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.pod_columns import LabelClass
+from kubesched.columns.postings import ClassPostings
 from kubesched.columns.rules import (
     DO_NOT_SCHEDULE_EFFECTS,
     required_node_affinity_mask,
     taints_tolerated_mask,
 )
-from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.columns.view import ClusterView
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.selectors import Selector
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 
+_POSTINGS_BYTES = 1 << 20
 
-def matching_classes(view: ClusterView, namespace: str, selector: Selector) -> BoolColumn:
-    """Return which label classes a selector means in a namespace, by class id."""
 
-    def matches(label_class: LabelClass) -> bool:
+def class_postings(view: ClusterView) -> ClassPostings:
+    """Return the cluster's label classes by value."""
+    counters = view.counters
+    found: ClassPostings | None = counters.kept(ClassPostings)
+    if found is None:
+        found = ClassPostings(view.label_classes)
+        counters.keep(ClassPostings, found, _POSTINGS_BYTES)
+    return found
+
+
+def matching_classes(view: ClusterView, namespace: str, selector: Selector) -> Answers:
+    """Return which label classes a selector means in a namespace: 1 or 0 by class id."""
+
+    def matches(label_class: LabelClass) -> int:
         return label_class.namespace == namespace and selector.matches(label_class.labels)
 
-    table: BoolColumn = view.label_classes.lut(("spread", namespace, selector), matches)
-    return table
+    return Answers(view.label_classes, matches, class_postings(view).candidates(selector))
 
 
-def counted_rows(view: ClusterView, namespace: str, selector: Selector) -> Rows:
-    """Return the row of every pod that counts, one entry per pod."""
-    # Parity: podtopologyspread/common.go countPodsMatchSelector, v1.36: a selector that matches
-    # everything counts nothing, and a pod that is being deleted does not count.
-    if selector.is_empty:
-        return np.zeros(0, dtype=np.int64)
-    return view.matching_rows(matching_classes(view, namespace, selector), live_only=True)
+def matching_pods(view: ClusterView, namespace: str, selector: Selector) -> Tally:
+    """Return how many pods count on each row."""
+    counters = view.counters
+
+    def make() -> Tally:
+        # Parity: podtopologyspread/common.go countPodsMatchSelector, v1.36: a selector that matches
+        # everything counts nothing, and a pod that is being deleted does not count.
+        classes = (
+            Answers(view.label_classes, _nothing, ())
+            if selector.is_empty
+            else matching_classes(view, namespace, selector)
+        )
+        return Tally(counters, classes, live_only=True)
+
+    return counters.tally(("spread", namespace, selector), make)
 
 
-def with_all_keys(nodes: NodeTable, constraints: Constraints) -> BoolColumn:
-    """Return which nodes have the topology keys of all constraints."""
-    present = np.ones(len(nodes), dtype=np.bool_)
-    for constraint in constraints:
-        present &= nodes.label(constraint.topology_key) >= 0
-    return present
+def _nothing(label_class: LabelClass) -> int:
+    return 0
 
 
 class Inclusion:
-    """Which nodes a pod's constraints count on; each policy is worked out once."""
+    """Which nodes a pod's constraints count on."""
 
-    def __init__(self, pod: PodInfo, nodes: NodeTable, eligible: BoolColumn) -> None:
+    def __init__(
+        self, view: ClusterView, pod: PodInfo, constraints: Constraints, *, require_all: bool
+    ) -> None:
+        self._view = view
+        self._topology = view.counters.topology
         self._pod = pod
-        self._nodes = nodes
-        self._eligible = eligible
-        self._affinity: BoolColumn | None = None
-        self._taints: BoolColumn | None = None
+        self._keys = (
+            frozenset(constraint.topology_key for constraint in constraints)
+            if require_all
+            else frozenset()
+        )
 
     def rows(self, constraint: Constraint) -> BoolColumn:
         """Return the mask over all rows of the table, false for rows without a node."""
-        # Parity: podtopologyspread/common.go matchNodeInclusionPolicies, v1.36.
-        included = self._eligible
+        return self._topology.fact(
+            ("included", self._key(constraint)), lambda: self._mask(constraint)
+        )
+
+    def slots(self, constraint: Constraint, missing: int) -> Places:
+        """Return each row's domain, the count of domains for a row that does not count.
+
+        Args:
+            constraint: names the topology key.
+            missing: the domain of an included node without the key.
+        """
+
+        def make() -> Places:
+            domains = self._topology.domains(constraint.topology_key)
+            slots = np.where(domains.ids == domains.count, missing, domains.ids)
+            slots[~self.rows(constraint)] = domains.count
+            return slots
+
+        key = ("slots", constraint.topology_key, missing, self._key(constraint))
+        return self._topology.fact(key, make)
+
+    def _key(self, constraint: Constraint) -> Hashable:
+        shape = self._pod.shape
+        affinity: Hashable = None
         if constraint.honors_affinity:
-            included = included & self._affinity_mask()
+            selector = shape.node_selector
+            labels = None if selector is None else tuple(sorted(selector.items()))
+            affinity = (labels, shape.required_node_affinity)
+        tolerations = shape.tolerations if constraint.honors_taints else None
+        return (self._keys, affinity, tolerations)
+
+    def _mask(self, constraint: Constraint) -> BoolColumn:
+        # Parity: podtopologyspread/common.go matchNodeInclusionPolicies, v1.36.
+        nodes = self._view.all_nodes()
+        included = np.ones(len(nodes), dtype=np.bool_)
+        for key in sorted(self._keys):
+            included &= nodes.label(key) >= 0
+        if constraint.honors_affinity:
+            included &= required_node_affinity_mask(nodes, self._pod)
         if constraint.honors_taints:
-            included = included & self._taints_mask()
-        whole = np.zeros(self._nodes.view.row_count, dtype=np.bool_)
-        whole[self._nodes.rows] = included
+            tolerations = self._pod.tolerations
+            included &= taints_tolerated_mask(nodes, tolerations, DO_NOT_SCHEDULE_EFFECTS)
+        whole = np.zeros(self._topology.row_count, dtype=np.bool_)
+        whole[nodes.rows] = included
         return whole
-
-    def _affinity_mask(self) -> BoolColumn:
-        if self._affinity is None:
-            self._affinity = required_node_affinity_mask(self._nodes, self._pod)
-        return self._affinity
-
-    def _taints_mask(self) -> BoolColumn:
-        if self._taints is None:
-            self._taints = taints_tolerated_mask(
-                self._nodes, self._pod.tolerations, DO_NOT_SCHEDULE_EFFECTS
-            )
-        return self._taints

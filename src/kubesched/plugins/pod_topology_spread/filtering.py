@@ -6,22 +6,22 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.columns.counts import DomainTable, Places, Values
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.counting import (
     Inclusion,
-    counted_rows,
     matching_classes,
-    with_all_keys,
+    matching_pods,
 )
 
 CONSTRAINTS_NOT_MATCH = unschedulable("node(s) didn't match pod topology spread constraints")
@@ -32,52 +32,98 @@ NODE_LABEL_NOT_MATCH = unresolvable(
 COUNT_MAX = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
+class Lowest(NamedTuple):
+    """The least count of any domain, whose it is, and the least of all others."""
+
+    domain: int
+    least: int
+    second: int
+
+
 class DomainCounts:
     """One constraint's counts as the cluster is; nothing here changes in a trial."""
 
-    constraint: Constraint
-    self_match: int
-    classes: BoolColumn
-    """Which label classes match, by class id."""
-    included: BoolColumn
-    """Which rows count, over all rows."""
-    counts: IntColumn
-    """Pods by domain, and one zero more, so that a node without the key (-1) reads zero."""
-    domain_count: int
-    least: int
-    least_domain: int
-    second: int
+    __slots__ = ("_domains", "classes", "constraint", "included", "self_match", "table")
 
-    def minimum(self, nodes: NodeTable, own: IntColumn | None) -> IntColumn | int:
-        """Return the least count of any domain, for each node as its trial supposes it.
+    def __init__(
+        self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
+    ) -> None:
+        key, selector = constraint.topology_key, constraint.selector
+        domains = view.counters.topology.domains(key)
+        self.constraint = constraint
+        self.self_match = int(selector.matches(pod.labels))
+        tally = matching_pods(view, pod.namespace, selector)
+        self.included: BoolColumn = inclusion.rows(constraint)
+        """Which rows count, over all rows."""
+        slots = inclusion.slots(constraint, domains.count)
+        self.table = DomainTable(tally, slots, domains.count)
+        self._domains: Places = np.flatnonzero(
+            np.bincount(slots, minlength=domains.count)[: domains.count]
+        )
+        # An empty selector counts no pod of the cluster, but every pod of a trial.
+        self.classes: Values = (
+            matching_classes(view, pod.namespace, selector) if selector.is_empty else tally.values
+        )
 
-        Args:
-            nodes: the rows of the trial.
-            own: the count of each row's own domain in its trial; None if there is no trial.
-        """
-        if self.domain_count < self.constraint.min_domains:
+    @property
+    def is_critical(self) -> bool:
+        """Return whether there are too few domains to spread over."""
+        return len(self._domains) < self.constraint.min_domains
+
+    def least(self) -> int:
+        """Return the least count of any domain, as the cluster is."""
+        counts = self.table.follow()
+        if self.is_critical:
             return 0
-        if own is None:
-            return self.least
-        # Only the row's own domain can have moved. Upstream's two slots come to the same.
-        domains = nodes.label(self.constraint.topology_key)
-        others = np.where(domains == self.least_domain, self.second, self.least)
-        return np.where(self.included[nodes.rows], np.minimum(own, others), self.least)
+        if len(self._domains) == len(counts) - 1:
+            return int(counts[:-1].min(initial=COUNT_MAX))
+        return int(counts[self._domains].min(initial=COUNT_MAX))
+
+    def lowest(self) -> Lowest:
+        """Return the two least counts, as the cluster is."""
+        counts = self.table.follow()[self._domains]
+        if not len(counts):
+            return Lowest(-1, COUNT_MAX, COUNT_MAX)
+        place = int(np.argmin(counts))
+        others = np.delete(counts, place)
+        return Lowest(
+            int(self._domains[place]), int(counts[place]), int(others.min(initial=COUNT_MAX))
+        )
+
+
+class HardPlan:
+    """What all pods of a template count by, as long as the nodes are the same."""
+
+    __slots__ = ("constraints", "counts", "topology")
+
+    def __init__(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> None:
+        # Parity: podtopologyspread/filtering.go calPreFilterState, v1.36.
+        self.constraints = constraints
+        self.topology = view.counters.topology
+        inclusion = Inclusion(view, pod, constraints, require_all=True)
+        self.counts = tuple(DomainCounts(view, pod, inclusion, c) for c in constraints)
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory this takes."""
+        return sum(counts.table.nbytes for counts in self.counts)
 
 
 class PreFilterState:
     """The counts of all hard constraints, and what a trial has added or taken on each row."""
 
-    __slots__ = ("_deltas", "counts")
+    __slots__ = ("_deltas", "_least", "_lowest", "_plan")
 
-    def __init__(self, counts: tuple[DomainCounts, ...]) -> None:
-        self.counts = counts
-        self._deltas: list[IntColumn | None] = [None] * len(counts)
+    def __init__(self, plan: HardPlan) -> None:
+        self._plan = plan
+        self._least = [counts.least() for counts in plan.counts]
+        self._lowest: list[Lowest | None] = [None] * len(plan.counts)
+        self._deltas: list[IntColumn | None] = [None] * len(plan.counts)
 
     def clone(self) -> PreFilterState:
         """Return a state that a trial may change."""
-        copy = PreFilterState(self.counts)
+        copy = object.__new__(PreFilterState)
+        copy._plan, copy._least, copy._lowest = self._plan, self._least, self._lowest
         copy._deltas = list(self._deltas)
         return copy
 
@@ -88,8 +134,9 @@ class PreFilterState:
         if not pods.present.any():
             return
         label_class = pods.label_class
-        for place, counts in enumerate(self.counts):
-            moved = pods.present & counts.classes[label_class] & counts.included[nodes.rows]
+        for place, counts in enumerate(self._plan.counts):
+            matched = counts.classes.up_to_date()[label_class] != 0
+            moved = pods.present & matched & counts.included[nodes.rows]
             delta = self._deltas[place]
             change = sign * moved.astype(np.int64)
             # Clones share the arrays, so they are replaced and never written.
@@ -98,47 +145,44 @@ class PreFilterState:
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts in the order of the constraints."""
         # Parity: podtopologyspread/filtering.go Filter, v1.36.
-        verdicts = []
-        for counts, delta in zip(self.counts, self._deltas, strict=True):
-            domains = nodes.label(counts.constraint.topology_key)
-            verdicts.append(Rejected(domains < 0, NODE_LABEL_NOT_MATCH))
-            own = counts.counts[domains]
-            if delta is not None:
-                own = own + delta
-            least = counts.minimum(nodes, None if delta is None else own)
-            skew = own + counts.self_match - least
-            verdicts.append(Rejected(skew > counts.constraint.max_skew, CONSTRAINTS_NOT_MATCH))
+        verdicts: list[Rejected] = []
+        topology = self._plan.topology
+        for place, counts in enumerate(self._plan.counts):
+            constraint, delta = counts.constraint, self._deltas[place]
+            domains = topology.domains(constraint.topology_key)
+            column = topology.column(nodes, constraint.topology_key)
+            if not domains.is_everywhere:
+                verdicts.append(Rejected(column == domains.count, NODE_LABEL_NOT_MATCH))
+            bearable = constraint.max_skew - counts.self_match
+            if delta is None:
+                # Judged once per domain, then handed to its nodes.
+                skewed = counts.table.sums > bearable + self._least[place]
+                if np.count_nonzero(skewed):
+                    verdicts.append(Rejected(skewed.take(column), CONSTRAINTS_NOT_MATCH))
+            else:
+                own = counts.table.sums.take(column) + delta
+                least = self._supposed_least(place, nodes, column, own)
+                verdicts.append(Rejected(own - least > bearable, CONSTRAINTS_NOT_MATCH))
         return verdicts
 
+    def _supposed_least(
+        self, place: int, nodes: NodeTable, column: Places, own: IntColumn
+    ) -> IntColumn | int:
+        """Return the least count of any domain, for each node as its trial supposes it.
 
-def pre_filter_state(pod: PodInfo, nodes: NodeTable, constraints: Constraints) -> PreFilterState:
-    """Return the counts of a pod's hard constraints over all nodes."""
-    # Parity: podtopologyspread/filtering.go calPreFilterState, v1.36.
-    inclusion = Inclusion(pod, nodes, with_all_keys(nodes, constraints))
-    return PreFilterState(tuple(_count(pod, nodes, inclusion, c) for c in constraints))
-
-
-def _count(
-    pod: PodInfo, nodes: NodeTable, inclusion: Inclusion, constraint: Constraint
-) -> DomainCounts:
-    view, key = nodes.view, constraint.topology_key
-    included = inclusion.rows(constraint)
-    rows = counted_rows(view, pod.namespace, constraint.selector)
-    counts = view.domain_sums(key, rows[included[rows]])
-    domains = np.flatnonzero(view.domain_sums(key, np.flatnonzero(included)))
-    least_domain, least, second = -1, COUNT_MAX, COUNT_MAX
-    if len(domains):
-        least_domain = int(domains[np.argmin(counts[domains])])
-        least = int(counts[least_domain])
-        second = int(counts[domains[domains != least_domain]].min(initial=COUNT_MAX))
-    return DomainCounts(
-        constraint=constraint,
-        self_match=int(constraint.selector.matches(pod.labels)),
-        classes=matching_classes(view, pod.namespace, constraint.selector),
-        included=included,
-        counts=np.append(counts, 0),
-        domain_count=len(domains),
-        least=least,
-        least_domain=least_domain,
-        second=second,
-    )
+        Args:
+            place: of the constraint.
+            nodes: the rows of the trial.
+            column: their domains.
+            own: the count of each row's own domain in its trial.
+        """
+        counts = self._plan.counts[place]
+        if counts.is_critical:
+            return 0
+        lowest = self._lowest[place]
+        if lowest is None:
+            lowest = self._lowest[place] = counts.lowest()
+        # Only the row's own domain can have moved. Upstream's two slots come to the same.
+        others = np.where(column == lowest.domain, lowest.second, lowest.least)
+        included = counts.included[nodes.rows]
+        return np.where(included, np.minimum(own, others), lowest.least)

@@ -12,12 +12,18 @@ import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.config.types import PodTopologySpreadArgs
 from kubesched.config.validate_args import validate_pod_topology_spread_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import SKIP, Status, StatusError, error, unschedulable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.node_info import NodeInfo
@@ -26,16 +32,18 @@ from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
+    SELECTING_STORES,
     SYSTEM_DEFAULTS,
+    Constraints,
     ConstraintSource,
 )
-from kubesched.plugins.pod_topology_spread.filtering import PreFilterState, pre_filter_state
+from kubesched.plugins.pod_topology_spread.filtering import HardPlan, PreFilterState
 from kubesched.plugins.pod_topology_spread.hints import (
     after_node_change,
     after_pod_change,
     is_involved,
 )
-from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, pre_score_state
+from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, SoftPlan
 
 PRE_FILTER_KEY = "PreFilterPodTopologySpread"
 PRE_SCORE_KEY = "PreScorePodTopologySpread"
@@ -57,6 +65,15 @@ class PodTopologySpread:
         defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
         self._source = ConstraintSource(lambda: handle.snapshot.objects, defaults)
 
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that a pod without constraints is nothing to this plugin; else, ask anew."""
+        if pod.shape.spread_constraints:
+            return None
+        for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
+            if self._source.constraints_of(pod, action):
+                return None
+        return Reads(objects=SELECTING_STORES if self._source.defaults else ())
+
     # -- filter -------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -67,8 +84,20 @@ class PodTopologySpread:
             return error(f"get constraints from pod: {problem}")
         if not constraints:
             return SKIP
-        state.write(PRE_FILTER_KEY, pre_filter_state(pod, nodes, constraints))
+        state.write(PRE_FILTER_KEY, PreFilterState(self._hard_plan(nodes.view, pod, constraints)))
         return None
+
+    def _hard_plan(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> HardPlan:
+        counters, key = view.counters, (self, DO_NOT_SCHEDULE, pod.template)
+        plan = counters.kept(key)
+        if (
+            plan is None
+            or plan.constraints is not constraints
+            or plan.topology is not counters.topology
+        ):
+            plan = HardPlan(view, pod, constraints)
+            counters.keep(key, plan, plan.nbytes)
+        return plan
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes that lack a key or would skew the spread."""
@@ -110,11 +139,23 @@ class PodTopologySpread:
             return error(f"calculating preScoreState: {problem}")
         if not constraints:
             return SKIP
-        # Under the system's defaults a node without a zone still spreads over hosts.
-        require_all = bool(pod.shape.spread_constraints) or not self._system_defaulted
-        found = pre_score_state(pod, nodes, constraints, require_all=require_all)
-        state.write(PRE_SCORE_KEY, found)
+        plan = self._soft_plan(nodes.view, pod, constraints)
+        state.write(PRE_SCORE_KEY, PreScoreState(plan, nodes))
         return None
+
+    def _soft_plan(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> SoftPlan:
+        counters, key = view.counters, (self, SCHEDULE_ANYWAY, pod.template)
+        plan = counters.kept(key)
+        if (
+            plan is None
+            or plan.constraints is not constraints
+            or plan.topology is not counters.topology
+        ):
+            # Under the system's defaults a node without a zone still spreads over hosts.
+            require_all = bool(pod.shape.spread_constraints) or not self._system_defaulted
+            plan = SoftPlan(view, pod, constraints, require_all=require_all)
+            counters.keep(key, plan, plan.nbytes)
+        return plan
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the weighted number of matching pods near each node."""

@@ -11,110 +11,185 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.columns.counts import DomainTable, Places, Tally, Topology
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.framework.normalize import truncated_divide
 from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
-from kubesched.plugins.pod_topology_spread.counting import Inclusion, counted_rows, with_all_keys
+from kubesched.plugins.pod_topology_spread.counting import Inclusion, matching_pods
 from kubesched.plugins.pod_topology_spread.logarithm import go_log
 
 _INVALID_SCORE = -1
 
 
+class SoftCounts:
+    """One constraint: how many pods count for each row, or for each domain of rows."""
+
+    __slots__ = ("constraint", "key", "missing", "table", "tally")
+
+    def __init__(
+        self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
+    ) -> None:
+        self.constraint = constraint
+        self.key = constraint.topology_key
+        self.tally: Tally = matching_pods(view, pod.namespace, constraint.selector)
+        self.table: DomainTable | None = None
+        """None for the hostname: the node's own pods count, whatever its label and the policies."""
+        domains = view.counters.topology.domains(self.key)
+        # Nodes without the key are one domain, that of the empty value; they take part under the
+        # system's defaults only.
+        empty = view.label_values(self.key).id_of("")
+        self.missing = empty if empty >= 0 else domains.count
+        if self.key != HOSTNAME:
+            slots = inclusion.slots(constraint, self.missing)
+            self.table = DomainTable(self.tally, slots, domains.count)
+
+    def values(self, topology: Topology, nodes: NodeTable, weight: float) -> NDArray[np.float64]:
+        """Return what the constraint adds to each node's score; nothing to one without the key."""
+        # Parity: podtopologyspread/scoring.go Score, scoreForCount, v1.36.
+        column = topology.column(nodes, self.key)
+        more = float(self.constraint.max_skew - 1)
+        if self.table is not None:
+            by_domain = self.table.sums * np.float64(weight) + more
+            by_domain[-1] = 0.0
+            return by_domain.take(column)
+        by_row: NDArray[np.float64] = self.tally.rows.take(nodes.rows) * np.float64(weight)
+        if more:
+            by_row += more
+        domains = topology.domains(self.key)
+        if not domains.is_everywhere:
+            by_row[column == domains.count] = 0.0
+        return by_row
+
+
+class SoftPlan:
+    """What all pods of a template are scored by, as long as the nodes are the same."""
+
+    __slots__ = ("_fitting", "constraints", "counts", "require_all", "topology")
+
+    def __init__(
+        self, view: ClusterView, pod: PodInfo, constraints: Constraints, *, require_all: bool
+    ) -> None:
+        # Parity: podtopologyspread/scoring.go PreScore, initPreScoreState, v1.36.
+        self.constraints = constraints
+        self.require_all = require_all
+        self.topology = view.counters.topology
+        inclusion = Inclusion(view, pod, constraints, require_all=require_all)
+        self.counts = tuple(SoftCounts(view, pod, inclusion, c) for c in constraints)
+        self._fitting: Fitting | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory this takes."""
+        return sum((counts.table or counts.tally).nbytes for counts in self.counts)
+
+    def follow(self) -> None:
+        """Have all counts as they are now."""
+        for counts in self.counts:
+            if counts.table is not None:
+                counts.table.follow()
+            else:
+                counts.tally.follow()
+
+    def fitting(self, nodes: NodeTable) -> Fitting:
+        """Return what follows from which nodes fit; kept while they are the same."""
+        found = self._fitting
+        if found is None or found.rows is not nodes.rows:
+            ignored = self.lacking(nodes) if self.require_all else None
+            weights = [go_log(self._size(c, nodes, ignored) + 2) for c in self.counts]
+            found = self._fitting = Fitting(nodes.rows, ignored, tuple(weights))
+        return found
+
+    def lacking(self, nodes: NodeTable) -> BoolColumn | None:
+        """Return which nodes lack a topology key; None for none of them."""
+        topology = self.topology
+        keys = [c.key for c in self.counts if not topology.domains(c.key).is_everywhere]
+        if not keys:
+            return None
+        lacking = np.zeros(len(nodes), dtype=np.bool_)
+        for key in keys:
+            lacking |= topology.column(nodes, key) == topology.domains(key).count
+        return lacking if lacking.any() else None
+
+    def _size(self, counts: SoftCounts, nodes: NodeTable, ignored: BoolColumn | None) -> int:
+        """Return how many domains the scored nodes have."""
+        if counts.table is None:
+            return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+        column = self.topology.column(nodes, counts.key)
+        seen = np.zeros(len(counts.table.sums), dtype=np.bool_)
+        seen[column if ignored is None else column[~ignored]] = True
+        if seen[-1] and counts.missing != len(seen) - 1:
+            seen[counts.missing], seen[-1] = True, False
+        return int(np.count_nonzero(seen))
+
+
 @dataclass(frozen=True, slots=True)
-class ConstraintScore:
-    """One constraint: how many pods count for each row, and what one of them weighs."""
+class Fitting:
+    """What follows from which nodes fit."""
 
-    constraint: Constraint
-    counts: IntColumn
-    """Over all rows."""
-    weight: float
+    rows: Places
+    ignored: BoolColumn | None
+    """Which of the nodes are not scored, in their order; None for none."""
+    weights: tuple[float, ...]
+    """What one pod weighs, by constraint."""
 
 
-@dataclass(frozen=True, slots=True)
 class PreScoreState:
     """What scoring the fitting nodes needs."""
 
-    scores: tuple[ConstraintScore, ...]
-    require_all: bool
-    ignored: BoolColumn
-    """Which of the fitting nodes are not scored, in their order."""
+    __slots__ = ("_fitting", "_plan")
+
+    def __init__(self, plan: SoftPlan, nodes: NodeTable) -> None:
+        plan.follow()
+        self._plan = plan
+        self._fitting = plan.fitting(nodes)
 
     def raw_scores(self, nodes: NodeTable) -> IntColumn:
         """Return the weighted number of pods in the domains of each node."""
-        # Parity: podtopologyspread/scoring.go Score, scoreForCount, v1.36.
-        totals = np.zeros(len(nodes), dtype=np.float64)
-        for score in self.scores:
-            constraint = score.constraint
-            present = nodes.label(constraint.topology_key) >= 0
-            value = score.counts[nodes.rows] * score.weight + float(constraint.max_skew - 1)
-            totals += np.where(present, value, 0.0)
-        raw = _rounded(totals)
-        if self.require_all:
-            raw[~with_all_keys(nodes, tuple(s.constraint for s in self.scores))] = 0
+        plan = self._plan
+        totals: NDArray[np.float64] | None = None
+        for counts, weight in zip(plan.counts, self._fitting.weights, strict=True):
+            values = counts.values(plan.topology, nodes, weight)
+            totals = values if totals is None else np.add(totals, values, out=totals)
+        assert totals is not None, "a plan has a constraint"
+        raw = _rounded(totals, are_counts=all(c.max_skew >= 1 for c in plan.constraints))
+        lacking = plan.lacking(nodes) if plan.require_all else None
+        if lacking is not None:
+            raw[lacking] = 0
         return raw
 
     def normalized(self, scores: IntColumn) -> IntColumn:
         """Return the scores turned round: the fewest pods give the most."""
         # Parity: podtopologyspread/scoring.go NormalizeScore, v1.36: the maximum starts at 0.
-        scored = scores[~self.ignored]
+        ignored = self._fitting.ignored
+        scored = scores if ignored is None else scores[~ignored]
         lowest = int(scored.min(initial=np.iinfo(np.int64).max))
         highest = int(scored.max(initial=0))
-        invalid = self.ignored | (scores == _INVALID_SCORE)
         if highest == 0:
             turned = np.full_like(scores, NODE_SCORE_MAX)
+        elif ignored is None and lowest >= 0:
+            turned = (highest + lowest) - scores
+            turned *= NODE_SCORE_MAX
+            turned //= highest  # Nothing is negative here.
+            return turned
         else:
             turned = truncated_divide(NODE_SCORE_MAX * (highest + lowest - scores), highest)
-        return np.where(invalid, 0, turned)
+        if ignored is not None:
+            turned[ignored] = 0
+        if lowest <= _INVALID_SCORE:
+            turned[scores == _INVALID_SCORE] = 0
+        return turned
 
 
-def pre_score_state(
-    pod: PodInfo, nodes: NodeTable, constraints: Constraints, *, require_all: bool
-) -> PreScoreState:
-    """Return what scoring needs: domains of the fitting nodes, counts over all nodes."""
-    # Parity: podtopologyspread/scoring.go PreScore, initPreScoreState, v1.36.
-    view = nodes.view
-    all_nodes = view.all_nodes()
-    ignored = np.zeros(len(nodes), dtype=np.bool_)
-    eligible = np.ones(len(all_nodes), dtype=np.bool_)
-    if require_all:
-        ignored = ~with_all_keys(nodes, constraints)
-        eligible = with_all_keys(all_nodes, constraints)
-    inclusion = Inclusion(pod, all_nodes, eligible)
-    scored = nodes.rows[~ignored]
-    # Default constraints share one selector, and asking about all pods is the dear part.
-    selectors = dict.fromkeys(constraint.selector for constraint in constraints)
-    rows_of = {selector: counted_rows(view, pod.namespace, selector) for selector in selectors}
-    scores = []
-    for constraint in constraints:
-        rows = rows_of[constraint.selector]
-        if constraint.topology_key == HOSTNAME:
-            # The node's own pods count, whatever its label says and the policies want.
-            size, counts = len(scored), np.bincount(rows, minlength=view.row_count)
-        else:
-            domains = _domains(view, constraint.topology_key)
-            rows = rows[inclusion.rows(constraint)[rows]]
-            size = int(np.count_nonzero(np.bincount(domains[scored])))
-            counts = np.bincount(domains[rows], minlength=domains.max(initial=0) + 1)[domains]
-        scores.append(ConstraintScore(constraint, counts.astype(np.int64), go_log(size + 2)))
-    return PreScoreState(tuple(scores), require_all, ignored)
-
-
-def _domains(view: ClusterView, key: str) -> NDArray[np.int64]:
-    """Return the domain of each row; nodes without the key are one domain, that of the empty value.
-
-    Such nodes take part under the system's defaults only.
-    """
-    values = view.label_values(key)
-    ids = view.label_ids(key).astype(np.int64)
-    empty = values.id_of("")
-    return np.where(ids < 0, empty if empty >= 0 else len(values), ids)
-
-
-def _rounded(values: NDArray[np.float64]) -> IntColumn:
-    # Half away from zero, as Go rounds; adding a half first would round 0.49999999999999994 up.
+def _rounded(values: NDArray[np.float64], *, are_counts: bool) -> IntColumn:
+    if are_counts:
+        # Each value is a whole number, or at least the logarithm of 2: adding a half cannot go
+        # wrong as it does for 0.49999999999999994, and truncates to the nearest.
+        values += 0.5
+        return values.astype(np.int64)
+    # Half away from zero, as Go rounds.
     whole = np.trunc(values)
     away = np.abs(values - whole) >= 0.5
     return (whole + np.where(away, np.copysign(1.0, values), 0.0)).astype(np.int64)

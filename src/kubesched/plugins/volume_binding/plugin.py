@@ -23,6 +23,7 @@ from kubesched.framework.interface import (
     EventRegistration,
     FilterVerdict,
     PreBindPreFlightResult,
+    Reads,
     Rejected,
     SignFragment,
 )
@@ -98,6 +99,10 @@ class VolumeBinding:
         self._bind_timeout_seconds = args.bind_timeout_seconds
         self._handle = handle
         self._binder = VolumeBinder()
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
+        return None if pod.shape.volumes else Reads()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find the pod's claims; refuse it where one is missing, lost, or waits to be bound."""

@@ -1,0 +1,1 @@
+"""Benchmarks: workloads as data, run in memory through the framework users use."""

@@ -1,0 +1,225 @@
+"""Deciding on a burst, in memory, and what it took.
+
+Owns what a measured decision is: PreFilter to the chosen node, assume into the columns and
+Reserve, through the framework users use. Parsing is timed apart.
+
+A pod that fits nowhere goes through PostFilter, and its text is made. If that nominates a node,
+the nomination is written, the victims leave at once (no kubelet has to be waited for) and the pod
+is tried again at once: victims leaving is what would wake it, and it is the most important one
+waiting. Such a pod is one decision: both attempts and the eviction count.
+Upstream: pkg/scheduler/schedule_one.go
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from time import perf_counter, perf_counter_ns, process_time
+from typing import cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import user_plugins
+from benchmarks.generate import Line, burst_of
+from benchmarks.machine import resident_mb
+from benchmarks.workload import Workload
+from kubesched.app.build import Built, build
+from kubesched.cache.cache import Cache
+from kubesched.config.load import default_config, load_config_object
+from kubesched.engine.diagnosis import FitError
+from kubesched.engine.schedule_pod import Search, run_without_extenders, schedule_pod
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import PostFilterResult
+from kubesched.framework.registry import Registry
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.decode import decode_as, decode_object
+from kubesched.objects.node import Node
+from kubesched.objects.pod import Pod
+
+
+class Drained(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a workload took."""
+
+    burst: int
+    decided: int
+    """Fewer than the burst if time was up."""
+    placed: int
+    preempting: int
+    """Of those placed, how many evicted others first."""
+    unschedulable: int
+    seconds: float
+    cpu_seconds: float
+    parse_seconds: float
+    p50_us: float
+    p99_us: float
+    max_us: float
+    resident_mb: float
+
+    @property
+    def rate(self) -> float:
+        """Return decisions a second."""
+        return self.decided / self.seconds if self.seconds else 0.0
+
+    @property
+    def cpu_rate(self) -> float:
+        """Return decisions a second of processor time, which others on the machine do not take."""
+        return self.decided / self.cpu_seconds if self.cpu_seconds else 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the whole burst was decided."""
+        return self.decided == self.burst
+
+
+def load(cache: Cache, lines: Iterable[Line]) -> list[PodInfo]:
+    """Put objects into a cache as watches would; return the pods of the burst."""
+    burst: list[PodInfo] = []
+    for line in lines:
+        if line.kind == "Node":
+            cache.add_node(decode_as(Node, line.data), line.data)
+        elif line.kind != "Pod":
+            cache.put(decode_object(line.data))
+        else:
+            pod = cache.pod_info(decode_as(Pod, line.data), line.data)
+            if pod.node_name:
+                cache.add_pod(pod)
+            elif line.measured:
+                burst.append(pod)
+            else:
+                cache.nominate_pod(pod, pod.nominated_node_name)
+    return burst
+
+
+def build_profiles(workload: Workload) -> Built:
+    """Return the profiles a workload's configuration names."""
+    config = default_config() if workload.config is None else load_config_object(workload.config)
+    registry = Registry()
+    for name in workload.user_plugins:
+        registry.register(name, getattr(user_plugins, name))
+    return build(config, out_of_tree=registry)
+
+
+@dataclass(slots=True)
+class Drain:
+    """Decides on pods one after the other."""
+
+    cache: Cache
+    built: Built
+    search: Search
+    placed: int = 0
+    preempting: int = 0
+    unschedulable: int = 0
+    latencies_ns: list[int] = field(default_factory=list)
+
+    def run(self, burst: list[PodInfo], seconds_max: float) -> float:
+        """Decide on a burst until it is empty or time is up; return the seconds it took."""
+        start = perf_counter_ns()
+        before, end = start, start + int(seconds_max * 1e9)
+        note = self.latencies_ns.append
+        for pod in burst:
+            self.decide(pod)
+            now = perf_counter_ns()
+            note(now - before)
+            before = now
+            if now > end:
+                break
+        return (before - start) / 1e9
+
+    def decide(self, pod: PodInfo) -> None:
+        """Decide on one pod."""
+        plan = self.attempt(pod)
+        if plan is None:
+            return
+        assert plan.victims is not None
+        for victim in plan.victims.pods:
+            # Of a pod that leaves, only the uid is read.
+            self.cache.remove_pod(cast("PodInfo", victim))
+        self.cache.nominate_pod(pod, plan.nominated_node_name)
+        pod.nominated_node_name = plan.nominated_node_name
+        self.preempting += 1
+        again = self.attempt(pod)
+        assert again is None, f"pod {pod.key} does not fit where it was promised a place"
+
+    def attempt(self, pod: PodInfo) -> PostFilterResult | None:
+        """Try a pod once; return the plan if it has to evict others first."""
+        view = self.cache.snapshot()
+        profile = self.built.profiles[pod.scheduler_name]
+        self.built.handles[profile.name].view = view
+        state = CycleState()
+        try:
+            result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
+        except FitError as failure:
+            plan, status = profile.run_post_filter_plugins(
+                state, pod, failure.diagnosis.node_to_status
+            )
+            failure.diagnosis.post_filter_message = status.message
+            text = str(failure)
+            assert text.startswith("0/")
+            if status.is_success and plan is not None and plan.nominated_node_name:
+                return plan
+            self.unschedulable += 1
+            return None
+        self.cache.assume_pod(pod, result.suggested_host)
+        refused = profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
+        assert refused is None, f"pod {pod.key}: {refused}"
+        self.placed += 1
+        return None
+
+
+def drain(
+    cache: Cache,
+    workload: Workload,
+    lines: Iterable[Line],
+    seconds_max: float,
+    around: AbstractContextManager[object] | None = None,
+) -> Drained:
+    """Load what a workload adds, then decide on its burst.
+
+    Args:
+        cache: the cluster, which is changed.
+        workload: what is run.
+        lines: the objects it adds, and its burst.
+        seconds_max: a run ends after that long, whatever is left.
+        around: entered for as long as decisions are made, such as a profiler.
+    """
+    others, waiting = burst_of(lines)
+    load(cache, others)
+    start = perf_counter()
+    burst = load(cache, waiting)
+    parse_seconds = perf_counter() - start
+    del others, waiting
+    runner = Drain(
+        cache, build_profiles(workload), Search(all_nodes=not workload.adaptive_sampling)
+    )
+    quiet_garbage()
+    cpu_start = process_time()
+    with around or nullcontext():
+        seconds = runner.run(burst, seconds_max)
+    cpu_seconds = process_time() - cpu_start
+    micros: NDArray[np.float64] = np.array(runner.latencies_ns or [0]) / 1000
+    return Drained(
+        burst=len(burst),
+        decided=len(runner.latencies_ns),
+        placed=runner.placed,
+        preempting=runner.preempting,
+        unschedulable=runner.unschedulable,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        parse_seconds=parse_seconds,
+        p50_us=float(np.percentile(micros, 50)),
+        p99_us=float(np.percentile(micros, 99)),
+        max_us=float(micros.max()),
+        resident_mb=resident_mb(),
+    )
+
+
+def quiet_garbage() -> None:
+    """Set the collector as a running scheduler has it: what is loaded is out of its sight."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    gc.enable()

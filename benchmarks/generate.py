@@ -1,0 +1,139 @@
+"""From (workload, node count, seed) to objects, one JSON line each.
+
+Owns the filling in of templates: the same lines feed kubesched and the oracle. The same seed gives
+the same bytes. Never keeps what it made.
+Upstream: test/integration/scheduler_perf/executor.go
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from benchmarks.stored import Document, stored_node, stored_object, stored_pod
+from benchmarks.workload import Op, Variable, Workload, load_cluster
+from kubesched.kit.rng import Generator
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+# In a template `${name}` is text within a string; a string that is `#{name}` becomes a number.
+_PLACE = re.compile(r'"#\{(\w+)\}"|\$\{(\w+)\}')
+
+Filler = Callable[[int], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One object: its kind, its JSON, and whether it belongs to the burst."""
+
+    kind: str
+    data: bytes
+    measured: bool = False
+
+
+@dataclass(slots=True)
+class Maker:
+    """Makes the objects of a cluster and of a workload in it; names and uids never repeat."""
+
+    node_count: int
+    seed: int = 0
+    pods_per_node: int | None = None
+    """Bound pods a node in the cluster; None: as its file says."""
+    _uids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def cluster(self, name: str) -> Iterator[Line]:
+        """Yield nodes, bound pods and whatever else the cluster has."""
+        for op in load_cluster(name):
+            if op.bound and self.pods_per_node is not None:
+                op = msgspec.structs.replace(op, count_per_node=self.pods_per_node)  # noqa: PLW2901
+            yield from self.run(op)
+
+    def workload(self, workload: Workload, burst: int | None = None) -> Iterator[Line]:
+        """Yield what a workload adds, the burst last; `burst` limits how many pods that is."""
+        for op in sorted(workload.ops, key=lambda op: op.collect_metrics):
+            lines = self.run(op)
+            yield from itertools.islice(lines, burst) if op.collect_metrics else lines
+
+    def run(self, op: Op) -> Iterator[Line]:
+        """Yield the objects of one operation."""
+        document = _document(op)
+        parts = _parts(msgspec.json.encode(document).decode())
+        fillers = self._fillers(op)
+        fill = [(literal, fillers[name] if name else None) for literal, name in parts]
+        kind = document["kind"]
+        for i in range(
+            self.node_count if op.opcode == "createNodes" else op.count_at(self.node_count)
+        ):
+            text = "".join([p if f is None else p + f(i) for p, f in fill])
+            yield Line(kind, text.encode(), op.collect_metrics)
+
+    def _fillers(self, op: Op) -> dict[str, Filler]:
+        count = self.node_count
+        fillers: dict[str, Filler] = {
+            "i": lambda i: f"{i:06d}",
+            "uid": lambda i: _uid(self.seed, next(self._uids)),
+            "suffix": _suffix,
+            "node": lambda i: f"node-{i % count:06d}",
+            "started": lambda i: f"2026-11-{1 + i % 28:02d}T{i % 24:02d}:00:{i % 60:02d}Z",
+        }
+        for name, variable in op.variables.items():
+            fillers[name] = self._counter(name, variable)
+        return fillers
+
+    def _counter(self, name: str, variable: Variable) -> Filler:
+        node_count = self.node_count
+        if variable.choices:
+            rng = Generator(self.seed, name)
+            texts = [str(choice) for choice in variable.choices]
+            return lambda _i: texts[rng.below(len(texts))]
+        start, step, modulo = variable.start, variable.step, variable.modulo
+
+        def value(i: int) -> str:
+            number = i // node_count if variable.per_node else i
+            return str(start + step * (number % modulo if modulo else number))
+
+        return value
+
+
+def burst_of(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+    """Return what surrounds the burst, and the burst."""
+    found = list(lines)
+    return [one for one in found if not one.measured], [one for one in found if one.measured]
+
+
+def _document(op: Op) -> Document:
+    if op.opcode == "createNodes":
+        return stored_node(op.template)
+    if op.opcode == "createPods":
+        return stored_pod(op.template, bound=op.bound, nominated=op.nominated)
+    if op.opcode == "createObjects":
+        return stored_object(op.template)
+    raise ValueError(f"unknown opcode {op.opcode!r}")
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """Return literals with the name of what follows each; the last has none."""
+    parts: list[tuple[str, str]] = []
+    end = 0
+    for place in _PLACE.finditer(text):
+        parts.append((text[end : place.start()], place.group(1) or place.group(2)))
+        end = place.end()
+    return [*parts, (text[end:], "")]
+
+
+def _uid(seed: int, number: int) -> str:
+    return f"{seed:08x}-0000-4000-8000-{number:012x}"
+
+
+def _suffix(number: int) -> str:
+    """Return five characters such as generated names end in."""
+    letters: list[Any] = []
+    number = number * 7_368_787 + 12_345  # Spread, so that neighbours do not look alike.
+    for _ in range(5):
+        number, place = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[place])
+    return "".join(letters)

@@ -1,0 +1,188 @@
+"""Run the benchmarks.
+
+Owns the command line of `make bench`: which workloads at which sizes, how often, and what is done
+with the figures.
+"""
+
+import argparse
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+import msgspec  # noqa: E402
+from rich.console import Console  # noqa: E402
+
+from benchmarks import machine, report  # noqa: E402
+from benchmarks.oracle import ask_oracle, build_oracle  # noqa: E402
+from benchmarks.session import Figures, Session  # noqa: E402
+from benchmarks.workload import Op, Workload, load_workload, workload_names  # noqa: E402
+
+EPILOG = """examples:
+  run.py --workload one-template --nodes 5000    one workload at one size
+  run.py --workload 'owned*' --compare           beside kube-scheduler
+  run.py --profile one-template --nodes 5000     where the time goes
+  run.py --short                                 does everything still drain?
+  run.py --write                                 everything, into RESULTS.md
+"""
+SIZES = (5_000, 15_000)
+LONG_SIZE, LONG_MB_MAX = 100_000, 4_000
+SHORT_SIZE = 500
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; 1 if something did not do what it has to."""
+    options = arguments(argv)
+    console = Console(stderr=True, soft_wrap=True)
+    if options.profile:
+        return show_profile(options)
+    figures = [one for size in options.nodes for one in measure(options, size, console)]
+    Console(width=None if sys.stdout.isatty() else 250).print(report.table_of(figures))
+    console.print(machine.description())
+    if options.json:
+        Path(options.json).write_bytes(msgspec.json.encode([as_json(one) for one in figures]))
+    if options.write:
+        report.write_results(figures, heading(options))
+    problems = [text for one in figures for text in problems_of(one, whole=options.short)]
+    for text in problems:
+        console.print(text)
+    return 1 if problems else 0
+
+
+def measure(options: argparse.Namespace, node_count: int, console: Console) -> Iterator[Figures]:
+    """Yield the figures of each workload at one size."""
+    session = session_of(options, node_count)
+    program = build_oracle() if options.compare else None
+    workloads = [
+        with_nominated(load_workload(name), options.nominated) for name in options.workload
+    ]
+    # Workloads in one cluster stand together, so that it is loaded once.
+    for workload in sorted(workloads, key=lambda one: one.cluster):
+        runs = tuple(session.runs(workload, options.runs))
+        theirs = None
+        if program is not None:
+            theirs = ask_oracle(
+                program,
+                workload,
+                session.lines(workload),
+                runs=options.runs,
+                seconds_max=options.seconds,
+            )
+        found = Figures(workload, node_count, runs, theirs)
+        console.print(
+            f"{workload.name}, {node_count:,} nodes: {found.rate:,.0f} decisions/s "
+            f"(cluster of {session.load_mb:,.0f} MB loaded in {session.load_seconds:.1f} s)"
+        )
+        yield found
+
+
+def show_profile(options: argparse.Namespace) -> int:
+    """Print the functions in which a workload's decisions spend their time."""
+    session = session_of(options, options.nodes[0])
+    sys.stdout.write(session.profile(load_workload(options.profile), options.top))
+    return 0
+
+
+def problems_of(one: Figures, *, whole: bool) -> Iterator[str]:
+    """Yield what is wrong, whatever the speed: pods without the outcome that is theirs."""
+    name = f"{one.workload.name}, {one.node_count:,} nodes"
+    for run in one.runs:
+        got = {
+            "placed": run.placed,
+            "preempting": run.preempting,
+            "unschedulable": run.unschedulable,
+        }[one.workload.expect]
+        if got != run.decided:
+            yield f"{name}: of {run.decided} decided pods, {got} were {one.workload.expect}: {run}"
+        if whole and not run.is_complete:
+            yield f"{name}: {run.decided} of {run.burst} pods were decided in time"
+        if one.node_count == LONG_SIZE and run.resident_mb > LONG_MB_MAX:
+            yield f"{name}: {run.resident_mb:,.0f} MB resident, {LONG_MB_MAX:,} are allowed"
+
+
+def with_nominated(workload: Workload, count: int) -> Workload:
+    """Return the workload with so many important pods promised nodes beside it."""
+    if not count:
+        return workload
+    spec = {"priority": 100, "containers": [{"resources": {"requests": {"cpu": "100m"}}}]}
+    promised = Op(
+        opcode="createPods",
+        nominated=True,
+        count=count,
+        template={"metadata": {"name": "promised-by-option-${i}"}, "spec": spec},
+    )
+    title = f"{workload.title}; {count:,} nominated"
+    return msgspec.structs.replace(workload, ops=(promised, *workload.ops), title=title)
+
+
+def session_of(options: argparse.Namespace, node_count: int) -> Session:
+    """Return a session as the command line wants it."""
+    return Session(
+        node_count,
+        seed=options.seed,
+        seconds_max=options.seconds,
+        pods_per_node=options.pods_per_node,
+        burst=options.burst,
+    )
+
+
+def as_json(one: Figures) -> dict[str, object]:
+    """Return figures for other programs."""
+    return {
+        "workload": one.workload.name,
+        "nodes": one.node_count,
+        "rate": one.rate,
+        "cpu_rate": one.cpu_rate,
+        "floor": one.floor,
+        "runs": one.runs,
+        "oracle": one.oracle.runs if one.oracle else None,
+    }
+
+
+def heading(options: argparse.Namespace) -> str:
+    """Return the line above the figures: when, where, how often."""
+    today = datetime.datetime.now(datetime.UTC).date()  # noqa: TID251 - a report has a date
+    runs = f"{options.runs} runs of at most {options.seconds:g} s, seed {options.seed}"
+    return f"{today}. {machine.description()}. {runs}."
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the parsed command line, the short form filled in."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = workload_names()
+    parser.add_argument("--nodes", type=int, nargs="+", help="sizes; 5000 and 15000 by default")
+    parser.add_argument("--workload", nargs="+", default=["*"], help="names or patterns")
+    parser.add_argument("--runs", type=int, help="runs of each; 5 by default")
+    parser.add_argument("--seconds", type=float, help="a run ends after that long; 5 by default")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--burst", type=int, help="at most so many pods to decide on")
+    parser.add_argument("--pods-per-node", type=int, help="bound pods, instead of the cluster's")
+    parser.add_argument("--nominated", type=int, default=0, help="as many pods promised nodes")
+    parser.add_argument("--short", action="store_true", help="500 nodes, one run, must drain")
+    parser.add_argument("--long", action="store_true", help="100,000 nodes too, in 4 GB")
+    parser.add_argument("--compare", action="store_true", help="run kube-scheduler's code beside")
+    parser.add_argument("--profile", metavar="WORKLOAD", choices=names, help="profile one run")
+    parser.add_argument("--top", type=int, default=30, help="functions a profile shows")
+    parser.add_argument("--write", action="store_true", help="update RESULTS.md")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    options = parser.parse_args(argv)
+    options.workload = [
+        name for name in names if any(Path(name).match(one) for one in options.workload)
+    ]
+    if not options.workload:
+        parser.error(f"no such workload: there are {', '.join(names)}")
+    options.nodes = options.nodes or ([SHORT_SIZE] if options.short else list(SIZES))
+    options.nodes += [LONG_SIZE] if options.long else []
+    options.runs = options.runs or (1 if options.short else 5)
+    options.seconds = options.seconds or (60 if options.short else 5)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

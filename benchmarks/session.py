@@ -1,0 +1,143 @@
+"""Runs of workloads, each from the same beginning.
+
+Owns how a run is kept apart from the next: a cluster is loaded once, and every run is a fork of
+that process, so that all begin with the same tables and nothing cached.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+import io
+import multiprocessing
+import pstats
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import TypeVar
+
+from benchmarks.drain import Drained, drain, load
+from benchmarks.generate import Line, Maker
+from benchmarks.machine import resident_mb
+from benchmarks.oracle import OracleFigures
+from benchmarks.workload import Workload
+from kubesched.cache.cache import Cache
+
+_T = TypeVar("_T")
+# Floors are set at 5,000 nodes; at 15,000 a decision may take three times as long.
+SLOWER_MAX = {5_000: 1, 15_000: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All runs of one workload at one size."""
+
+    workload: Workload
+    node_count: int
+    runs: tuple[Drained, ...]
+    oracle: OracleFigures | None = None
+
+    @property
+    def rate(self) -> float:
+        """Return the median of decisions a second."""
+        return median(run.rate for run in self.runs)
+
+    @property
+    def cpu_rate(self) -> float:
+        """Return the median of decisions a second of processor time."""
+        return median(run.cpu_rate for run in self.runs)
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Return the lowest and the highest of decisions a second."""
+        return min(run.rate for run in self.runs), max(run.rate for run in self.runs)
+
+    @property
+    def floor(self) -> float | None:
+        """Return the decisions a second wanted at this size; None if none is set."""
+        times_slower = SLOWER_MAX.get(self.node_count)
+        if not self.workload.floor or times_slower is None:
+            return None
+        return self.workload.floor / times_slower
+
+    def middle(self, figure: Callable[[Drained], float]) -> float:
+        """Return the median of a figure over the runs."""
+        return median(figure(run) for run in self.runs)
+
+
+@dataclass(slots=True)
+class Session:
+    """The clusters of one size, loaded when first wanted; one at a time is kept."""
+
+    node_count: int
+    seed: int = 1
+    seconds_max: float = 5
+    pods_per_node: int | None = None
+    burst: int | None = None
+    load_seconds: float = 0
+    load_mb: float = 0
+    _loaded: dict[str, tuple[Cache, Maker]] = field(default_factory=dict)
+
+    def runs(self, workload: Workload, count: int) -> Iterator[Drained]:
+        """Yield the figures of as many runs."""
+        cache, maker = self._cluster(workload.cluster)
+        for _ in range(count):
+            yield in_fork(
+                lambda: drain(
+                    cache, workload, maker.workload(workload, self.burst), self.seconds_max
+                )
+            )
+
+    def profile(self, workload: Workload, top: int) -> str:
+        """Return where one run spends its time: the functions that take the most themselves."""
+        cache, maker = self._cluster(workload.cluster)
+
+        def profiled() -> str:
+            profiler = cProfile.Profile()
+            lines = list(maker.workload(workload, self.burst))
+            drain(cache, workload, lines, self.seconds_max, around=profiler)
+            text = io.StringIO()
+            statistics = pstats.Stats(profiler, stream=text)
+            statistics.sort_stats("tottime").print_stats(top)
+            statistics.sort_stats("cumulative").print_stats(top)
+            return text.getvalue()
+
+        return in_fork(profiled)
+
+    def lines(self, workload: Workload) -> Iterator[Line]:
+        """Yield the whole cluster and the workload in it, as another scheduler is to be given."""
+        maker = Maker(self.node_count, self.seed, self.pods_per_node)
+        yield from maker.cluster(workload.cluster)
+        yield from maker.workload(workload, self.burst)
+
+    def _cluster(self, name: str) -> tuple[Cache, Maker]:
+        if name not in self._loaded:
+            self._loaded.clear()
+            gc.unfreeze()
+            gc.collect()
+            gc.disable()
+            start = perf_counter()
+            maker, cache = Maker(self.node_count, self.seed, self.pods_per_node), Cache()
+            load(cache, maker.cluster(name))
+            gc.collect()
+            gc.freeze()
+            self.load_seconds, self.load_mb = perf_counter() - start, resident_mb()
+            self._loaded[name] = cache, maker
+        return self._loaded[name]
+
+
+def in_fork(work: Callable[[], _T]) -> _T:
+    """Return what a function returns in a copy of this process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: sender.send(work()))
+    process.start()
+    sender.close()
+    try:
+        result: _T = receiver.recv()
+    except EOFError:
+        raise SystemExit("a run failed, see above") from None
+    finally:
+        process.join()
+    return result

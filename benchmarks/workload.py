@@ -1,0 +1,87 @@
+"""Workloads and clusters as files say them.
+
+Owns the shape of the YAML: a list of operations as scheduler_perf has them, with the counts given
+per node so that one file serves every size. Never makes an object itself: `generate` does.
+Upstream: test/integration/scheduler_perf/operations.go
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+HERE = Path(__file__).resolve().parent
+
+
+class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `${name}` stands for in the i-th object: a number that counts, or a seeded choice."""
+
+    start: int = 0
+    step: int = 1
+    modulo: int = 0
+    """How many different values there are; 0: as many as objects."""
+    choices: tuple[Any, ...] = ()
+    per_node: bool = msgspec.field(default=False, name="perNode")
+    """Count nodes instead of objects."""
+
+
+class Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """One operation: make some objects from one template."""
+
+    opcode: str
+    """createNodes, createPods or createObjects."""
+    template: dict[str, Any] = {}
+    count: int = 0
+    count_per_node: float = 0
+    bound: bool = False
+    """The pods have nodes, in turn."""
+    nominated: bool = False
+    """The pods wait, and were promised nodes, in turn."""
+    collect_metrics: bool = False
+    """The pods wait, and are the burst that is measured."""
+    variables: dict[str, Variable] = {}
+
+    def count_at(self, node_count: int) -> int:
+        """Return how many objects to make in a cluster of so many nodes."""
+        return self.count or round(self.count_per_node * node_count)
+
+
+class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A cluster, what is added to it, and the burst of pods to decide on."""
+
+    title: str
+    cluster: str
+    ops: tuple[Op, ...]
+    name: str = ""
+    floor: int = 0
+    """Decisions a second wanted at 5,000 nodes; 0: none is set."""
+    config: dict[str, Any] | None = None
+    user_plugins: tuple[str, ...] = ()
+    """Classes of `benchmarks.user_plugins` that the configuration names."""
+    adaptive_sampling: bool = False
+    """Leave it to the configuration how many nodes are enough; otherwise all are evaluated."""
+    expect: str = "placed"
+    """What becomes of every pod: placed, preempting or unschedulable."""
+
+
+def workload_names() -> list[str]:
+    """Return the names of all workloads, sorted."""
+    return sorted(path.stem for path in (HERE / "workloads").glob("*.yaml"))
+
+
+def load_workload(name: str) -> Workload:
+    """Return a workload by its name."""
+    path = HERE / "workloads" / f"{name}.yaml"
+    if not path.exists():
+        raise SystemExit(f"no workload {name!r}: there are {', '.join(workload_names())}")
+    workload = msgspec.convert(yaml.safe_load(path.read_text()), Workload)
+    return msgspec.structs.replace(workload, name=name)
+
+
+def load_cluster(name: str) -> tuple[Op, ...]:
+    """Return the operations that make a cluster."""
+    document = yaml.safe_load((HERE / "clusters" / f"{name}.yaml").read_text())
+    return msgspec.convert(document["ops"], tuple[Op, ...])

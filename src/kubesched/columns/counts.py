@@ -1,0 +1,414 @@
+"""How many pods count where: per row and per topology domain, kept current by the change log.
+
+Owns tallies (a sum per row over the pods there), their sums per domain, and the facts of nodes that
+both are read through. A tally is built once and then follows the changes; it equals at any time
+what building it anew would give. Never judges a node, and never writes a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.change_log import ChangeLog
+from kubesched.columns.interning import Interner, grown
+
+if TYPE_CHECKING:
+    from kubesched.columns.cluster import Cluster
+    from kubesched.columns.view import NodeTable
+
+Places = NDArray[np.intp]
+Sums = NDArray[np.signedinteger[Any]]
+"""Counts of pods are int32, weights int64."""
+ValueT = TypeVar("ValueT", bound=Hashable)
+KeptT = TypeVar("KeptT")
+
+# Up to so many changes are followed one by one, more as columns; too many, and a tally is rebuilt.
+CHANGES_ONE_BY_ONE_MAX: Final = 16
+CHANGES_MAX: Final = 8192
+HITS_MAX: Final = 256
+HITS_ONE_BY_ONE_MAX: Final = 64
+COLUMNS_MAX: Final = 32
+FACTS_MAX: Final = 512
+BYTES_MAX: Final = 64 * 1024 * 1024
+
+_ROW, _LABEL_CLASS, _TERM_SET, _DELTA, _LIVE_DELTA = range(5)
+_FIELDS: Final = 5
+
+
+class Values(Protocol):
+    """A number for every label class, or for every term set, by id."""
+
+    def up_to_date(self) -> Sums: ...
+
+
+class Answers:
+    """One question's answers over all values of an interner, each value asked once."""
+
+    __slots__ = ("_answer", "_answers", "_interner", "_known")
+
+    def __init__(
+        self,
+        interner: Interner[ValueT],
+        answer: Callable[[ValueT], int],
+        candidates: Iterable[int] | None = None,
+    ) -> None:
+        """Ask the values there are; with candidates given, the answer for all others is 0."""
+        self._interner: Interner[Any] = interner
+        self._answer: Callable[[Any], int] = answer
+        self._known = len(interner)
+        self._answers: Sums = np.zeros(max(self._known, 16), dtype=np.int32)
+        for place in range(self._known) if candidates is None else candidates:
+            self._answers[place] = answer(interner.values[place])
+
+    def up_to_date(self) -> Sums:
+        """Return the answers for all values there are now, and zeros for some to come."""
+        count = len(self._interner.values)
+        if self._known < count:
+            self._answers = grown(self._answers, count)
+            for place in range(self._known, count):
+                self._answers[place] = self._answer(self._interner.values[place])
+            self._known = count
+        return self._answers[:count]
+
+
+class RecentChanges:
+    """The latest changes as columns, so that many tallies can follow many changes quickly."""
+
+    __slots__ = ("_columns", "_end", "_log", "_start")
+
+    def __init__(self, log: ChangeLog) -> None:
+        self._log = log
+        self._columns: NDArray[np.int64] = np.zeros((_FIELDS, 64), dtype=np.int64)
+        self._start = self._end = 0
+
+    def since(self, stamp: int) -> NDArray[np.int64] | None:
+        """Return the changes from a stamp on, a column each; None if it is too long ago."""
+        now = self._log.stamp
+        if now - stamp > CHANGES_MAX:
+            return None
+        if self._end < now:
+            self._take_over(now)
+        if stamp < self._start:
+            return None
+        return self._columns[:, stamp - self._start : now - self._start]
+
+    def _take_over(self, now: int) -> None:
+        begin = max(self._end, now - CHANGES_MAX)
+        changes = self._log.since(begin)
+        if changes is None:
+            self._start = self._end = now
+            return
+        filled = self._end - self._start
+        if begin != self._end:
+            self._start = begin  # With a gap, what came before is of no use.
+        elif filled > 4 * CHANGES_MAX:
+            self._columns[:, :CHANGES_MAX] = self._columns[:, filled - CHANGES_MAX : filled]
+            self._start = begin - CHANGES_MAX
+        self._columns = grown(self._columns, now - self._start)
+        block = np.fromiter(chain.from_iterable(changes), np.int64, _FIELDS * len(changes))
+        place = begin - self._start
+        self._columns[:, place : now - self._start] = block.reshape(-1, _FIELDS).T
+        self._end = now
+
+
+class Tally:
+    """Per row, the sum over its pods of what a table says of each pod's class."""
+
+    __slots__ = (
+        "__weakref__",
+        "_by_terms",
+        "_cluster",
+        "_delta",
+        "_id",
+        "_live_only",
+        "_log",
+        "_recent",
+        "_seen",
+        "_table",
+        "first_hit",
+        "hits",
+        "rows",
+        "values",
+    )
+
+    def __init__(
+        self, counters: Counters, values: Values, *, by_terms: bool = False, live_only: bool = False
+    ) -> None:
+        """Count once over all pods.
+
+        Args:
+            counters: of the cluster.
+            values: what one pod adds, by label class.
+            by_terms: have `values` by term set instead.
+            live_only: leave out pods that are being deleted.
+        """
+        self._cluster = counters.cluster
+        self._log = counters.cluster.log
+        self._recent = counters.recent
+        self.values = values
+        self._by_terms = by_terms
+        self._live_only = live_only
+        self._id = _TERM_SET if by_terms else _LABEL_CLASS
+        self._delta = _LIVE_DELTA if live_only else _DELTA
+        self.hits: list[tuple[int, int]] = []
+        """The latest changes of `rows`: row and amount."""
+        self.first_hit = 0
+        """The number of the first of them, counted from the beginning."""
+        self.rows: Sums = np.zeros(0, dtype=np.int32)
+        self._table: Sums = self.rows
+        self._seen = 0
+        self._rebuild()
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory this takes."""
+        return self.rows.nbytes
+
+    def follow(self) -> None:
+        """Take over all changes since last time."""
+        now = self._log.stamp
+        behind = now - self._seen
+        if behind == 0:
+            return
+        if len(self.rows) < self._cluster.nodes.row_count:
+            self.rows = grown(self.rows, self._cluster.nodes.row_count)
+        if behind > CHANGES_ONE_BY_ONE_MAX:
+            self._follow_columns()
+        else:
+            changes = self._log.since(self._seen)
+            if changes is None:
+                self._rebuild()
+                return
+            which, how_many = self._id, self._delta
+            for change in changes:
+                delta = change[how_many]
+                if delta:
+                    place = change[which]
+                    if place >= len(self._table):
+                        self._table = self.values.up_to_date()
+                    amount = self._table.item(place) * delta
+                    if amount:
+                        self._hit(change[_ROW], amount)
+        self._seen = now
+
+    def _hit(self, row: int, amount: int) -> None:
+        rows, hits = self.rows, self.hits
+        rows[row] = rows.item(row) + amount
+        hits.append((row, amount))
+        if len(hits) > 2 * HITS_MAX:
+            del hits[:HITS_MAX]
+            self.first_hit += HITS_MAX
+
+    def _follow_columns(self) -> None:
+        changes = self._recent.since(self._seen)
+        if changes is None:
+            self._rebuild()
+            return
+        self._table = table = self.values.up_to_date()
+        if not len(table):
+            return
+        # A change of a node itself has no class; its delta is 0, whatever the last class says.
+        amounts = table.take(changes[self._id]) * changes[self._delta]
+        places = np.flatnonzero(amounts)
+        if len(places) > HITS_ONE_BY_ONE_MAX:
+            np.add.at(self.rows, changes[_ROW, places], amounts[places].astype(self.rows.dtype))
+            self._forget_hits()
+            return
+        for place in places.tolist():
+            self._hit(changes.item(_ROW, place), amounts.item(place))
+
+    def _rebuild(self) -> None:
+        cluster, pods, count = self._cluster, self._cluster.pods, self._cluster.pods.count
+        self._table = table = self.values.up_to_date()
+        self.rows = np.zeros(max(cluster.nodes.row_count, 16), dtype=table.dtype)
+        if table.any():
+            ids = (pods.term_set if self._by_terms else pods.label_class)[:count]
+            chosen = np.flatnonzero(pods.counted[:count] & (table != 0)[ids])
+            if self._live_only:
+                chosen = chosen[~pods.terminating[chosen]]
+            np.add.at(self.rows, pods.row[chosen], table[ids[chosen]])
+        self._forget_hits()
+        self._seen = self._log.stamp
+
+    def _forget_hits(self) -> None:
+        # One number is left out, so that whoever saw all hits so far notices too.
+        self.first_hit += len(self.hits) + 1
+        self.hits.clear()
+
+
+class DomainTable:
+    """A tally's sums per domain of a topology key, over the rows that count."""
+
+    __slots__ = ("_last", "_seen", "_slots", "nonzero_count", "sums", "tally")
+
+    def __init__(self, tally: Tally, slots: Places, domain_count: int) -> None:
+        """Sum up once.
+
+        Args:
+            tally: the sums per row.
+            slots: each row's domain; `domain_count` for a row that does not count.
+            domain_count: how many domains there may be.
+        """
+        self.tally = tally
+        self._slots = slots
+        self._last = domain_count
+        self._seen = -1
+        self.sums: Sums = np.zeros(0, dtype=np.int32)
+        self.nonzero_count = 0
+        """How many domains have a sum other than zero."""
+        self._rebuild()
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory this takes, the tally included."""
+        return self.sums.nbytes + self.tally.nbytes
+
+    def follow(self) -> Sums:
+        """Return the sums as they are now, and one zero more, for rows in no domain."""
+        tally = self.tally
+        tally.follow()
+        done = tally.first_hit + len(tally.hits)
+        if self._seen != done:
+            if self._seen < tally.first_hit or done - self._seen > HITS_ONE_BY_ONE_MAX:
+                self._rebuild()
+            else:
+                for row, amount in tally.hits[self._seen - tally.first_hit :]:
+                    self._hit(row, amount)
+            self._seen = done
+        return self.sums
+
+    def _hit(self, row: int, amount: int) -> None:
+        # A row that came after the nodes were looked at has no node.
+        slot = self._slots.item(row) if row < len(self._slots) else self._last
+        if slot != self._last:
+            before = self.sums.item(slot)
+            self.sums[slot] = before + amount
+            self.nonzero_count += (before + amount != 0) - (before != 0)
+
+    def _rebuild(self) -> None:
+        rows = self.tally.rows
+        slots = self._slots[: len(rows)]
+        # Exact: no sum of whole numbers here comes near 2 to the 53rd.
+        sums = np.bincount(slots, weights=rows[: len(slots)], minlength=self._last + 1)
+        sums[self._last] = 0
+        self.sums = sums.astype(rows.dtype)
+        self.nonzero_count = int(np.count_nonzero(self.sums))
+        self._seen = self.tally.first_hit + len(self.tally.hits)
+
+
+class Domains:
+    """One topology key: each row's domain, `count` for a row without the key."""
+
+    __slots__ = ("count", "ids", "is_everywhere")
+
+    def __init__(self, cluster: Cluster, key: str, valid_rows: Places) -> None:
+        column = cluster.nodes.label(key)
+        self.count = len(column.values)
+        ids: Places = column.ids[: cluster.nodes.row_count].astype(np.intp)
+        ids[ids < 0] = self.count
+        self.ids = ids
+        self.is_everywhere = not (ids[valid_rows] == self.count).any()
+        """Whether every node has the key."""
+
+
+class Topology:
+    """What follows from the nodes alone; true until a node comes, goes or changes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.node_epoch = cluster.node_epoch
+        self.rows: Places = cluster.visiting_rows()
+        self.row_count = cluster.nodes.row_count
+        self._facts: dict[Hashable, Any] = {}
+        self._columns: dict[tuple[str, int], tuple[Places, Places]] = {}
+
+    def fact(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
+        """Return what was worked out from the nodes under this key."""
+        found: KeptT | None = self._facts.pop(key, None)
+        if found is None:
+            found = make()
+            if len(self._facts) >= FACTS_MAX:
+                del self._facts[next(iter(self._facts))]
+        self._facts[key] = found
+        return found
+
+    def domains(self, key: str) -> Domains:
+        """Return each row's domain of a topology key."""
+        return self.fact(("domains", key), lambda: Domains(self._cluster, key, self.rows))
+
+    def column(self, nodes: NodeTable, key: str) -> Places:
+        """Return the domain of each node of a table; that of one without the key is `count`."""
+        rows = nodes.rows
+        # The same arrays of rows come again and again: all nodes, all that fit.
+        known = self._columns.get((key, id(rows)))
+        if known is not None and known[0] is rows:
+            return known[1]
+        column: Places = self.domains(key).ids.take(rows)
+        if len(self._columns) >= COLUMNS_MAX:
+            self._columns.clear()
+        self._columns[key, id(rows)] = (rows, column)
+        return column
+
+
+class Counters:
+    """A cluster's tallies, and what else is kept for as long as it is true."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.recent = RecentChanges(cluster.log)
+        self.keeps = True
+        """Whether anything is kept at all; tests compare both ways."""
+        self._topology: Topology | None = None
+        self._tallies: WeakValueDictionary[Hashable, Tally] = WeakValueDictionary()
+        self._kept: dict[Hashable, tuple[Any, int]] = {}
+        self._kept_bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<Counters: {len(self._kept)} kept, {len(self._tallies)} tallies>"
+
+    @property
+    def topology(self) -> Topology:
+        """Return what follows from the nodes as they are."""
+        found = self._topology
+        if found is None or found.node_epoch != self.cluster.node_epoch or not self.keeps:
+            found = self._topology = Topology(self.cluster)
+        return found
+
+    def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
+        """Return the tally of that key; it lives as long as somebody holds it."""
+        found = self._tallies.get(key) if self.keeps else None
+        if found is None:
+            found = self._tallies[key] = make()
+        return found
+
+    def kept(self, key: Hashable) -> Any | None:
+        """Return what was kept under a key, if it still is."""
+        found = self._kept.pop(key, None)
+        if found is None:
+            return None
+        self._kept[key] = found  # Most recently used stands last.
+        return found[0]
+
+    def keep(self, key: Hashable, value: Any, byte_count: int) -> None:
+        """Keep a value under a key; what was used least recently goes when there is too much."""
+        if not self.keeps:
+            return
+        old = self._kept.pop(key, None)
+        self._kept_bytes += byte_count - (0 if old is None else old[1])
+        self._kept[key] = (value, byte_count)
+        while self._kept_bytes > BYTES_MAX and len(self._kept) > 1:
+            oldest = next(iter(self._kept))
+            self._kept_bytes -= self._kept.pop(oldest)[1]
+
+    def clear(self) -> None:
+        """Forget everything that was kept."""
+        self._topology = None
+        self._tallies = WeakValueDictionary()
+        self._kept.clear()
+        self._kept_bytes = 0

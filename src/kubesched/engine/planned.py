@@ -1,0 +1,254 @@
+"""The quick way through an attempt: kept verdicts for local plugins, the others asked anew.
+
+Owns the ranking of rows under a plan. What it answers equals what the ordinary way would; where it
+cannot answer it says so, and the ordinary way is gone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.engine.diagnosis import Diagnosis, FitError
+from kubesched.engine.search import Detail, ScheduleResult, Search
+from kubesched.engine.selection import heap_order
+from kubesched.framework.adapt import guarded
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import PreFilterResult
+from kubesched.framework.plan import NotLocalError, Plan
+from kubesched.framework.planner import Planner
+from kubesched.framework.profile import Profile
+from kubesched.framework.score_phase import Scores, normalized_and_weighted
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
+from kubesched.model.pod_info import PodInfo
+
+# A key holds the total above and the order among equals below; both fit an int64.
+_ORDER_BITS = 24
+_ORDER_MAX = (1 << _ORDER_BITS) - 1
+_TOTAL_MAX = 1 << 38
+
+
+def schedule_planned(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ScheduleResult | None:
+    """Choose a node by kept verdicts; None if they cannot answer for this attempt.
+
+    Raises:
+        FitError: No node fits.
+    """
+    planner = profile.planner
+    if planner is None or pod.nominated_node_name or view.pods.nominated_of:
+        return None
+    if search.extender_count or search.want(profile, view.node_count) < view.node_count:
+        return None
+    try:
+        return _Attempt(planner, view, state, pod).choose(search)
+    except NotLocalError:
+        state.clear()
+        return None
+
+
+class Ranking:
+    """A plan's rows by total, as the kept columns alone have it; the best has the largest key."""
+
+    __slots__ = ("added", "fit_rows", "keys", "order", "version")
+
+    def __init__(self, plan: Plan, view: ClusterView) -> None:
+        fits = plan.fits
+        self.version = plan.version
+        self.fit_rows: Rows = plan.rows[fits]
+        self.added: IntColumn | int = _sum_of_normalized(plan, fits)
+        """What normalising plugins add."""
+        total = plan.plain_sum + self.added
+        if total.max(initial=0) >= _TOTAL_MAX or total.min(initial=0) < 0:
+            raise NotLocalError
+        visiting = visiting_positions(plan, view)
+        nth = np.ones(len(fits), dtype=np.int64)
+        nth[visiting] = np.maximum(np.cumsum(fits[visiting]), 1)
+        self.order: IntColumn = _ORDER_MAX - heap_order(nth)
+        self.keys: IntColumn = np.where(fits, (total << _ORDER_BITS) + self.order, -1)
+
+    def update(self, plan: Plan, positions: Rows) -> None:
+        """Take over the new totals of some rows, none of which began or ceased to fit."""
+        added = self.added
+        for position in positions.tolist():
+            if plan.refusals.item(position) == 0:
+                more = added if isinstance(added, int) else added.item(position)
+                total = plan.plain_sum.item(position) + more
+                self.keys[position] = (total << _ORDER_BITS) + self.order.item(position)
+
+
+def _sum_of_normalized(plan: Plan, fits: BoolColumn) -> IntColumn | int:
+    total: IntColumn | int = 0
+    for _, column in plan.normalized(fits):
+        total = total + column
+    return total
+
+
+def visiting_positions(plan: Plan, view: ClusterView) -> Rows:
+    """Return the plan's positions in visiting order."""
+    if plan.visiting is None:
+        plan.visiting = np.argsort(view.rank()[plan.rows], kind="stable")
+    return plan.visiting
+
+
+class _Attempt:
+    """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
+
+    __slots__ = ("_live", "_nodes", "_plan", "_planner", "_pod", "_ranking", "_state", "_view")
+
+    def __init__(
+        self, planner: Planner, view: ClusterView, state: CycleState, pod: PodInfo
+    ) -> None:
+        self._planner = planner
+        self._view = view
+        self._state = state
+        self._pod = pod
+        self._plan, changed = planner.plan_for(view, pod)
+        self._ranking = _ranking_of(self._plan, view, changed)
+        state.adopt(self._plan.state)
+        self._nodes: NodeTable = view.whole()
+        self._live = self._judge_live()
+
+    def choose(self, search: Search) -> ScheduleResult:
+        """Return the best row's node."""
+        # None stands for "as the plan has it", which costs nothing.
+        fits = self._joined_fits() if self._live else None
+        fit_rows = self._ranking.fit_rows if fits is None else self._nodes.rows[fits]
+        if len(fit_rows) == 0:
+            raise FitError(self._view.node_count, self._diagnosis())
+        live: dict[str, IntColumn] = {}
+        row = int(fit_rows[0])
+        if len(fit_rows) > 1:
+            live = self._score_live(fit_rows)
+            if fits is None and not live:
+                row = int(self._plan.rows[np.argmax(self._ranking.keys)])
+            else:
+                row = self._best_row(self._plan.fits if fits is None else fits, live)
+        name = self._view.name_of(row)
+        detail = self._detail(live, scored=len(fit_rows) > 1) if search.detail else None
+        return ScheduleResult(name, len(fit_rows), self._view.node_count, detail)
+
+    # -- filtering ------------------------------------------------------------------------------
+
+    def _judge_live(self) -> dict[str, Verdicts]:
+        plan, state = self._plan, self._state
+        skipped = set(plan.skipped_filters)
+        for plugin in plan.live_pre_filters:
+            result = guarded(plugin.pre_filter, state, self._pod, self._nodes)
+            if result is None:
+                continue
+            if isinstance(result, PreFilterResult) or not (result.is_skip or result.is_success):
+                raise NotLocalError
+            if result.is_skip:
+                skipped.add(plugin.name)
+        state.skip_filter_plugins = frozenset(skipped)
+        live: dict[str, Verdicts] = {}
+        for filter_plugin in plan.live_filters:
+            if filter_plugin.name not in skipped:
+                verdicts = live[filter_plugin.name] = Verdicts(len(self._nodes))
+                filter_plugin.judge(state, self._pod, self._nodes, verdicts)
+                if verdicts.first_error() is not None:
+                    raise NotLocalError
+        return live
+
+    def _joined_fits(self) -> BoolColumn:
+        fits = self._plan.fits
+        for verdicts in self._live.values():
+            fits &= verdicts.fits
+        return fits
+
+    def _diagnosis(self) -> Diagnosis:
+        """Return every row's first refusal, in the order of the filters."""
+        joined = Verdicts(len(self._nodes))
+        kept = {local.plugin.name: local.verdicts for local in self._plan.filters}
+        for plugin in self._planner.parts.filters:
+            said = kept.get(plugin.name) or self._live.get(plugin.name)
+            if said is not None:
+                standing = np.flatnonzero(joined.fits & (said.ids != FITS))
+                joined.override(standing, said.at(standing))
+        statuses = NodeToStatus(self._view)
+        statuses.set_all(self._nodes.rows, joined)
+        return Diagnosis(statuses, unschedulable_plugins=statuses.plugins())
+
+    # -- scoring --------------------------------------------------------------------------------
+
+    def _score_live(self, fit_rows: Rows) -> dict[str, IntColumn]:
+        """Return what each plugin that is asked anew adds to the fitting rows."""
+        plan, state = self._plan, self._state
+        if not plan.live_pre_scores and not plan.live_scores:
+            state.skip_score_plugins = frozenset(plan.skipped_scores)
+            return {}
+        fitting = self._view.nodes_at(fit_rows)
+        skipped = set(plan.skipped_scores)
+        for plugin in plan.live_pre_scores:
+            status: Status | None = guarded(plugin.pre_score, state, self._pod, fitting)
+            if status is not None and not status.is_success:
+                if not status.is_skip:
+                    raise NotLocalError
+                skipped.add(plugin.name)
+        state.skip_score_plugins = frozenset(skipped)
+        live: dict[str, IntColumn] = {}
+        for score in plan.live_scores:
+            if score.name not in skipped:
+                weight = self._planner.parts.weights[score.name]
+                added = normalized_and_weighted(score, weight, state, self._pod, fitting)
+                if isinstance(added, Status):
+                    raise NotLocalError
+                live[score.name] = added
+        return live
+
+    def _best_row(self, fits: BoolColumn, live: dict[str, IntColumn]) -> int:
+        plan = self._plan
+        positions = np.flatnonzero(fits)
+        total = plan.plain_sum[positions]
+        for _, column in plan.normalized(fits):
+            total += column if isinstance(column, int) else column[positions]
+        for added in live.values():
+            total += added
+        best = positions[total == total.max()]
+        if len(best) == 1:
+            return int(plan.rows[best[0]])
+        visiting = visiting_positions(plan, self._view)
+        nth = np.empty(len(fits), dtype=np.int64)
+        nth[visiting] = np.cumsum(fits[visiting])
+        return int(plan.rows[best[np.argmin(heap_order(nth[best]))]])
+
+    def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
+        """Return what led to the choice, in visiting order."""
+        fits = self._joined_fits()
+        visiting = visiting_positions(self._plan, self._view)
+        order = visiting[fits[visiting]]
+        feasible = self._view.nodes_at(self._plan.rows[order])
+        if not scored:
+            return Detail(feasible, None, self._diagnosis())
+        return Detail(feasible, self._scores(fits, live, order), self._diagnosis())
+
+    def _scores(self, fits: BoolColumn, live: dict[str, IntColumn], order: Rows) -> Scores:
+        nth = np.cumsum(fits)[order] - 1
+        by_plugin: dict[str, IntColumn] = {}
+        normalized = {s.plugin.name: column for s, column in self._plan.normalized(fits)}
+        kept = {score.plugin.name: score for score in self._plan.scores}
+        for plugin in self._planner.parts.scores:
+            name = plugin.name
+            if name in live:
+                by_plugin[name] = live[name][nth]
+            elif name in normalized:
+                by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[order]
+            elif name in kept:
+                by_plugin[name] = kept[name].raw[order] * kept[name].weight
+        total = np.zeros(len(order), dtype=np.int64)
+        for column in by_plugin.values():
+            total += column
+        return Scores(by_plugin, total)
+
+
+def _ranking_of(plan: Plan, view: ClusterView, changed: Rows | None) -> Ranking:
+    ranking: Ranking | None = plan.ranking
+    if changed is None or ranking is None or ranking.version != plan.version:
+        ranking = plan.ranking = Ranking(plan, view)
+    elif len(changed):
+        ranking.update(plan, changed)
+    return ranking

@@ -1,0 +1,302 @@
+"""Kept verdicts: what local plugins said of every row, for all pods of one template.
+
+Owns the columns of one template and their refreshing. A plugin is local to a pod if it declares
+what it reads (`reads`); its verdicts and raw scores are then true until something it reads has
+changed, and only changed rows are asked about again. All other plugins are asked in every attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kubesched.columns.change_log import Change
+from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guarded
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, PreFilterResult, Reads
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import FITS, Verdicts
+from kubesched.model.pod_info import PodInfo
+
+# Up to so many rows are judged by integers; more are cheaper as columns.
+ROWS_BY_INTEGERS_MAX = 12
+
+
+class NotLocalError(Exception):
+    """The attempt is not one that kept verdicts can answer; the ordinary way must be gone."""
+
+
+@dataclass(slots=True)
+class LocalFilter:
+    """One filter's verdict on every row."""
+
+    plugin: ColumnFilter
+    reads: Reads
+    verdicts: Verdicts
+
+
+@dataclass(slots=True)
+class LocalScore:
+    """One plugin's raw score of every row, and what it adds to the totals."""
+
+    plugin: ColumnScore
+    reads: Reads
+    weight: int
+    raw: IntColumn
+
+
+class Plan:
+    """The kept columns of one template, in the order of the view's whole table."""
+
+    def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
+        self._parts = parts
+        self.pod = pod
+        self.seen = view.stamp
+        self.node_epoch = view.node_epoch
+        self.nodes_count = view.node_count
+        nodes = view.whole()
+        self.rows: Rows = nodes.rows
+        self._is_whole = len(self.rows) == view.row_count
+        self.state = CycleState()
+        self.skipped_filters: set[str] = set()
+        self.skipped_scores: set[str] = set()
+        self.stores: list[str] = []
+        self._keep_pre_filters(view, nodes)
+        self.filters = self._keep_filters(nodes)
+        self._keep_pre_scores(nodes)
+        self.scores = self._keep_scores(nodes)
+        self.epochs = self._store_epochs(view)
+        self.refusals: IdColumn = np.zeros(len(nodes), dtype=np.int32)
+        for kept in self.filters:
+            self.refusals += kept.verdicts.ids != FITS
+        self.plain_sum: IntColumn = np.zeros(len(nodes), dtype=np.int64)
+        for score in self.scores:
+            if score.plugin.normalize is None:
+                _check_range(score.raw)
+                self.plain_sum += score.raw * score.weight
+        self.version = 0
+        """Moves when a row begins or ceases to fit."""
+        self.visiting: Rows | None = None
+        self.ranking: Any = None
+        """Kept here for whoever ranks the rows."""
+        names = [p.name for p in (*parts.pre_filters, *parts.filters, *parts.pre_scores)]
+        live = {n for n in (*names, *(s.name for s in parts.scores)) if self._reads(n) is None}
+        self.live_pre_filters = [p for p in parts.pre_filters if p.name in live]
+        self.live_filters = [p for p in parts.filters if p.name in live]
+        self.live_pre_scores = [p for p in parts.pre_scores if p.name in live]
+        self.live_scores = [p for p in parts.scores if p.name in live]
+
+    # -- building -----------------------------------------------------------------------------
+
+    def _reads(self, plugin_name: str) -> Reads | None:
+        return self._parts.reads(plugin_name, self.pod)
+
+    def _keep_pre_filters(self, view: ClusterView, nodes: NodeTable) -> None:
+        for plugin in self._parts.pre_filters:
+            reads = self._reads(plugin.name)
+            if reads is None:
+                continue
+            self._note_stores(reads)
+            result = guarded(plugin.pre_filter, self.state, self.pod, nodes)
+            if isinstance(result, PreFilterResult):
+                raise NotLocalError
+            if isinstance(result, Status) and not result.is_success:
+                if not result.is_skip:
+                    raise NotLocalError
+                self.skipped_filters.add(plugin.name)
+
+    def _keep_filters(self, nodes: NodeTable) -> list[LocalFilter]:
+        kept = []
+        for plugin in self._parts.filters:
+            reads = self._reads(plugin.name)
+            if reads is None or plugin.name in self.skipped_filters:
+                continue
+            self._note_stores(reads)
+            verdicts = Verdicts(len(nodes))
+            plugin.judge(self.state, self.pod, nodes, verdicts)
+            if verdicts.first_error() is not None:
+                raise NotLocalError
+            kept.append(LocalFilter(plugin, reads, verdicts))
+        return kept
+
+    def _keep_pre_scores(self, nodes: NodeTable) -> None:
+        for plugin in self._parts.pre_scores:
+            reads = self._reads(plugin.name)
+            if reads is None:
+                continue
+            self._note_stores(reads)
+            status = guarded(plugin.pre_score, self.state, self.pod, nodes)
+            if status is not None and not status.is_success:
+                if not status.is_skip:
+                    raise NotLocalError
+                self.skipped_scores.add(plugin.name)
+
+    def _keep_scores(self, nodes: NodeTable) -> list[LocalScore]:
+        kept = []
+        for plugin in self._parts.scores:
+            reads = self._reads(plugin.name)
+            if reads is None or plugin.name in self.skipped_scores:
+                continue
+            self._note_stores(reads)
+            raw = plugin.score(self.state, self.pod, nodes)
+            if isinstance(raw, Status):
+                raise NotLocalError
+            weight = self._parts.weights[plugin.name]
+            kept.append(LocalScore(plugin, reads, weight, np.array(raw)))
+        return kept
+
+    def _note_stores(self, reads: Reads) -> None:
+        self.stores += [store for store in reads.objects if store not in self.stores]
+
+    def _store_epochs(self, view: ClusterView) -> list[int]:
+        return [getattr(view.objects, store).epoch for store in self.stores]
+
+    # -- keeping current ------------------------------------------------------------------------
+
+    def follow(self, view: ClusterView) -> Rows | None:
+        """Bring the columns up to date; return the changed positions, None if that cannot be."""
+        if view.node_epoch != self.node_epoch or self._store_epochs(view) != self.epochs:
+            return None
+        changes = view.changes_since(self.seen)
+        if changes is None:
+            return None
+        self.seen = view.stamp
+        rows = self._changed_rows(changes)
+        if not len(rows):
+            return rows
+        positions = rows if self._is_whole else np.searchsorted(self.rows, rows)
+        if len(rows) <= ROWS_BY_INTEGERS_MAX:
+            for row, position in zip(rows.tolist(), positions.tolist(), strict=True):
+                self._judge_row(view, row, position)
+        else:
+            self._judge_rows(view, rows, positions)
+        return positions
+
+    def _changed_rows(self, changes: Sequence[Change]) -> Rows:
+        if len(changes) == 1:
+            rows = np.array([changes[0].row], dtype=np.int64)
+        else:
+            rows = np.unique(np.array([change.row for change in changes], dtype=np.int64))
+        # A row may be that of a node which is unknown, and only has pods.
+        if self._is_whole:
+            return rows[rows < len(self.rows)]
+        return rows[np.isin(rows, self.rows)]
+
+    def _judge_row(self, view: ClusterView, row: int, position: int) -> None:
+        node = view.row(row)
+        for kept in self.filters:
+            if kept.reads.usage:
+                status = kept.plugin.judge_row(self.state, self.pod, node)
+                new = FITS if status is None else kept.verdicts.id_for(status)
+                self._set_verdict(kept, position, new)
+        for score in self.scores:
+            if score.reads.usage:
+                value = score.plugin.score_row(self.state, self.pod, node)
+                if isinstance(value, Status):
+                    raise NotLocalError
+                if score.plugin.normalize is None:
+                    if not NODE_SCORE_MIN <= value <= NODE_SCORE_MAX:
+                        raise NotLocalError
+                    self.plain_sum[position] += score.weight * (value - score.raw.item(position))
+                score.raw[position] = value
+
+    def _set_verdict(self, kept: LocalFilter, position: int, new: int) -> None:
+        ids = kept.verdicts.ids
+        old = ids.item(position)
+        if old == new:
+            return
+        ids[position] = new
+        if (old == FITS) != (new == FITS):
+            self.refusals[position] += 1 if old == FITS else -1
+            self.version += 1
+
+    def _judge_rows(self, view: ClusterView, rows: Rows, positions: Rows) -> None:
+        nodes = view.nodes_at(rows)
+        for kept in self.filters:
+            if kept.reads.usage:
+                part = Verdicts(len(rows))
+                kept.plugin.judge(self.state, self.pod, nodes, part)
+                self._set_verdicts(kept, positions, part)
+        for score in self.scores:
+            if score.reads.usage:
+                values = score.plugin.score(self.state, self.pod, nodes)
+                if isinstance(values, Status):
+                    raise NotLocalError
+                if score.plugin.normalize is None:
+                    _check_range(values)
+                    self.plain_sum[positions] += score.weight * (values - score.raw[positions])
+                score.raw[positions] = values
+
+    def _set_verdicts(self, kept: LocalFilter, positions: Rows, part: Verdicts) -> None:
+        if part.first_error() is not None:
+            raise NotLocalError
+        old = kept.verdicts.ids[positions] != FITS
+        kept.verdicts.ids[positions] = FITS
+        kept.verdicts.override(positions, part)
+        new = part.ids != FITS
+        if (old != new).any():
+            self.refusals[positions] += new.astype(np.int32) - old.astype(np.int32)
+            self.version += 1
+
+    # -- reading --------------------------------------------------------------------------------
+
+    @property
+    def fits(self) -> BoolColumn:
+        """Return which rows no local filter refuses."""
+        fits: BoolColumn = self.refusals == 0
+        return fits
+
+    def normalized(self, fits: BoolColumn) -> list[tuple[LocalScore, IntColumn | int]]:
+        """Return what normalising plugins add to the rows that fit: a column, or one number."""
+        return [
+            (score, self._normalized(score, fits))
+            for score in self.scores
+            if score.plugin.normalize is not None
+        ]
+
+    def _normalized(self, score: LocalScore, fits: BoolColumn) -> IntColumn | int:
+        raw = score.raw
+        if score.plugin.keeps_equals_equal and raw.max() == raw.min():
+            return self._normalize(score, raw[:1]).item(0)
+        column = np.zeros(len(raw), dtype=np.int64)
+        column[fits] = self._normalize(score, raw[fits])
+        return column
+
+    def _normalize(self, score: LocalScore, raw: IntColumn) -> IntColumn:
+        assert score.plugin.normalize is not None
+        result = as_scores(guarded(score.plugin.normalize, self.state, self.pod, raw), len(raw))
+        if isinstance(result, Status):
+            raise NotLocalError
+        _check_range(result)
+        return result * score.weight
+
+
+@dataclass(frozen=True, slots=True)
+class PlanParts:
+    """A profile's plugins as plans see them."""
+
+    pre_filters: Sequence[Any]
+    filters: Sequence[ColumnFilter]
+    pre_scores: Sequence[Any]
+    scores: Sequence[ColumnScore]
+    weights: Mapping[str, int]
+    plugins: Mapping[str, Any]
+
+    def reads(self, name: str, pod: PodInfo) -> Reads | None:
+        """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""
+        declare = getattr(self.plugins[name], "reads", None)
+        if declare is None:
+            return None
+        found = guarded(declare, pod)
+        return found if isinstance(found, Reads) else None
+
+
+def _check_range(scores: IntColumn) -> None:
+    # A plugin that leaves the range fails the attempt, in the words of the ordinary way.
+    if len(scores) and (scores.max() > NODE_SCORE_MAX or scores.min() < NODE_SCORE_MIN):
+        raise NotLocalError

@@ -1,0 +1,74 @@
+"""A scheduler for a run, from the text of its configuration.
+
+Owns the choice of configuration and seed, and the one-line texts of what is wrong with them. Never
+reads a file.
+"""
+
+from __future__ import annotations
+
+from kubesched.app.build import Built, build
+from kubesched.config.errors import ConfigError
+from kubesched.config.load import default_config, load_config, load_config_object
+from kubesched.config.schema import GROUP, KIND, VERSION
+from kubesched.config.types import KubeSchedulerConfiguration
+from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.registry import Registry
+
+
+class ConfiguredError(ValueError):
+    """The configuration, or a plugin it names, cannot be used."""
+
+
+def configured(
+    text: bytes | None = None, *, registry: Registry | None = None, seed: int = 0
+) -> Built:
+    """Return the profiles of a configuration; without a text, those of the default one.
+
+    Without a text, plugins of the registry are enabled at multiPoint of the default profile.
+
+    Raises:
+        ConfiguredError: In one line, why not.
+    """
+    try:
+        return _checked(
+            build(
+                _config(text, registry),
+                out_of_tree=registry,
+                make_handle=lambda name: OfflineHandle(name, seed),
+            ),
+            registry,
+        )
+    except (ConfigError, ValueError) as problem:
+        raise ConfiguredError(" ".join(str(problem).split())) from None
+    except Exception as problem:
+        if registry is None:
+            raise
+        # A plugin's own constructor can raise anything.
+        raise ConfiguredError(
+            f"cannot make the plugins: {type(problem).__name__}: {problem}"
+        ) from None
+
+
+def _config(text: bytes | None, registry: Registry | None) -> KubeSchedulerConfiguration:
+    if text is not None:
+        return load_config(text)
+    if registry is None:
+        return default_config()
+    enabled = [{"name": name} for name in registry]
+    return load_config_object(
+        {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KIND,
+            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+        }
+    )
+
+
+def _checked(built: Built, registry: Registry | None) -> Built:
+    for name in registry or ():
+        if not any(name in profile.plugins for profile in built.profiles.values()):
+            raise ConfiguredError(
+                f"no profile enables the plugin {name}; "
+                "add it under plugins.multiPoint.enabled"
+            )
+    return built

@@ -1,0 +1,268 @@
+"""A scenario: the cluster of some files, and the pods that are to be placed in it.
+
+Owns the step from files to objects that a run starts from: workloads become owners and templates,
+what they lack becomes pods, in the order of the files. Reading itself is `app.manifests`'. Never
+decides anything.
+Upstream: none; a cluster's controllers do this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from msgspec.structs import replace
+
+from kubesched.app.admission import DEFAULT_NAMESPACE, Admission
+from kubesched.app.manifests import (
+    ManifestError,
+    _contents,
+    _documents,
+    _Placed,
+    _Reader,
+)
+from kubesched.objects.decode import KubeObject
+from kubesched.objects.errors import MalformedObject
+from kubesched.objects.node import Node
+from kubesched.objects.pod import Pod, PodStatus
+from kubesched.objects.storage import PersistentVolumeClaim
+from kubesched.objects.workloads import ReplicaSet
+from kubesched.sim.workloads import (
+    Workload,
+    is_workload,
+    replica_set_of,
+    template_pod,
+    workload_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod of which copies can be made, filled in as if it were stored."""
+
+    title: str
+    """How users know it: `Deployment shop/web`, `Pod shop/web-7`."""
+    pod: Pod
+    workload: Workload | None
+    admission: Admission
+    argument: int
+    """Which of the given files or directories it stood in."""
+
+    def copy(self, index: int) -> tuple[Pod, list[PersistentVolumeClaim]]:
+        """Return a copy, and the claims that are made for it."""
+        if self.workload is not None:
+            pod = self.workload.pod(self.pod, index)
+            return pod, [_admitted(self.admission, one) for one in self.workload.claims(index)]
+        meta = self.pod.metadata
+        name = f"{meta.name}-{index}"
+        meta = replace(meta, name=name, uid=f"copy/{meta.namespace}/{name}")
+        spec = replace(self.pod.spec, node_name="")
+        return replace(self.pod, metadata=meta, spec=spec, status=PodStatus()), []
+
+    @property
+    def is_uniform(self) -> bool:
+        """Return whether copies differ by their names alone."""
+        return self.workload is None or not self.workload.is_indexed
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The objects of some files, the templates among them, and what a user should know."""
+
+    objects: tuple[KubeObject, ...]
+    """In the order of the files, without templates."""
+    templates: tuple[Template, ...]
+    """Workloads in the order of the files."""
+    notes: tuple[str, ...]
+    arguments: Mapping[tuple[str, str], int]
+    """Kind and key of an object to the number of the argument it stood in."""
+    order: tuple[KubeObject | Template, ...] = ()
+    """Objects and templates together, in the order of the files."""
+    admission: Admission = field(default_factory=lambda: Admission(()))
+
+    def with_missing_pods(self) -> Scenario:
+        """Return the scenario with the pods that its workloads still have to make."""
+        pods = [obj for obj in self.objects if isinstance(obj, Pod)]
+        known = {(obj.kind, obj.key) for obj in self.objects}
+        objects: list[KubeObject] = []
+        made: list[str] = []
+        for one in self.order:
+            if not isinstance(one, Template):
+                objects.append(one)
+                continue
+            assert one.workload is not None
+            count = one.workload.missing(pods)
+            if count:
+                made.append(f"{count} of {one.title}")
+                objects += _copies(one, count, known)
+        notes = (*self.notes, f"pods made: {', '.join(made)}") if made else self.notes
+        return Scenario(tuple(objects), (), notes, self.arguments, tuple(objects), self.admission)
+
+    def capacity_templates(self, names: Sequence[str] = ()) -> list[Template]:
+        """Return what copies are to be made of: what is named, or what stands beside the cluster.
+
+        Raises:
+            ManifestError: Nothing is named like that, or nothing stands beside the cluster.
+        """
+        everything = [*self.templates, *self._pod_templates()]
+        if names:
+            return [_named(everything, name) for name in names]
+        cluster = {
+            self.arguments.get((obj.kind, obj.key), 0)
+            for obj in self.objects
+            if isinstance(obj, Node) or (isinstance(obj, Pod) and obj.spec.node_name)
+        }
+        pending = {
+            id(one)
+            for one in everything
+            if one.argument not in cluster and not one.pod.spec.node_name
+        }
+        found = [one for one in everything if id(one) in pending]
+        if not found:
+            raise ManifestError(
+                "no pod template: give a Pod or a workload in a file that holds no node and no "
+                "bound pod, or name one"
+            )
+        return sorted(found, key=lambda one: one.argument)
+
+    def _pod_templates(self) -> list[Template]:
+        return [
+            Template(
+                f"Pod {obj.key}", obj, None, self.admission, self.arguments.get((obj.kind, obj.key), 0)
+            )
+            for obj in self.objects
+            if isinstance(obj, Pod)
+        ]
+
+    def without(self, templates: Iterable[Template]) -> tuple[KubeObject, ...]:
+        """Return the objects without the waiting pods that serve as templates."""
+        used = {one.pod.key for one in templates if one.workload is None}
+        return tuple(
+            obj
+            for obj in self.objects
+            if not (isinstance(obj, Pod) and obj.key in used and not obj.spec.node_name)
+        )
+
+
+def read_scenario(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Scenario:
+    """Return what files and directories hold; `-` is the given stream.
+
+    Raises:
+        ManifestError: A file cannot be read, or an object in it is malformed.
+    """
+    reader = _ScenarioReader()
+    for number, path in enumerate(paths):
+        reader.argument = number
+        for name, data in _contents([path], stdin):
+            for document in _documents(name, data):
+                reader.take(document)
+    return reader.scenario()
+
+
+@dataclass(slots=True)
+class _ScenarioReader(_Reader):
+    """Reads objects as `kubesched explain` does, and workloads beside them."""
+
+    argument: int = 0
+    workloads: dict[str, tuple[Workload, str]] = field(default_factory=dict)
+    arguments: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def _take_object(self, where: str, tree: Mapping[str, Any]) -> None:
+        workload = workload_of(tree, DEFAULT_NAMESPACE) if is_workload(tree) else None
+        if workload is None or workload.kind not in ("Deployment", "Job"):
+            # Named in full: a class with slots is made twice, and `super()` knows the first only.
+            _Reader._take_object(self, where, tree)  # noqa: SLF001 - this is a reader
+            key = next(reversed(self.placed), None)
+            if key is not None and self.placed[key].where == where:
+                self.arguments[key] = self.argument
+        if workload is not None:
+            key = ("template", workload.pod_uid)
+            self.placed.pop(key, None)
+            self.placed[key] = _Placed(template_pod(workload), where)
+            self.arguments[key] = self.argument
+            self.workloads[workload.pod_uid] = (workload, where)
+
+    def scenario(self) -> Scenario:
+        """Return all that was taken."""
+        self._make_replica_sets()
+        read = self.manifests()
+        admission = Admission(read.objects)
+        order: list[KubeObject | Template] = []
+        for obj in read.objects:
+            found = self.workloads.get(obj.metadata.uid) if isinstance(obj, Pod) else None
+            if found is None:
+                order.append(obj)
+                continue
+            assert isinstance(obj, Pod)
+            argument = self.arguments["template", found[0].pod_uid]
+            title = f"{found[0].kind} {found[0].key}"
+            order.append(Template(title, obj, found[0], admission, argument))
+        return Scenario(
+            objects=tuple(one for one in order if not isinstance(one, Template)),
+            templates=tuple(one for one in order if isinstance(one, Template)),
+            notes=read.notes,
+            arguments=self.arguments,
+            order=tuple(order),
+            admission=admission,
+        )
+
+    def _make_replica_sets(self) -> None:
+        """Give every Deployment a ReplicaSet, unless the files hold one of it."""
+        controlled = {
+            (obj.metadata.namespace, owner.name)
+            for obj, _ in self.placed.values()
+            if isinstance(obj, ReplicaSet)
+            for owner in obj.metadata.owner_references
+            if owner.controller and owner.kind == "Deployment"
+        }
+        for uid, (workload, where) in list(self.workloads.items()):
+            if workload.kind != "Deployment":
+                continue
+            if (workload.namespace, workload.name) in controlled:
+                # Its pods are made from the template of that ReplicaSet.
+                del self.workloads[uid], self.placed["template", uid]
+                continue
+            try:
+                _Reader._take_object(self, where, replica_set_of(workload))  # noqa: SLF001
+            except MalformedObject as problem:
+                raise ManifestError(f"{where}: {problem}") from None
+
+
+def _admitted(admission: Admission, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    admitted = admission.admit(claim)
+    assert isinstance(admitted, PersistentVolumeClaim)
+    return admitted
+
+
+def _copies(template: Template, count: int, known: set[tuple[str, str]]) -> list[KubeObject]:
+    """Return so many pods of a template under names that are free, claims before their pod."""
+    made: list[KubeObject] = []
+    index = 0
+    while count:
+        pod, claims = template.copy(index)
+        index += 1
+        if (pod.kind, pod.key) in known:
+            continue
+        known.add((pod.kind, pod.key))
+        made += [one for one in claims if (one.kind, one.key) not in known]
+        made.append(pod)
+        count -= 1
+    return made
+
+
+def _named(templates: Sequence[Template], name: str) -> Template:
+    found = [one for one in templates if name in _names(one)]
+    if not found:
+        raise ManifestError(f"no pod or workload in the files is named {name}")
+    if len(found) > 1:
+        listed = ", ".join(one.title for one in found[:10])
+        raise ManifestError(f"several are named {name}: {listed}")
+    return found[0]
+
+
+def _names(template: Template) -> set[str]:
+    kind, _, key = template.title.partition(" ")
+    name = key.rpartition("/")[2]
+    return {name, key, f"{kind.lower()}/{name}", f"{kind.lower()}/{key}"}

@@ -1,0 +1,110 @@
+"""What can be seen of a cluster, by node name: nothing that depends on rows or ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from kubesched.columns.view import ClusterView, NodeTable, Rows
+from tests.property.changes import IMAGES, LABEL_KEYS
+
+RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/none")
+
+
+def facts_of(view: ClusterView) -> dict[str, Any]:
+    """Return everything rules can read of a cluster, in comparable form."""
+    nodes = view.all_nodes()
+    return {
+        "order": nodes.names,
+        "nodes": node_facts(nodes),
+        "images": {image: _image(view, image) for image in IMAGES},
+        "web pods": _counted(view, view.matching_rows(_app(view, "a1"))),
+        "live web pods": _counted(view, view.matching_rows(_app(view, "a1"), live_only=True)),
+        "anti-affinity": _anti_affinity(view),
+        "domains": {key: _domains(view, key) for key in LABEL_KEYS},
+        "pods": sorted(_pod_facts(view)),
+    }
+
+
+def node_facts(nodes: NodeTable) -> dict[str, Any]:
+    """Return each node's columns and cells by its name; both must agree."""
+    found: dict[str, Any] = {}
+    columns = {
+        **{f"allocatable {r}": nodes.allocatable[r] for r in RESOURCES},
+        **{f"requested {r}": nodes.requested[r] for r in RESOURCES},
+        **{f"nonzero {r}": nodes.nonzero_requested[r] for r in RESOURCES[:2]},
+        "pod_count": nodes.pod_count,
+        "allowed_pods": nodes.allowed_pods,
+        "unschedulable": nodes.unschedulable,
+    }
+    for position, node in enumerate(nodes):
+        row = int(nodes.rows[position])
+        view = nodes.view
+        found[node.name] = {
+            **{name: column[position].item() for name, column in columns.items()},
+            "labels": {key: _label(nodes, key, position) for key in LABEL_KEYS},
+            "taints": nodes.taint_sets.values[nodes.taint_set[position]],
+            "features": nodes.feature_sets.values[nodes.feature_set[position]],
+            "ports": sorted(node.host_ports),
+            "pods": sorted(pod.key for pod in node.pods),
+            "promised": [view.bound_pod(i).key for i in view.nominated_on(row)],
+        }
+    return found
+
+
+def _label(nodes: NodeTable, key: str, position: int) -> str | None:
+    value_id = nodes.label(key)[position]
+    value = None if value_id < 0 else nodes.label_values(key).values[value_id]
+    assert value == nodes[position].labels.get(key)
+    return value
+
+
+def _image(view: ClusterView, image: str) -> Any:
+    entry = view.image(image)
+    if entry is None:
+        return None
+    names = sorted(view.nodes_at(np.array(list(entry.size_bytes_by_row))).names)
+    return names, entry.size_bytes
+
+
+def _app(view: ClusterView, app: str) -> Any:
+    return view.label_classes.lut(app, lambda found: found.labels.get("app") == app)
+
+
+def _counted(view: ClusterView, rows: Rows) -> Counter[str]:
+    """Return how often each existing node's row is named."""
+    known = {view.row_of(name): name for name in view.all_nodes().names}
+    return Counter(known[row] for row in rows.tolist() if row in known)
+
+
+def _anti_affinity(view: ClusterView) -> Counter[str]:
+    weights = view.term_sets.lut("anti", lambda terms: len(terms.required_anti_affinity), np.int64)
+    rows, found = view.weighted_rows(weights)
+    assert len(rows) == len(found)
+    return _counted(view, np.repeat(rows, found))
+
+
+def _domains(view: ClusterView, key: str) -> dict[str, int]:
+    everything = view.label_classes.lut("all", lambda _: True)
+    sums = view.domain_sums(key, view.matching_rows(everything))
+    values = view.label_values(key).values
+    return {value: count for value, count in zip(values, sums.tolist(), strict=True) if count}
+
+
+def _pod_facts(view: ClusterView) -> list[tuple[Any, ...]]:
+    pods = view.pods
+    found = []
+    for uid, index in pods.index_of.items():
+        pod = view.bound_pod(index)
+        columns = (
+            int(pods.priority[index]),
+            float(pods.start_s[index]),
+            bool(pods.counted[index]),
+            bool(pods.terminating[index]),
+            sorted(view.label_classes.values[pods.label_class[index]].items),
+            len(view.term_sets.values[pods.term_set[index]].preferred_affinity),
+        )
+        found.append((uid, pod.node_name, pod.nominated, sorted(pod.requests.items()), *columns))
+    return found

@@ -1,0 +1,53 @@
+"""A plugin for one node and the same plugin over columns give the same decisions."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from kubesched.app.build import Built
+from tests.property.random_cases import case_of, load, numbers_of
+from tests.property.spellings import PAIRS
+from tests.unit.builders import built_with
+
+
+@cache
+def built(plugin: type, first: bool) -> Built:
+    return built_with(plugin, first=first)
+
+
+def decision(number: int, plugin: type, *, first: bool) -> Any:
+    made = case_of(number)
+    made["pod"]["spec"]["schedulerName"] = "default-scheduler"
+    decided = load(made, built=built(plugin, first)).decide()
+    return decided.suggested_host, decided.as_json()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before the others", "after the others"])
+@pytest.mark.parametrize("pair", PAIRS)
+@settings(max_examples=40)
+@given(number=numbers_of("preemption", "mixed", "messages", "resources", "interpodaffinity"))
+def test_decisions_are_equal(pair: str, first: bool, number: int) -> None:
+    one_node, column = PAIRS[pair]
+    expected = decision(number, one_node, first=first)
+    assert decision(number, column, first=first) == expected
+
+
+def seen(plugin: type, count: int) -> tuple[int, int]:
+    """Return how many decisions the plugin refused a node in, and how many had victims."""
+    refused = preempted = 0
+    for number in range(count):
+        made = case_of(number)
+        made["pod"]["spec"]["schedulerName"] = "default-scheduler"
+        decided = load(made, built=built(plugin, False)).decide()
+        refused += any(status.plugin == plugin.name for status in decided.rejected.values())  # type: ignore[attr-defined]  # a plugin has a name
+        preempted += decided.preemption is not None
+    return refused, preempted
+
+
+@pytest.mark.parametrize("pair", ["a filter", "a filter that keeps count"])
+def test_the_filters_have_a_say_in_the_cases_at_hand(pair: str) -> None:
+    refused, preempted = seen(PAIRS[pair][1], 60)
+    assert refused > 10
+    assert preempted > 2

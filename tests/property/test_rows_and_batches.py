@@ -1,0 +1,101 @@
+"""Rows judged one by one, in any batch and in any order get the same verdicts and scores."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.columns.view import NodeTable
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.score_phase import Scores
+from kubesched.framework.status import Status
+from tests.property.random_cases import NUMBERS, Loaded, case_of, load
+
+
+def pre_filtered(loaded: Loaded) -> CycleState | None:
+    """Return the state after pre-filter; None if it refused the pod."""
+    state = CycleState()
+    outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, loaded.view.all_nodes())
+    return state if outcome.status is None else None
+
+
+def verdicts(loaded: Loaded, state: CycleState, nodes: NodeTable, *, nominated: bool) -> Any:
+    run = (
+        loaded.profile.run_filter_plugins_with_nominated_pods
+        if nominated
+        else loaded.profile.run_filter_plugins
+    )
+    found = run(state, loaded.pod, nodes)
+    return {name: found[position] for position, name in enumerate(nodes.names)}
+
+
+@settings(max_examples=80)
+@given(NUMBERS, st.booleans(), st.randoms(use_true_random=False))
+def test_filters_do_not_care_for_the_batch(number: int, nominated: bool, chance: Any) -> None:
+    loaded = load(case_of(number))
+    state = pre_filtered(loaded)
+    if state is None:
+        return
+    nodes = loaded.view.all_nodes()
+    together = verdicts(loaded, state, nodes, nominated=nominated)
+    alone: dict[str, Status] = {}
+    for position in range(len(nodes)):
+        row = nodes.take(np.array([position]))
+        alone.update(verdicts(loaded, state, row, nominated=nominated))
+    assert alone == together
+    order = chance.sample(range(len(nodes)), chance.randint(1, len(nodes)))
+    batch = verdicts(loaded, state, nodes.take(np.array(order)), nominated=nominated)
+    assert batch == {name: together[name] for name in batch}
+
+
+def scores(loaded: Loaded, state: CycleState, nodes: NodeTable) -> Any:
+    """Return each node's scores by plugin, or the text of the failure."""
+    state = state.clone()
+    failure = loaded.profile.run_pre_score_plugins(state, loaded.pod, nodes)
+    if failure is not None:
+        return failure.message
+    found = loaded.profile.run_score_plugins(state, loaded.pod, nodes)
+    if not isinstance(found, Scores):
+        return found.message
+    return {
+        name: {plugin: int(column[position]) for plugin, column in found.by_plugin.items()}
+        for position, name in enumerate(nodes.names)
+    }
+
+
+@settings(max_examples=80)
+@given(NUMBERS, st.randoms(use_true_random=False))
+def test_scores_do_not_care_for_the_order(number: int, chance: Any) -> None:
+    loaded = load(case_of(number))
+    state = pre_filtered(loaded)
+    if state is None:
+        return
+    nodes = loaded.view.all_nodes()
+    fits = loaded.profile.run_filter_plugins(state, loaded.pod, nodes).fits
+    fitting = nodes.take(fits)
+    order = np.array(chance.sample(range(len(fitting)), len(fitting)), dtype=np.int64)
+    assert scores(loaded, state, fitting.take(order)) == scores(loaded, state, fitting)
+
+
+@settings(max_examples=80)
+@given(NUMBERS)
+def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
+    loaded = load(case_of(number))
+    state = pre_filtered(loaded)
+    if state is None:
+        return
+    nodes = loaded.view.all_nodes()
+    fitting = nodes.take(loaded.profile.run_filter_plugins(state, loaded.pod, nodes).fits)
+    if loaded.profile.run_pre_score_plugins(state, loaded.pod, fitting) is not None:
+        return
+    for name in loaded.profile.plugin_names("score"):
+        if name in state.skip_score_plugins:
+            continue
+        plugin = loaded.profile.plugins[name]
+        together = plugin.score_nodes(state, loaded.pod, fitting).tolist()
+        alone = [
+            int(plugin.score_nodes(state, loaded.pod, fitting.take(np.array([position])))[0])
+            for position in range(len(fitting))
+        ]
+        assert (name, alone) == (name, together)

@@ -1,0 +1,47 @@
+"""The names plugin authors import, as a list: a change of it is a change for them."""
+
+import kubesched
+
+NAMES = [
+    "SKIP",
+    "SUCCESS",
+    "ActionType",
+    "AllReasons",
+    "BoundPod",
+    "ClusterEvent",
+    "ClusterView",
+    "Code",
+    "CycleState",
+    "EventRegistration",
+    "EventResource",
+    "Handle",
+    "NodeStatuses",
+    "NodeTable",
+    "NodeView",
+    "PodInfo",
+    "PodRows",
+    "PostFilterResult",
+    "PreBindPreFlightResult",
+    "PreFilterResult",
+    "QueueingHint",
+    "Rejected",
+    "SignFragment",
+    "Status",
+    "StatusError",
+    "Victims",
+    "default_normalize",
+    "error",
+    "pending",
+    "unresolvable",
+    "unschedulable",
+    "wait",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(kubesched.__all__) == sorted(NAMES)
+
+
+def test_every_public_name_is_there_and_says_what_it_is() -> None:
+    for name in NAMES:
+        assert getattr(kubesched, name).__doc__, name

@@ -1,0 +1,293 @@
+"""Explanations of small clusters. The decision of the worked cluster was made by kube-scheduler."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.running import SAMPLE_CLUSTER, Run, kubesched
+
+# As a user writes it: no namespaces, no uids, requests partly as limits, priorities by class.
+WORKED = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: low}
+value: -10
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1, topology.kubernetes.io/zone: a}}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {kubernetes.io/hostname: n2, topology.kubernetes.io/zone: b}}
+spec: {taints: [{key: spot, effect: PreferNoSchedule}]}
+status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n3, labels: {kubernetes.io/hostname: n3, topology.kubernetes.io/zone: a}}
+status: {allocatable: {cpu: 1, memory: 2Gi, pods: 110}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n4, labels: {kubernetes.io/hostname: n4, topology.kubernetes.io/zone: b}}
+spec: {taints: [{key: dedicated, value: db, effect: NoSchedule}]}
+status: {allocatable: {cpu: 8, memory: 16Gi, pods: 110}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, labels: {app: web}}
+spec:
+  nodeName: n1
+  containers:
+    - {name: c, image: "nginx:1.25", resources: {requests: {cpu: 500m, memory: 512Mi}}}
+status: {phase: Running, startTime: 2024-05-02T08:00:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-2, labels: {app: web}}
+spec:
+  nodeName: n3
+  priorityClassName: low
+  containers:
+    - {name: c, image: "nginx:1.25", resources: {limits: {cpu: 600m, memory: 256Mi}}}
+status: {phase: Running, startTime: 2024-05-02T08:00:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-3, labels: {app: web}}
+spec: &spec
+  priorityClassName: high
+  containers:
+    - {name: c, image: "nginx:1.25", resources: {requests: {cpu: 1, memory: 1Gi}}}
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 50
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector: {matchLabels: {app: web}}
+"""
+WEB_3 = {
+    "profile": "default-scheduler",
+    "feasible": ["n1", "n2"],
+    "rejected": {
+        "n3": {
+            "plugin": "NodeResourcesFit",
+            "code": "Unschedulable",
+            "reasons": ["Insufficient cpu"],
+        },
+        "n4": {
+            "plugin": "TaintToleration",
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["node(s) had untolerated taint(s)"],
+        },
+    },
+    "preFilterRejected": None,
+    "scores": {
+        "n1": {
+            "DynamicResources": 0,
+            "ImageLocality": 0,
+            "InterPodAffinity": 0,
+            "NodeResourcesBalancedAllocation": 72,
+            "NodeResourcesFit": 71,
+            "TaintToleration": 300,
+            "total": 443,
+        },
+        "n2": {
+            "DynamicResources": 0,
+            "ImageLocality": 0,
+            "InterPodAffinity": 200,
+            "NodeResourcesBalancedAllocation": 71,
+            "NodeResourcesFit": 81,
+            "TaintToleration": 0,
+            "total": 352,
+        },
+    },
+    "best": ["n1"],
+    "message": None,
+    "messageAfterPostFilter": None,
+    "preemption": None,
+    "error": None,
+}
+WEB_3_TEXT = """\
+default/web-3 goes to n1: the highest total of 2 fitting nodes, 443; next is n2 with 352.
+Profile: default-scheduler
+
+Fitting nodes (2) with weighted scores, best first:
+  node  total  InterPodAffinity  NodeResourcesBalancedAllocation  NodeResourcesFit  TaintToleration
+  n1      443                 0                               72                71              300
+  n2      352               200                               71                81                0
+0 on every node: DynamicResources, ImageLocality
+
+Refused nodes (2):
+  plugin            reason                            code                          count  nodes
+  NodeResourcesFit  Insufficient cpu                  Unschedulable                     1  n3
+  TaintToleration   node(s) had untolerated taint(s)  UnschedulableAndUnresolvable      1  n4
+"""
+NOWHERE = (
+    "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
+    "2 node(s) didn't match Pod's node affinity/selector."
+)
+
+
+@pytest.fixture
+def worked(tmp_path: Path) -> str:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(WORKED)
+    return str(file)
+
+
+@pytest.fixture
+def picky(tmp_path: Path) -> str:
+    """Return the cluster with a pod that wants the full node."""
+    file = tmp_path / "picky.yaml"
+    selector = "  nodeSelector: {kubernetes.io/hostname: n3}\n"
+    file.write_text(WORKED.replace("name: web-3", "name: web-4") + selector)
+    return str(file)
+
+
+def cluster_of(*nodes: dict[str, Any], pods: tuple[dict[str, Any], ...] = ()) -> bytes:
+    items = [{"apiVersion": "v1", "kind": "Node"} | node for node in nodes]
+    items += [{"apiVersion": "v1", "kind": "Pod"} | pod for pod in pods]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
+
+
+def a_node(name: str, **spec: Any) -> dict[str, Any]:
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    return {"metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def a_pod(name: str = "p", *, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c"}], **spec},
+        "status": status or {},
+    }
+
+
+def first_line(ran: Run) -> str:
+    assert ran.status == 0, ran.err
+    return ran.out.splitlines()[0]
+
+
+def test_the_decision_as_json_is_kube_schedulers(worked: str) -> None:
+    ran = kubesched("explain", "-f", worked, "web-3", "-o", "json")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.json == WEB_3
+
+
+def test_the_refusal_as_json_is_kube_schedulers(picky: str) -> None:
+    decision = kubesched("explain", "-f", picky, "web-4", "-o", "json").json
+    assert decision["feasible"] == []
+    assert decision["rejected"]["n1"]["plugin"] == "NodeAffinity"
+    assert decision["message"] == decision["messageAfterPostFilter"] == NOWHERE
+    assert decision["preemption"] == {"nominatedNode": "n3", "victims": ["default/web-2"]}
+
+
+def test_the_outcome_comes_first_then_profile_scores_and_refusals(worked: str) -> None:
+    ran = kubesched("explain", "-f", worked, "web-3")
+    assert ran.out == WEB_3_TEXT
+
+
+def test_a_refusal_shows_the_event_and_who_would_have_to_leave(picky: str) -> None:
+    ran = kubesched("explain", "-f", picky, "web-4")
+    lines = ran.out.splitlines()
+    assert lines[0] == (
+        "default/web-4 fits on none of 4 nodes; evicting 1 pod from n3 would make room."
+    )
+    assert f"Event: FailedScheduling: {NOWHERE}" in lines
+    at = lines.index("Preemption: nominated to n3")
+    assert lines[at + 1] == "  victim default/web-2, priority -10"
+    grouped = [line.split("  ")[-1].strip() for line in lines if "NodeAffinity" in line]
+    assert grouped == ["n1, n2"]
+
+
+def test_the_only_node_that_fits() -> None:
+    cluster = cluster_of(a_node("a"), a_node("b", unschedulable=True), pods=(a_pod(),))
+    ran = kubesched("explain", "-f", "-", stdin=cluster)
+    assert first_line(ran) == (
+        "default/p goes to a: the only one of 2 nodes that fits, so nothing was scored."
+    )
+    assert "weighted scores" not in ran.out
+
+
+def test_the_only_node_there_is() -> None:
+    ran = kubesched("explain", "-f", "-", stdin=cluster_of(a_node("a"), pods=(a_pod(),)))
+    assert first_line(ran) == "default/p goes to a: the only node there is, and it fits."
+
+
+def test_equals_are_named() -> None:
+    cluster = cluster_of(a_node("a"), a_node("b"), pods=(a_pod(),))
+    shown = first_line(kubesched("explain", "-f", "-", stdin=cluster))
+    decision = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json
+    assert decision["best"] == ["a", "b"]
+    assert "shared with" in shown
+    assert shown.endswith("any of them may be taken.")
+
+
+def test_a_nominated_node_is_looked_at_alone() -> None:
+    pod = a_pod(status={"nominatedNodeName": "b"})
+    cluster = cluster_of(a_node("a"), a_node("b"), pods=(pod,))
+    assert first_line(kubesched("explain", "-f", "-", stdin=cluster)) == (
+        "default/p goes to b: it was nominated there and still fits, "
+        "so no other node was looked at."
+    )
+
+
+def test_nobody_to_make_room() -> None:
+    cluster = cluster_of(a_node("a", unschedulable=True), pods=(a_pod(),))
+    ran = kubesched("explain", "-f", "-", stdin=cluster)
+    assert first_line(ran) == "default/p does not fit on the only node."
+    assert "\nPreemption: " not in ran.out
+
+
+def test_no_node_at_all() -> None:
+    ran = kubesched("explain", "-f", "-", stdin=cluster_of(pods=(a_pod(),)))
+    assert first_line(ran) == "default/p has nowhere to go: there are no nodes."
+    assert "Event: FailedScheduling: no nodes available to schedule pods" in ran.out
+
+
+def test_a_pod_refused_as_a_whole() -> None:
+    pod = a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
+    ran = kubesched("explain", "-f", "-", stdin=cluster_of(a_node("a"), pods=(pod,)))
+    assert first_line(ran) == "default/p does not fit on the only node."
+    refusal = [line for line in ran.out.splitlines() if line.startswith("Refused as a whole by ")]
+    assert len(refusal) == 1
+    assert refusal[0].endswith('persistentvolumeclaim "gone" not found')
+
+
+def test_long_lists_are_cut_and_json_has_them_whole() -> None:
+    nodes = [a_node(f"n{number:02}") for number in range(25)]
+    nodes += [a_node(f"c{number:02}", unschedulable=True) for number in range(12)]
+    cluster = cluster_of(*nodes, pods=(a_pod(),))
+    ran = kubesched("explain", "-f", "-", stdin=cluster)
+    assert "and 5 more (-o json has all of them)" in ran.out
+    assert "c08, c09 and 2 more" in ran.out
+    decision = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json
+    assert len(decision["feasible"]) == 25
+    assert len(decision["rejected"]) == 12
+
+
+def test_the_sample_cluster_reads_without_a_note() -> None:
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "default/trainer-0")
+    assert (ran.status, ran.err) == (0, "")
+    assert first_line(ran) == (
+        "default/trainer-0 fits on none of 6 nodes; evicting 1 pod from c2-gpu would make room."
+    )
+
+
+def test_what_was_left_out_is_a_note(tmp_path: Path) -> None:
+    file = tmp_path / "more.yaml"
+    file.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", str(file), "web-7")
+    assert ran.status == 0
+    assert ran.err == "note: left out: 1 Deployment\n"

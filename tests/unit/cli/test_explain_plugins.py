@@ -1,0 +1,240 @@
+"""Configurations and plugins of a user's own; the examples of the documentation run here."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.running import EXAMPLE_PLUGINS, SAMPLE_CLUSTER, is_one_line, kubesched
+
+SPARE_GPU = f"{EXAMPLE_PLUGINS}/spare_gpu.py:SpareGpu"
+SPARE_GPU_COLUMNS = f"{EXAMPLE_PLUGINS}/spare_gpu_columns.py:SpareGpu"
+NOT_ON_SPOT = f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot"
+CONFIG = str(EXAMPLE_PLUGINS / "scheduler.yaml")
+# Tolerates the GPU node's taint, so that a GPU is there to be spared.
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  %s
+  tolerations: [{operator: Exists}]
+  containers: [{name: c, resources: {limits: {%s}}}]
+"""
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> str:
+    return written(tmp_path, POD % ("", "cpu: 1"))
+
+
+def written(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+    return str(file)
+
+
+def decision(*arguments: str, pod: str) -> dict[str, Any]:
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "-o", "json", *arguments)
+    assert ran.status == 0, ran.err
+    found: dict[str, Any] = ran.json
+    return found
+
+
+def scores(found: dict[str, Any], plugin: str) -> dict[str, int]:
+    return {node: by_plugin[plugin] for node, by_plugin in found["scores"].items()}
+
+
+@pytest.mark.parametrize("plugin", [SPARE_GPU, SPARE_GPU_COLUMNS])
+def test_a_score_in_both_spellings(plugin: str, pod: str) -> None:
+    found = scores(decision("--plugin", plugin, pod=pod), "SpareGpu")
+    assert found.pop("c2-gpu") == 0
+    assert len(found) == 5
+    assert set(found.values()) == {100}
+
+
+@pytest.mark.parametrize("plugin", [SPARE_GPU, SPARE_GPU_COLUMNS])
+def test_a_pod_that_wants_a_gpu_wastes_none(plugin: str, tmp_path: Path) -> None:
+    cluster = written(
+        tmp_path,
+        "\n---\n".join(
+            f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n"
+            "status: {allocatable: {cpu: 8, memory: 8Gi, pods: 9, nvidia.com/gpu: 2}}\n"
+            for name in ("a", "b")
+        )
+        + "\n---\n"
+        + POD % ("", "nvidia.com/gpu: 1"),
+    )
+    ran = kubesched("explain", "-f", cluster, "p", "--plugin", plugin, "-o", "json")
+    assert scores(ran.json, "SpareGpu") == {"a": 100, "b": 100}
+
+
+def test_a_filter_with_its_default_arguments(pod: str) -> None:
+    rejected = decision("--plugin", NOT_ON_SPOT, pod=pod)["rejected"]
+    assert rejected == {
+        "a2-spot": {
+            "plugin": "NotOnSpot",
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["node(s) may vanish"],
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("priority", "refused"),
+    [
+        pytest.param("priority: 499", [], id="below the priority"),
+        pytest.param("priority: 500", ["a2-spot"], id="of the priority"),
+    ],
+)
+def test_arguments_and_weights_of_a_configuration(
+    tmp_path: Path, priority: str, refused: list[str]
+) -> None:
+    pod = written(tmp_path, POD % (priority, "cpu: 1"))
+    found = decision("--config", CONFIG, "--plugin", NOT_ON_SPOT, "--plugin", SPARE_GPU, pod=pod)
+    assert list(found["rejected"]) == refused
+    assert scores(found, "SpareGpu")["a1"] == 200
+
+
+def test_without_a_configuration_the_default_profile_takes_the_plugin(pod: str) -> None:
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "--plugin", SPARE_GPU)
+    assert ran.err == "note: enabled at multiPoint of the default profile: SpareGpu\n"
+    assert "SpareGpu" in ran.out
+
+
+PROFILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "plugins", "problem"),
+    [
+        pytest.param(
+            PROFILE % "default-scheduler",
+            [SPARE_GPU],
+            "no profile enables the plugin SpareGpu given with --plugin",
+            id="a plugin that is not enabled",
+        ),
+        pytest.param(
+            Path(CONFIG).read_text(encoding="utf-8"),
+            [],
+            'Plugin "NotOnSpot" does not exist',
+            id="a plugin that is not given",
+        ),
+        pytest.param(
+            Path(CONFIG).read_text(encoding="utf-8").replace("priorityMin", "unknown"),
+            [SPARE_GPU, NOT_ON_SPOT],
+            'initializing plugin "NotOnSpot": Object contains unknown field `unknown`',
+            id="arguments that the plugin refuses",
+        ),
+        pytest.param(PROFILE % "batch", [], "has 'batch'", id="no profile for the pod"),
+        pytest.param("kind: [", [], "yaml: ", id="no YAML"),
+        pytest.param("kind: Pod", [], "'apiVersion' is missing", id="no configuration"),
+        pytest.param(
+            PROFILE % "default-scheduler" + "    percentageOfNodesToScore: 101\n",
+            [],
+            "percentageOfNodesToScore",
+            id="an invalid configuration",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_work(
+    tmp_path: Path, pod: str, config: str, plugins: list[str], problem: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(config)
+    options = [part for plugin in plugins for part in ("--plugin", plugin)]
+    files = ["-f", SAMPLE_CLUSTER, "-f", pod, "--config", str(file)]
+    ran = kubesched("explain", *files, *options, "p")
+    assert ran.status == 1
+    assert is_one_line(ran.err)
+    assert problem in ran.err
+    assert ran.out == ""
+
+
+def test_the_configuration_may_come_from_standard_input(pod: str) -> None:
+    config = (PROFILE % "default-scheduler").encode()
+    files = ["-f", SAMPLE_CLUSTER, "-f", pod, "--config", "-"]
+    ran = kubesched("explain", *files, "p", stdin=config)
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_extenders_are_said_not_to_be_asked(tmp_path: Path, pod: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]\n"
+    )
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "--config", str(file), "p")
+    assert ran.status == 0
+    assert ran.err == "note: the extenders of the configuration are not asked\n"
+
+
+FAULTY = """
+from kubesched import CycleState, NodeView, PodInfo
+
+
+class FailsToStart:
+    def __init__(self) -> None:
+        raise KeyError("a\\nb")
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        return 0
+
+
+class FailsToScore:
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        raise RuntimeError("out of tea")
+
+
+class NodeAffinity:
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        return 0
+
+
+class ReadsWholePods:
+    reads_bound_pods = True
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        return sum(bound.object.spec.node_name == node.name for bound in node.pods)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        pytest.param("FailsToStart", "cannot make the plugins: KeyError: ", id="while it is made"),
+        pytest.param(
+            "NodeAffinity", "a plugin named NodeAffinity already exists", id="a taken name"
+        ),
+    ],
+)
+def test_a_plugin_that_cannot_be_made(tmp_path: Path, pod: str, name: str, problem: str) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text(FAULTY)
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "--plugin", f"{file}:{name}", "p")
+    assert ran.status == 1
+    assert is_one_line(
+        ran.err.removeprefix(f"note: enabled at multiPoint of the default profile: {name}\n")
+    )
+    assert problem in ran.err
+
+
+def test_a_plugin_that_fails_ends_the_attempt_and_is_named(tmp_path: Path, pod: str) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text(FAULTY)
+    found = decision("--plugin", f"{file}:FailsToScore", pod=pod)
+    assert found["error"] == (
+        'running Score plugins: plugin "FailsToScore" failed with: RuntimeError: out of tea'
+    )
+
+
+def test_a_plugin_reads_whole_bound_pods_if_it_says_so(tmp_path: Path, pod: str) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text(FAULTY)
+    found = scores(decision("--plugin", f"{file}:ReadsWholePods", pod=pod), "ReadsWholePods")
+    assert found["c2-gpu"] == 2

@@ -1,0 +1,151 @@
+"""Which pod is explained."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.running import Run, is_one_line, kubesched
+
+ALLOCATABLE = {"cpu": "1", "memory": "8Gi", "pods": "10"}
+
+
+def a_pod(name: str, namespace: str = "default", **rest: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "600m"}}}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, **rest.pop("metadata", {})},
+        "spec": {"containers": containers, **rest.pop("spec", {})},
+    }
+    return pod | rest
+
+
+def explained(
+    *pods: dict[str, Any], name: str | None = None, nodes: tuple[str, ...] = ("a", "b")
+) -> Run:
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": node},
+            "status": {"allocatable": ALLOCATABLE},
+        }
+        for node in nodes
+    ]
+    stdin = "\n".join(map(json.dumps, (*items, *pods))).encode()
+    return kubesched("explain", "-f", "-", *([] if name is None else [name]), stdin=stdin)
+
+
+BOUND = {"nodeName": "a"}
+
+
+def test_the_only_pending_pod_needs_no_name() -> None:
+    ran = explained(
+        a_pod("bound", spec=BOUND), a_pod("done", status={"phase": "Failed"}), a_pod("p")
+    )
+    assert ran.out.startswith("default/p goes to b: ")
+
+
+@pytest.mark.parametrize("name", ["p", "shop/p"])
+def test_a_pod_is_named_with_or_without_its_namespace(name: str) -> None:
+    ran = explained(a_pod("p", "shop"), a_pod("q"), name=name)
+    assert ran.out.startswith("shop/p goes to ")
+
+
+@pytest.mark.parametrize(
+    ("pods", "name", "problem"),
+    [
+        pytest.param((), None, "no pod is pending in the files", id="no pod"),
+        pytest.param((a_pod("a", spec=BOUND),), None, "no pod is pending", id="all are bound"),
+        pytest.param(
+            (a_pod("b"), a_pod("a")),
+            None,
+            "2 pods are pending; name one of default/a, default/b",
+            id="several pending",
+        ),
+        pytest.param(
+            tuple(a_pod(f"p{number:02}") for number in range(12)),
+            None,
+            "default/p09 and 2 more",
+            id="too many to list",
+        ),
+        pytest.param(
+            (a_pod("a"),), "b", "pod b is not in the files; there are default/a", id="none"
+        ),
+        pytest.param(
+            (), "b", "pod b is not in the files; they hold no pod at all", id="no pod at all"
+        ),
+        pytest.param(
+            (a_pod("a", "x"), a_pod("a", "y")),
+            "a",
+            "several pods have the name a: x/a, y/a",
+            id="in two namespaces",
+        ),
+        pytest.param(
+            (a_pod("a", status={"phase": "Succeeded"}),),
+            "a",
+            "pod default/a has ended (phase Succeeded)",
+            id="one that has ended",
+        ),
+        pytest.param(
+            (a_pod("a", spec={"schedulerName": "batch"}),),
+            "a",
+            "no profile has the scheduler name 'batch'; the configuration has 'default-scheduler'",
+            id="another scheduler's",
+        ),
+    ],
+)
+def test_a_pod_that_cannot_be_explained(
+    pods: tuple[dict[str, Any], ...], name: str | None, problem: str
+) -> None:
+    ran = explained(*pods, name=name)
+    assert ran.status == 1
+    assert is_one_line(ran.err)
+    assert problem in ran.err
+    assert ran.out == ""
+
+
+def test_a_bound_pod_is_explained_as_if_it_were_not_there() -> None:
+    pod = a_pod("p", spec=BOUND, status={"nominatedNodeName": "a"})
+    ran = explained(pod, name="p", nodes=("a",))
+    assert ran.err == (
+        "note: pod default/p is bound to a already; explained as if it were pending and not there\n"
+    )
+    # Counted on its node as well, it would not fit: 600m of 1 are taken.
+    assert ran.out.startswith("default/p goes to a: the only node there is")
+
+
+def test_a_bound_pod_may_go_elsewhere() -> None:
+    ran = explained(a_pod("p", spec=BOUND), a_pod("q", spec=BOUND), name="p")
+    assert ran.out.startswith("default/p goes to b: ")
+
+
+def test_other_pods_weigh_and_the_pod_itself_does_not() -> None:
+    promised = {"nominatedNodeName": "a"}
+    ran = explained(a_pod("p", status=promised), a_pod("q"), name="p", nodes=("a",))
+    assert ran.out.startswith("default/p goes to a: ")
+    ran = explained(a_pod("p"), a_pod("q", status=promised), name="p", nodes=("a",))
+    assert ran.out.startswith("default/p does not fit on the only node.")
+
+
+def test_promises_of_another_scheduler_are_not_known() -> None:
+    other = a_pod("q", spec={"schedulerName": "batch"}, status={"nominatedNodeName": "a"})
+    ran = explained(a_pod("p"), other, name="p", nodes=("a",))
+    assert ran.out.startswith("default/p goes to a: ")
+
+
+def test_a_gated_pod_is_explained_with_a_note() -> None:
+    ran = explained(a_pod("p", spec={"schedulingGates": [{"name": "example.com/wait"}]}))
+    assert ran.status == 0
+    assert ran.err.startswith(
+        "note: SchedulingGates keeps pod default/p out of the queue for now: "
+    )
+    assert "example.com/wait" in ran.err
+    assert " goes to " in ran.out
+
+
+def test_a_pod_that_is_being_deleted_is_explained_with_a_note() -> None:
+    ran = explained(a_pod("p", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
+    assert ran.status == 0
+    assert ran.err == "note: pod default/p is being deleted; the scheduler passes over it\n"
