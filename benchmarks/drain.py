@@ -31,7 +31,8 @@ from kubesched.app.build import Built, build
 from kubesched.cache.cache import Cache
 from kubesched.config.load import default_config, load_config_object
 from kubesched.engine.diagnosis import FitError
-from kubesched.engine.schedule_pod import Search, run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult
 from kubesched.framework.registry import Registry
@@ -94,13 +95,17 @@ def load(cache: Cache, lines: Iterable[Line]) -> list[PodInfo]:
     return burst
 
 
-def build_profiles(workload: Workload) -> Built:
-    """Return the profiles a workload's configuration names."""
+def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
+    """Return the profiles a workload's configuration names, keeping verdicts or not."""
     config = default_config() if workload.config is None else load_config_object(workload.config)
     registry = Registry()
     for name in workload.user_plugins:
         registry.register(name, getattr(user_plugins, name))
-    return build(config, out_of_tree=registry)
+    built = build(config, out_of_tree=registry)
+    if not caching:
+        for profile in built.profiles.values():
+            profile.without_caching()
+    return built
 
 
 @dataclass(slots=True)
@@ -113,6 +118,8 @@ class Drain:
     placed: int = 0
     preempting: int = 0
     unschedulable: int = 0
+    last_host: str = ""
+    """Where the last pod that fitted went."""
     latencies_ns: list[int] = field(default_factory=list)
 
     def run(self, burst: list[PodInfo], seconds_max: float) -> float:
@@ -166,6 +173,7 @@ class Drain:
         self.cache.assume_pod(pod, result.suggested_host)
         refused = profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
         assert refused is None, f"pod {pod.key}: {refused}"
+        self.last_host = result.suggested_host
         self.placed += 1
         return None
 

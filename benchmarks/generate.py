@@ -11,7 +11,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -33,6 +32,28 @@ class Line:
     kind: str
     data: bytes
     measured: bool = False
+
+
+class Template:
+    """A document with places left open, taken apart once."""
+
+    def __init__(self, document: Document) -> None:
+        self.kind: str = document["kind"]
+        text = msgspec.json.encode(document).decode()
+        self._literals: list[str] = []
+        self.names: list[str] = []
+        """What each place wants, in order."""
+        end = 0
+        for place in _PLACE.finditer(text):
+            self._literals.append(text[end : place.start()])
+            self.names.append(place.group(1) or place.group(2))
+            end = place.end()
+        self._literals.append(text[end:])
+
+    def render(self, values: Iterable[str]) -> bytes:
+        """Return the document with a value in each place."""
+        pieces = [literal + value for literal, value in zip(self._literals, values, strict=False)]
+        return "".join([*pieces, self._literals[-1]]).encode()
 
 
 @dataclass(slots=True)
@@ -60,16 +81,12 @@ class Maker:
 
     def run(self, op: Op) -> Iterator[Line]:
         """Yield the objects of one operation."""
-        document = _document(op)
-        parts = _parts(msgspec.json.encode(document).decode())
+        template = Template(_document(op))
         fillers = self._fillers(op)
-        fill = [(literal, fillers[name] if name else None) for literal, name in parts]
-        kind = document["kind"]
-        for i in range(
-            self.node_count if op.opcode == "createNodes" else op.count_at(self.node_count)
-        ):
-            text = "".join([p if f is None else p + f(i) for p, f in fill])
-            yield Line(kind, text.encode(), op.collect_metrics)
+        count = self.node_count if op.opcode == "createNodes" else op.count_at(self.node_count)
+        for i in range(count):
+            data = template.render([fillers[name](i) for name in template.names])
+            yield Line(template.kind, data, op.collect_metrics)
 
     def _fillers(self, op: Op) -> dict[str, Filler]:
         count = self.node_count
@@ -115,23 +132,13 @@ def _document(op: Op) -> Document:
     raise ValueError(f"unknown opcode {op.opcode!r}")
 
 
-def _parts(text: str) -> list[tuple[str, str]]:
-    """Return literals with the name of what follows each; the last has none."""
-    parts: list[tuple[str, str]] = []
-    end = 0
-    for place in _PLACE.finditer(text):
-        parts.append((text[end : place.start()], place.group(1) or place.group(2)))
-        end = place.end()
-    return [*parts, (text[end:], "")]
-
-
 def _uid(seed: int, number: int) -> str:
     return f"{seed:08x}-0000-4000-8000-{number:012x}"
 
 
 def _suffix(number: int) -> str:
     """Return five characters such as generated names end in."""
-    letters: list[Any] = []
+    letters: list[str] = []
     number = number * 7_368_787 + 12_345  # Spread, so that neighbours do not look alike.
     for _ in range(5):
         number, place = divmod(number, len(_ALPHABET))

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 import click
 
+from kubesched.cli.capacity import capacity
 from kubesched.cli.config import config
 from kubesched.cli.decide import decide
 from kubesched.cli.explain import explain
+from kubesched.cli.simulate import simulate
 
 _EPILOG = """\b
 Examples:
@@ -28,9 +30,11 @@ def cli() -> None:
     """The Kubernetes scheduler, in Python."""
 
 
+cli.add_command(capacity)
 cli.add_command(config)
 cli.add_command(decide)
 cli.add_command(explain)
+cli.add_command(simulate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

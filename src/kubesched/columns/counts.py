@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.change_log import ChangeLog
 from kubesched.columns.interning import Interner, grown
+from kubesched.columns.postings import ClassPostings, TermPostings
 
 if TYPE_CHECKING:
     from kubesched.columns.cluster import Cluster
@@ -362,6 +363,8 @@ class Counters:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.recent = RecentChanges(cluster.log)
+        self.class_postings = ClassPostings(cluster.pods.label_classes)
+        self.term_postings = TermPostings(cluster.pods.term_sets)
         self.keeps = True
         """Whether anything is kept at all; tests compare both ways."""
         self._topology: Topology | None = None

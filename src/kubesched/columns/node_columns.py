@@ -5,6 +5,7 @@ Owns the arrays and what belongs to a row. Only `writer` changes them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,8 @@ class NodeColumns:
         self.infos: list[NodeInfo | None] = []
         self.pods_of: list[list[int]] = []
         self.ports_of: list[set[HostPort]] = []
+        self.rows_of_port: dict[tuple[str, int], set[int]] = {}
+        """The rows that have a (protocol, port) taken on any address, for rules over all rows."""
         self.free_rows: list[int] = []
         self.resources: Interner[str] = Interner()
         for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
@@ -113,6 +116,25 @@ class NodeColumns:
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
+
+    def take_ports(self, row: int, ports: Iterable[HostPort]) -> None:
+        """Have host ports taken on a row."""
+        for port in ports:
+            self.ports_of[row].add(port)
+            self.rows_of_port.setdefault((port.protocol, port.port), set()).add(row)
+
+    def free_ports(self, row: int, ports: Iterable[HostPort]) -> None:
+        """Have host ports free on a row."""
+        # Parity: framework/types.go HostPortInfo.Remove, v1.36: a set, so that removing one of two
+        # pods that (wrongly) share a port frees it.
+        taken = self.ports_of[row]
+        taken.difference_update(ports)
+        for key in dict.fromkeys((port.protocol, port.port) for port in ports):
+            if not any((other.protocol, other.port) == key for other in taken):
+                rows = self.rows_of_port.get(key, set())
+                rows.discard(row)
+                if not rows:
+                    self.rows_of_port.pop(key, None)
 
     def resource_id(self, name: str) -> int:
         """Return the place of a resource in the usage columns, made when first seen."""

@@ -1,26 +1,21 @@
-"""Which label classes can match a selector at all, without asking each of them.
+"""Who can match at all, without asking everybody: classes of a selector, term sets of a pod.
 
-Owns lists of label classes by the value of a key, made for the keys that selectors ask for. Never
-decides a match: it only leaves out what cannot.
+Owns lists of label classes by the value of a key, made for the keys that selectors ask for, and of
+term sets by a label they demand. Never decides a match: it only leaves out what cannot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubesched.columns.interning import Interner
 from kubesched.columns.pod_columns import LabelClass
+from kubesched.model.affinity_terms import TermSet
 from kubesched.objects.selectors import Operator, Requirement, Selector
 
 
-def demanded_values(selector: Selector) -> Requirement | None:
-    """Return a requirement that lists the values one key must have; the shortest such list."""
-    listing = [
-        requirement
-        for requirement in selector.requirements
-        if requirement.operator is Operator.EQUALS or requirement.operator is Operator.IN
-    ]
-    return min(listing, key=lambda requirement: len(requirement.values), default=None)
+def _lists_values(requirement: Requirement) -> bool:
+    return requirement.operator is Operator.EQUALS or requirement.operator is Operator.IN
 
 
 class ClassPostings:
@@ -40,7 +35,7 @@ class ClassPostings:
             return ()
         shortest: Sequence[int] | None = None
         for requirement in selector.requirements:
-            if requirement.operator is Operator.EQUALS or requirement.operator is Operator.IN:
+            if _lists_values(requirement):
                 found = self._with_values(requirement)
                 if shortest is None or len(found) < len(shortest):
                     shortest = found
@@ -66,3 +61,53 @@ class ClassPostings:
             for label, value in self._classes.values[place].items:
                 if label == key:
                     by_value.setdefault(value, []).append(place)
+
+
+class TermPostings:
+    """Term sets by a label that one of their terms demands, and which roles there are at all."""
+
+    __slots__ = (
+        "_anywhere",
+        "_by_label",
+        "_known",
+        "_term_sets",
+        "has_preferred",
+        "has_required_affinity",
+        "has_required_anti_affinity",
+    )
+
+    def __init__(self, term_sets: Interner[TermSet]) -> None:
+        self._term_sets = term_sets
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        self._anywhere: list[int] = []
+        self._known = 0
+        self.has_preferred = self.has_required_affinity = self.has_required_anti_affinity = False
+
+    def follow(self) -> TermPostings:
+        """Take over the term sets that are new."""
+        count = len(self._term_sets.values)
+        while self._known < count:
+            self._post(self._known, self._term_sets.values[self._known])
+            self._known += 1
+        return self
+
+    def candidates(self, labels: Mapping[str, str]) -> list[int]:
+        """Return the ids of all term sets that a pod of those labels may match, in order."""
+        self.follow()
+        found = set(self._anywhere)
+        for label in labels.items():
+            found.update(self._by_label.get(label, ()))
+        return sorted(found)
+
+    def _post(self, place: int, term_set: TermSet) -> None:
+        preferred = (*term_set.preferred_affinity, *term_set.preferred_anti_affinity)
+        self.has_preferred |= bool(preferred)
+        self.has_required_affinity |= bool(term_set.required_affinity)
+        self.has_required_anti_affinity |= bool(term_set.required_anti_affinity)
+        for term in (*term_set.required_affinity, *term_set.required_anti_affinity, *preferred):
+            demanded = next(filter(_lists_values, term.selector.requirements), None)
+            if demanded is None:
+                self._anywhere.append(place)
+            else:
+                for value in demanded.values:
+                    self._by_label.setdefault((demanded.key, value), []).append(place)

@@ -24,10 +24,12 @@ from kubesched.objects.node_selectors import (
     NodeSelectorTermMatcher,
     compile_node_selector,
 )
-from kubesched.objects.selectors import Requirement, Selector, selector_from_set
+from kubesched.objects.selectors import Operator, Requirement, Selector, selector_from_set
 
 DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")
 
+_EQUAL_OPERATORS = (Operator.EQUALS, Operator.IN)
+_COMPARED_VALUES_MAX = 8
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 Values: TypeAlias = Any
@@ -91,13 +93,26 @@ def is_any(mask: Values) -> bool:
 
 def match_requirement(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
     """Return which nodes meet one condition on one label."""
-    key = requirement.key
+    key, operator = requirement.key, requirement.operator
+    if operator in _EQUAL_OPERATORS and len(requirement.values) <= _COMPARED_VALUES_MAX:
+        return _label_is_one_of(nodes, key, requirement.values)
     by_value = nodes.label_values(key).lut(
         requirement, lambda value: requirement.matches({key: value})
     )
     # A node without the key has id -1, which reads the last place.
     answers = np.append(by_value, requirement.matches({}))
     matched: BoolColumn = answers[nodes.label(key)]
+    return matched
+
+
+def _label_is_one_of(nodes: NodeTable, key: str, wanted: Sequence[str]) -> BoolColumn:
+    # Ids are compared: a key like the host name has as many values as there are nodes.
+    ids, values = nodes.label(key), nodes.label_values(key)
+    matched = np.zeros(len(nodes), dtype=np.bool_)
+    for value in wanted:
+        found = values.id_of(value)
+        if found >= 0:
+            matched |= ids == found
     return matched
 
 

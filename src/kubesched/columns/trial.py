@@ -115,6 +115,14 @@ class Trial:
         """Return the taken host ports at a position."""
         return self._ports[position]
 
+    def positions_with_port(self, protocol: str, port: int) -> list[int]:
+        """Return the positions where a port is taken on any address."""
+        return [
+            position
+            for position, taken in enumerate(self._ports)
+            if any(one.port == port and one.protocol == protocol for one in taken)
+        ]
+
     def copy(self) -> Trial:
         """Return a trial of the same rows, free to go on by itself."""
         return self.take(np.arange(len(self.rows)))

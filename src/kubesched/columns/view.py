@@ -217,6 +217,7 @@ class Usage(Protocol):
     def pod_count(self) -> IntColumn: ...
     def pods_on(self, position: int) -> Sequence[int]: ...
     def ports_on(self, position: int) -> set[HostPort]: ...
+    def positions_with_port(self, protocol: str, port: int) -> list[int]: ...
     def take(self, positions: Rows) -> Usage: ...
 
 
@@ -244,6 +245,14 @@ class LiveUsage:
 
     def ports_on(self, position: int) -> set[HostPort]:
         return self._nodes.ports_of[self._rows[position]]
+
+    def positions_with_port(self, protocol: str, port: int) -> list[int]:
+        rows = self._nodes.rows_of_port.get((protocol, port))
+        if rows is None:
+            return []
+        taken = np.zeros(self._nodes.row_count, dtype=np.bool_)
+        taken[list(rows)] = True
+        return np.flatnonzero(taken[self._where]).tolist()
 
     def take(self, positions: Rows) -> LiveUsage:
         taken = object.__new__(LiveUsage)

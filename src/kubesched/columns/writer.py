@@ -234,9 +234,7 @@ class ClusterWriter:
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)
-            nodes.ports_of[row].update(ports)
+            nodes.take_ports(row, ports)
         else:
             nodes.pods_of[row].remove(index)
-            # Parity: framework/types.go HostPortInfo.Remove, v1.36: a set, so that removing one of
-            # two pods that (wrongly) share a port frees it.
-            nodes.ports_of[row].difference_update(ports)
+            nodes.free_ports(row, ports)

@@ -6,6 +6,8 @@ cannot answer it says so, and the ordinary way is gone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
@@ -20,7 +22,7 @@ from kubesched.framework.plan import NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores, normalized_and_weighted
-from kubesched.framework.status import Status
+from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
@@ -70,10 +72,10 @@ class Ranking:
         self.order: IntColumn = _ORDER_MAX - heap_order(nth)
         self.keys: IntColumn = np.where(fits, (total << _ORDER_BITS) + self.order, -1)
 
-    def update(self, plan: Plan, positions: Rows) -> None:
+    def update(self, plan: Plan, positions: Sequence[int]) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
         added = self.added
-        for position in positions.tolist():
+        for position in positions:
             if plan.refusals.item(position) == 0:
                 more = added if isinstance(added, int) else added.item(position)
                 total = plan.plain_sum.item(position) + more
@@ -135,16 +137,14 @@ class _Attempt:
 
     def _judge_live(self) -> dict[str, Verdicts]:
         plan, state = self._plan, self._state
-        skipped = set(plan.skipped_filters)
+        skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_filters:
             result = guarded(plugin.pre_filter, state, self._pod, self._nodes)
-            if result is None:
-                continue
-            if isinstance(result, PreFilterResult) or not (result.is_skip or result.is_success):
+            if result is SKIP:
+                skipped = (*skipped, plugin.name)
+            elif result is not None and not _is_plain(result):
                 raise NotLocalError
-            if result.is_skip:
-                skipped.add(plugin.name)
-        state.skip_filter_plugins = frozenset(skipped)
+        state.skip_filter_plugins = plan.skipping("filter", skipped)
         live: dict[str, Verdicts] = {}
         for filter_plugin in plan.live_filters:
             if filter_plugin.name not in skipped:
@@ -178,18 +178,15 @@ class _Attempt:
     def _score_live(self, fit_rows: Rows) -> dict[str, IntColumn]:
         """Return what each plugin that is asked anew adds to the fitting rows."""
         plan, state = self._plan, self._state
-        if not plan.live_pre_scores and not plan.live_scores:
-            state.skip_score_plugins = frozenset(plan.skipped_scores)
-            return {}
         fitting = self._view.nodes_at(fit_rows)
-        skipped = set(plan.skipped_scores)
+        skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_scores:
             status: Status | None = guarded(plugin.pre_score, state, self._pod, fitting)
-            if status is not None and not status.is_success:
-                if not status.is_skip:
-                    raise NotLocalError
-                skipped.add(plugin.name)
-        state.skip_score_plugins = frozenset(skipped)
+            if status is SKIP:
+                skipped = (*skipped, plugin.name)
+            elif status is not None and not _is_plain(status):
+                raise NotLocalError
+        state.skip_score_plugins = plan.skipping("score", skipped)
         live: dict[str, IntColumn] = {}
         for score in plan.live_scores:
             if score.name not in skipped:
@@ -245,7 +242,13 @@ class _Attempt:
         return Scores(by_plugin, total)
 
 
-def _ranking_of(plan: Plan, view: ClusterView, changed: Rows | None) -> Ranking:
+def _is_plain(result: Status | PreFilterResult) -> bool:
+    """Return whether a plugin that was asked has nothing to say against the pod as a whole."""
+    # Skip with reasons of its own is rare, and the ordinary way knows what to do with it.
+    return isinstance(result, Status) and result.is_success
+
+
+def _ranking_of(plan: Plan, view: ClusterView, changed: Sequence[int] | None) -> Ranking:
     ranking: Ranking | None = plan.ranking
     if changed is None or ranking is None or ranking.version != plan.version:
         ranking = plan.ranking = Ranking(plan, view)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.change_log import Change
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guarded
@@ -90,6 +89,7 @@ class Plan:
         self.live_filters = [p for p in parts.filters if p.name in live]
         self.live_pre_scores = [p for p in parts.pre_scores if p.name in live]
         self.live_scores = [p for p in parts.scores if p.name in live]
+        self._skipping: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     # -- building -----------------------------------------------------------------------------
 
@@ -154,38 +154,44 @@ class Plan:
         self.stores += [store for store in reads.objects if store not in self.stores]
 
     def _store_epochs(self, view: ClusterView) -> list[int]:
+        if not self.stores:
+            return []
         return [getattr(view.objects, store).epoch for store in self.stores]
 
     # -- keeping current ------------------------------------------------------------------------
 
-    def follow(self, view: ClusterView) -> Rows | None:
+    def follow(self, view: ClusterView) -> Sequence[int] | None:
         """Bring the columns up to date; return the changed positions, None if that cannot be."""
         if view.node_epoch != self.node_epoch or self._store_epochs(view) != self.epochs:
             return None
         changes = view.changes_since(self.seen)
         if changes is None:
             return None
+        if not changes:
+            return ()
         self.seen = view.stamp
-        rows = self._changed_rows(changes)
-        if not len(rows):
-            return rows
-        positions = rows if self._is_whole else np.searchsorted(self.rows, rows)
-        if len(rows) <= ROWS_BY_INTEGERS_MAX:
-            for row, position in zip(rows.tolist(), positions.tolist(), strict=True):
-                self._judge_row(view, row, position)
-        else:
-            self._judge_rows(view, rows, positions)
-        return positions
-
-    def _changed_rows(self, changes: Sequence[Change]) -> Rows:
-        if len(changes) == 1:
-            rows = np.array([changes[0].row], dtype=np.int64)
-        else:
-            rows = np.unique(np.array([change.row for change in changes], dtype=np.int64))
+        if len(changes) > ROWS_BY_INTEGERS_MAX:
+            changed = np.unique(np.fromiter((c.row for c in changes), np.int64, len(changes)))
+            rows = changed[changed < len(self.rows)] if self._is_whole else changed
+            positions = self._positions(rows)
+            self._judge_rows(view, self.rows[positions], positions)
+            return positions.tolist()
+        few = list({change.row: None for change in changes})
+        places = few if self._is_whole else self._positions(np.array(few)).tolist()
         # A row may be that of a node which is unknown, and only has pods.
+        known = [place for place in places if place < len(self.rows)]
+        for place in known:
+            self._judge_row(view, self.rows.item(place), place)
+        return known
+
+    def _positions(self, rows: Rows) -> Rows:
+        """Return where rows stand in the plan's columns, leaving out those that do not."""
         if self._is_whole:
-            return rows[rows < len(self.rows)]
-        return rows[np.isin(rows, self.rows)]
+            return rows
+        places = np.searchsorted(self.rows, rows)
+        known = places < len(self.rows)
+        known[known] = self.rows[places[known]] == rows[known]
+        return places[known]
 
     def _judge_row(self, view: ClusterView, row: int, position: int) -> None:
         node = view.row(row)
@@ -244,6 +250,20 @@ class Plan:
             self.version += 1
 
     # -- reading --------------------------------------------------------------------------------
+
+    def skipping(self, point: str, live: tuple[str, ...]) -> frozenset[str]:
+        """Return who is left out of an attempt's filters or scores.
+
+        Args:
+            point: `filter` or `score`.
+            live: those among the plugins asked anew that said so.
+        """
+        key = (point, live)
+        found = self._skipping.get(key)
+        if found is None:
+            kept = self.skipped_filters if point == "filter" else self.skipped_scores
+            found = self._skipping[key] = frozenset((*kept, *live))
+        return found
 
     @property
     def fits(self) -> BoolColumn:

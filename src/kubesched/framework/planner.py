@@ -5,9 +5,9 @@ Owns how long a plan lives. Never decides.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
-from kubesched.columns.view import ClusterView, Rows
+from kubesched.columns.view import ClusterView
 from kubesched.framework.plan import Plan, PlanParts
 from kubesched.model.pod_info import PodInfo
 
@@ -27,7 +27,7 @@ class Planner:
     def __len__(self) -> int:
         return len(self._plans)
 
-    def plan_for(self, view: ClusterView, pod: PodInfo) -> tuple[Plan, Rows | None]:
+    def plan_for(self, view: ClusterView, pod: PodInfo) -> tuple[Plan, Sequence[int] | None]:
         """Return an up-to-date plan and the positions that changed; None for all of them.
 
         Raises:

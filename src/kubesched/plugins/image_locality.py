@@ -14,7 +14,7 @@ from kubesched.columns.node_columns import ImageEntry, IntColumn
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import NODE_SCORE_MAX, SignFragment
+from kubesched.framework.interface import NODE_SCORE_MAX, Reads, SignFragment
 from kubesched.framework.normalize import truncated_divide
 from kubesched.framework.status import Status
 from kubesched.model.pod_info import PodInfo
@@ -32,6 +32,10 @@ class ImageLocality:
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Images are reported by nodes; how many nodes have one counts too, and is of nodes."""
+        return Reads(nodes=True)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the scaled sum of the sizes of the images that are there."""

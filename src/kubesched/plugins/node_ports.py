@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.view import NodeTable
+from kubesched.columns.node_columns import BoolColumn
+from kubesched.columns.rules import Values, full, is_any
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -26,7 +28,7 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import HostPort, PodInfo
 
 _PRE_FILTER_KEY = "PreFilterNodePorts"
-_REASON = "node(s) didn't have free ports for the requested pod ports"
+_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts:
@@ -48,15 +50,19 @@ class NodePorts:
         state.write(_PRE_FILTER_KEY, pod.shape.host_ports)
         return None
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes with a conflicting port."""
         wanted: tuple[HostPort, ...] | None = state.get(_PRE_FILTER_KEY)
         if wanted is None:
             text = f'reading "{_PRE_FILTER_KEY}" from cycleState: not found'
-            return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(text))]
-        ports_on = nodes.usage.ports_on
-        taken = [ports_conflict(wanted, ports_on(position)) for position in range(len(nodes))]
-        return [Rejected(np.array(taken, dtype=np.bool_), unschedulable(_REASON))]
+            return [Rejected(full(nodes, True), error(text))]
+        if isinstance(nodes, NodeRow):
+            taken: Values = ports_conflict(wanted, nodes.host_ports())
+        else:
+            taken = _taken_mask(nodes, wanted)
+        return [Rejected(taken, _TAKEN)] if is_any(taken) else []
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which a port may be free."""
@@ -72,6 +78,17 @@ class NodePorts:
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         ports = {port.host_port for c in containers for port in c.ports if port.host_port}
         return [SignFragment("v1.Pod.Spec.HostPorts()", sorted(ports))]
+
+
+def _taken_mask(nodes: NodeTable, wanted: Sequence[HostPort]) -> BoolColumn:
+    taken = np.zeros(len(nodes), dtype=np.bool_)
+    usage = nodes.usage
+    for protocol, port in dict.fromkeys((one.protocol, one.port) for one in wanted):
+        # Only nodes where the number is taken at all need a look at the addresses.
+        for position in usage.positions_with_port(protocol, port):
+            if not taken[position]:
+                taken[position] = ports_conflict(wanted, usage.ports_on(position))
+    return taken
 
 
 def ports_conflict(wanted: Sequence[HostPort], used: Iterable[HostPort]) -> bool:

@@ -68,7 +68,6 @@ def _checked(built: Built, registry: Registry | None) -> Built:
     for name in registry or ():
         if not any(name in profile.plugins for profile in built.profiles.values()):
             raise ConfiguredError(
-                f"no profile enables the plugin {name}; "
-                "add it under plugins.multiPoint.enabled"
+                f"no profile enables the plugin {name}; add it under plugins.multiPoint.enabled"
             )
     return built

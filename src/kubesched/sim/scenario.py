@@ -8,7 +8,6 @@ Upstream: none; a cluster's controllers do this.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -130,7 +129,11 @@ class Scenario:
     def _pod_templates(self) -> list[Template]:
         return [
             Template(
-                f"Pod {obj.key}", obj, None, self.admission, self.arguments.get((obj.kind, obj.key), 0)
+                f"Pod {obj.key}",
+                obj,
+                None,
+                self.admission,
+                self.arguments.get((obj.kind, obj.key), 0),
             )
             for obj in self.objects
             if isinstance(obj, Pod)

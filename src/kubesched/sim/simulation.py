@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.model.pod_info import PodInfo
-from kubesched.sim.queue import QueuedPod, Queue
+from kubesched.sim.queue import Queue, QueuedPod
 from kubesched.sim.usage import Usage
 from kubesched.sim.world import Outcome, Verdict, World
 
@@ -121,10 +121,8 @@ class Simulation:
         pod, version = queued.pod, self.world.version
         signature = _signature(pod)
         known = self._known.get(signature)
-        if known is not None and known[0] == version:
-            outcome = known[1]
-        else:
-            outcome = self.world.attempt(pod)
+        is_known = known is not None and known[0] == version
+        outcome = known[1] if known is not None and is_known else self.world.attempt(pod)
         queued.attempts += 1
         if outcome.verdict is Verdict.PLACED:
             self.placements.append(

@@ -21,7 +21,8 @@ from kubesched.cache.cache import Cache
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
-from kubesched.engine.schedule_pod import Search, run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
 from kubesched.framework.bind_phase import PermitOutcome
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult, Victims
@@ -273,9 +274,7 @@ class World:
         if not any(o.controller and o.kind == "StatefulSet" for o in meta.owner_references):
             name = f"{name.partition('-again-')[0]}-again-{count}"
         meta = replace(meta, name=name, uid=f"{origin}#{count}", deletion_timestamp=None)
-        return replace(
-            pod, metadata=meta, spec=replace(pod.spec, node_name=""), status=PodStatus()
-        )
+        return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
     def _spend_budgets(self, victim: BoundPod) -> None:
         """Take an eviction from the budgets that cover it, as the disruption controller would."""
@@ -312,7 +311,9 @@ def _reasons(failure: FitError) -> Mapping[str, int]:
 
 
 def _verdict_of(status: Status) -> Verdict:
-    return Verdict.UNSCHEDULABLE if status.is_rejected or status.code is Code.WAIT else Verdict.ERROR
+    return (
+        Verdict.UNSCHEDULABLE if status.is_rejected or status.code is Code.WAIT else Verdict.ERROR
+    )
 
 
 def _text_of(status: Status) -> str:

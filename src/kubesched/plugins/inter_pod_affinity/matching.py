@@ -1,21 +1,23 @@
 """Which pods a term means, in both directions.
 
-Owns the lookup tables: own terms over label classes, existing pods' terms over term sets. Never
-knows what a match is worth to a node.
+Owns the tallies: own terms over label classes, existing pods' terms over term sets. Never knows
+what a match is worth to a node.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.pod_columns import LabelClass, label_class_of
-from kubesched.columns.view import ClusterView, Rows
+from kubesched.columns.counts import Answers, DomainTable, Sums, Tally, Topology
+from kubesched.columns.interning import Interner, grown
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.pod_columns import LabelClass
+from kubesched.columns.view import ClusterView
 from kubesched.model.affinity_terms import NO_LABELS, AffinityTerm, TermSet
 from kubesched.model.pod_info import PodInfo
 
@@ -45,86 +47,138 @@ def resolve(view: ClusterView, term: AffinityTerm) -> AffinityTerm:
     return replace(term, namespaces=term.namespaces | selected) if selected else term
 
 
-def classes_matching(view: ClusterView, term: AffinityTerm) -> BoolColumn:
-    """Return which label classes a resolved term means, by class id."""
+def pods_matching_all(view: ClusterView, terms: tuple[AffinityTerm, ...]) -> Tally:
+    """Return how many pods on each row match every one of some resolved terms."""
+    counters = view.counters
 
-    def matches(label_class: LabelClass) -> bool:
-        return term.matches(label_class.namespace, label_class.labels, NO_LABELS)
+    def matches(label_class: LabelClass) -> int:
+        return matches_all(terms, label_class.namespace, label_class.labels)
 
-    table: BoolColumn = view.label_classes.lut(("affinity", term), matches)
-    return table
+    def make() -> Tally:
+        candidates = counters.class_postings.candidates(terms[0].selector)
+        return Tally(counters, Answers(view.label_classes, matches, candidates))
 
-
-def rows_matching(view: ClusterView, classes: BoolColumn) -> Rows:
-    """Return the row of every counted pod of the classes; quick if there are none."""
-    return view.matching_rows(classes) if classes.any() else np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class TermSetWeights:
-    """For one topology key: which term sets match the incoming pod, and what each adds."""
-
-    touched: BoolColumn
-    """Whether any term matches, by term set id; the weights may cancel out."""
-    weights: IntColumn
-
-    def domain_sums(self, view: ClusterView, key: str) -> tuple[IntColumn, bool]:
-        """Return the weights of counted pods per domain of the key, and whether there were any."""
-        pods, count = view.pods, view.pods.count
-        term_sets = pods.term_set[:count]
-        chosen = np.flatnonzero(pods.counted[:count] & self.touched[term_sets])
-        rows = pods.row[chosen].astype(np.int64)
-        sums = view.domain_sums(key, rows, self.weights[term_sets[chosen]])
-        return sums, bool((view.label_ids(key)[rows] >= 0).any())
+    # Neither the weight nor the topology key has a say in which pods match.
+    parts = ((t.namespaces, t.selector, t.namespace_selector) for t in terms)
+    return counters.tally(("affinity", *parts), make)
 
 
-@dataclass(frozen=True, slots=True)
+def table_of(topology: Topology, tally: Tally, key: str) -> DomainTable:
+    """Return a tally's sums by domain of a topology key, over all nodes that have it."""
+    domains = topology.domains(key)
+    return DomainTable(tally, domains.ids, domains.count)
+
+
+class TermSetColumn:
+    """A number for every term set, by id."""
+
+    __slots__ = ("_column", "_term_sets")
+
+    def __init__(self, term_sets: Interner[TermSet]) -> None:
+        self._term_sets = term_sets
+        self._column: IntColumn = np.zeros(max(len(term_sets), 16), dtype=np.int64)
+
+    def add(self, place: int, amount: int) -> None:
+        """Add to the number of one term set, which no tally has asked for yet."""
+        self._column = grown(self._column, place + 1)
+        self._column[place] += amount
+
+    def up_to_date(self) -> Sums:
+        """Return the numbers of all term sets there are."""
+        count = len(self._term_sets)
+        self._column = grown(self._column, count)
+        return self._column[:count]
+
+
+class MatchingTerms:
+    """For one topology key: which term sets match the incoming pod, and what their pods add."""
+
+    __slots__ = ("_table", "_topology", "_touched", "_touched_table", "_view", "key", "weights")
+
+    def __init__(self, view: ClusterView, key: str) -> None:
+        self._view = view
+        self.key = key
+        self.weights = TermSetColumn(view.term_sets)
+        self._touched = TermSetColumn(view.term_sets)
+        self._table: DomainTable | None = None
+        self._touched_table: DomainTable | None = None
+        self._topology: Topology | None = None
+
+    def add(self, place: int, weight: int) -> None:
+        """Note that a term of a term set matches."""
+        self.weights.add(place, weight)
+        self._touched.add(place, 1)
+
+    def table(self, topology: Topology) -> DomainTable:
+        """Return the weights of existing pods per domain; the table is up to date."""
+        if self._topology is not topology or self._table is None:
+            tally = self._tally(self.weights) if self._table is None else self._table.tally
+            self._table = table_of(topology, tally, self.key)
+            if self._touched_table is not None:
+                self._touched_table = table_of(topology, self._touched_table.tally, self.key)
+            self._topology = topology
+        self._table.follow()
+        return self._table
+
+    def is_touched(self, topology: Topology) -> bool:
+        """Return whether any existing pod's term matches, on a node that has the key."""
+        if self.table(topology).nonzero_count:
+            return True
+        # Weights may cancel out.
+        if self._touched_table is None:
+            self._touched_table = table_of(topology, self._tally(self._touched), self.key)
+        self._touched_table.follow()
+        return self._touched_table.nonzero_count > 0
+
+    def _tally(self, column: TermSetColumn) -> Tally:
+        return Tally(self._view.counters, column, by_terms=True)
+
+
 class Subject:
-    """All that an existing pod's term can tell the incoming pod by."""
+    """The incoming pod as existing pods' terms see it, and which of them match."""
 
-    label_class: LabelClass
-    namespace_labels: tuple[tuple[str, str], ...]
+    __slots__ = (
+        "_known",
+        "_labels",
+        "_namespace",
+        "_namespace_labels",
+        "_terms_of",
+        "_view",
+        "by_key",
+    )
 
-    def weights(
-        self,
-        view: ClusterView,
-        question: tuple[object, ...],
-        terms_of: Callable[[TermSet], WeighedTerms],
-    ) -> dict[str, TermSetWeights]:
-        """Return by topology key which term sets have a term that matches this pod.
+    def __init__(
+        self, view: ClusterView, pod: PodInfo, terms_of: Callable[[TermSet], WeighedTerms]
+    ) -> None:
+        """Ask no term yet.
 
         Args:
             view: the cluster.
-            question: what identifies `terms_of`; equal questions must ask the same.
+            pod: the incoming pod.
             terms_of: the terms of a set that are asked about, each with its weight.
         """
-        labels, namespace_labels = self.label_class.labels, dict(self.namespace_labels)
-        namespace = self.label_class.namespace
+        self._view = view
+        self._namespace = pod.namespace
+        self._labels = pod.labels
+        self._namespace_labels = view.namespace_labels(pod.namespace)
+        self._terms_of = terms_of
+        self._known = 0
+        self.by_key: dict[str, MatchingTerms] = {}
 
-        def matching(term_set: TermSet) -> list[tuple[AffinityTerm, int]]:
-            return [
-                (term, weight)
-                for term, weight in terms_of(term_set)
-                if term.matches(namespace, labels, namespace_labels)
-            ]
-
-        term_sets = view.term_sets
-        table = term_sets.lut((*question, self), lambda term_set: bool(matching(term_set)))
-        found: dict[str, TermSetWeights] = {}
-        for place in np.flatnonzero(table).tolist():
-            for term, weight in matching(term_sets.values[place]):
-                key = term.topology_key
-                if key not in found:
-                    zeros = np.zeros(len(term_sets), dtype=np.int64)
-                    found[key] = TermSetWeights(np.zeros(len(term_sets), dtype=np.bool_), zeros)
-                found[key].touched[place] = True
-                found[key].weights[place] += weight
-        return found
-
-
-def subject_of(view: ClusterView, pod: PodInfo) -> Subject:
-    """Return the incoming pod as existing pods' terms see it."""
-    namespace_labels = view.namespace_labels(pod.namespace)
-    return Subject(
-        label_class_of(pod.namespace, pod.labels), tuple(sorted(namespace_labels.items()))
-    )
+    def follow(self) -> None:
+        """Ask the term sets that are new."""
+        term_sets = self._view.term_sets
+        count = len(term_sets.values)
+        if self._known == count:
+            return
+        asked: Iterable[int] = range(self._known, count)
+        if self._known == 0:
+            asked = self._view.counters.term_postings.candidates(self._labels)
+        self._known = count
+        for place in asked:
+            for term, weight in self._terms_of(term_sets.values[place]):
+                if term.matches(self._namespace, self._labels, self._namespace_labels):
+                    key = term.topology_key
+                    if key not in self.by_key:
+                        self.by_key[key] = MatchingTerms(self._view, key)
+                    self.by_key[key].add(place, weight)

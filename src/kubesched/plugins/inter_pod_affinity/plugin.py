@@ -12,7 +12,7 @@ import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.config.types import InterPodAffinityArgs
 from kubesched.config.validate_args import validate_inter_pod_affinity_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
@@ -29,9 +29,9 @@ from kubesched.framework.status import (
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
-from kubesched.plugins.inter_pod_affinity.filtering import PreFilterState
+from kubesched.plugins.inter_pod_affinity.filtering import FilterPlan, PreFilterState
 from kubesched.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, normalized
+from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan, normalized
 
 PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
@@ -59,11 +59,28 @@ class InterPodAffinity:
         """Count the pods that required terms speak of, from either side."""
         if pod.terms.error:
             return unresolvable(f"parsing pod: {pod.terms.error}")
-        found = PreFilterState(nodes.view, pod)
+        view, terms = nodes.view, pod.terms
+        concerned = bool(terms.required_affinity or terms.required_anti_affinity)
+        # Most clusters have no such term, and most pods are none of theirs.
+        if (
+            not concerned
+            and not view.counters.term_postings.follow().has_required_anti_affinity
+        ):
+            return SKIP
+        found = PreFilterState(self._filter_plan(view, pod), view.counters.topology)
         if found.is_idle:
             return SKIP
         state.write(PRE_FILTER_KEY, found)
         return None
+
+    def _filter_plan(self, view: ClusterView, pod: PodInfo) -> FilterPlan:
+        counters, key = view.counters, (self, "filter", pod.template)
+        plan: FilterPlan | None = counters.kept(key)
+        if plan is None or plan.namespaces_epoch != view.objects.namespaces.epoch:
+            plan = FilterPlan(view, pod)
+            plan.tables(counters.topology)
+            counters.keep(key, plan, plan.byte_count)
+        return plan
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes that break a required term, the pod's own or an existing pod's."""
@@ -102,13 +119,27 @@ class InterPodAffinity:
             return SKIP
         if pod.terms.error:
             return error(f"failed to parse pod: {pod.terms.error}")
-        found = PreScoreState()
-        found.count_own_terms(nodes.view, pod)
-        found.count_existing_terms(nodes.view, pod, self._hard_pod_affinity_weight)
+        counters, terms = nodes.view.counters, pod.terms
+        if not (terms.preferred_affinity or terms.preferred_anti_affinity):
+            postings = counters.term_postings.follow()
+            if not postings.has_preferred and not (
+                postings.has_required_affinity and self._hard_pod_affinity_weight > 0
+            ):
+                return SKIP
+        found = PreScoreState(self._score_plan(nodes.view, pod), counters.topology)
         if found.is_untouched:
             return SKIP
         state.write(PRE_SCORE_KEY, found)
         return None
+
+    def _score_plan(self, view: ClusterView, pod: PodInfo) -> ScorePlan:
+        counters, key = view.counters, (self, "score", pod.template)
+        plan: ScorePlan | None = counters.kept(key)
+        if plan is None or plan.namespaces_epoch != view.objects.namespaces.epoch:
+            plan = ScorePlan(view, pod, self._hard_pod_affinity_weight)
+            plan.weights(counters.topology)
+            counters.keep(key, plan, plan.byte_count)
+        return plan
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of each node's domains."""

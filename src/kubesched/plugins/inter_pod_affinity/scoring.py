@@ -8,50 +8,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.columns.counts import DomainTable, Tally, Topology
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.model.affinity_terms import TermSet
 from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.inter_pod_affinity.matching import (
+    Subject,
     WeighedTerms,
-    classes_matching,
+    pods_matching_all,
     resolve,
-    rows_matching,
-    subject_of,
+    table_of,
 )
 
 
-class PreScoreState:
-    """The weight of every domain that a term touches, by topology key."""
+class ScorePlan:
+    """What all pods of a template are scored by, as long as namespaces are the same."""
 
-    __slots__ = ("_weights",)
+    __slots__ = ("_existing", "_own", "_tables", "namespaces_epoch", "topology")
 
-    def __init__(self) -> None:
-        # Each array has one zero more than domains, so that a node without the key (-1) reads zero.
-        self._weights: dict[str, IntColumn] = {}
-
-    @property
-    def is_untouched(self) -> bool:
-        """Return whether no term matched a pod on a node that has the key."""
-        # Kept apart from the sums, which may cancel out.
-        return not self._weights
-
-    def count_own_terms(self, view: ClusterView, pod: PodInfo) -> None:
-        """Weigh existing pods by the preferred terms of the incoming pod."""
-        own = [(term, term.weight) for term in pod.terms.preferred_affinity]
-        own += [(term, -term.weight) for term in pod.terms.preferred_anti_affinity]
-        for term, weight in own:
-            key = term.topology_key
-            rows = rows_matching(view, classes_matching(view, resolve(view, term)))
-            counts = view.domain_sums(key, rows)
-            self._add(key, weight * counts, touched=bool(counts.any()))
-
-    def count_existing_terms(
-        self, view: ClusterView, pod: PodInfo, hard_pod_affinity_weight: int
-    ) -> None:
-        """Weigh existing pods by their own terms that match the incoming pod."""
-
+    def __init__(self, view: ClusterView, pod: PodInfo, hard_pod_affinity_weight: int) -> None:
         # Parity: interpodaffinity/scoring.go processExistingPod, v1.36.
         def terms_of(term_set: TermSet) -> WeighedTerms:
             if hard_pod_affinity_weight > 0:
@@ -59,30 +36,81 @@ class PreScoreState:
             yield from ((term, term.weight) for term in term_set.preferred_affinity)
             yield from ((term, -term.weight) for term in term_set.preferred_anti_affinity)
 
-        question = ("score", hard_pod_affinity_weight)
-        for key, weights in subject_of(view, pod).weights(view, question, terms_of).items():
-            sums, touched = weights.domain_sums(view, key)
-            self._add(key, sums, touched=touched)
+        self.namespaces_epoch = view.objects.namespaces.epoch
+        own = [(term, term.weight) for term in pod.terms.preferred_affinity]
+        own += [(term, -term.weight) for term in pod.terms.preferred_anti_affinity]
+        self._own: list[tuple[str, Tally, int]] = [
+            (term.topology_key, pods_matching_all(view, (resolve(view, term),)), weight)
+            for term, weight in own
+        ]
+        self._existing = Subject(view, pod, terms_of)
+        self._tables: list[tuple[str, DomainTable, int]] = []
+        self.topology: Topology | None = None
 
-    def _add(self, key: str, sums: IntColumn, *, touched: bool) -> None:
-        if touched:
-            padded, known = np.append(sums, 0), self._weights.get(key)
-            self._weights[key] = padded if known is None else known + padded
+    @property
+    def byte_count(self) -> int:
+        """Return about how much memory this takes."""
+        own = sum(table.nbytes for _, table, _ in self._tables)
+        return own + 100_000 * len(self._existing.by_key)
+
+    def weights(self, topology: Topology) -> dict[str, IntColumn]:
+        """Return the weight of each domain by topology key, for keys that a term touches.
+
+        Each array has one zero more than domains, for nodes without the key.
+        """
+        if self.topology is not topology:
+            self._tables = [(key, table_of(topology, tally, key), w) for key, tally, w in self._own]
+            self.topology = topology
+        weights: dict[str, IntColumn] = {}
+        for key, table, weight in self._tables:
+            counts = table.follow()
+            if table.nonzero_count:
+                _add(weights, key, counts * np.int64(weight))
+        self._existing.follow()
+        for key, matching in self._existing.by_key.items():
+            if matching.is_touched(topology):
+                _add(weights, key, matching.table(topology).sums)
+        return weights
+
+
+def _add(weights: dict[str, IntColumn], key: str, more: IntColumn) -> None:
+    known = weights.get(key)
+    weights[key] = more if known is None else known + more
+
+
+class PreScoreState:
+    """The weight of every domain that a term touches, by topology key."""
+
+    __slots__ = ("_topology", "_weights")
+
+    def __init__(self, plan: ScorePlan, topology: Topology) -> None:
+        self._topology = topology
+        self._weights = plan.weights(topology)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Return whether no term matched a pod on a node that has the key."""
+        # Kept apart from the sums, which may cancel out.
+        return not self._weights
 
     def raw_scores(self, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of each node's domains."""
-        scores = np.zeros(len(nodes), dtype=np.int64)
+        scores: IntColumn | None = None
         for key, weights in self._weights.items():
-            scores += weights[nodes.label(key)]
-        return scores
+            here = weights.take(self._topology.column(nodes, key))
+            scores = here if scores is None else np.add(scores, here, out=scores)
+        return np.zeros(len(nodes), dtype=np.int64) if scores is None else scores
 
 
 def normalized(scores: IntColumn) -> IntColumn:
     """Return the scores stretched from 0 to 100; all 0 if they are equal."""
     # Parity: interpodaffinity/scoring.go NormalizeScore, v1.36: truncated, not rounded.
-    if not len(scores) or scores.max() == scores.min():
+    if not len(scores):
+        return scores
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest == highest:
         return np.zeros_like(scores)
-    lowest = scores.min()
-    shares = (scores - lowest).astype(np.float64) / float(scores.max() - lowest)
-    stretched: IntColumn = (float(NODE_SCORE_MAX) * shares).astype(np.int64)
-    return stretched
+    shares = (scores - lowest).astype(np.float64)
+    shares /= float(highest - lowest)
+    shares *= float(NODE_SCORE_MAX)
+    return shares.astype(np.int64)

@@ -123,7 +123,7 @@ def _table_scores(allocations: Sequence[Allocation], count: int) -> IntColumn:
         np.divide(requested, divisor, out=fraction[1])
     if np.maximum.reduce(fractions, axis=None, initial=0.0) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
-    without_pod, with_pod = np.broadcast_to(_balance(fractions), (2, count))
+    without_pod, with_pod = np.broadcast_to(_balance(list(fractions)), (2, count))
     change = with_pod - without_pod
     change += _HALF
     if np.minimum.reduce(change, initial=0) < 0:
@@ -151,7 +151,7 @@ def _deviation(fractions: Sequence[Values]) -> Values:
     count = len(fractions)
     if count == 2:
         difference = fractions[0] - fractions[1]
-        difference /= 2
+        difference *= 0.5
         return abs(difference)
     if count < 2:
         return 0.0

@@ -106,7 +106,7 @@ class NodeResourcesFit:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(full(nodes, True), error(text))]
         rejections: list[Rejected] = []
-        crowded = nodes.pod_count >= nodes.allowed_pods
+        crowded: Values = nodes.pod_count >= nodes.allowed_pods
         if is_any(crowded):
             rejections.append(Rejected(crowded, _TOO_MANY_PODS))
         allocatable, requested = nodes.allocatable, nodes.requested

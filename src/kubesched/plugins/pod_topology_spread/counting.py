@@ -13,7 +13,6 @@ import numpy as np
 from kubesched.columns.counts import Answers, Places, Tally
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.pod_columns import LabelClass
-from kubesched.columns.postings import ClassPostings
 from kubesched.columns.rules import (
     DO_NOT_SCHEDULE_EFFECTS,
     required_node_affinity_mask,
@@ -24,18 +23,6 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.selectors import Selector
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 
-_POSTINGS_BYTES = 1 << 20
-
-
-def class_postings(view: ClusterView) -> ClassPostings:
-    """Return the cluster's label classes by value."""
-    counters = view.counters
-    found: ClassPostings | None = counters.kept(ClassPostings)
-    if found is None:
-        found = ClassPostings(view.label_classes)
-        counters.keep(ClassPostings, found, _POSTINGS_BYTES)
-    return found
-
 
 def matching_classes(view: ClusterView, namespace: str, selector: Selector) -> Answers:
     """Return which label classes a selector means in a namespace: 1 or 0 by class id."""
@@ -43,7 +30,8 @@ def matching_classes(view: ClusterView, namespace: str, selector: Selector) -> A
     def matches(label_class: LabelClass) -> int:
         return label_class.namespace == namespace and selector.matches(label_class.labels)
 
-    return Answers(view.label_classes, matches, class_postings(view).candidates(selector))
+    candidates = view.counters.class_postings.candidates(selector)
+    return Answers(view.label_classes, matches, candidates)
 
 
 def matching_pods(view: ClusterView, namespace: str, selector: Selector) -> Tally:

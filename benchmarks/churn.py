@@ -1,0 +1,278 @@
+"""A week of comings and goings, compressed, and what is left of it in memory.
+
+Owns the simulation: rollouts, Jobs and StatefulSets replace pods under fresh names and labels, an
+autoscaler replaces nodes under fresh names. The number of pods and nodes stays the same, so every
+table that is larger in the end has kept something that is gone.
+"""
+
+import argparse
+import gc
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from rich.console import Console  # noqa: E402
+from rich.table import Table  # noqa: E402
+
+from benchmarks import machine  # noqa: E402
+from benchmarks.drain import Drain, build_profiles  # noqa: E402
+from benchmarks.generate import Template  # noqa: E402
+from benchmarks.stored import Document, stored_node, stored_pod  # noqa: E402
+from benchmarks.tables import table_sizes  # noqa: E402
+from benchmarks.workload import Workload  # noqa: E402
+from kubesched.cache.cache import Cache  # noqa: E402
+from kubesched.engine.search import Search  # noqa: E402
+from kubesched.kit.rng import Generator  # noqa: E402
+from kubesched.model.pod_info import PodInfo  # noqa: E402
+from kubesched.objects.decode import decode_as  # noqa: E402
+from kubesched.objects.node import Node  # noqa: E402
+from kubesched.objects.pod import Pod  # noqa: E402
+
+# A table may hold as many dead as living, and some, before it is worth tidying up.
+DEAD_MAX = 2_048
+RESIDENT, RESIDENT_GROWTH_MAX = "resident MB", 1.25
+ROLLOUT_LENGTH = 50
+SHOWN_MIN = 100
+
+
+def _pod(labels: Document, owner: str, image: str, **spec: object) -> Document:
+    metadata = {
+        "name": "${name}",
+        "labels": labels,
+        "ownerReferences": [
+            {"kind": owner, "name": "${group}", "uid": "${group}", "controller": True}
+        ],
+    }
+    container = {"image": image, "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+# What replaces pods, with its share in a hundred: Deployments roll out, Jobs come and go,
+# StatefulSets grow and shrink.
+KINDS: tuple[tuple[int, Document], ...] = (
+    (
+        60,
+        _pod(
+            {"app": "${group}", "pod-template-hash": "${rollout}"},
+            "ReplicaSet",
+            "registry.example.com/app:${rollout}",
+        ),
+    ),
+    (
+        25,
+        _pod(
+            {
+                "batch.kubernetes.io/job-name": "${name}",
+                "batch.kubernetes.io/controller-uid": "${uid}",
+            },
+            "Job",
+            "registry.example.com/job:v1",
+        ),
+    ),
+    (
+        15,
+        _pod(
+            {"app": "${group}", "statefulset.kubernetes.io/pod-name": "${name}"},
+            "StatefulSet",
+            "registry.example.com/set:v1",
+            affinity={
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "weight": 1,
+                            "podAffinityTerm": {
+                                "topologyKey": "kubernetes.io/hostname",
+                                "labelSelector": {"matchLabels": {"app": "${group}"}},
+                            },
+                        }
+                    ]
+                }
+            },
+        ),
+    ),
+)
+NODE: Document = {
+    "metadata": {
+        "name": "${name}",
+        "labels": {
+            "kubernetes.io/hostname": "${name}",
+            "topology.kubernetes.io/zone": "${zone}",
+            "example.com/launched": "${uid}",
+        },
+    },
+    "spec": {
+        "taints": [{"key": "example.com/launched", "value": "${uid}", "effect": "PreferNoSchedule"}]
+    },
+    "status": {
+        "allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110"},
+        "images": [{"names": ["registry.example.com/base:${uid}"], "sizeBytes": 100000000}],
+    },
+}
+
+
+@dataclass(slots=True)
+class World:
+    """A cluster whose pods and nodes are replaced one by one."""
+
+    node_count: int
+    pods_per_node: int
+    seed: int = 1
+    cache: Cache = field(default_factory=Cache)
+    placed: list[list[str]] = field(default_factory=list)
+    """The uids of the pods of each node, by the node's place."""
+    nodes: list[str] = field(default_factory=list)
+    serial: int = 0
+    decisions: int = 0
+    _rng: Generator = field(init=False)
+    _drain: Drain = field(init=False)
+    _node: Template = field(init=False)
+    _kinds: list[tuple[Template, Template]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rng = Generator(self.seed, "churn")
+        profiles = build_profiles(Workload(title="churn", cluster="", ops=()))
+        self._drain = Drain(self.cache, profiles, Search(all_nodes=True))
+        self._node = Template(stored_node(NODE))
+        self._kinds = []
+        for share, pod in KINDS:
+            bound = Template(stored_pod(pod, bound=True, nominated=False))
+            waiting = Template(stored_pod(pod, bound=False, nominated=False))
+            self._kinds += [(bound, waiting)] * share
+        for place in range(self.node_count):
+            self.nodes.append("")
+            self.placed.append([])
+            self._launch(place)
+            for _ in range(self.pods_per_node):
+                self._start(place)
+
+    def replace_pod(self, *, decide: bool) -> None:
+        """Have a pod leave and another come, where it was or where it is decided to go."""
+        place = self._rng.below(self.node_count)
+        if self.placed[place]:
+            self._end(self.placed[place].pop(self._rng.below(len(self.placed[place]))))
+            self._start(place, decide=decide)
+
+    def replace_node(self) -> None:
+        """Have a node go with its pods, and another come with others."""
+        place = self._rng.below(self.node_count)
+        leaving, self.placed[place] = self.placed[place], []
+        for uid in leaving:
+            self._end(uid)
+        self.cache.remove_node(self.nodes[place])
+        self._launch(place)
+        for _ in leaving:
+            self._start(place)
+
+    def table_sizes(self) -> dict[str, int]:
+        """Return how many entries the tables, and what plugins and framework keep, have."""
+        return table_sizes(cache=self.cache, profiles=self._drain.built.profiles)
+
+    def _launch(self, place: int) -> None:
+        self.serial += 1
+        name = self.nodes[place] = f"node-{self.serial}"
+        values = {"name": name, "zone": f"zone-{place % 5}", "i": str(self.serial)}
+        data = self._fill(self._node, values)
+        self.cache.add_node(decode_as(Node, data), data)
+
+    def _start(self, place: int, *, decide: bool = False) -> None:
+        self.serial += 1
+        bound, waiting = self._kinds[self._rng.below(len(self._kinds))]
+        values = {
+            "name": f"pod-{self.serial}",
+            "group": f"group-{self._rng.below(300)}",
+            "rollout": f"r{self.serial // ROLLOUT_LENGTH}",
+            "node": self.nodes[place],
+        }
+        if decide:
+            pod = self._info(waiting, values)
+            self._drain.decide(pod)
+            self.decisions += 1
+            place = self.nodes.index(self._drain.last_host)
+            values["node"] = self.nodes[place]
+        pod = self._info(bound, values)
+        self.cache.add_pod(pod)
+        self.placed[place].append(pod.uid)
+
+    def _end(self, uid: str) -> None:
+        # Of a pod that leaves, only the uid is read.
+        self.cache.remove_pod(cast("PodInfo", SimpleNamespace(uid=uid)))
+
+    def _info(self, template: Template, values: dict[str, str]) -> PodInfo:
+        data = self._fill(template, values)
+        return self.cache.pod_info(decode_as(Pod, data), data)
+
+    def _fill(self, template: Template, values: dict[str, str]) -> bytes:
+        fixed = {
+            "uid": f"uid-{self.serial}",
+            "suffix": f"{self.serial:05d}",
+            "started": "2026-11-01T08:00:00Z",
+        }
+        return template.render([values.get(name) or fixed[name] for name in template.names])
+
+
+def simulate(world: World, options: argparse.Namespace) -> Iterator[dict[str, float]]:
+    """Yield the sizes at the beginning and after each part of the week."""
+    yield measured(world)
+    for part in range(1, options.parts + 1):
+        node_share = _share(options.node_replacements, part, options.parts)
+        for i in range(_share(options.pod_replacements, part, options.parts)):
+            world.replace_pod(decide=bool(options.decide_every) and i % options.decide_every == 0)
+        for _ in range(node_share):
+            world.replace_node()
+        yield measured(world)
+
+
+def measured(world: World) -> dict[str, float]:
+    """Return table sizes and resident memory, garbage collected."""
+    gc.collect()
+    return {**world.table_sizes(), RESIDENT: machine.resident_mb()}
+
+
+def grown_too_much(first: dict[str, float], last: dict[str, float]) -> list[str]:
+    """Return the tables that kept more than they may of what is gone."""
+    allowed = {name: 2 * first.get(name, 0) + DEAD_MAX for name in last}
+    allowed[RESIDENT] = first[RESIDENT] * RESIDENT_GROWTH_MAX
+    return [name for name, size in last.items() if size > allowed[name]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Simulate, print a table of sizes; with --check, 1 if something has grown for good."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--pods-per-node", type=int, default=20)
+    parser.add_argument("--pod-replacements", type=int, default=50_000)
+    parser.add_argument("--node-replacements", type=int, default=3_000)
+    parser.add_argument("--decide-every", type=int, default=10, metavar="N", help="0: decide none")
+    parser.add_argument("--parts", type=int, default=7, help="sizes are shown after each")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--check", action="store_true", help="fail if something has grown for good")
+    parser.add_argument("--all", action="store_true", help="show small tables too")
+    options = parser.parse_args(argv)
+    world = World(options.nodes, options.pods_per_node, options.seed)
+    found = list(simulate(world, options))
+    table = Table("after part", *(str(part) for part in range(len(found))), pad_edge=False)
+    grown = grown_too_much(found[0], found[-1])
+    for name, last in found[-1].items():
+        if options.all or name in grown or last >= SHOWN_MIN or name == RESIDENT:
+            table.add_row(name, *(f"{sample.get(name, 0):,.0f}" for sample in found))
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    console.print(table)
+    console.print(f"{world.decisions:,} decisions. {machine.description()}")
+    if grown:
+        console.print(f"kept what is gone: {', '.join(grown)}")
+    return int(options.check and bool(grown))
+
+
+def _share(total: int, part: int, parts: int) -> int:
+    return total * part // parts - total * (part - 1) // parts
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""How many entries everything that grows has.
+
+Owns the walk through objects: each list, map, set and array that is reachable through attributes
+counts under the path to it. Never changes what it looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+import numpy as np
+
+# Maps of more objects than this are data, not tables of tables.
+DESCEND_MAX = 5_000
+
+
+def table_sizes(**roots: object) -> dict[str, int]:
+    """Return the number of entries of every container below some objects, by path."""
+    sizes: dict[str, int] = {}
+    seen: set[int] = set()
+    waiting = list(roots.items())
+    while waiting:
+        path, value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        size = _size(value)
+        if size is not None:
+            sizes[path] = sizes.get(path, 0) + size
+        waiting += _below(path, value)
+    return dict(sorted(sizes.items()))
+
+
+def _size(value: object) -> int | None:
+    if isinstance(value, np.ndarray):
+        return int(value.size)
+    return len(value) if isinstance(value, list | Mapping | Set) else None
+
+
+def _below(path: str, value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        if len(value) <= DESCEND_MAX:
+            yield from ((f"{path}[]", one) for one in value.values() if _is_ours(one))
+    elif _is_ours(value):
+        yield from ((f"{path}.{name}", one) for name, one in _attributes(value))
+    elif isinstance(value, tuple | list) and len(value) <= DESCEND_MAX:
+        yield from ((f"{path}[]", one) for one in value if _is_ours(one))
+
+
+def _is_ours(value: object) -> bool:
+    return type(value).__module__.startswith("kubesched.") and not isinstance(value, type)
+
+
+def _attributes(value: object) -> Iterator[tuple[str, Any]]:
+    names = dict.fromkeys(getattr(value, "__dict__", ()))
+    for cls in type(value).__mro__:
+        slots = getattr(cls, "__slots__", ())
+        names |= dict.fromkeys((slots,) if isinstance(slots, str) else slots)
+    for name in names:
+        if not name.startswith("__") and hasattr(value, name):
+            yield name, getattr(value, name)

@@ -1,0 +1,242 @@
+"""`kubesched simulate`: schedule every waiting pod, and see what comes of it.
+
+Owns the words and tables of the answer, and where it is written. The run is `sim.simulation`'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from kubesched.cli import progress
+from kubesched.cli.scenarios import (
+    ScenarioOptions,
+    counted,
+    listed,
+    note,
+    read,
+    refuse_two_readers,
+    say,
+    say_table,
+    say_usage,
+    scenario_options,
+    scheduler,
+    shown,
+    told,
+)
+from kubesched.objects.errors import one_line
+from kubesched.sim.comparison import Comparison, compare
+from kubesched.sim.page import comparison_page, simulation_page
+from kubesched.sim.report import comparison_json, simulation_json
+from kubesched.sim.simulation import Simulation
+from kubesched.sim.world import World
+
+_ROWS_MAX = 30
+
+_EPILOG = """\b
+Examples:
+  kubesched simulate -f cluster.yaml -f workload.yaml
+  kubesched simulate -f cluster/ --config packed.yaml --compare spread.yaml
+  kubesched simulate -f cluster.yaml -f web.yaml -o html --output report.html
+  kubectl get nodes,pods -A -o json | kubesched simulate -f - -f web.yaml -o json
+"""
+
+
+@click.command(short_help="Schedule all waiting pods in memory.", epilog=_EPILOG)
+@scenario_options
+@click.option(
+    "--compare",
+    "other_file",
+    metavar="FILE",
+    help="Another configuration: run both, and show what differs.",
+)
+@click.option(
+    "-o",
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
+    help="What to print: something to read, JSON, or a page that needs nothing else.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    help="Where to write; - for stdout.",
+)
+def simulate(
+    options: ScenarioOptions,
+    other_file: str | None,
+    form: str,
+    output: str,
+) -> None:
+    """Schedule all waiting pods of the files in queue order, and show what comes of it.
+
+    The pods that Deployments, ReplicaSets, StatefulSets and Jobs in the files still lack are made
+    first. Pods may evict others; what had a controller is made anew and waits in turn.
+    """
+    config_file = options.config_file
+    refuse_two_readers(*options.files, config_file, other_file)
+    # Both configurations are looked at before anything takes time.
+    configs = [config_file] if other_file is None else [config_file, other_file]
+    schedulers = [scheduler(options, one) for one in configs]
+    scenario = read(options.files)
+    with told():
+        scenario = scenario.with_missing_pods()
+    for line in scenario.notes:
+        note(line)
+    with told(has_own_plugins=bool(options.plugins)):
+        runs = [_run(World(built, scenario.objects)) for built in schedulers]
+    if len(runs) == 1:
+        _write(output, form, runs[0])
+        return
+    names = ("default" if config_file is None else shown(config_file), shown(other_file or ""))
+    _write(output, form, compare(names, (runs[0], runs[1])))
+
+
+def _run(world: World) -> Simulation:
+    run = Simulation(world)
+    for _ in progress.counted(run.steps(), "attempts"):
+        pass
+    return run
+
+
+def _write(output: str, form: str, result: Simulation | Comparison) -> None:
+    if output == "-":
+        _print(form, result)
+        return
+    with Path(output).open("w", encoding="utf-8") as file, redirect_stdout(file):
+        _print(form, result)
+
+
+def _print(form: str, result: Simulation | Comparison) -> None:
+    if isinstance(result, Simulation):
+        ways: dict[str, Callable[[], None]] = {
+            "text": lambda: show(result),
+            "json": lambda: _print_json(simulation_json(result)),
+            "html": lambda: click.echo(simulation_page(result), nl=False),
+        }
+    else:
+        ways = {
+            "text": lambda: show_comparison(result),
+            "json": lambda: _print_json(comparison_json(result)),
+            "html": lambda: click.echo(comparison_page(result), nl=False),
+        }
+    ways[form]()
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+# -- one run --------------------------------------------------------------------------------------
+
+
+def show(run: Simulation) -> None:
+    """Print a run to be read."""
+    say(_outcome(run))
+    _show_placements(run)
+    _show_left(run)
+    _show_preemptions(run)
+    say_usage(run.before, run.after)
+
+
+def _outcome(run: Simulation) -> str:
+    recreated = sum(1 for one in run.evicted if one.recreated_as)
+    parts = [f"{counted(len(run.placements), 'pod')} placed", f"{len(run.left)} left"]
+    if run.evicted:
+        parts.append(f"{len(run.evicted)} evicted to make room, {recreated} of them made anew")
+    nodes = counted(len(run.after.names), "node")
+    return f"{run.pending} waiting, {nodes}: {', '.join(parts)}."
+
+
+def _show_placements(run: Simulation) -> None:
+    placements = run.placements
+    if len(placements) <= _ROWS_MAX:
+        rows = [
+            (one.pod, one.node, "after evictions" if one.after_preemption else "")
+            for one in placements
+        ]
+        say_table(f"Placed ({len(placements)}):", ("pod", "node", ""), rows, (0, 1, 2))
+        return
+    by_node = Counter(one.node for one in placements)
+    ordered = sorted(by_node.items(), key=lambda item: (-item[1], item[0]))
+    lines = [(node, str(count)) for node, count in ordered[:_ROWS_MAX]]
+    title = f"Placed ({len(placements)}) on {counted(len(by_node), 'node')}:"
+    say_table(title, ("node", "pods"), lines, (0,))
+    if len(ordered) > _ROWS_MAX:
+        say(f"  and {counted(len(ordered) - _ROWS_MAX, 'more node')} (-o json has each pod)")
+
+
+def _show_left(run: Simulation) -> None:
+    if not run.left:
+        return
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in run.left:
+        key = (one.outcome.verdict.value, one.outcome.message)
+        groups.setdefault(key, []).append(one.pod)
+    say()
+    say(f"Left ({len(run.left)}):")
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    for (verdict, message), pods in ordered[:_ROWS_MAX]:
+        say(f"  {listed([one_line(pod) for pod in pods])}")
+        say(f"    {verdict}: {one_line(message)}")
+    if len(ordered) > _ROWS_MAX:
+        say(f"  and {counted(len(ordered) - _ROWS_MAX, 'more reason')} (-o json has them)")
+
+
+def _show_preemptions(run: Simulation) -> None:
+    if not run.preemptions:
+        return
+    say()
+    say(f"Preemptions ({len(run.preemptions)}):")
+    for one in run.preemptions[:_ROWS_MAX]:
+        against = f", {one.pdb_violation_count} against a budget" * bool(one.pdb_violation_count)
+        say(f"  {one_line(one.pod)} (priority {one.priority}) takes {one.node}{against}")
+        for victim in one.victims:
+            fate = f"made anew as {victim.recreated_as}" if victim.recreated_as else "gone"
+            say(f"    evicted: {one_line(victim.pod)} (priority {victim.priority}), {fate}")
+    if len(run.preemptions) > _ROWS_MAX:
+        say(f"  and {len(run.preemptions) - _ROWS_MAX} more (-o json has them)")
+
+
+# -- two runs -------------------------------------------------------------------------------------
+
+
+def show_comparison(compared: Comparison) -> None:
+    """Print two runs side by side."""
+    first, second = compared.names
+    if not compared.moved:
+        say("Both configurations put every pod on the same node.")
+    else:
+        say(f"{counted(len(compared.moved), 'pod')} ended elsewhere.")
+    rows = [
+        (
+            one.name,
+            f"{one.values[0]:g}{one.unit}",
+            f"{one.values[1]:g}{one.unit}",
+            f"{one.difference:+g}" if one.difference else "",
+        )
+        for one in compared.measures
+    ]
+    say_table("Side by side:", ("", first, second, "difference"), rows, (0,))
+    moved = [(one.pod, one.nodes[0] or "-", one.nodes[1] or "-") for one in compared.moved]
+    say_table("Pods that ended elsewhere:", ("pod", first, second), moved[:_ROWS_MAX], (0, 1, 2))
+    if len(moved) > _ROWS_MAX:
+        say(f"  and {len(moved) - _ROWS_MAX} more (-o json has them)")
+    for name, run in zip(compared.names, compared.runs, strict=True):
+        say()
+        say(f"== {name}")
+        say(_outcome(run))
+        _show_left(run)
+        _show_preemptions(run)
+        say_usage(run.before, run.after)

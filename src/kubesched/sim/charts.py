@@ -1,0 +1,109 @@
+"""Charts as inline SVG, drawn without scripts.
+
+Owns geometry and the classes by which the page colours them. Every chart says in words what it
+shows, so that none depends on colour. Never works out what to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from kubesched.objects.errors import one_line
+
+_LABEL_WIDTH = 150
+_TRACK_WIDTH = 330
+_TEXT_WIDTH = 190
+_WIDTH = _LABEL_WIDTH + _TRACK_WIDTH + _TEXT_WIDTH
+_ROW_HEIGHT = 34
+_LABEL_CHARS_MAX = 20
+_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One thing before and after, in percent, with the words that go beside it."""
+
+    label: str
+    before: float
+    after: float
+    text: str
+
+
+def bars(title: str, rows: Sequence[Bar]) -> str:
+    """Return a chart of horizontal bars, two for each row: before above, after below."""
+    height = _ROW_HEIGHT * len(rows)
+    parts = [_open(title, _WIDTH, height)]
+    for number, row in enumerate(rows):
+        top = number * _ROW_HEIGHT
+        parts.append(
+            f'<text class="label" x="{_LABEL_WIDTH - 10}" y="{top + 21}">{_cut(row.label)}'
+            f"<title>{safe(row.label)}</title></text>"
+        )
+        for offset, css, value in ((7, "before", row.before), (17, "after", row.after)):
+            parts.append(_rect("track", _LABEL_WIDTH, top + offset, _TRACK_WIDTH, 9))
+            parts.append(_rect(css, _LABEL_WIDTH, top + offset, _length(value), 9))
+        x = _LABEL_WIDTH + _TRACK_WIDTH + 10
+        parts.append(f'<text class="value" x="{x}" y="{top + 21}">{safe(row.text)}</text>')
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def histogram(title: str, before: Sequence[float], after: Sequence[float]) -> str:
+    """Return how many nodes are how full: ten bins, two columns each."""
+    counts = [_binned(before), _binned(after)]
+    most = max(1, *counts[0], *counts[1])
+    height, base, step = 190, 150, 62
+    parts = [_open(title, step * _BINS + 20, height)]
+    for number in range(_BINS):
+        left = 10 + number * step
+        for offset, css, count in ((4, "before", counts[0]), (30, "after", counts[1])):
+            tall = round(120 * count[number] / most, 1)
+            parts.append(_rect(css, left + offset, base - tall, 24, tall))
+            if count[number]:
+                parts.append(
+                    f'<text class="count" x="{left + offset + 12}" y="{base - tall - 4}">'
+                    f"{count[number]}</text>"
+                )
+        parts.append(
+            f'<text class="tick" x="{left + step / 2}" y="{base + 18}">'
+            f"{number * 10}–{number * 10 + 10}%</text>"
+        )
+    right = step * _BINS + 10
+    parts.append(f'<line class="axis" x1="10" y1="{base}" x2="{right}" y2="{base}"/>')
+    parts.append(f'<text class="tick" x="{right / 2}" y="{base + 36}">{safe(title)}</text></svg>')
+    return "".join(parts)
+
+
+def safe(text: str) -> str:
+    """Return a text that can stand anywhere in the page."""
+    return escape(one_line(text), quote=True)
+
+
+def _open(title: str, width: int, height: int) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+        f'aria-label="{safe(title)}"><title>{safe(title)}</title>'
+    )
+
+
+def _rect(css: str, x: float, y: float, width: float, height: float) -> str:
+    return f'<rect class="{css}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="2"/>'
+
+
+def _length(percent: float) -> float:
+    # A node may be fuller than full; the words beside the bar then say by how much.
+    return round(_TRACK_WIDTH * min(max(percent, 0.0), 100.0) / 100, 1)
+
+
+def _binned(percents: Sequence[float]) -> list[int]:
+    counts = [0] * _BINS
+    for value in percents:
+        counts[min(max(int(value // 10), 0), _BINS - 1)] += 1
+    return counts
+
+
+def _cut(label: str) -> str:
+    short = label if len(label) <= _LABEL_CHARS_MAX else f"{label[: _LABEL_CHARS_MAX - 1]}…"
+    return safe(short)
