@@ -12,7 +12,6 @@ Upstream: pkg/scheduler/schedule_one.go
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -74,6 +73,16 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     def is_complete(self) -> bool:
         """Return whether the whole burst was decided."""
         return self.decided == self.burst
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a burst is decided on."""
+
+    seconds_max: float
+    """A run ends after that long, whatever is left."""
+    caching: bool = True
+    """Whether the framework keeps verdicts from pod to pod."""
 
 
 def load(cache: Cache, lines: Iterable[Line]) -> list[PodInfo]:
@@ -182,7 +191,7 @@ def drain(
     cache: Cache,
     workload: Workload,
     lines: Iterable[Line],
-    seconds_max: float,
+    limits: Limits,
     around: AbstractContextManager[object] | None = None,
 ) -> Drained:
     """Load what a workload adds, then decide on its burst.
@@ -191,8 +200,8 @@ def drain(
         cache: the cluster, which is changed.
         workload: what is run.
         lines: the objects it adds, and its burst.
-        seconds_max: a run ends after that long, whatever is left.
-        around: entered for as long as decisions are made, such as a profiler.
+        limits: how long, and with what kept.
+        around: entered when all is loaded, left when the last decision is made.
     """
     others, waiting = burst_of(lines)
     load(cache, others)
@@ -201,12 +210,13 @@ def drain(
     parse_seconds = perf_counter() - start
     del others, waiting
     runner = Drain(
-        cache, build_profiles(workload), Search(all_nodes=not workload.adaptive_sampling)
+        cache,
+        build_profiles(workload, caching=limits.caching),
+        Search(all_nodes=not workload.adaptive_sampling),
     )
-    quiet_garbage()
     cpu_start = process_time()
     with around or nullcontext():
-        seconds = runner.run(burst, seconds_max)
+        seconds = runner.run(burst, limits.seconds_max)
     cpu_seconds = process_time() - cpu_start
     micros: NDArray[np.float64] = np.array(runner.latencies_ns or [0]) / 1000
     return Drained(
@@ -223,11 +233,3 @@ def drain(
         max_us=float(micros.max()),
         resident_mb=resident_mb(),
     )
-
-
-def quiet_garbage() -> None:
-    """Set the collector as a running scheduler has it: what is loaded is out of its sight."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    gc.enable()

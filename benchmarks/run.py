@@ -127,6 +127,7 @@ def session_of(options: argparse.Namespace, node_count: int) -> Session:
         seconds_max=options.seconds,
         pods_per_node=options.pods_per_node,
         burst=options.burst,
+        caching=not options.uncached,
     )
 
 
@@ -166,6 +167,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--nominated", type=int, default=0, help="as many pods promised nodes")
     parser.add_argument("--short", action="store_true", help="500 nodes, one run, must drain")
     parser.add_argument("--long", action="store_true", help="100,000 nodes too, in 4 GB")
+    parser.add_argument("--uncached", action="store_true", help="keep no verdicts")
     parser.add_argument("--compare", action="store_true", help="run kube-scheduler's code beside")
     parser.add_argument("--profile", metavar="WORKLOAD", choices=names, help="profile one run")
     parser.add_argument("--top", type=int, default=30, help="functions a profile shows")

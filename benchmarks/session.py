@@ -12,12 +12,13 @@ import io
 import multiprocessing
 import pstats
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
 from typing import TypeVar
 
-from benchmarks.drain import Drained, drain, load
+from benchmarks.drain import Drained, Limits, drain, load
 from benchmarks.generate import Line, Maker
 from benchmarks.machine import resident_mb
 from benchmarks.oracle import OracleFigures
@@ -75,6 +76,7 @@ class Session:
     seconds_max: float = 5
     pods_per_node: int | None = None
     burst: int | None = None
+    caching: bool = True
     load_seconds: float = 0
     load_mb: float = 0
     _loaded: dict[str, tuple[Cache, Maker]] = field(default_factory=dict)
@@ -83,11 +85,7 @@ class Session:
         """Yield the figures of as many runs."""
         cache, maker = self._cluster(workload.cluster)
         for _ in range(count):
-            yield in_fork(
-                lambda: drain(
-                    cache, workload, maker.workload(workload, self.burst), self.seconds_max
-                )
-            )
+            yield in_fork(lambda: self._drain(cache, maker, workload))
 
     def profile(self, workload: Workload, top: int) -> str:
         """Return where one run spends its time: the functions that take the most themselves."""
@@ -95,8 +93,7 @@ class Session:
 
         def profiled() -> str:
             profiler = cProfile.Profile()
-            lines = list(maker.workload(workload, self.burst))
-            drain(cache, workload, lines, self.seconds_max, around=profiler)
+            self._drain(cache, maker, workload, profiler)
             text = io.StringIO()
             statistics = pstats.Stats(profiler, stream=text)
             statistics.sort_stats("tottime").print_stats(top)
@@ -110,6 +107,17 @@ class Session:
         maker = Maker(self.node_count, self.seed, self.pods_per_node)
         yield from maker.cluster(workload.cluster)
         yield from maker.workload(workload, self.burst)
+
+    def _drain(
+        self,
+        cache: Cache,
+        maker: Maker,
+        workload: Workload,
+        profiler: cProfile.Profile | None = None,
+    ) -> Drained:
+        lines = maker.workload(workload, self.burst)
+        limits = Limits(self.seconds_max, self.caching)
+        return drain(cache, workload, lines, limits, _undisturbed(profiler))
 
     def _cluster(self, name: str) -> tuple[Cache, Maker]:
         if name not in self._loaded:
@@ -125,6 +133,17 @@ class Session:
             self.load_seconds, self.load_mb = perf_counter() - start, resident_mb()
             self._loaded[name] = cache, maker
         return self._loaded[name]
+
+
+@contextmanager
+def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
+    """Have the collector as a running scheduler has it: what is loaded is out of its sight."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    gc.enable()
+    with profiler or nullcontext():
+        yield
 
 
 def in_fork(work: Callable[[], _T]) -> _T:

@@ -6,22 +6,23 @@ counts under the path to it. Never changes what it looks at.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 
-# Maps of more objects than this are data, not tables of tables.
-DESCEND_MAX = 5_000
+# Maps and lists of more objects than this are data, not tables of tables.
+MAP_MAX, LIST_MAX = 5_000, 50
 
 
 def table_sizes(**roots: object) -> dict[str, int]:
     """Return the number of entries of every container below some objects, by path."""
     sizes: dict[str, int] = {}
     seen: set[int] = set()
-    waiting = list(roots.items())
+    waiting = deque(roots.items())
     while waiting:
-        path, value = waiting.pop()
+        path, value = waiting.popleft()  # The shortest path to a thing is its name.
         if id(value) in seen:
             continue
         seen.add(id(value))
@@ -40,11 +41,11 @@ def _size(value: object) -> int | None:
 
 def _below(path: str, value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
-        if len(value) <= DESCEND_MAX:
+        if len(value) <= MAP_MAX:
             yield from ((f"{path}[]", one) for one in value.values() if _is_ours(one))
     elif _is_ours(value):
         yield from ((f"{path}.{name}", one) for name, one in _attributes(value))
-    elif isinstance(value, tuple | list) and len(value) <= DESCEND_MAX:
+    elif isinstance(value, tuple | list) and len(value) <= LIST_MAX:
         yield from ((f"{path}[]", one) for one in value if _is_ours(one))
 
 

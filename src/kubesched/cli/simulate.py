@@ -99,8 +99,15 @@ def simulate(
     if len(runs) == 1:
         _write(output, form, runs[0])
         return
-    names = ("default" if config_file is None else shown(config_file), shown(other_file or ""))
-    _write(output, form, compare(names, (runs[0], runs[1])))
+    assert other_file is not None
+    _write(output, form, compare(_names(config_file, other_file), (runs[0], runs[1])))
+
+
+def _names(first: str | None, second: str) -> tuple[str, str]:
+    """Return how two configurations are called: by file, with folders only where they differ."""
+    names = ("default" if first is None else shown(first), shown(second))
+    short = (Path(names[0]).name, Path(names[1]).name)
+    return names if short[0] == short[1] else short
 
 
 def _run(world: World) -> Simulation:
@@ -234,8 +241,10 @@ def show_comparison(compared: Comparison) -> None:
     if len(moved) > _ROWS_MAX:
         say(f"  and {len(moved) - _ROWS_MAX} more (-o json has them)")
     for name, run in zip(compared.names, compared.runs, strict=True):
+        if compared.is_same and run is compared.runs[1]:
+            break
         say()
-        say(f"== {name}")
+        say("Both:" if compared.is_same else f"{name}:")
         say(_outcome(run))
         _show_left(run)
         _show_preemptions(run)

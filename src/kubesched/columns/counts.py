@@ -393,7 +393,7 @@ class Counters:
     def kept(self, key: Hashable) -> Any | None:
         """Return what was kept under a key, if it still is."""
         found = self._kept.pop(key, None)
-        if found is None:
+        if found is None or not self.keeps:
             return None
         self._kept[key] = found  # Most recently used stands last.
         return found[0]

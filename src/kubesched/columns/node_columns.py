@@ -33,6 +33,7 @@ _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "taint_set": (np.int32, 0),
     "feature_set": (np.int32, 0),
     "nominated_count": (np.int64, 0),
+    "stamp": (np.int64, -1),
 }
 
 
@@ -76,6 +77,8 @@ class NodeColumns:
     taint_set: IdColumn
     feature_set: IdColumn
     nominated_count: IntColumn
+    stamp: IntColumn
+    """Of each row's latest change in the log."""
 
     def __init__(self) -> None:
         self.capacity = 16

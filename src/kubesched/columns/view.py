@@ -56,6 +56,10 @@ class ClusterView:
         """Return the counts of pods per row and domain that follow the changes."""
         return self._cluster.counters
 
+    def rows_changed_since(self, stamp: int) -> Rows:
+        """Return the rows that changed from a stamp on, however long ago that was."""
+        return np.flatnonzero(self._nodes.stamp[: self._nodes.row_count] >= stamp)
+
     @property
     def node_epoch(self) -> int:
         """Return a number that moves when a node comes, goes or changes to the eye of a rule."""

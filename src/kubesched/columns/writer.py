@@ -67,7 +67,12 @@ class ClusterWriter:
 
     def _node_changed(self, row: int) -> None:
         self._cluster.node_epoch += 1
-        self._cluster.log.append(Change(row))
+        self._log(Change(row))
+
+    def _log(self, change: Change) -> None:
+        log = self._cluster.log
+        self._nodes.stamp[change.row] = log.stamp
+        log.append(change)
 
     def _row_for(self, name: str) -> int:
         nodes = self._nodes
@@ -228,9 +233,7 @@ class ClusterWriter:
         nodes.nonzero_requested[1, row] += sign * memory_bytes
         nodes.pod_count[row] += sign
         live = 0 if pods.terminating[index] else sign
-        self._cluster.log.append(
-            Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live)
-        )
+        self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)

@@ -109,24 +109,26 @@ class _Attempt:
         self._state = state
         self._pod = pod
         self._plan, changed = planner.plan_for(view, pod)
-        self._ranking = _ranking_of(self._plan, view, changed)
+        self._ranking: Ranking | None = _ranking_of(self._plan, view, changed)
+        """None while a plan is new: most templates are met once."""
         state.adopt(self._plan.state)
         self._nodes: NodeTable = view.whole()
         self._live = self._judge_live()
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
-        # None stands for "as the plan has it", which costs nothing.
-        fits = self._joined_fits() if self._live else None
-        fit_rows = self._ranking.fit_rows if fits is None else self._nodes.rows[fits]
+        ranking = None if self._live else self._ranking
+        # None stands for "as the ranking has it", which costs nothing.
+        fits = self._joined_fits() if ranking is None else None
+        fit_rows = self._plan.rows[fits] if ranking is None else ranking.fit_rows
         if len(fit_rows) == 0:
             raise FitError(self._view.node_count, self._diagnosis())
         live: dict[str, IntColumn] = {}
         row = int(fit_rows[0])
         if len(fit_rows) > 1:
             live = self._score_live(fit_rows)
-            if fits is None and not live:
-                row = int(self._plan.rows[np.argmax(self._ranking.keys)])
+            if ranking is not None and not live:
+                row = int(self._plan.rows[np.argmax(ranking.keys)])
             else:
                 row = self._best_row(self._plan.fits if fits is None else fits, live)
         name = self._view.name_of(row)
@@ -235,7 +237,7 @@ class _Attempt:
             elif name in normalized:
                 by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[order]
             elif name in kept:
-                by_plugin[name] = kept[name].raw[order] * kept[name].weight
+                by_plugin[name] = kept[name].raw[order].astype(np.int64) * kept[name].weight
         total = np.zeros(len(order), dtype=np.int64)
         for column in by_plugin.values():
             total += column
@@ -248,10 +250,12 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     return isinstance(result, Status) and result.is_success
 
 
-def _ranking_of(plan: Plan, view: ClusterView, changed: Sequence[int] | None) -> Ranking:
+def _ranking_of(plan: Plan, view: ClusterView, changed: Sequence[int] | None) -> Ranking | None:
+    if changed is None:
+        return None
     ranking: Ranking | None = plan.ranking
-    if changed is None or ranking is None or ranking.version != plan.version:
+    if ranking is None or ranking.version != plan.version:
         ranking = plan.ranking = Ranking(plan, view)
-    elif len(changed):
+    else:
         ranking.update(plan, changed)
     return ranking

@@ -5,7 +5,7 @@ Owns the wrapping, done once when a profile is built, and the checks of what a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ class ColumnFilter:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._judge: Callable[..., FilterVerdict] = plugin.filter_nodes
+        self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -94,6 +95,7 @@ class ColumnScore:
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
         # Whether rows of one raw score stay equal whatever their number: true of all scaling.
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
+        self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
         """Score one row by plain values; the same rule, a tenth of the cost."""

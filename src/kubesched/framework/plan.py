@@ -7,23 +7,27 @@ changed, and only changed rows are asked about again. All other plugins are aske
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guarded
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, PreFilterResult, Reads
-from kubesched.framework.status import Status
+from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, Reads
+from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # Up to so many rows are judged by integers; more are cheaper as columns.
 ROWS_BY_INTEGERS_MAX = 12
+
+
+ColumnT = TypeVar("ColumnT")
 
 
 class NotLocalError(Exception):
@@ -46,7 +50,7 @@ class LocalScore:
     plugin: ColumnScore
     reads: Reads
     weight: int
-    raw: IntColumn
+    raw: NDArray[Any]
 
 
 class Plan:
@@ -57,34 +61,31 @@ class Plan:
         self.pod = pod
         self.seen = view.stamp
         self.node_epoch = view.node_epoch
-        self.nodes_count = view.node_count
+        self.reads = {name: parts.reads_of(name, pod) for name in parts.names}
+        self.stores = sorted({s for r in self.reads.values() if r for s in r.objects})
+        self.epochs = self._store_epochs(view)
         nodes = view.whole()
         self.rows: Rows = nodes.rows
         self._is_whole = len(self.rows) == view.row_count
         self.state = CycleState()
-        self.skipped_filters: set[str] = set()
-        self.skipped_scores: set[str] = set()
-        self.stores: list[str] = []
-        self._keep_pre_filters(view, nodes)
+        self.skipped_filters = self._keep_pre_filters(nodes)
         self.filters = self._keep_filters(nodes)
-        self._keep_pre_scores(nodes)
+        self.skipped_scores = self._keep_pre_scores(nodes)
         self.scores = self._keep_scores(nodes)
-        self.epochs = self._store_epochs(view)
-        self.refusals: IdColumn = np.zeros(len(nodes), dtype=np.int32)
+        self.refusals: NDArray[np.int8] = np.zeros(len(nodes), dtype=np.int8)
         for kept in self.filters:
-            self.refusals += kept.verdicts.ids != FITS
+            if len(kept.verdicts.statuses) > 1:
+                self.refusals += kept.verdicts.ids != FITS
         self.plain_sum: IntColumn = np.zeros(len(nodes), dtype=np.int64)
         for score in self.scores:
             if score.plugin.normalize is None:
-                _check_range(score.raw)
-                self.plain_sum += score.raw * score.weight
+                self.plain_sum += np.multiply(score.raw, score.weight, dtype=np.int64)
         self.version = 0
         """Moves when a row begins or ceases to fit."""
         self.visiting: Rows | None = None
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
-        names = [p.name for p in (*parts.pre_filters, *parts.filters, *parts.pre_scores)]
-        live = {n for n in (*names, *(s.name for s in parts.scores)) if self._reads(n) is None}
+        live = {name for name, reads in self.reads.items() if reads is None}
         self.live_pre_filters = [p for p in parts.pre_filters if p.name in live]
         self.live_filters = [p for p in parts.filters if p.name in live]
         self.live_pre_scores = [p for p in parts.pre_scores if p.name in live]
@@ -93,65 +94,77 @@ class Plan:
 
     # -- building -----------------------------------------------------------------------------
 
-    def _reads(self, plugin_name: str) -> Reads | None:
-        return self._parts.reads(plugin_name, self.pod)
-
-    def _keep_pre_filters(self, view: ClusterView, nodes: NodeTable) -> None:
+    def _keep_pre_filters(self, nodes: NodeTable) -> set[str]:
+        skipped = set()
         for plugin in self._parts.pre_filters:
-            reads = self._reads(plugin.name)
-            if reads is None:
+            if self.reads[plugin.name] is None:
                 continue
-            self._note_stores(reads)
             result = guarded(plugin.pre_filter, self.state, self.pod, nodes)
-            if isinstance(result, PreFilterResult):
+            if result is SKIP:
+                skipped.add(plugin.name)
+            elif result is not None:
+                # Whatever it says of the pod as a whole is said in the ordinary way.
                 raise NotLocalError
-            if isinstance(result, Status) and not result.is_success:
-                if not result.is_skip:
-                    raise NotLocalError
-                self.skipped_filters.add(plugin.name)
+        return skipped
 
     def _keep_filters(self, nodes: NodeTable) -> list[LocalFilter]:
         kept = []
         for plugin in self._parts.filters:
-            reads = self._reads(plugin.name)
-            if reads is None or plugin.name in self.skipped_filters:
-                continue
-            self._note_stores(reads)
+            reads = self.reads[plugin.name]
+            if reads is not None and plugin.name not in self.skipped_filters:
+                kept.append(LocalFilter(plugin, reads, self._verdicts(plugin, reads, nodes)))
+        return kept
+
+    def _verdicts(self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable) -> Verdicts:
+        def judge() -> Verdicts:
             verdicts = Verdicts(len(nodes))
             plugin.judge(self.state, self.pod, nodes, verdicts)
             if verdicts.first_error() is not None:
                 raise NotLocalError
-            kept.append(LocalFilter(plugin, reads, verdicts))
-        return kept
+            return verdicts
 
-    def _keep_pre_scores(self, nodes: NodeTable) -> None:
+        return self._parts.shared.column(
+            "filter", plugin.name, self._fragment(plugin, reads), judge
+        )
+
+    def _keep_pre_scores(self, nodes: NodeTable) -> set[str]:
+        skipped = set()
         for plugin in self._parts.pre_scores:
-            reads = self._reads(plugin.name)
-            if reads is None:
+            if self.reads[plugin.name] is None:
                 continue
-            self._note_stores(reads)
             status = guarded(plugin.pre_score, self.state, self.pod, nodes)
-            if status is not None and not status.is_success:
-                if not status.is_skip:
-                    raise NotLocalError
-                self.skipped_scores.add(plugin.name)
+            if status is SKIP:
+                skipped.add(plugin.name)
+            elif status is not None:
+                raise NotLocalError
+        return skipped
 
     def _keep_scores(self, nodes: NodeTable) -> list[LocalScore]:
         kept = []
         for plugin in self._parts.scores:
-            reads = self._reads(plugin.name)
-            if reads is None or plugin.name in self.skipped_scores:
-                continue
-            self._note_stores(reads)
+            reads = self.reads[plugin.name]
+            if reads is not None and plugin.name not in self.skipped_scores:
+                weight = self._parts.weights[plugin.name]
+                kept.append(LocalScore(plugin, reads, weight, self._raw(plugin, reads, nodes)))
+        return kept
+
+    def _raw(self, plugin: ColumnScore, reads: Reads, nodes: NodeTable) -> NDArray[Any]:
+        def score() -> NDArray[Any]:
             raw = plugin.score(self.state, self.pod, nodes)
             if isinstance(raw, Status):
                 raise NotLocalError
-            weight = self._parts.weights[plugin.name]
-            kept.append(LocalScore(plugin, reads, weight, np.array(raw)))
-        return kept
+            if plugin.normalize is not None:
+                return np.array(raw)
+            _check_range(raw)
+            return raw.astype(np.int8)  # Plans are many, and the range is small.
 
-    def _note_stores(self, reads: Reads) -> None:
-        self.stores += [store for store in reads.objects if store not in self.stores]
+        return self._parts.shared.column("score", plugin.name, self._fragment(plugin, reads), score)
+
+    def _fragment(self, plugin: ColumnFilter | ColumnScore, reads: Reads) -> Hashable | None:
+        """Return what plans may share a column by: it must not change with usage."""
+        if reads.usage or plugin.fragment is None:
+            return None
+        return (self.node_epoch, tuple(self.epochs), plugin.fragment(self.pod))
 
     def _store_epochs(self, view: ClusterView) -> list[int]:
         if not self.stores:
@@ -169,9 +182,9 @@ class Plan:
             return None
         if not changes:
             return ()
-        self.seen = view.stamp
+        seen, self.seen = self.seen, view.stamp
         if len(changes) > ROWS_BY_INTEGERS_MAX:
-            changed = np.unique(np.fromiter((c.row for c in changes), np.int64, len(changes)))
+            changed = view.rows_changed_since(seen)
             rows = changed[changed < len(self.rows)] if self._is_whole else changed
             positions = self._positions(rows)
             self._judge_rows(view, self.rows[positions], positions)
@@ -246,7 +259,7 @@ class Plan:
         kept.verdicts.override(positions, part)
         new = part.ids != FITS
         if (old != new).any():
-            self.refusals[positions] += new.astype(np.int32) - old.astype(np.int32)
+            self.refusals[positions] += new.astype(np.int8) - old.astype(np.int8)
             self.version += 1
 
     # -- reading --------------------------------------------------------------------------------
@@ -296,6 +309,31 @@ class Plan:
         return result * score.weight
 
 
+class SharedColumns:
+    """Columns that do not depend on usage, by what of the pod they depend on."""
+
+    COUNT_MAX = 512
+
+    def __init__(self) -> None:
+        self._columns: dict[Hashable, Any] = {}
+
+    def column(
+        self, point: str, plugin: str, fragment: Hashable | None, make: Callable[[], ColumnT]
+    ) -> ColumnT:
+        """Return the column of a fragment, made if it is not there; with no fragment always."""
+        if fragment is None:
+            return make()
+        key = (point, plugin, fragment)
+        found = self._columns.pop(key, None)
+        if found is None:
+            found = make()
+        self._columns[key] = found  # Most recently used stands last.
+        if len(self._columns) > self.COUNT_MAX:
+            del self._columns[next(iter(self._columns))]
+        shared: ColumnT = found
+        return shared
+
+
 @dataclass(frozen=True, slots=True)
 class PlanParts:
     """A profile's plugins as plans see them."""
@@ -306,8 +344,15 @@ class PlanParts:
     scores: Sequence[ColumnScore]
     weights: Mapping[str, int]
     plugins: Mapping[str, Any]
+    shared: SharedColumns = field(default_factory=SharedColumns)
 
-    def reads(self, name: str, pod: PodInfo) -> Reads | None:
+    @property
+    def names(self) -> list[str]:
+        """Return the plugins that filter or score."""
+        points = (self.pre_filters, self.filters, self.pre_scores, self.scores)
+        return list(dict.fromkeys(plugin.name for point in points for plugin in point))
+
+    def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
         """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""
         declare = getattr(self.plugins[name], "reads", None)
         if declare is None:

@@ -12,8 +12,8 @@ from kubesched.framework.plan import Plan, PlanParts
 from kubesched.model.pod_info import PodInfo
 
 BYTES_MAX = 64 * 1024 * 1024
-# Verdict ids, refusals, raw scores, sums and keys of one row, with room to spare.
-BYTES_PER_ROW = 96
+# Verdict ids, refusals, raw scores, sums and keys of one row.
+BYTES_PER_ROW = 40
 
 
 class Planner:

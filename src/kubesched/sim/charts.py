@@ -12,12 +12,6 @@ from html import escape
 
 from kubesched.objects.errors import one_line
 
-_LABEL_WIDTH = 150
-_TRACK_WIDTH = 330
-_TEXT_WIDTH = 190
-_WIDTH = _LABEL_WIDTH + _TRACK_WIDTH + _TEXT_WIDTH
-_ROW_HEIGHT = 34
-_LABEL_CHARS_MAX = 20
 _BINS = 10
 
 
@@ -32,22 +26,24 @@ class Bar:
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Return a chart of horizontal bars, two for each row: before above, after below."""
-    height = _ROW_HEIGHT * len(rows)
-    parts = [_open(title, _WIDTH, height)]
-    for number, row in enumerate(rows):
-        top = number * _ROW_HEIGHT
-        parts.append(
-            f'<text class="label" x="{_LABEL_WIDTH - 10}" y="{top + 21}">{_cut(row.label)}'
-            f"<title>{safe(row.label)}</title></text>"
-        )
-        for offset, css, value in ((7, "before", row.before), (17, "after", row.after)):
-            parts.append(_rect("track", _LABEL_WIDTH, top + offset, _TRACK_WIDTH, 9))
-            parts.append(_rect(css, _LABEL_WIDTH, top + offset, _length(value), 9))
-        x = _LABEL_WIDTH + _TRACK_WIDTH + 10
-        parts.append(f'<text class="value" x="{x}" y="{top + 21}">{safe(row.text)}</text>')
-    parts.append("</svg>")
-    return "".join(parts)
+    """Return a chart of horizontal bars, two for each row: before above, after below.
+
+    The words stand beside the drawing and not in it, so that they keep their size on any screen.
+    """
+    lines = [
+        f'<div class="row"><span class="label">{safe(row.label)}</span>{_pair(row)}'
+        f'<span class="value">{safe(row.text)}</span></div>'
+        for row in rows
+    ]
+    return f'<div class="bars" role="group" aria-label="{safe(title)}">{"".join(lines)}</div>'
+
+
+def _pair(row: Bar) -> str:
+    words = f"{row.label}: {row.text}"
+    parts = [_open(words, 100, 20, 'preserveAspectRatio="none"')]
+    for top, css, value in ((1, "before", row.before), (10, "after", row.after)):
+        parts += [_rect("track", 0, top, 100, 8), _rect(css, 0, top, _length(value), 8)]
+    return "".join((*parts, "</svg>"))
 
 
 def histogram(title: str, before: Sequence[float], after: Sequence[float]) -> str:
@@ -55,7 +51,7 @@ def histogram(title: str, before: Sequence[float], after: Sequence[float]) -> st
     counts = [_binned(before), _binned(after)]
     most = max(1, *counts[0], *counts[1])
     height, base, step = 190, 150, 62
-    parts = [_open(title, step * _BINS + 20, height)]
+    parts = ['<div class="wide">', _open(title, step * _BINS + 20, height, 'class="columns"')]
     for number in range(_BINS):
         left = 10 + number * step
         for offset, css, count in ((4, "before", counts[0]), (30, "after", counts[1])):
@@ -72,7 +68,9 @@ def histogram(title: str, before: Sequence[float], after: Sequence[float]) -> st
         )
     right = step * _BINS + 10
     parts.append(f'<line class="axis" x1="10" y1="{base}" x2="{right}" y2="{base}"/>')
-    parts.append(f'<text class="tick" x="{right / 2}" y="{base + 36}">{safe(title)}</text></svg>')
+    parts.append(
+        f'<text class="tick" x="{right / 2}" y="{base + 36}">{safe(title)}</text></svg></div>'
+    )
     return "".join(parts)
 
 
@@ -81,20 +79,20 @@ def safe(text: str) -> str:
     return escape(one_line(text), quote=True)
 
 
-def _open(title: str, width: int, height: int) -> str:
+def _open(title: str, width: int, height: int, more: str) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" {more} '
         f'aria-label="{safe(title)}"><title>{safe(title)}</title>'
     )
 
 
 def _rect(css: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="{css}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="2"/>'
+    return f'<rect class="{css}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
 
 
 def _length(percent: float) -> float:
     # A node may be fuller than full; the words beside the bar then say by how much.
-    return round(_TRACK_WIDTH * min(max(percent, 0.0), 100.0) / 100, 1)
+    return round(min(max(percent, 0.0), 100.0), 2)
 
 
 def _binned(percents: Sequence[float]) -> list[int]:
@@ -102,8 +100,3 @@ def _binned(percents: Sequence[float]) -> list[int]:
     for value in percents:
         counts[min(max(int(value // 10), 0), _BINS - 1)] += 1
     return counts
-
-
-def _cut(label: str) -> str:
-    short = label if len(label) <= _LABEL_CHARS_MAX else f"{label[: _LABEL_CHARS_MAX - 1]}…"
-    return safe(short)

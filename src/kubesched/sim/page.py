@@ -31,11 +31,17 @@ p { margin: .25rem 0; } .quiet { color: var(--quiet); } .bad { color: var(--bad)
 .tiles { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1rem 0; }
 .tile { background: var(--tile); border: 1px solid var(--line); border-radius: 8px;
   padding: .5rem 1rem; min-width: 6.5rem; } .tile b { display: block; font-size: 1.5rem; }
-.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr));
+.side { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr));
   gap: 0 2rem; } .side > * { min-width: 0; }
-svg { width: 100%; max-width: 44rem; height: auto; display: block; }
+.bars { max-width: 52rem; } .row { display: grid; align-items: center; gap: 0 .75rem;
+  grid-template-columns: 8.5rem minmax(6rem, 1fr) 13rem; padding: .2rem 0; font-size: .9rem; }
+.row .label { overflow-wrap: anywhere; } .row .value { font-variant-numeric: tabular-nums; }
+.row svg { width: 100%; height: 1.35rem; display: block; }
+@media (max-width: 34rem) { .row { grid-template-columns: 1fr auto; }
+  .row svg { grid-column: 1 / -1; grid-row: 2; } }
+.columns { width: 100%; min-width: 34rem; max-width: 44rem; height: auto; display: block; }
 svg text { font: 12px system-ui, sans-serif; fill: var(--text); }
-svg .label { text-anchor: end; } svg .tick, svg .count { text-anchor: middle; }
+svg .tick, svg .count { text-anchor: middle; }
 svg .tick { fill: var(--quiet); font-size: 11px; } svg .count { font-size: 11px; }
 svg .track { fill: var(--line); opacity: .55; } svg .before { fill: var(--before); }
 svg .after { fill: var(--after); } svg .axis { stroke: var(--line); }
@@ -44,9 +50,10 @@ svg .after { fill: var(--after); } svg .axis { stroke: var(--line); }
 .key .b::before { background: var(--before); } .key .a::before { background: var(--after); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .75rem .3rem 0; vertical-align: top;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--quiet); font-weight: 600; overflow-wrap: normal; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+  border-bottom: 1px solid var(--line); }
+th { color: var(--quiet); font-weight: 600; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n { white-space: nowrap; }
 summary { cursor: pointer; margin: .5rem 0; }
 """
 _KEY = '<p class="key quiet"><span class="b">before</span><span class="a">after</span></p>'

@@ -14,7 +14,7 @@ from typing import Any
 from kubesched.model.pod_info import PodInfo
 from kubesched.sim.queue import Queue, QueuedPod
 from kubesched.sim.usage import Usage
-from kubesched.sim.world import Outcome, Verdict, World
+from kubesched.sim.world import Evicted, Outcome, Verdict, World
 
 # A pod whose room is taken from it again and again must not evict for ever.
 ROOMS_MADE_MAX = 10
@@ -25,6 +25,7 @@ class Placement:
     """A pod that found its node."""
 
     pod: str
+    uid: str
     node: str
     priority: int
     attempts: int
@@ -36,6 +37,7 @@ class Leftover:
     """A pod that did not."""
 
     pod: str
+    uid: str
     priority: int
     outcome: Outcome
     nominated_node: str = ""
@@ -46,8 +48,10 @@ class Victim:
     """A pod that had to go; `recreated_as` is empty if nobody makes it anew."""
 
     pod: str
+    uid: str
     priority: int
     recreated_as: str = ""
+    recreated_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,6 @@ class Simulation:
     """A run over a world: take `steps()` to its end, then read."""
 
     world: World
-    placements: list[Placement] = field(default_factory=list)
     left: list[Leftover] = field(default_factory=list)
     preemptions: list[Preemption] = field(default_factory=list)
     attempts: int = 0
@@ -75,6 +78,7 @@ class Simulation:
     before: Usage = field(init=False)
     after: Usage = field(init=False)
     _queue: Queue = field(init=False)
+    _placed: dict[str, Placement] = field(default_factory=dict)
     _known: dict[Any, tuple[int, Outcome]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,11 +103,13 @@ class Simulation:
             yield self.attempts
         for queued in self._queue.left():
             assert queued.outcome is not None
-            pod = queued.pod
-            self.left.append(
-                Leftover(pod.key, pod.priority, queued.outcome, pod.nominated_node_name)
-            )
+            self.left.append(_left(queued.pod, queued.outcome))
         self.after = self.world.usage()
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Return the pods that found a node and kept it, in the order in which they did."""
+        return list(self._placed.values())
 
     @property
     def evicted(self) -> list[Victim]:
@@ -115,7 +121,7 @@ class Simulation:
         if refusal is None:
             self._queue.add(pod)
         else:
-            self.left.append(Leftover(pod.key, pod.priority, refusal, pod.nominated_node_name))
+            self.left.append(_left(pod, refusal))
 
     def _try(self, queued: QueuedPod) -> None:
         pod, version = queued.pod, self.world.version
@@ -125,10 +131,13 @@ class Simulation:
         outcome = known[1] if known is not None and is_known else self.world.attempt(pod)
         queued.attempts += 1
         if outcome.verdict is Verdict.PLACED:
-            self.placements.append(
-                Placement(
-                    pod.key, outcome.node, pod.priority, queued.attempts, queued.rooms_made > 0
-                )
+            self._placed[pod.uid] = Placement(
+                pod.key,
+                pod.uid,
+                outcome.node,
+                pod.priority,
+                queued.attempts,
+                after_preemption=queued.rooms_made > 0,
             )
             return
         queued.outcome = outcome
@@ -158,25 +167,30 @@ class Simulation:
         queued.pod = room.pod
         for pod in room.released:
             self._queue.replace(pod)
-        victims = []
-        for evicted in room.evicted:
-            successor = evicted.successor
-            victims.append(
-                Victim(
-                    evicted.pod.key,
-                    evicted.pod.priority,
-                    "" if successor is None else successor.key,
-                )
-            )
-            if successor is not None:
-                self._enqueue(successor)
-        node = plan.nominated_node_name
-        self.preemptions.append(
-            Preemption(
-                room.pod.key, room.pod.priority, node, tuple(victims), room.pdb_violation_count
-            )
+        made = Preemption(
+            room.pod.key,
+            room.pod.priority,
+            plan.nominated_node_name,
+            tuple(_victim(one) for one in room.evicted),
+            room.pdb_violation_count,
         )
+        self.preemptions.append(made)
+        for one in room.evicted:
+            self._placed.pop(one.pod.uid, None)
+            if one.successor is not None:
+                self._enqueue(one.successor)
         return True
+
+
+def _left(pod: PodInfo, outcome: Outcome) -> Leftover:
+    return Leftover(pod.key, pod.uid, pod.priority, outcome, pod.nominated_node_name)
+
+
+def _victim(evicted: Evicted) -> Victim:
+    pod, successor = evicted.pod, evicted.successor
+    if successor is None:
+        return Victim(pod.key, pod.uid, pod.priority)
+    return Victim(pod.key, pod.uid, pod.priority, successor.key, successor.uid)
 
 
 def _signature(pod: PodInfo) -> Any:

@@ -132,6 +132,10 @@ class World:
         self._keys.add(info.key)
         return info
 
+    def waiting_pod(self, uid: str) -> PodInfo:
+        """Return a waiting pod as it is now; KeyError if there is none."""
+        return self.cache.pod_info(self._wire[uid])
+
     def has_pod(self, key: str) -> bool:
         """Return whether there is, or was, a pod of that name."""
         return key in self._keys
@@ -263,7 +267,7 @@ class World:
         return Evicted(victim, self.add_pod(self._successor(wire)))
 
     def _release(self, promised: BoundPod) -> PodInfo:
-        return self.promise(self.cache.pod_info(self._wire[promised.uid]), "")
+        return self.promise(self.waiting_pod(promised.uid), "")
 
     def _successor(self, pod: Pod) -> Pod:
         """Return the pod a controller makes in place of one that was evicted."""

@@ -204,3 +204,14 @@ def test_many_nodes_and_pods_outgrow_the_first_capacity(
     assert table.requested["cpu"].tolist() == list(range(50))
     values = table.label_values("number").values
     assert [values[i] for i in table.label("number")] == [str(number) for number in range(50)]
+
+
+def test_a_pod_on_an_unknown_node_counts_in_no_domain_however_many_rows_there_are(
+    writer: ClusterWriter, view: ClusterView
+) -> None:
+    view.label_ids("rack")
+    for number in range(20):
+        writer.set_node(a_node(f"n{number}", labels={"rack": "r1"}))
+        writer.add_pod(a_pod(f"p{number}"), f"unknown-{number}")
+    everything = view.label_classes.lut("all", lambda _: True)
+    assert view.domain_sums("rack", view.matching_rows(everything)).tolist() == [0]

@@ -1,0 +1,280 @@
+"""What an attempt left behind, read again for an explanation: standings and refusals.
+
+Owns the reading, in both forms an attempt can have: with its detail, or by a plan's kept columns
+alone, which is what makes an explanation of every decision affordable. Never orders more rows than
+are asked for, and never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.view import ClusterView, Rows
+from kubesched.engine.search import Detail
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plan import Plan
+from kubesched.framework.profile import Profile
+from kubesched.framework.score_phase import normalized_and_weighted
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
+from kubesched.model.pod_info import PodInfo
+
+
+class Standing(NamedTuple):
+    """One fitting row with its total and each plugin's weighted score."""
+
+    row: int
+    total: int
+    scores: Mapping[str, int]
+
+
+class Group(NamedTuple):
+    """The rows that got one and the same status."""
+
+    status: Status
+    rows: Rows
+
+
+class Evidence(Protocol):
+    """What can be asked about an attempt that found a node."""
+
+    @property
+    def is_scored(self) -> bool: ...
+    @property
+    def fit_count(self) -> int: ...
+    def standings(self, top: int | None, chosen: int) -> list[Standing]: ...
+    def tied(self) -> Rows: ...
+    def groups(self) -> list[Group]: ...
+
+
+class DetailEvidence:
+    """Reads the detail that an attempt was asked to keep."""
+
+    def __init__(self, view: ClusterView, detail: Detail, *, looked_everywhere: bool) -> None:
+        self._view = view
+        self._detail = detail
+        self._looked_everywhere = looked_everywhere
+
+    @property
+    def is_scored(self) -> bool:
+        """Return whether the fitting nodes were scored."""
+        return self._detail.scores is not None
+
+    @property
+    def fit_count(self) -> int:
+        """Return how many nodes fit."""
+        return len(self._detail.feasible)
+
+    def standings(self, top: int | None, chosen: int) -> list[Standing]:
+        """Return the best rows, the chosen one among them, best first."""
+        scores, rows = self._detail.scores, self._detail.feasible.rows
+        if scores is None:
+            return [Standing(chosen, 0, {})]
+        places = _best_places(scores.total, top, int(np.flatnonzero(rows == chosen)[0]))
+        return [self._at(place) for place in places]
+
+    def of_row(self, row: int) -> Standing | None:
+        """Return how one row stands, None if it does not fit or was not scored."""
+        places = np.flatnonzero(self._detail.feasible.rows == row)
+        if self._detail.scores is None or not len(places):
+            return None
+        return self._at(int(places[0]))
+
+    def place_of(self, row: int) -> int:
+        """Return how many rows have a higher total, plus one."""
+        standing, scores = self.of_row(row), self._detail.scores
+        if standing is None or scores is None:
+            return 1
+        return int((scores.total > standing.total).sum()) + 1
+
+    def _at(self, place: int) -> Standing:
+        scores = self._detail.scores
+        assert scores is not None
+        by_plugin = {name: column.item(place) for name, column in scores.by_plugin.items()}
+        row = self._detail.feasible.rows.item(place)
+        return Standing(row, scores.total.item(place), by_plugin)
+
+    def tied(self) -> Rows:
+        """Return the rows of the highest total."""
+        scores, rows = self._detail.scores, self._detail.feasible.rows
+        return rows if scores is None else rows[scores.total == scores.total.max()]
+
+    def groups(self) -> list[Group]:
+        """Return the refused rows by status."""
+        if not self._looked_everywhere:
+            return []
+        statuses = self._detail.diagnosis.node_to_status
+        return refused_groups(self._view, statuses, self._detail.feasible.rows)
+
+
+class PlanEvidence:
+    """Reads a plan's columns; plugins that no plan keeps are asked once more, with their state."""
+
+    def __init__(
+        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo
+    ) -> None:
+        planner = profile.planner
+        assert planner is not None, "only an attempt by a plan keeps no detail"
+        self._planner = planner
+        self._view = view
+        self._state = state
+        self._pod = pod
+        self._plan, changed = planner.plan_for(view, pod)
+        if changed is None or len(changed):
+            # Whoever ranks the rows next has to do it anew: these changes are told only once.
+            self._plan.ranking = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Return whether the fitting nodes were scored."""
+        return self.fit_count > 1
+
+    @cached_property
+    def fit_count(self) -> int:
+        """Return how many nodes fit."""
+        return int(np.count_nonzero(self._fits))
+
+    @cached_property
+    def _live(self) -> dict[str, Verdicts]:
+        live: dict[str, Verdicts] = {}
+        nodes = self._view.whole()
+        for plugin in self._plan.live_filters:
+            if plugin.name not in self._state.skip_filter_plugins:
+                verdicts = live[plugin.name] = Verdicts(len(nodes))
+                plugin.judge(self._state, self._pod, nodes, verdicts)
+        return live
+
+    @cached_property
+    def _fits(self) -> BoolColumn:
+        fits = self._plan.fits
+        for verdicts in self._live.values():
+            fits &= verdicts.fits
+        return fits
+
+    @cached_property
+    def _added(self) -> dict[str, IntColumn | int]:
+        """Return what each plugin adds whose scores are not simply its raw ones."""
+        plan, fits = self._plan, self._fits
+        live_scores = [s for s in plan.live_scores if s.name not in self._state.skip_score_plugins]
+        normalizing = [s for s in plan.scores if s.plugin.normalize is not None]
+        if len(normalizing) == 1 and plan.ranking is not None and not self._live:
+            # The sum over one plugin is that plugin's column.
+            added: dict[str, IntColumn | int] = {normalizing[0].plugin.name: plan.ranking.added}
+        else:
+            added = {score.plugin.name: column for score, column in plan.normalized(fits)}
+        if live_scores:
+            fitting = self._view.nodes_at(plan.rows[fits])
+            for score in live_scores:
+                weight = self._planner.parts.weights[score.name]
+                part = normalized_and_weighted(score, weight, self._state, self._pod, fitting)
+                assert not isinstance(part, Status), "it scored a moment ago"
+                column = np.zeros(len(fits), dtype=np.int64)
+                column[fits] = part
+                added[score.name] = column
+        return added
+
+    @cached_property
+    def _total(self) -> IntColumn:
+        """Return the totals, lower than any possible one where a row does not fit."""
+        total: IntColumn = np.array(self._plan.plain_sum)
+        for column in self._added.values():
+            total += column
+        if self.fit_count < len(total):
+            total[~self._fits] = -1
+        return total
+
+    def standings(self, top: int | None, chosen: int) -> list[Standing]:
+        """Return the best rows, the chosen one among them, best first."""
+        if not self.is_scored:
+            return [Standing(chosen, 0, {})]
+        wanted = self.fit_count if top is None else min(top, self.fit_count)
+        place = int(np.searchsorted(self._plan.rows, chosen))
+        return [self._at(place) for place in _best_places(self._total, wanted, place)]
+
+    def _at(self, place: int) -> Standing:
+        plan, added = self._plan, self._added
+        kept = {score.plugin.name: score for score in plan.scores}
+        by_plugin: dict[str, int] = {}
+        for plugin in self._planner.parts.scores:
+            name = plugin.name
+            if name in added:
+                column = added[name]
+                by_plugin[name] = column if isinstance(column, int) else column.item(place)
+            elif name in kept:
+                by_plugin[name] = kept[name].raw.item(place) * kept[name].weight
+        return Standing(plan.rows.item(place), self._total.item(place), by_plugin)
+
+    def tied(self) -> Rows:
+        """Return the rows of the highest total."""
+        if not self.is_scored:
+            return self._plan.rows[self._fits]
+        return self._plan.rows[self._total == self._total.max()]
+
+    def groups(self) -> list[Group]:
+        """Return the refused rows by status, each row under its first refusal."""
+        plan = self._plan
+        if self.fit_count == len(plan.rows):
+            return []
+        kept = {local.plugin.name: local.verdicts for local in plan.filters}
+        places = np.flatnonzero(~self._fits)
+        groups: list[Group] = []
+        for plugin in self._planner.parts.filters:
+            said = kept.get(plugin.name) or self._live.get(plugin.name)
+            if said is None or not len(places):
+                continue
+            ids = said.ids[places]
+            refused = ids != FITS
+            if refused.any():
+                groups += _by_status(plan.rows[places[refused]], ids[refused], said.statuses)
+                places = places[~refused]
+        return groups
+
+
+def refused_groups(view: ClusterView, statuses: NodeToStatus, feasible: Rows) -> list[Group]:
+    """Return the rows that do not fit by status, those never looked at included."""
+    # What the statuses are made of; asking them by name would cost a dictionary of all nodes.
+    rows, verdicts, singles = statuses._rows, statuses._verdicts, statuses._singles  # noqa: SLF001
+    groups = _by_status(rows, verdicts.ids, verdicts.statuses)
+    groups += [Group(status, np.array([row])) for row, status in singles.items()]
+    if len(feasible) + len(statuses) < view.node_count:
+        known = np.concatenate((feasible, rows, np.array(list(singles), dtype=np.int64)))
+        others = np.setdiff1d(view.visiting_rows(), known)
+        groups.append(Group(statuses.absent, others))
+    return _merged(groups)
+
+
+def _by_status(rows: Rows, ids: IntColumn, statuses: Sequence[Status]) -> list[Group]:
+    counts = np.bincount(ids, minlength=len(statuses))
+    return [
+        Group(statuses[status_id], rows[ids == status_id])
+        for status_id in np.flatnonzero(counts).tolist()
+    ]
+
+
+def _merged(groups: Iterable[Group]) -> list[Group]:
+    """Return one group for each status, where a nominated node may have made two."""
+    by_status: dict[Status, list[Rows]] = {}
+    for status, rows in groups:
+        by_status.setdefault(status, []).append(rows)
+    return [
+        Group(status, parts[0] if len(parts) == 1 else np.concatenate(parts))
+        for status, parts in by_status.items()
+    ]
+
+
+def _best_places(total: IntColumn, top: int | None, chosen: int) -> list[int]:
+    """Return the places of the highest totals, best first, the chosen one before its equals."""
+    if top is None or top >= len(total):
+        places = np.arange(len(total))
+    else:
+        places = np.argpartition(total, len(total) - top)[len(total) - top :]
+    if chosen not in places:
+        places[np.argmin(total[places])] = chosen
+    found: list[int] = places.tolist()
+    found.sort(key=lambda place: (-total.item(place), place != chosen, place))
+    return found

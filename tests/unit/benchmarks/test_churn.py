@@ -1,0 +1,43 @@
+"""The simulated week, and how what it leaves behind is counted."""
+
+from __future__ import annotations
+
+from benchmarks.churn import RESIDENT, World, grown_too_much
+from benchmarks.tables import table_sizes
+from kubesched.columns.interning import Interner
+
+
+def test_pods_and_nodes_are_replaced_one_by_one() -> None:
+    world = World(node_count=4, pods_per_node=5)
+    names = set(world.nodes)
+    uids = {uid for pods in world.placed for uid in pods}
+    for i in range(20):
+        world.replace_pod(decide=i % 2 == 0)
+    for _ in range(40):
+        world.replace_node()
+    view = world.cache.snapshot()
+    assert view.node_count == 4
+    assert int(view.all_nodes().pod_count.sum()) == 20
+    assert sorted(view.all_nodes().names) == sorted(world.nodes)
+    assert not names & set(world.nodes)
+    assert not uids & {uid for pods in world.placed for uid in pods}
+    assert world.decisions == 10
+
+
+def test_every_container_counts_under_the_path_to_it() -> None:
+    first: Interner[str] = Interner()
+    first.intern("a")
+    first.intern("b")
+    sizes = table_sizes(one=first, many={"x": first, "y": Interner[str]()})
+    assert sizes["one.values"] == 2
+    assert sizes["many"] == 2
+    assert sizes["many[].values"] == 0  # The first is counted already.
+
+
+def test_what_has_doubled_has_grown_and_what_is_bounded_has_not() -> None:
+    first = {"cache.a": 5000.0, "cache.b": 10.0, "profiles[].c": 10.0, RESIDENT: 100.0}
+    assert grown_too_much(first, {**first, "cache.a": 12_048}) == []
+    assert grown_too_much(first, {**first, "cache.a": 12_049}) == ["cache.a"]
+    assert grown_too_much(first, {**first, "profiles[].c": 1e6}) == []
+    assert grown_too_much(first, {**first, "cache.new": 2049.0}) == ["cache.new"]
+    assert grown_too_much(first, {**first, RESIDENT: 126.0}) == [RESIDENT]

@@ -1,0 +1,225 @@
+"""What spread and affinity say by counts that follow the changes, they say by fresh counts too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.columns import change_log, counts
+from kubesched.config.types import InterPodAffinityArgs, PodTopologySpreadArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import SKIP
+from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from tests.unit.plugins.builders import statuses_of
+from tests.unit.plugins.growing_cluster import (
+    GrowingCluster,
+    Wire,
+    a_namespace,
+    a_service,
+    by_name,
+    in_words,
+    node,
+    pod,
+)
+
+HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NODES = ("n0", "n1", "n2", "n3", "n4")
+NAMESPACES = ("default", "other")
+CLAIMING = "kubesched.test/team"
+
+
+def selector(app: str) -> Wire:
+    return {"matchLabels": {"app": app}}
+
+
+def spread(key: str, when: str, app: str = "a", **more: Any) -> Wire:
+    body = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when}
+    return {**body, "labelSelector": selector(app), **more}
+
+
+def term(key: str, app: str = "a", **more: Any) -> Wire:
+    return {"topologyKey": key, "labelSelector": selector(app), **more}
+
+
+def weighted(key: str, app: str, weight: int) -> Wire:
+    return {"weight": weight, "podAffinityTerm": term(key, app)}
+
+
+FAR = {"podAntiAffinity": {REQUIRED: [term(HOST)]}}
+EVERYWHERE = {"namespaceSelector": {"matchLabels": {CLAIMING: "red"}}}
+
+TEMPLATES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "hard zone": {"topologySpreadConstraints": [spread(ZONE, "DoNotSchedule")]},
+    "hard host and zone": {
+        "topologySpreadConstraints": [
+            spread(HOST, "DoNotSchedule", nodeTaintsPolicy="Honor"),
+            spread(ZONE, "DoNotSchedule", minDomains=3),
+        ]
+    },
+    "hard zone on some nodes": {
+        "topologySpreadConstraints": [spread(ZONE, "DoNotSchedule")],
+        "nodeSelector": {"disk": "ssd"},
+    },
+    "hard zone over all pods": {
+        "topologySpreadConstraints": [spread(ZONE, "DoNotSchedule", labelSelector={})]
+    },
+    "soft": {
+        "topologySpreadConstraints": [
+            spread(HOST, "ScheduleAnyway"),
+            spread(ZONE, "ScheduleAnyway", "b", maxSkew=2),
+        ]
+    },
+    "near": {"affinity": {"podAffinity": {REQUIRED: [term(ZONE)]}}},
+    "far": {"affinity": FAR},
+    "far in two ways": {
+        "affinity": {"podAntiAffinity": {REQUIRED: [term(ZONE, "b"), term(ZONE, "c")]}}
+    },
+    "far in red namespaces": {
+        "affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, **EVERYWHERE)]}}
+    },
+    "likes and dislikes": {
+        "affinity": {
+            "podAffinity": {PREFERRED: [weighted(ZONE, "a", 5)]},
+            "podAntiAffinity": {PREFERRED: [weighted(HOST, "a", 7), weighted(ZONE, "b", 5)]},
+        }
+    },
+}
+
+PODS = st.tuples(
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from(NAMESPACES),
+    st.sampled_from(sorted(TEMPLATES)),
+)
+CHANGES = st.one_of(
+    st.tuples(
+        st.just("node"),
+        st.sampled_from(NODES),
+        st.sampled_from([None, "x", "y", "z"]),
+        st.booleans(),
+    ),
+    st.tuples(st.just("no node"), st.sampled_from(NODES)),
+    st.tuples(st.just("pod"), PODS, st.sampled_from(NODES), st.booleans()),
+    st.tuples(st.just("no pod"), st.integers(0, 30)),
+    st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES), st.sampled_from(["red", "blue"])),
+    st.tuples(st.just("service"), st.sampled_from(["a", "b"])),
+    st.tuples(st.just("ask"), PODS),
+    st.tuples(st.just("ask"), PODS),
+)
+
+
+class World:
+    """A cluster that changes, and plugins that are asked now and then."""
+
+    def __init__(self) -> None:
+        self.cluster = GrowingCluster()
+        self.plugins: tuple[Any, ...] = (
+            PodTopologySpread(PodTopologySpreadArgs(), self.cluster.handle),
+            InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=3), self.cluster.handle),
+        )
+        self._names: list[str] = []
+        self._made = 0
+
+    def change(self, step: tuple[Any, ...]) -> None:
+        match step:
+            case ("node", name, zone, ssd):
+                labels = {HOST: name, **({ZONE: zone} if zone else {})}
+                taints = [] if ssd else [{"key": "k", "effect": "NoSchedule"}]
+                labels |= {"disk": "ssd"} if ssd else {}
+                self.cluster.add(node(name, labels, taints=taints))
+            case ("no node", name):
+                self.cluster.remove_node(name)
+            case ("pod", (app, namespace, template), at, terminating):
+                self._made += 1
+                one = made(f"p{self._made}", app, namespace, template, at, terminating=terminating)
+                self.cluster.add(one)
+                if namespace == "default":
+                    self._names.append(one.name)
+            case ("no pod", number) if self._names:
+                self.cluster.remove_pod(self._names.pop(number % len(self._names)))
+            case ("namespace", name, team):
+                self.cluster.add(a_namespace(name, {CLAIMING: team}))
+            case ("service", app):
+                self.cluster.add(a_service(app, {"app": app}))
+
+    def ask(self, app: str, namespace: str, template: str) -> list[Any]:
+        """Return all that the plugins say about a pod."""
+        wanted = made("incoming", app, namespace, template)
+        return [said for plugin in self.plugins for said in self._ask_one(plugin, wanted)]
+
+    def _ask_one(self, plugin: Any, wanted: PodInfo) -> list[Any]:
+        state, nodes = CycleState(), self.cluster.nodes
+        said: list[Any] = [plugin.pre_filter(state, wanted, nodes)]
+        refused: dict[str, Any] = {}
+        if said[0] is None:
+            refused = statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
+            said.append(in_words(refused))
+        fitting = self.cluster.table(*(name for name in nodes.names if name not in refused))
+        said.append(plugin.pre_score(state, wanted, fitting))
+        if said[-1] is None and len(fitting):
+            raw = plugin.score_nodes(state, wanted, fitting)
+            said.append(by_name(raw, fitting))
+            said.append(by_name(plugin.normalize_scores(state, wanted, raw), fitting))
+        return said
+
+
+def made(
+    name: str, app: str, namespace: str, template: str, at: str = "", *, terminating: bool = False
+) -> PodInfo:
+    spec = TEMPLATES[template]
+    return pod(name, {"app": app}, namespace=namespace, at=at, terminating=terminating, **spec)
+
+
+@pytest.mark.parametrize("log_length", [change_log.LENGTH_MAX, 3])
+@given(steps=st.lists(CHANGES, max_size=25))
+def test_kept_counts_and_fresh_counts_give_the_same_answers(
+    log_length: int, steps: list[tuple[Any, ...]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(change_log, "LENGTH_MAX", log_length)
+        patch.setattr(counts, "CHANGES_ONE_BY_ONE_MAX", 2)
+        world = World()
+        for name in NODES[:3]:
+            world.change(("node", name, "x", True))
+        counters = world.cluster.view.counters
+        for step in steps:
+            world.change(step)
+            if step[0] == "ask":
+                kept = world.ask(*step[1])
+                counters.keeps = False
+                fresh = world.ask(*step[1])
+                counters.keeps = True
+                assert kept == fresh
+
+
+@given(steps=st.lists(CHANGES, max_size=25), asked=st.lists(PODS, min_size=1, max_size=4))
+def test_a_budget_of_nothing_changes_no_answer(
+    steps: list[tuple[Any, ...]], asked: list[tuple[str, str, str]]
+) -> None:
+    world = World()
+    for step in steps:
+        world.change(step)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts, "BYTES_MAX", 0)
+        poor = [world.ask(*one) for one in (*asked, *asked)]
+    assert poor == [world.ask(*one) for one in (*asked, *asked)]
+
+
+def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> None:
+    world = World()
+    world.change(("node", "n0", "x", True))
+    assert world.ask("a", "default", "plain") == [SKIP, SKIP, SKIP, SKIP]
+    world.change(("pod", ("a", "default", "far"), "n0", False))
+    assert world.ask("a", "default", "plain")[2:4] == [
+        None,
+        {"n0": "U node(s) didn't satisfy existing pods anti-affinity rules"},
+    ]
+    assert world.ask("b", "default", "plain") == [SKIP, SKIP, SKIP, SKIP]

@@ -1,0 +1,300 @@
+"""Columns, rows by integers and upstream's arithmetic, spelled out here, come to the same."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.columns.cluster import Cluster
+from kubesched.columns.view import ClusterView
+from kubesched.columns.writer import ClusterWriter
+from kubesched.config.types import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import Code
+from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.plugins.node_resources.fit import NodeResourcesFit
+from tests.unit.plugins.builders import a_node, made, statuses_of
+
+RESOURCES = ("cpu", "memory", "ephemeral-storage")
+NODE_COUNT = 4
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+ordinary = st.integers(0, 2**44)
+edges = st.sampled_from([0, 1, 2, 99, 100, 2**46 - 1, 2**46, 2**53, 2**53 + 1, 2**56 + 3])
+anything = st.one_of(
+    ordinary, edges, st.integers(INT64_MIN, INT64_MAX), st.sampled_from([INT64_MIN, INT64_MAX, -1])
+)
+# Beyond this a deviation does not fit an int64, and what Go makes of it depends on the machine.
+moderate = st.one_of(ordinary, edges, st.integers(-(2**40), 2**60))
+
+
+def as_int64(number: int) -> int:
+    """Return the number as it overflows."""
+    return (number - INT64_MIN) % 2**64 + INT64_MIN
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """Return the quotient cut off towards zero."""
+    size = abs(dividend) // abs(divisor)
+    return as_int64(size if (dividend < 0) == (divisor < 0) else -size)
+
+
+def numbers(values: Any) -> Any:
+    """Return a strategy for a number per resource and node."""
+    per_node = st.lists(values, min_size=NODE_COUNT, max_size=NODE_COUNT)
+    return st.lists(per_node, min_size=len(RESOURCES), max_size=len(RESOURCES))
+
+
+def requests_of(values: Any) -> Any:
+    return st.lists(values, min_size=len(RESOURCES), max_size=len(RESOURCES))
+
+
+def a_view(allocatable: Any, allocated: Any) -> ClusterView:
+    """Return nodes of these very numbers, which no manifest could name."""
+    cluster = Cluster()
+    writer = ClusterWriter(cluster)
+    for index in range(NODE_COUNT):
+        writer.set_node(a_node(f"n{index}"))
+    cluster.nodes.allocatable[:, :NODE_COUNT] = allocatable
+    cluster.nodes.requested[:, :NODE_COUNT] = allocated
+    cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
+    return ClusterView(cluster)
+
+
+def a_pod_of(requests: Any) -> Any:
+    named = dict(zip(RESOURCES, requests, strict=True))
+    shape = SimpleNamespace(scoring_requests=named, usage=named)
+    return SimpleNamespace(shape=shape, requests=named)
+
+
+def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
+    """Return the scores by columns, which are those by integers."""
+    nodes = view.all_nodes()
+    state = CycleState()
+    if plugin.pre_score(state, pod, nodes) is not None:
+        return []
+    by_row = [plugin.score_nodes(state, pod, view.row(row)) for row in nodes.rows.tolist()]
+    assert [type(score) for score in by_row] == [int] * len(by_row)
+    scores: list[int] = plugin.score_nodes(state, pod, nodes).tolist()
+    assert scores == by_row
+    assert plugin.score_nodes(state, pod, view.nodes_at(np.array([2]))).tolist() == scores[2:3]
+    return scores
+
+
+def fit(kind: Any, weights: tuple[int, ...], shape: Any = ()) -> NodeResourcesFit:
+    resources = tuple(ResourceSpec(n, w) for n, w in zip(RESOURCES, weights, strict=True))
+    points = tuple(UtilizationShapePoint(*point) for point in shape)
+    strategy = ScoringStrategy(
+        type=kind,
+        resources=resources,
+        requested_to_capacity_ratio=RequestedToCapacityRatioParam(points) if shape else None,
+    )
+    return made(NodeResourcesFit, NodeResourcesFitArgs(scoring_strategy=strategy))
+
+
+def least(requested: int, capacity: int) -> int:
+    if requested > capacity:
+        return 0
+    return quotient(as_int64(as_int64(capacity - requested) * 100), capacity)
+
+
+def most(requested: int, capacity: int) -> int:
+    return quotient(as_int64(min(requested, capacity) * 100), capacity)
+
+
+def weighted(score: Any, weights: Any, requested: Any, capacity: Any) -> int:
+    total = weight_sum = 0
+    for weight, one, whole in zip(weights, requested, capacity, strict=True):
+        if whole != 0:
+            total = as_int64(total + as_int64(score(one, whole) * weight))
+            weight_sum += weight
+    return quotient(total, weight_sum) if weight_sum else 0
+
+
+def per_node(columns: Any, requests: Any = (0, 0, 0)) -> list[list[int]]:
+    return [
+        [
+            as_int64(column[node] + request)
+            for column, request in zip(columns, requests, strict=True)
+        ]
+        for node in range(NODE_COUNT)
+    ]
+
+
+weightings = st.sampled_from([(1, 1, 1), (3, 1, 100), (1, 50, 2)])
+
+
+@pytest.mark.parametrize(("kind", "rule"), [("LeastAllocated", least), ("MostAllocated", most)])
+@given(
+    allocatable=numbers(anything),
+    allocated=numbers(anything),
+    requests=requests_of(anything),
+    weights=weightings,
+)
+def test_percentages_overflow_and_round_as_int64_does(
+    kind: str, rule: Any, allocatable: Any, allocated: Any, requests: Any, weights: Any
+) -> None:
+    view = a_view(allocatable, allocated)
+    expected = [
+        weighted(rule, weights, requested, capacity)
+        for requested, capacity in zip(
+            per_node(allocated, requests), per_node(allocatable), strict=True
+        )
+    ]
+    assert both_roads(fit(kind, weights), a_pod_of(requests), view) == expected
+
+
+@given(allocatable=numbers(ordinary), allocated=numbers(ordinary), requests=requests_of(ordinary))
+def test_ordinary_percentages_are_whole_ones(
+    allocatable: Any, allocated: Any, requests: Any
+) -> None:
+    view = a_view(allocatable, allocated)
+    expected = [
+        weighted(lambda r, c: max(c - r, 0) * 100 // c, (1, 1, 1), requested, capacity)
+        for requested, capacity in zip(
+            per_node(allocated, requests), per_node(allocatable), strict=True
+        )
+    ]
+    assert both_roads(fit("LeastAllocated", (1, 1, 1)), a_pod_of(requests), view) == expected
+
+
+SHAPE = [(0, 0), (40, 7), (70, 2), (100, 10)]
+
+
+def on_the_shape(percent: int) -> int:
+    """Return the score at a whole percentage: 0 to 70, down to 20, up to 100."""
+    if percent <= 0:
+        return 0
+    if percent <= 40:
+        return quotient(70 * percent, 40)
+    if percent <= 70:
+        return 70 + quotient(-50 * (percent - 40), 30)
+    return 20 + quotient(80 * (percent - 70), 30) if percent < 100 else 100
+
+
+def ratio(weights: Any, requested: Any, capacity: Any) -> int:
+    total = weight_sum = 0
+    for weight, one, whole in zip(weights, requested, capacity, strict=True):
+        if whole == 0:
+            continue
+        score = on_the_shape(100 if one > whole else quotient(as_int64(one * 100), whole))
+        if score > 0:
+            total += weight * score
+            weight_sum += weight
+    return math.floor(total / weight_sum + 0.5) if weight_sum else 0
+
+
+@given(
+    allocatable=numbers(anything),
+    allocated=numbers(anything),
+    requests=requests_of(anything),
+    weights=weightings,
+)
+def test_ratios_follow_the_shape_on_both_roads(
+    allocatable: Any, allocated: Any, requests: Any, weights: Any
+) -> None:
+    view = a_view(allocatable, allocated)
+    expected = [
+        ratio(weights, requested, capacity)
+        for requested, capacity in zip(
+            per_node(allocated, requests), per_node(allocatable), strict=True
+        )
+    ]
+    plugin = fit("RequestedToCapacityRatio", weights, SHAPE)
+    assert both_roads(plugin, a_pod_of(requests), view) == expected
+
+
+def balance(used: Any, capacity: Any) -> int:
+    fractions = [min(float(u) / float(c), 1.0) for u, c in zip(used, capacity, strict=True) if c]
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        total = 0.0
+        for fraction in fractions:
+            total += fraction
+        mean = total / float(len(fractions))
+        squares = 0.0
+        for fraction in fractions:
+            squares = squares + (fraction - mean) * (fraction - mean)
+        deviation = math.sqrt(squares / float(len(fractions)))
+    return int((1 - deviation) * 100.0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@given(allocatable=numbers(moderate), allocated=numbers(moderate), requests=requests_of(moderate))
+def test_balance_is_upstreams_to_the_last_bit(
+    count: int, allocatable: Any, allocated: Any, requests: Any
+) -> None:
+    args = NodeResourcesBalancedAllocationArgs(
+        resources=tuple(ResourceSpec(name) for name in RESOURCES[:count])
+    )
+    plugin = made(NodeResourcesBalancedAllocation, args)
+    view = a_view(allocatable, allocated)
+    expected = []
+    if any(requests[:count]):
+        for before, after, capacity in zip(
+            per_node(allocated),
+            per_node(allocated, requests),
+            per_node(allocatable),
+            strict=True,
+        ):
+            change = balance(after[:count], capacity[:count]) - balance(
+                before[:count], capacity[:count]
+            )
+            expected.append(50 + quotient(50 + change, 2))
+    assert both_roads(plugin, a_pod_of(requests), view) == expected
+
+
+@given(
+    allocatable=numbers(anything),
+    allocated=numbers(anything),
+    requests=requests_of(st.one_of(ordinary, edges, st.just(INT64_MAX))),
+    pods=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=NODE_COUNT, max_size=NODE_COUNT
+    ),
+)
+def test_room_is_the_same_by_columns_and_by_integers(
+    allocatable: Any, allocated: Any, requests: Any, pods: Any
+) -> None:
+    view = a_view(allocatable, allocated)
+    nodes = view._cluster.nodes
+    nodes.pod_count[:NODE_COUNT], nodes.allowed_pods[:NODE_COUNT] = zip(*pods, strict=True)
+    plugin = fit("LeastAllocated", (1, 1, 1))
+    state, table, pod = CycleState(), view.all_nodes(), a_pod_of(requests)
+    plugin.pre_filter(state, pod, table)
+    by_columns = statuses_of(plugin.filter_nodes(state, pod, table), table.names)
+    for row, name in enumerate(table.names):
+        reasons, small = _short_of(requests, allocatable, allocated, row)
+        if pods[row][0] + 1 > pods[row][1]:
+            reasons.insert(0, "Too many pods")
+        found = by_columns.get(name)
+        assert (list(found.reasons) if found else []) == reasons
+        if found is not None:
+            assert (found.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE) is small
+        verdict: Any = plugin.filter_nodes(state, pod, view.row(row))
+        held = [r.status for r in verdict.rejections if r.mask]
+        assert all(isinstance(r.mask, bool) for r in verdict.rejections)
+        assert [reason for status in held for reason in status.reasons] == reasons
+        assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
+
+
+def _short_of(requests: Any, allocatable: Any, allocated: Any, node: int) -> tuple[list[str], bool]:
+    """Return what a node lacks, and whether it could never have it."""
+    reasons, small = [], False
+    for name, request, whole, used in zip(RESOURCES, requests, allocatable, allocated, strict=True):
+        if request > 0 and request > as_int64(whole[node] - used[node]):
+            reasons.append(f"Insufficient {name}")
+            small = small or request > whole[node]
+    return reasons, small
