@@ -24,6 +24,7 @@ NAMES = [
     "PreBindPreFlightResult",
     "PreFilterResult",
     "QueueingHint",
+    "Reads",
     "Rejected",
     "SignFragment",
     "Status",

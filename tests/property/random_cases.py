@@ -58,6 +58,7 @@ class Loaded:
 
     built: Built
     profile: Profile
+    cache: Cache
     view: ClusterView
     pod: PodInfo
 
@@ -87,4 +88,4 @@ def load(
     name = pod.scheduler_name if pod.scheduler_name in built.profiles else "default-scheduler"
     view = cache.snapshot()
     built.handles[name].view = view
-    return Loaded(built, built.profiles[name], view, pod)
+    return Loaded(built, built.profiles[name], cache, view, pod)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,20 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.app.build import Built
 from kubesched.cache.cache import Cache
 from kubesched.columns.node_columns import IntColumn
 from kubesched.engine.diagnosis import FitError, SchedulingError
-from kubesched.engine.schedule_pod import Search, run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads, Rejected
 from kubesched.framework.normalize import default_normalize
-from kubesched.framework.profile import Profile
 from kubesched.framework.status import error, pending, unschedulable
 from kubesched.model.pod_info import PodInfo
+from kubesched.objects.decode import decode_as
+from kubesched.objects.pod import Pod
 from tests.property.changes import CHANGES, HOST, ZONE, Change, World
 from tests.property.random_cases import case_of, load, numbers_of
 from tests.unit.builders import a_wire_pod, built_with
 
+NAME = "default-scheduler"
 PROBES: list[dict[str, Any]] = [
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}},
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}, "nodeSelector": {"disk": "ssd"}},
@@ -114,41 +117,53 @@ USERS: dict[str, tuple[type, ...]] = {
 class Pair:
     """The same profile twice: one keeps what it can, the other keeps nothing."""
 
-    keeping: Profile
-    asking: Profile
+    keeping: Built
+    asking: Built
 
 
 @cache
 def pair_with(*plugins: type) -> Pair:
-    keeping, asking = (built_with(*plugins).profiles["default-scheduler"] for _ in range(2))
-    assert keeping.planner is not None
-    return Pair(keeping, asking.without_caching())
+    keeping, asking = built_with(*plugins), built_with(*plugins)
+    assert keeping.profiles[NAME].planner is not None
+    asking.profiles[NAME].without_caching()
+    return Pair(keeping, asking)
 
 
-def answer(profile: Profile, cached: Cache, pod: PodInfo, start: int | None) -> Any:
+def answer(built: Built, cached: Cache, pod: PodInfo, start: int | None) -> Any:
     """Return all that an attempt comes to; without a start, all nodes are wanted."""
-    view, state = cached.snapshot(), CycleState()
+    view, state, profile = cached.snapshot(), CycleState(), built.profiles[NAME]
+    built.handles[NAME].view = view
     search = Search(all_nodes=start is None, next_start_index=start or 0)
     try:
         found = run_without_extenders(schedule_pod(profile, view, state, pod, search))
     except FitError as failure:
         diagnosis = failure.diagnosis
-        given = diagnosis.node_to_status.items()
+        given = dict(diagnosis.node_to_status.items())
         plugins = (sorted(diagnosis.unschedulable_plugins), sorted(diagnosis.pending_plugins))
-        return str(failure), dict(given), plugins, search.next_start_index
+        return "", str(failure), given, plugins, search.next_start_index % view.node_count
     except SchedulingError as failure:
-        return str(failure)
-    counts = (found.feasible_node_count, found.evaluated_node_count, search.next_start_index)
-    return found.suggested_host, counts
+        return "", str(failure)
+    counts = (found.feasible_node_count, found.evaluated_node_count)
+    return found.suggested_host, counts, search.next_start_index % view.node_count
 
 
-def probes(cached: Cache) -> Iterator[PodInfo]:
-    for number, parts in enumerate(PROBES):
-        yield cached.pod_info(a_wire_pod(f"probe-{number}", **parts))
+def agreed(pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None) -> str:
+    """Return the node both profiles choose, empty if both find none."""
+    kept = answer(pair.keeping, cached, pod, start)
+    assert kept == answer(pair.asking, cached, pod, start)
+    host: str = kept[0]
+    return host
+
+
+def probes(cached: Cache) -> list[PodInfo]:
+    return [
+        cached.pod_info(a_wire_pod(f"probe-{number}", **parts))
+        for number, parts in enumerate(PROBES)
+    ]
 
 
 @pytest.mark.parametrize("plugins", USERS)
-@settings(max_examples=50)
+@settings(max_examples=40)
 @given(changes=CHANGES, starts=st.lists(st.sampled_from([None, 0, 1, 2]), min_size=1, max_size=3))
 def test_every_attempt_in_a_changing_cluster(
     plugins: str, changes: list[Change], starts: list[int | None]
@@ -156,47 +171,46 @@ def test_every_attempt_in_a_changing_cluster(
     pair, world = pair_with(*USERS[plugins]), World()
     for number, change in enumerate(changes):
         world.apply(change)
-        start = starts[number % len(starts)]
         for pod in probes(world.cache):
-            kept = answer(pair.keeping, world.cache, pod, start)
-            assert kept == answer(pair.asking, world.cache, pod, start)
+            agreed(pair, world.cache, pod, starts[number % len(starts)])
 
 
 @settings(max_examples=50)
 @given(changes=CHANGES)
-def test_changes_between_two_attempts_are_all_seen(changes: list[Change]) -> None:
+def test_all_that_happened_between_two_attempts_is_seen(changes: list[Change]) -> None:
     pair, world = pair_with(), World()
     for change in (Change("add_node", "n0", 1), Change("add_node", "n1", 8)):
         world.apply(change)
-    for _ in probes(world.cache):
-        pass
+    for _ in range(2):
+        for pod in probes(world.cache):
+            agreed(pair, world.cache, pod)
+        for change in changes:
+            world.apply(change)
     for pod in probes(world.cache):
-        answer(pair.keeping, world.cache, pod, None)
-    for change in changes:
-        world.apply(change)
-    for pod in probes(world.cache):
-        kept = answer(pair.keeping, world.cache, pod, None)
-        assert kept == answer(pair.asking, world.cache, pod, None)
+        agreed(pair, world.cache, pod)
 
 
 @settings(max_examples=60)
 @given(numbers_of("resources", "volumes", "mixed", "images", "nodeaffinity", "topologyspread"))
-def test_pods_placed_one_after_the_other(number: int) -> None:
+def test_copies_of_a_pod_placed_one_after_the_other(number: int) -> None:
     made = case_of(number)
-    made["config"] = None
-    made["pod"]["spec"]["schedulerName"] = "default-scheduler"
+    made["pod"]["spec"]["schedulerName"] = NAME
     pair = pair_with()
-    loaded = load(made)
-    cached = Cache()
-    cached._cluster = loaded.view._cluster
-    cached._writer._cluster = loaded.view._cluster
-    cached._writer._nodes, cached._writer._pods = cached._cluster.nodes, cached._cluster.pods
+    loaded = load(made, built=pair.asking)
     for turn in range(6):
-        pod = loaded.pod
-        for profile in (pair.keeping, pair.asking):
-            handle_of(profile).view = loaded.view
-        kept = answer(pair.keeping, cached, pod, None)
-        assert kept == answer(pair.asking, cached, pod, None)
-        placed = a_wire_pod(f"copy-{turn}", uid=f"copy-{turn}", requests={"cpu": "100m"})
-        if isinstance(kept[0], str) and loaded.view.row_of(kept[0]) >= 0:
-            cached.assume_pod(cached.pod_info(placed), kept[0])
+        made["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
+        pod = loaded.cache.pod_info(decode_as(Pod, made["pod"]))
+        host = agreed(pair, loaded.cache, pod)
+        if host:
+            loaded.cache.assume_pod(pod, host)
+
+
+def test_two_clusters_of_one_profile_are_kept_apart() -> None:
+    pair = pair_with()
+    for variant in (1, 2, 4, 7, 8):
+        world = World()
+        for number, name in enumerate(("n0", "n1", "n2")):
+            world.apply(Change("add_node", name, variant + number))
+        for pod in probes(world.cache):
+            agreed(pair, world.cache, pod)
+            agreed(pair, world.cache, pod)

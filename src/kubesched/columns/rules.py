@@ -20,6 +20,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.model.tolerations import untolerated
 from kubesched.objects.affinity import Toleration
 from kubesched.objects.node_selectors import (
+    FieldRequirement,
     NodeSelector,
     NodeSelectorTermMatcher,
     compile_node_selector,
@@ -28,6 +29,7 @@ from kubesched.objects.selectors import Operator, Requirement, Selector, selecto
 
 DO_NOT_SCHEDULE_EFFECTS = ("NoSchedule", "NoExecute")
 
+_NAME_FIELD = "metadata.name"
 _EQUAL_OPERATORS = (Operator.EQUALS, Operator.IN)
 _COMPARED_VALUES_MAX = 8
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -133,8 +135,16 @@ def match_term(nodes: NodeTable, term: NodeSelectorTermMatcher) -> BoolColumn:
     if term.labels is not None:
         matched &= match_selector(nodes, term.labels)
     for field in term.fields:
-        matched &= np.fromiter(map(field.matches, nodes.names), dtype=np.bool_, count=len(nodes))
+        matched &= _match_field(nodes, field)
     return matched
+
+
+def _match_field(nodes: NodeTable, field: FieldRequirement) -> BoolColumn:
+    if field.field != _NAME_FIELD:
+        return np.full(len(nodes), field.matches(""))
+    # No row is -1, so a name nobody has is no node's.
+    named: BoolColumn = nodes.rows == nodes.view.row_of(field.value)
+    return ~named if field.negated else named
 
 
 def match_node_selector(nodes: NodeTable, selector: NodeSelector) -> BoolColumn:

@@ -20,7 +20,7 @@ from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import BoundPod, LabelClass, PodColumns
 from kubesched.model.affinity_terms import NO_LABELS, TermSet
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import HostPort
+from kubesched.model.pod_info import HostPort, Resources
 from kubesched.model.resources import CPU, MEMORY
 from kubesched.model.tolerations import Taint
 from kubesched.objects.node import NodeSpec, NodeStatus
@@ -381,7 +381,7 @@ class NodeTable:
 
     def info(self, position: int) -> NodeInfo:
         """Return the parsed node at a position."""
-        info = self._nodes.infos[self.rows[position]]
+        info = self._nodes.infos[self.rows.item(position)]
         assert info is not None, "a table holds existing nodes only"
         return info
 
@@ -423,19 +423,16 @@ class ResourceColumns:
 class NodeView:
     """One node: the attribute names of `NodeTable`, with plain values."""
 
-    __slots__ = ("_position", "_table")
+    __slots__ = ("_position", "_table", "info")
 
     def __init__(self, table: NodeTable, position: int) -> None:
         self._table = table
         self._position = position
+        self.info: NodeInfo = table.info(position)
+        """The parsed node."""
 
     def __repr__(self) -> str:
         return f"<NodeView {self.name}>"
-
-    @property
-    def info(self) -> NodeInfo:
-        """Return the parsed node."""
-        return self._table.info(self._position)
 
     @property
     def name(self) -> str:
@@ -478,9 +475,9 @@ class NodeView:
         return self.info.status
 
     @property
-    def allocatable(self) -> ResourceCells:
+    def allocatable(self) -> Resources:
         """Return what the node offers, by resource."""
-        return ResourceCells(self._table.allocatable, self._position)
+        return self.info.allocatable
 
     @property
     def requested(self) -> ResourceCells:

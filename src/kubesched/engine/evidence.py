@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.search import Detail
 from kubesched.framework.cycle_state import CycleState
@@ -25,6 +25,9 @@ from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 
+_NORMALIZED_KEY = "explanation: normalized"
+
+
 class Standing(NamedTuple):
     """One fitting row with its total and each plugin's weighted score."""
 
@@ -34,7 +37,7 @@ class Standing(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The rows that got one and the same status."""
+    """The rows that got one and the same status, in ascending order."""
 
     status: Status
     rows: Rows
@@ -76,14 +79,60 @@ class DetailEvidence:
         if scores is None:
             return [Standing(chosen, 0, {})]
         places = _best_places(scores.total, top, int(np.flatnonzero(rows == chosen)[0]))
-        return [self._at(place) for place in places]
+        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)
 
     def of_row(self, row: int) -> Standing | None:
         """Return how one row stands, None if it does not fit or was not scored."""
-        places = np.flatnonzero(self._detail.feasible.rows == row)
-        if self._detail.scores is None or not len(places):
+        scores, rows = self._detail.scores, self._detail.feasible.rows
+        places = np.flatnonzero(rows == row).tolist()
+        if scores is None or not places:
             return None
-        return self._at(int(places[0]))
+        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)[0]
+
+    def place_of(self, row: int) -> int:
+        """Return how many rows have a higher total, plus one."""
+        standing, scores = self.of_row(row), self._detail.scores
+        if standing is None or scores is None:
+            return 1
+        return int((scores.total > standing.total).sum()) + 1
+
+    def tied(self) -> Rows: ...
+    def groups(self) -> list[Group]: ...
+
+
+class DetailEvidence:
+    """Reads the detail that an attempt was asked to keep."""
+
+    def __init__(self, view: ClusterView, detail: Detail, *, looked_everywhere: bool) -> None:
+        self._view = view
+        self._detail = detail
+        self._looked_everywhere = looked_everywhere
+
+    @property
+    def is_scored(self) -> bool:
+        """Return whether the fitting nodes were scored."""
+        return self._detail.scores is not None
+
+    @property
+    def fit_count(self) -> int:
+        """Return how many nodes fit."""
+        return len(self._detail.feasible)
+
+    def standings(self, top: int | None, chosen: int) -> list[Standing]:
+        """Return the best rows, the chosen one among them, best first."""
+        scores, rows = self._detail.scores, self._detail.feasible.rows
+        if scores is None:
+            return [Standing(chosen, 0, {})]
+        places = _best_places(scores.total, top, int(np.flatnonzero(rows == chosen)[0]))
+        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)
+
+    def of_row(self, row: int) -> Standing | None:
+        """Return how one row stands, None if it does not fit or was not scored."""
+        scores, rows = self._detail.scores, self._detail.feasible.rows
+        places = np.flatnonzero(rows == row).tolist()
+        if scores is None or not places:
+            return None
+        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)[0]
 
     def place_of(self, row: int) -> int:
         """Return how many rows have a higher total, plus one."""
@@ -100,9 +149,10 @@ class DetailEvidence:
         return Standing(row, scores.total.item(place), by_plugin)
 
     def tied(self) -> Rows:
-        """Return the rows of the highest total."""
+        """Return the rows of the highest total, in ascending order."""
         scores, rows = self._detail.scores, self._detail.feasible.rows
-        return rows if scores is None else rows[scores.total == scores.total.max()]
+        best = rows if scores is None else rows[scores.total == scores.total.max()]
+        return np.sort(best)
 
     def groups(self) -> list[Group]:
         """Return the refused rows by status."""
@@ -161,12 +211,7 @@ class PlanEvidence:
         """Return what each plugin adds whose scores are not simply its raw ones."""
         plan, fits = self._plan, self._fits
         live_scores = [s for s in plan.live_scores if s.name not in self._state.skip_score_plugins]
-        normalizing = [s for s in plan.scores if s.plugin.normalize is not None]
-        if len(normalizing) == 1 and plan.ranking is not None and not self._live:
-            # The sum over one plugin is that plugin's column.
-            added: dict[str, IntColumn | int] = {normalizing[0].plugin.name: plan.ranking.added}
-        else:
-            added = {score.plugin.name: column for score, column in plan.normalized(fits)}
+        added = dict(self._normalized())
         if live_scores:
             fitting = self._view.nodes_at(plan.rows[fits])
             for score in live_scores:
@@ -177,6 +222,19 @@ class PlanEvidence:
                 column[fits] = part
                 added[score.name] = column
         return added
+
+    def _normalized(self) -> dict[str, IntColumn | int]:
+        """Return what normalising plugins add, kept for as long as the same rows fit."""
+        plan, ranking = self._plan, self._plan.ranking
+        by_plan = ranking is not None and not self._live
+        if by_plan:
+            kept_for, kept = plan.state.get(_NORMALIZED_KEY) or (None, {})
+            if kept_for is ranking:
+                return kept
+        columns = {score.plugin.name: column for score, column in plan.normalized(self._fits)}
+        if by_plan:
+            plan.state.write(_NORMALIZED_KEY, (ranking, columns))
+        return columns
 
     @cached_property
     def _total(self) -> IntColumn:
@@ -194,23 +252,27 @@ class PlanEvidence:
             return [Standing(chosen, 0, {})]
         wanted = self.fit_count if top is None else min(top, self.fit_count)
         place = int(np.searchsorted(self._plan.rows, chosen))
-        return [self._at(place) for place in _best_places(self._total, wanted, place)]
+        places = _best_places(self._total, wanted, place)
+        return _standings(self._plan.rows, self._total, self._scores_at(places), places)
 
-    def _at(self, place: int) -> Standing:
-        plan, added = self._plan, self._added
-        kept = {score.plugin.name: score for score in plan.scores}
-        by_plugin: dict[str, int] = {}
+    def _scores_at(self, places: list[int]) -> dict[str, list[int]]:
+        """Return the weighted scores at some places by plugin, in the order of the profile."""
+        added = self._added
+        kept = {score.plugin.name: score for score in self._plan.scores}
+        scores: dict[str, list[int]] = {}
         for plugin in self._planner.parts.scores:
             name = plugin.name
             if name in added:
                 column = added[name]
-                by_plugin[name] = column if isinstance(column, int) else column.item(place)
+                scores[name] = (
+                    [column] * len(places) if isinstance(column, int) else column[places].tolist()
+                )
             elif name in kept:
-                by_plugin[name] = kept[name].raw.item(place) * kept[name].weight
-        return Standing(plan.rows.item(place), self._total.item(place), by_plugin)
+                scores[name] = (kept[name].raw[places] * kept[name].weight).tolist()
+        return scores
 
     def tied(self) -> Rows:
-        """Return the rows of the highest total."""
+        """Return the rows of the highest total, in ascending order."""
         if not self.is_scored:
             return self._plan.rows[self._fits]
         return self._plan.rows[self._total == self._total.max()]
@@ -221,17 +283,17 @@ class PlanEvidence:
         if self.fit_count == len(plan.rows):
             return []
         kept = {local.plugin.name: local.verdicts for local in plan.filters}
-        places = np.flatnonzero(~self._fits)
+        places = (~self._fits).nonzero()[0]
         groups: list[Group] = []
         for plugin in self._planner.parts.filters:
             said = kept.get(plugin.name) or self._live.get(plugin.name)
-            if said is None or not len(places):
-                continue
+            if said is None or len(said.statuses) == 1 or not len(places):
+                continue  # It has never refused anything.
             ids = said.ids[places]
-            refused = ids != FITS
-            if refused.any():
+            refused = ids.nonzero()[0]
+            if len(refused):
                 groups += _by_status(plan.rows[places[refused]], ids[refused], said.statuses)
-                places = places[~refused]
+                places = places[ids == FITS]
         return groups
 
 
@@ -248,7 +310,9 @@ def refused_groups(view: ClusterView, statuses: NodeToStatus, feasible: Rows) ->
     return _merged(groups)
 
 
-def _by_status(rows: Rows, ids: IntColumn, statuses: Sequence[Status]) -> list[Group]:
+def _by_status(rows: Rows, ids: IdColumn, statuses: Sequence[Status]) -> list[Group]:
+    if len(statuses) == 2:
+        return [Group(statuses[1], rows)] if len(rows) else []
     counts = np.bincount(ids, minlength=len(statuses))
     return [
         Group(statuses[status_id], rows[ids == status_id])
@@ -257,12 +321,12 @@ def _by_status(rows: Rows, ids: IntColumn, statuses: Sequence[Status]) -> list[G
 
 
 def _merged(groups: Iterable[Group]) -> list[Group]:
-    """Return one group for each status, where a nominated node may have made two."""
+    """Return one group for each status, its rows in order; a nominated node may make two."""
     by_status: dict[Status, list[Rows]] = {}
     for status, rows in groups:
         by_status.setdefault(status, []).append(rows)
     return [
-        Group(status, parts[0] if len(parts) == 1 else np.concatenate(parts))
+        Group(status, np.sort(parts[0] if len(parts) == 1 else np.concatenate(parts)))
         for status, parts in by_status.items()
     ]
 
@@ -270,11 +334,26 @@ def _merged(groups: Iterable[Group]) -> list[Group]:
 def _best_places(total: IntColumn, top: int | None, chosen: int) -> list[int]:
     """Return the places of the highest totals, best first, the chosen one before its equals."""
     if top is None or top >= len(total):
-        places = np.arange(len(total))
+        found: list[int] = list(range(len(total)))
     else:
-        places = np.argpartition(total, len(total) - top)[len(total) - top :]
-    if chosen not in places:
-        places[np.argmin(total[places])] = chosen
-    found: list[int] = places.tolist()
-    found.sort(key=lambda place: (-total.item(place), place != chosen, place))
-    return found
+        least = np.partition(total, len(total) - top)[len(total) - top]
+        above: list[int] = (total > least).nonzero()[0].tolist()
+        equal: list[int] = (total == least).nonzero()[0][: top - len(above)].tolist()
+        found = above + equal
+        if chosen not in found:
+            found[-1] = chosen  # It is among the best, so that the last one is its equal.
+    values = dict(zip(found, total[found].tolist(), strict=True))
+    return sorted(found, key=lambda place: (-values[place], place != chosen, place))
+
+
+def _standings(
+    rows: Rows, total: IntColumn, scores: Mapping[str, list[int]], places: list[int]
+) -> list[Standing]:
+    lines = zip(rows[places].tolist(), total[places].tolist(), *scores.values(), strict=True)
+    return [
+        Standing(row, sum_, dict(zip(scores, parts, strict=True))) for row, sum_, *parts in lines
+    ]
+
+
+def _scores_at(columns: Mapping[str, IntColumn], places: list[int]) -> dict[str, list[int]]:
+    return {name: column[places].tolist() for name, column in columns.items()}

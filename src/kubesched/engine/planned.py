@@ -18,7 +18,7 @@ from kubesched.engine.selection import heap_order
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
-from kubesched.framework.plan import NotLocalError, Plan
+from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores, normalized_and_weighted
@@ -75,11 +75,18 @@ class Ranking:
     def update(self, plan: Plan, positions: Sequence[int]) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
         added = self.added
+        if len(positions) > ROWS_BY_INTEGERS_MAX:
+            where = np.array(positions)
+            where = where[plan.refusals[where] == 0]
+            more = added if isinstance(added, int) else added[where]
+            total = plan.plain_sum[where] + more
+            self.keys[where] = (total << _ORDER_BITS) + self.order[where]
+            return
         for position in positions:
             if plan.refusals.item(position) == 0:
                 more = added if isinstance(added, int) else added.item(position)
-                total = plan.plain_sum.item(position) + more
-                self.keys[position] = (total << _ORDER_BITS) + self.order.item(position)
+                key = (plan.plain_sum.item(position) + more) << _ORDER_BITS
+                self.keys[position] = key + self.order.item(position)
 
 
 def _sum_of_normalized(plan: Plan, fits: BoolColumn) -> IntColumn | int:

@@ -74,16 +74,17 @@ class OneNodeFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
+        call = self._filter
         for position in np.flatnonzero(verdicts.fits).tolist():
-            self.judge_one(state, pod, nodes, position, verdicts)
-
-    def judge_one(
-        self, state: CycleState, pod: PodInfo, nodes: NodeTable, position: int, verdicts: Verdicts
-    ) -> None:
-        """Ask about one node."""
-        status = as_status(guarded(self._filter, state, pod, nodes[position]), "filter")
-        if status is not None and not status.is_success:
-            verdicts.refuse_one(position, attributed(self.name, status))
+            try:
+                status = call(state, pod, nodes[position])
+            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+                status = _status_of(problem)
+            if status is None:
+                continue
+            status = as_status(status, "filter")
+            if status is not None and not status.is_success:
+                verdicts.refuse_one(position, attributed(self.name, status))
 
 
 class ColumnScore:
@@ -117,9 +118,13 @@ class OneNodeScore:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
+        call = self._score
         scores: list[Any] = []
         for node in nodes:
-            score: Any = guarded(self._score, state, pod, node)
+            try:
+                score: Any = call(state, pod, node)
+            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+                return _status_of(problem)
             if isinstance(score, Status):
                 return score
             scores.append(score)
@@ -173,10 +178,14 @@ def guarded(call: Callable[..., ResultT], *arguments: Any) -> ResultT | Any:
     """Call a plugin; an exception becomes a status, so that it fails this pod and no more."""
     try:
         return call(*arguments)
-    except StatusError as problem:
-        return problem.status
     except Exception as problem:  # noqa: BLE001 - any fault of a plugin ends its call, not the scheduler
-        return error(f"{type(problem).__name__}: {problem}")
+        return _status_of(problem)
+
+
+def _status_of(problem: Exception) -> Status:
+    if isinstance(problem, StatusError):
+        return problem.status
+    return error(f"{type(problem).__name__}: {problem}")
 
 
 def as_status(answer: Any, method: str) -> Status | None:

@@ -51,6 +51,8 @@ class LocalScore:
     reads: Reads
     weight: int
     raw: NDArray[Any]
+    constant: int | None = None
+    """What it adds to every node, where that is the same for any choice of nodes."""
 
 
 class Plan:
@@ -61,14 +63,17 @@ class Plan:
         self.pod = pod
         self.seen = view.stamp
         self.node_epoch = view.node_epoch
-        self.reads = {name: parts.reads_of(name, pod) for name in parts.names}
-        self.stores = sorted({s for r in self.reads.values() if r for s in r.objects})
-        self.epochs = self._store_epochs(view)
         nodes = view.whole()
         self.rows: Rows = nodes.rows
         self._is_whole = len(self.rows) == view.row_count
         self.state = CycleState()
+        self.reads: dict[str, Reads | None] = {}
+        # Before anything else: a pod that is refused or sent to named nodes has no plan.
         self.skipped_filters = self._keep_pre_filters(nodes)
+        for name in parts.names:
+            self._reads_of(name)
+        self.stores = sorted({s for r in self.reads.values() if r for s in r.objects})
+        self.epochs = self._store_epochs(view)
         self.filters = self._keep_filters(nodes)
         self.skipped_scores = self._keep_pre_scores(nodes)
         self.scores = self._keep_scores(nodes)
@@ -94,10 +99,15 @@ class Plan:
 
     # -- building -----------------------------------------------------------------------------
 
+    def _reads_of(self, name: str) -> Reads | None:
+        if name not in self.reads:
+            self.reads[name] = self._parts.reads_of(name, self.pod)
+        return self.reads[name]
+
     def _keep_pre_filters(self, nodes: NodeTable) -> set[str]:
         skipped = set()
         for plugin in self._parts.pre_filters:
-            if self.reads[plugin.name] is None:
+            if self._reads_of(plugin.name) is None:
                 continue
             result = guarded(plugin.pre_filter, self.state, self.pod, nodes)
             if result is SKIP:
@@ -145,8 +155,16 @@ class Plan:
             reads = self.reads[plugin.name]
             if reads is not None and plugin.name not in self.skipped_scores:
                 weight = self._parts.weights[plugin.name]
-                kept.append(LocalScore(plugin, reads, weight, self._raw(plugin, reads, nodes)))
+                score = LocalScore(plugin, reads, weight, self._raw(plugin, reads, nodes))
+                if plugin.normalize is not None and plugin.keeps_equals_equal and not reads.usage:
+                    score.constant = self._constant(score)
+                kept.append(score)
         return kept
+
+    def _constant(self, score: LocalScore) -> int | None:
+        if not len(score.raw) or score.raw.max() != score.raw.min():
+            return None
+        return self._normalize(score, score.raw[:1]).item(0)
 
     def _raw(self, plugin: ColumnScore, reads: Reads, nodes: NodeTable) -> NDArray[Any]:
         def score() -> NDArray[Any]:
@@ -293,9 +311,9 @@ class Plan:
         ]
 
     def _normalized(self, score: LocalScore, fits: BoolColumn) -> IntColumn | int:
+        if score.constant is not None:
+            return score.constant
         raw = score.raw
-        if score.plugin.keeps_equals_equal and raw.max() == raw.min():
-            return self._normalize(score, raw[:1]).item(0)
         column = np.zeros(len(raw), dtype=np.int64)
         column[fits] = self._normalize(score, raw[fits])
         return column

@@ -52,10 +52,10 @@ class Verdicts:
 
     def override(self, positions: Rows, other: Verdicts) -> None:
         """Take over what another table's verdicts refuse, node by node at the given positions."""
-        for status_id in np.unique(other.ids):
-            if status_id != FITS:
-                mine = self.id_for(other.statuses[status_id])
-                self.ids[positions[other.ids == status_id]] = mine
+        for status_id in range(1, len(other.statuses)):
+            held = positions[other.ids == status_id]
+            if len(held):
+                self.ids[held] = self.id_for(other.statuses[status_id])
 
     def first(self, count: int) -> Verdicts:
         """Return the verdicts on the first nodes."""
@@ -102,8 +102,9 @@ class NodeToStatus:
         refused = ~verdicts.fits
         self._rows = rows[refused]
         self._verdicts = verdicts.at(np.flatnonzero(refused))
-        for row in self._rows[np.isin(self._rows, list(self._singles))]:
-            del self._singles[int(row)]
+        if self._singles:
+            for row in self._rows[np.isin(self._rows, list(self._singles))]:
+                del self._singles[int(row)]
 
     def set_one(self, row: int, status: Status) -> None:
         """Record the verdict on one node that is not among the others."""

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from kubesched.columns import rules
-from kubesched.objects.selectors import Operator, Requirement
+from kubesched.objects.selectors import (
+    FieldRequirement,
+    NodeSelectorTermMatcher,
+    Operator,
+    Requirement,
+)
 from tests.unit.builders import a_cluster, a_node
 
 INT64_MAX = 2**63 - 1
@@ -95,3 +100,25 @@ def test_a_requirement_over_all_nodes(
     nodes = a_cluster(NODES).all_nodes()
     matched = rules.match_requirement(nodes, Requirement("disk", operator, values))
     assert "".join(np.array(nodes.names)[matched].tolist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        pytest.param(FieldRequirement("metadata.name", "b"), "b", id="named"),
+        pytest.param(FieldRequirement("metadata.name", "b", negated=True), "acd", id="not named"),
+        pytest.param(FieldRequirement("metadata.name", "x"), "", id="a name nobody has"),
+        pytest.param(
+            FieldRequirement("metadata.name", "x", negated=True), "abcd", id="not that of nobody"
+        ),
+        pytest.param(FieldRequirement("spec.other", "b"), "", id="a field nodes do not have"),
+        pytest.param(
+            FieldRequirement("spec.other", "b", negated=True), "abcd", id="not that of such a field"
+        ),
+    ],
+)
+def test_a_field_over_all_nodes(field: FieldRequirement, expected: str) -> None:
+    nodes = a_cluster(NODES).all_nodes()
+    matched = rules.match_term(nodes, NodeSelectorTermMatcher(fields=(field,)))
+    assert "".join(np.array(nodes.names)[matched].tolist()) == expected
+    assert expected == "".join(name for name in nodes.names if field.matches(name))

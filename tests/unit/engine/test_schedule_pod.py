@@ -12,11 +12,10 @@ from kubesched.engine.schedule_pod import (
     ExtenderFilterAnswer,
     ExtenderPrioritize,
     ExtenderPrioritizeAnswer,
-    ScheduleResult,
-    Search,
     run_without_extenders,
     schedule_pod,
 )
+from kubesched.engine.search import Detail, ScheduleResult, Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult, Rejected
 from kubesched.framework.status import Status, error, pending, unresolvable, unschedulable
@@ -33,9 +32,14 @@ def view() -> ClusterView:
 
 
 def attempt(view: ClusterView, *plugins: Any, pod: PodInfo | None = None) -> ScheduleResult:
-    profile, search = a_profile(*plugins), Search()
+    profile, search = a_profile(*plugins), Search(detail=True)
     pod = pod or a_pod()
     return run_without_extenders(schedule_pod(profile, view, CycleState(), pod, search))
+
+
+def detail(result: ScheduleResult) -> Detail:
+    assert result.detail is not None
+    return result.detail
 
 
 def failure(view: ClusterView, *plugins: Any, pod: PodInfo | None = None) -> FitError:
@@ -60,8 +64,9 @@ def test_without_nodes_there_is_nothing_to_try() -> None:
 def test_the_highest_total_is_taken(view: ClusterView) -> None:
     result = attempt(view, scores(1, 9, 5))
     assert result.suggested_host == "n2"
-    assert result.scores is not None
-    assert result.scores.total.tolist() == [1, 9, 5]
+    scored = detail(result).scores
+    assert scored is not None
+    assert scored.total.tolist() == [1, 9, 5]
 
 
 def test_one_fitting_node_is_taken_unscored(view: ClusterView) -> None:
@@ -72,12 +77,12 @@ def test_one_fitting_node_is_taken_unscored(view: ClusterView) -> None:
     no = unschedulable("no")
     result = attempt(view, refusing("P", n1=no, n3=no), NeverAsked("Score", {}))
     assert result.suggested_host == "n2"
-    assert result.scores is None
+    assert detail(result).scores is None
 
 
 def test_only_fitting_nodes_are_scored(view: ClusterView) -> None:
     result = attempt(view, refusing("P", n2=unschedulable("no")), scores(1, 9, 5))
-    assert result.feasible.names == ["n1", "n3"]
+    assert detail(result).feasible.names == ["n1", "n3"]
     assert result.suggested_host == "n3"
 
 

@@ -155,6 +155,21 @@ def test_percentages_overflow_and_round_as_int64_does(
     assert both_roads(fit(kind, weights), a_pod_of(requests), view) == expected
 
 
+@pytest.mark.parametrize("bits", [40, 45, 46, 47, 53, 54, 56, 60, 62])
+def test_a_percentage_a_hair_below_a_whole_one_is_the_lesser(bits: int) -> None:
+    wholes = [whole for whole in range(2**bits - 40, 2**bits + 40) if whole % 100 in (1, 51, 99)]
+    for whole in wholes:
+        percent = pow(whole, -1, 100)
+        # One hundredfold this is one less than that many wholes.
+        part = (percent * whole - 1) // 100
+        capacity = [[whole] * NODE_COUNT] * len(RESOURCES)
+        view = a_view(capacity, [[0] * NODE_COUNT] * len(RESOURCES))
+        expected = most(part, whole)
+        assert bits >= 57 or expected == percent - 1
+        found = both_roads(fit("MostAllocated", (1, 1, 1)), a_pod_of([part] * 3), view)
+        assert found == [expected] * NODE_COUNT
+
+
 @given(allocatable=numbers(ordinary), allocated=numbers(ordinary), requests=requests_of(ordinary))
 def test_ordinary_percentages_are_whole_ones(
     allocatable: Any, allocated: Any, requests: Any

@@ -49,7 +49,7 @@ def counted(world: World) -> list[BoundPod]:
     return [one for one in pods if not one.nominated]
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(clusters())
 def test_every_pod_ends_bound_or_left_or_evicted(documents: list[Document]) -> None:
     made = world(*documents)
@@ -65,7 +65,7 @@ def test_every_pod_ends_bound_or_left_or_evicted(documents: list[Document]) -> N
     assert all(nodes[one.uid] == one.node for one in run.placements)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(clusters())
 def test_no_node_is_filled_beyond_what_it_offers(documents: list[Document]) -> None:
     run = simulated(*documents)
@@ -74,7 +74,7 @@ def test_no_node_is_filled_beyond_what_it_offers(documents: list[Document]) -> N
             before, after = (usage.of_node(place, resource) for usage in (run.before, run.after))
             assert after.requested <= max(after.allocatable, before.requested), (name, resource)
     # What is reported of a node is the sum over the pods on it.
-    taken = Counter({name: 0 for name in run.after.names})
+    taken = Counter(dict.fromkeys(run.after.names, 0))
     for one in counted(run.world):
         taken[one.node_name] += one.requests["cpu"]
     reported = run.after.requested["cpu"].tolist()
@@ -93,7 +93,7 @@ def test_nobody_who_is_left_fits(documents: list[Document]) -> None:
         assert (again.verdict, again.message) == (one.outcome.verdict, one.outcome.message)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(clusters(), st.integers(0, 3))
 def test_the_same_seed_gives_the_same_run(documents: list[Document], seed: int) -> None:
     first, second = (simulation_json(simulated(*documents, seed=seed)) for _ in range(2))

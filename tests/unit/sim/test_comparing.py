@@ -1,0 +1,48 @@
+from kubesched.sim.comparison import compare
+from kubesched.sim.report import comparison_json
+from tests.unit.sim.small_clusters import node, places, pod, simulated
+
+PACKED = b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - pluginConfig:
+      - name: NodeResourcesFit
+        args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+    plugins:
+      score: {disabled: [{name: NodeResourcesBalancedAllocation}]}
+"""
+CLUSTER = [node("n", "4"), node("m", "4"), pod("x", on="n"), pod("p"), pod("q")]
+
+
+def test_runs_differ_by_what_the_configurations_do() -> None:
+    # Spread: m, then n or m at one each. Packed: both join x on n.
+    spread, packed = simulated(*CLUSTER), simulated(*CLUSTER, config=PACKED)
+    assert places(packed) == {"p": "n", "q": "n"}
+    assert places(spread)["p"] == "m"
+    compared = compare(("spread", "packed"), (spread, packed))
+    assert not compared.is_same
+    assert {one.pod: one.nodes for one in compared.moved}["default/p"] == ("m", "n")
+    measures = {one.name: one for one in compared.measures}
+    assert measures["pods placed"].values == (2, 2)
+    assert measures["nodes without a pod"].difference == 1
+    assert measures["cpu, fullest node"].values[1] == 75.0
+    # 75% and 0%: each is 37.5 points from the middle.
+    assert measures["cpu, deviation"].values[1] == 37.5
+
+
+def test_a_run_is_the_same_as_itself() -> None:
+    compared = compare(("a", "b"), (simulated(*CLUSTER), simulated(*CLUSTER)))
+    assert compared.is_same
+    assert compared.moved == ()
+
+
+def test_a_pod_that_only_one_places_has_no_node_in_the_other() -> None:
+    blind = b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: other}]
+"""
+    compared = compare(("a", "b"), (simulated(*CLUSTER), simulated(*CLUSTER, config=blind)))
+    moved = {one["pod"]: one["nodes"] for one in comparison_json(compared)["differences"]["moved"]}
+    assert moved["default/p"] == ["m", None]

@@ -1,0 +1,73 @@
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from kubesched.sim.comparison import compare
+from kubesched.sim.page import comparison_page, simulation_page
+from tests.unit.sim.small_clusters import Document, node, pod, simulated, workload
+
+SVG = "{http://www.w3.org/2000/svg}"
+HTML = "{http://www.w3.org/1999/xhtml}"
+HOSTILE = '<script>alert("x")</script>&\x1b[31m'
+
+
+def cluster(node_count: int) -> list[Document]:
+    return [
+        *(node(f"n{i}", "2", zone="ab"[i % 2]) for i in range(node_count)),
+        pod("low", on="n0", owner="ReplicaSet/low"),
+        pod("gone", on="n0"),
+        pod("big", "2", priority=9, nodeSelector={"kubernetes.io/hostname": "n0"}),
+        pod("never", "9"),
+        workload("Deployment", "web", replicas=3),
+    ]
+
+
+@pytest.mark.parametrize("node_count", [2, 60])
+def test_a_page_is_well_formed_and_needs_nothing_else(node_count: int) -> None:
+    page = simulation_page(simulated(*cluster(node_count)))
+    root = ElementTree.fromstring(page)
+    tags = {element.tag.removeprefix(HTML) for element in root.iter()}
+    assert f"{SVG}svg" in tags
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    attributes = {name for element in root.iter() for name in element.attrib}
+    assert not {"src", "href", "srcset", "action", "data"} & attributes
+    style = "".join(root.itertext())
+    assert "url(" not in style
+    assert "@import" not in style
+    # The only addresses are the names of the two vocabularies.
+    assert set(re.findall(r"https?://[^\"'< ]+", page)) == {
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/2000/svg",
+    }
+
+
+def test_a_page_follows_the_readers_choice_of_light_and_dark() -> None:
+    assert "prefers-color-scheme: dark" in simulation_page(simulated(node("n"), pod("p")))
+
+
+def test_a_page_names_what_happened() -> None:
+    text = "".join(ElementTree.fromstring(simulation_page(simulated(*cluster(2)))).itertext())
+    assert "default/big" in text
+    assert "again as default/low-again-1" in text
+    assert "Insufficient cpu" in text
+
+
+def test_names_cannot_break_out_of_the_page() -> None:
+    run = simulated(node("n"), pod("p", schedulerName=HOSTILE, metadata={"name": HOSTILE}))
+    page = simulation_page(run)
+    ElementTree.fromstring(page)
+    assert "<script" not in page
+    assert "\x1b" not in page
+
+
+def test_two_runs_stand_side_by_side() -> None:
+    runs = (simulated(*cluster(2)), simulated(*cluster(2)))
+    page = comparison_page(compare(("first.yaml", HOSTILE), runs))
+    root = ElementTree.fromstring(page)
+    assert len(root.findall(f".//{HTML}section")) == 2
+    assert "Every pod ended on the same node." in "".join(root.itertext())
+
+
+def test_without_nodes_there_is_still_a_page() -> None:
+    ElementTree.fromstring(simulation_page(simulated(pod("p"))))

@@ -1,0 +1,169 @@
+from typing import Any
+
+import pytest
+
+from kubesched.app.manifests import ManifestError
+from kubesched.objects.pod import Pod
+from kubesched.objects.storage import PersistentVolumeClaim
+from kubesched.objects.workloads import ReplicaSet
+from tests.unit.sim.small_clusters import Document, node, pod, scenario, workload
+
+
+def pods(*documents: Document) -> list[Pod]:
+    objects = scenario(*documents).with_missing_pods().objects
+    return [one for one in objects if isinstance(one, Pod)]
+
+
+def names(*documents: Document) -> list[str]:
+    return [one.metadata.name for one in pods(*documents)]
+
+
+@pytest.mark.parametrize(
+    ("document", "count"),
+    [
+        pytest.param(workload("ReplicaSet", "w", replicas=3), 3, id="so many replicas"),
+        pytest.param(workload("ReplicaSet", "w"), 1, id="one if it does not say"),
+        pytest.param(workload("ReplicaSet", "w", replicas=0), 0, id="none"),
+        pytest.param(workload("ReplicationController", "w", replicas=2), 2, id="the old kind"),
+        pytest.param(workload("StatefulSet", "w", replicas=2), 2, id="a stateful set"),
+        pytest.param(workload("Job", "w"), 1, id="a job makes one"),
+        pytest.param(workload("Job", "w", parallelism=4, completions=9), 4, id="so many at once"),
+        pytest.param(workload("Job", "w", parallelism=4, completions=2), 2, id="never too many"),
+        pytest.param(workload("Job", "w", parallelism=4, suspend=True), 0, id="suspended"),
+    ],
+)
+def test_a_workload_makes_the_pods_it_wants(document: Document, count: int) -> None:
+    assert names(document) == [f"w-{i}" for i in range(count)]
+
+
+def test_a_deployment_makes_them_through_a_replica_set() -> None:
+    read = scenario(workload("Deployment", "web", replicas=2)).with_missing_pods()
+    (owner,) = (one for one in read.objects if isinstance(one, ReplicaSet))
+    made = [one for one in read.objects if isinstance(one, Pod)]
+    assert [one.metadata.name for one in made] == [f"{owner.metadata.name}-{i}" for i in range(2)]
+    hashed = made[0].metadata.labels["pod-template-hash"]
+    assert owner.metadata.name == f"web-{hashed}"
+    assert owner.spec.selector is not None
+    assert owner.spec.selector.match_labels == {"app": "web", "pod-template-hash": hashed}
+    reference = made[0].metadata.owner_references[0]
+    assert (reference.kind, reference.name) == ("ReplicaSet", owner.metadata.name)
+    assert reference.controller
+
+
+def test_pods_that_are_there_are_not_made_again() -> None:
+    made = names(
+        node("n"),
+        workload("StatefulSet", "db", replicas=3),
+        pod("db-1", on="n", owner="StatefulSet/db"),
+    )
+    assert sorted(made) == ["db-0", "db-1", "db-2"]
+    ended = pod("j-x", on="n", owner="Job/j", status={"phase": "Succeeded"})
+    job = workload("Job", "j", parallelism=5, completions=3)
+    assert len(names(node("n"), job, ended)) == 1 + 2
+
+
+def test_a_deployment_whose_replica_set_is_there_leaves_it_to_that() -> None:
+    replica_set = workload("ReplicaSet", "web-1", replicas=2)
+    replica_set["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    ]
+    made = names(workload("Deployment", "web", replicas=2), replica_set)
+    assert made == ["web-1-0", "web-1-1"]
+
+
+def test_a_workload_without_a_template_makes_nothing() -> None:
+    bare = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 5, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    assert names(bare) == []
+
+
+def test_pods_come_in_the_order_of_the_file() -> None:
+    made = names(pod("first"), workload("Job", "then"), pod("last"))
+    assert made == ["first", "then-0", "last"]
+
+
+def test_the_pods_of_a_stateful_set_know_their_number_and_their_claims() -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    read = scenario(
+        workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=claims)
+    ).with_missing_pods()
+    made = [one for one in read.objects if isinstance(one, Pod)]
+    assert made[1].metadata.labels["apps.kubernetes.io/pod-index"] == "1"
+    assert made[1].metadata.labels["statefulset.kubernetes.io/pod-name"] == "db-1"
+    source = made[1].spec.volumes[0].persistent_volume_claim
+    assert source is not None
+    assert source.claim_name == "data-db-1"
+    keys = [one.key for one in read.objects if isinstance(one, PersistentVolumeClaim)]
+    assert keys == ["default/data-db-0", "default/data-db-1"]
+
+
+def test_the_pods_of_an_indexed_job_know_their_number() -> None:
+    made = pods(workload("Job", "j", parallelism=2, completions=2, completionMode="Indexed"))
+    key = "batch.kubernetes.io/job-completion-index"
+    assert [one.metadata.labels[key] for one in made] == ["0", "1"]
+    assert made[0].metadata.labels["batch.kubernetes.io/job-name"] == "j"
+
+
+def test_pods_made_are_filled_in_as_stored_ones() -> None:
+    document = workload("Deployment", "web")
+    spec = document["spec"]["template"]["spec"]
+    spec["priorityClassName"] = "system-cluster-critical"
+    spec["containers"][0]["resources"] = {"limits": {"cpu": "2"}}
+    (made,) = pods(document)
+    assert made.spec.priority == 2_000_000_000
+    assert made.spec.containers[0].resources.requests == {"cpu": "2"}
+
+
+def broken(path: str, value: Any) -> Document:
+    document = workload("Deployment", "web")
+    part: Any = document
+    *way, last = path.split(".")
+    for name in way:
+        part = part[name]
+    part[last] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        pytest.param(
+            broken("spec.replicas", -1),
+            r"Deployment default/web: spec.replicas: Invalid value: must be greater than or equal",
+            id="fewer than none",
+        ),
+        pytest.param(
+            broken("spec.replicas", "many"), r"Deployment web: spec.replicas: ", id="not a number"
+        ),
+        pytest.param(
+            broken("spec.template.spec.nodeSelector", 7),
+            r"Deployment default/web: spec.template.spec.nodeSelector",
+            id="a fault in the template",
+        ),
+        pytest.param(
+            broken(
+                "spec.template.spec.containers",
+                [{"name": "c", "resources": {"requests": {"cpu": "x"}}}],
+            ),
+            r"Deployment default/web: spec.template.spec.containers\[0\]",
+            id="a quantity in the template",
+        ),
+        pytest.param(
+            broken("metadata.name", ""), r"Deployment: metadata.name: Required", id="no name"
+        ),
+        pytest.param(
+            broken("spec.template.spec.priorityClassName", "none-such"),
+            r"no PriorityClass with name none-such was found",
+            id="an unknown class",
+        ),
+    ],
+)
+def test_a_fault_is_told_in_one_line_with_its_place(document: Document, text: str) -> None:
+    with pytest.raises(ManifestError, match=text) as raised:
+        scenario(node("n"), document)
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).startswith("standard input: document 1, items[1]: ")
