@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.change_log import ChangeLog
 from kubesched.columns.counts import Counters
+from kubesched.columns.importance import PodsByImportance
 from kubesched.columns.node_columns import NodeColumns
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import PodColumns
@@ -27,13 +28,24 @@ class Cluster:
         self.keep_whole_pods = keep_whole_pods
         self.log = ChangeLog()
         self.counters = Counters(self)
+        self.importance = PodsByImportance(self)
         self.node_epoch = 0
         """Moves when a node comes, goes or changes in a way a rule can see."""
         self.nomination_epoch = 0
         """Moves when a pod is promised a node, or no longer."""
         self.zones: dict[str, dict[str, None]] = {}
+        self.identity = object()
+        """What caches over this cluster belong to; another one when ids are dealt anew."""
+        self.compact_at = 4096
+        self.arrival_count = 0
         self._visiting_rows: NDArray[np.int64] | None = None
         self._valid_rows: NDArray[np.int64] | None = None
+
+    def begin_epoch(self) -> None:
+        """Void every cache over this cluster."""
+        self.identity = object()
+        self.node_epoch += 1
+        self.nomination_epoch += 1
 
     def forget_order(self) -> None:
         """Have the visiting order worked out anew when it is next wanted."""

@@ -161,6 +161,15 @@ class PodColumns:
         """Return the id of a shape, -1 if it is new."""
         return self._shape_ids.get(id(shape), -1)
 
+    def forget_shapes(self) -> None:
+        """Start the shapes and term sets anew."""
+        self.term_sets = Interner()
+        self.term_sets.intern(NO_TERMS)
+        self.shapes, self.shape_terms, self.shape_items = [], [], []
+        self._shape_ids = {}
+        self.shape_usage = np.zeros((self.shape_usage.shape[0], 16), dtype=np.int64)
+        self.shape_nonzero = np.zeros((2, 16), dtype=np.int64)
+
     def add_shape(self, shape: PodShape, usage: Mapping[int, int]) -> int:
         """Register a shape with its usage by resource place; return its id."""
         # The list keeps the shape alive, so that its address is not reused.

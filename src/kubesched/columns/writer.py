@@ -10,6 +10,7 @@ import numpy as np
 
 from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
+from kubesched.columns.compaction import compact_if_due
 from kubesched.columns.node_columns import ImageEntry
 from kubesched.columns.pod_columns import BoundPod, label_class_of
 from kubesched.model.node_info import NodeInfo
@@ -28,6 +29,7 @@ class ClusterWriter:
 
     def set_node(self, info: NodeInfo) -> None:
         """Add a node, or replace what is known of it."""
+        compact_if_due(self._cluster)
         nodes = self._nodes
         row = self._row_for(info.name)
         old = nodes.infos[row]
@@ -191,6 +193,7 @@ class ClusterWriter:
 
     def _enter(self, pod: PodInfo, bound: BoundPod) -> int:
         pods = self._pods
+        compact_if_due(self._cluster)
         row = self._row_for(bound.node_name)
         if pods.free:
             index = pods.free.pop()

@@ -251,6 +251,13 @@ class PodShapes:
             shape = self._by_content[content] = compile_shape(pod)
         return shape
 
+    def keep_only(self, shapes: Iterable[PodShape]) -> None:
+        """Forget all other shapes; pods that still hold one keep it to themselves."""
+        kept = set(map(id, shapes))
+        self._by_content = {
+            content: shape for content, shape in self._by_content.items() if id(shape) in kept
+        }
+
     def __len__(self) -> int:
         return len(self._by_content)
 
