@@ -31,7 +31,7 @@ func TestBench(t *testing.T) {
 		placed, preempting, unschedulable int
 	}{
 		{"pods that fit are placed, until nothing is left", []string{benchPod("a", "1", 0, ""), benchPod("b", "1", 0, ""), benchPod("c", "1", 0, "")}, 2, 0, 1},
-		{"an important pod evicts and is then placed", []string{benchPod("a", "2", 10, ""), benchPod("b", "2", 10, "")}, 2, 2, 0},
+		{"an important pod evicts and is then placed", []string{benchPod("a", "3", 10, ""), benchPod("b", "3", 10, "")}, 2, 2, 0},
 		{"a pod that nothing helps stays", []string{benchPod("a", "8", 10, "")}, 0, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

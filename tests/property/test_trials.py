@@ -34,7 +34,7 @@ def test_a_dry_run_in_lockstep_equals_dry_runs_row_by_row(number: int) -> None:
     together = dry_run.select(loaded.view, nodes.rows)
     alone = [dry_run.select(loaded.view, nodes.rows[[place]])[0] for place in range(len(nodes))]
     assert list(map(told, together)) == list(map(told, alone))
-    backwards = dry_run.select(loaded.view, nodes.rows[::-1].copy())[::-1]
+    backwards = list(dry_run.select(loaded.view, nodes.rows[::-1].copy()))[::-1]
     assert list(map(told, together)) == list(map(told, backwards))
 
 

@@ -20,6 +20,7 @@ from kubesched.framework.interface import points_of
 from kubesched.framework.plugin_sets import build_profiles
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
+from kubesched.kit.memory import keep_heap
 from kubesched.plugins.in_tree import in_tree_registry
 
 
@@ -48,6 +49,7 @@ def build(
     make_handle: Callable[[str], OfflineHandle] = OfflineHandle,
 ) -> Built:
     """Validate a configuration and build its profiles; raise ConfigError with upstream's text."""
+    keep_heap()
     check_config(config)
     config = build_extenders(config)
     registry = in_tree_registry()

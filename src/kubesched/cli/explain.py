@@ -1,46 +1,69 @@
 """`kubesched explain`: where a pod goes, and why there and not elsewhere.
 
-Owns the choice of pod, configuration and plugins from the command line. The decision is the
-engine's, its look is `render`'s.
+Owns the options, and what is printed for which. The decision is the engine's, its look is
+`render`'s.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
-from msgspec.structs import replace
+import yaml
 
 from kubesched.app.build import Built, build
-from kubesched.app.cluster import load_objects
+from kubesched.app.explain import ExplainError, Prepared, Subject, choose_pod, prepare
 from kubesched.app.manifests import STDIN, ManifestError, read_manifests
-from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.cli.options import plugin_option, registry_of
-from kubesched.cli.render import Explanation, show
+from kubesched.cli.render import Sheet, show_comparison, show_explanation, show_node
 from kubesched.config.errors import ConfigError
 from kubesched.config.load import default_config, load_config, load_config_object
 from kubesched.config.schema import GROUP, KIND, VERSION
 from kubesched.config.types import KubeSchedulerConfiguration
+from kubesched.engine.comparison import compare, report_on
+from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.decide import decide
+from kubesched.engine.explanation import TOP, Attempt, Explanation, attempt
 from kubesched.framework.registry import Registry
-from kubesched.objects.decode import KubeObject
 from kubesched.objects.errors import one_line
-from kubesched.objects.pod import Pod
 
-_PODS_LISTED_MAX = 10
-
+_EXAMPLES_IN_TEXT = 10
+_DEFAULTS = "the default configuration"
 
 _EPILOG = """\b
 Examples:
   kubesched explain -f cluster.yaml web-7
   kubesched explain -f nodes/ -f pods.yaml --config scheduler.yaml shop/web-7
   kubectl get nodes,pods -A -o json | kubesched explain -f - shop/web-7
+  kubesched explain -f cluster.yaml web-7 --node worker-3
+  kubesched explain -f cluster.yaml web-7 --compare new-scheduler.yaml
   kubesched explain -f cluster.yaml --plugin spare_gpu.py:SpareGpu web-7
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The command line, as it was given."""
+
+    files: tuple[str, ...]
+    config_file: str | None
+    plugins: tuple[str, ...]
+    top: int
+    node: str | None
+    compare_file: str | None
+    changes: bool | None
+    wide: bool
+    output: str
+    pod: str | None
+
+    @property
+    def rows(self) -> int | None:
+        """Return how many rows of the ranking are wanted, None for all."""
+        return self.top or None
 
 
 @click.command(short_help="Explain where a pod goes, and why.", epilog=_EPILOG)
@@ -61,61 +84,173 @@ Examples:
 )
 @plugin_option
 @click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=TOP,
+    show_default=True,
+    metavar="N",
+    help="How many of the fitting nodes to rank; 0 for all.",
+)
+@click.option("--node", metavar="NAME", help="What every plugin says of this node, and its scores.")
+@click.option(
+    "--compare",
+    "compare_file",
+    metavar="FILE",
+    help="Another configuration: what it would decide, and why it differs.",
+)
+@click.option(
+    "--changes/--no-changes",
+    default=None,
+    help="What would open more nodes, tried out.  [default: if the pod fits nowhere]",
+)
+@click.option("--wide", is_flag=True, help="Every plugin's column, and lines of any length.")
+@click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "yaml", "explanation"]),
     default="text",
     show_default=True,
-    help="What to print: something to read, or the decision as JSON.",
+    help="Something to read; the raw decision (json); the explanation (yaml, or as JSON).",
 )
 @click.argument("pod", required=False)
-def explain(
-    files: tuple[str, ...],
-    config_file: str | None,
-    plugins: tuple[str, ...],
-    output: str,
-    pod: str | None,
-) -> None:
+def explain(**options: Any) -> None:
     """Explain where kube-scheduler would put POD (name or namespace/name), and why.
 
     The cluster is what the files hold: nodes, pods, and whatever else scheduling reads. Objects
     may be written by hand or be the output of kubectl get -o yaml. Without POD, the only pending
     pod is explained.
     """
-    if (*files, config_file).count(STDIN) > 1:
-        raise click.UsageError("standard input can be read only once")
-    built = _build(config_file, plugins)
+    asked = _Options(**options)
+    _check(asked)
+    built = _build(asked.config_file, asked.plugins)
+    other = None if asked.compare_file is None else _build(asked.compare_file, asked.plugins)
+    subject = _subject(asked)
+    prepared = _prepare(built, subject)
+    held = prepared.profile.run_pre_enqueue_plugins(prepared.pod)
+    if held is not None:
+        _note(
+            f"{held.plugin} keeps pod {prepared.pod.key} out of the queue for now: {held.message}"
+        )
     try:
-        manifests = read_manifests(files, stdin=sys.stdin.buffer)
-    except ManifestError as problem:
-        raise click.ClickException(str(problem)) from None
-    for note in manifests.notes:
-        _note(note)
-    explanation = _explain(built, manifests.objects, pod, has_own_plugins=bool(plugins))
-    if output == "json":
-        encoded = msgspec.json.encode(explanation.decision.as_json())
-        click.echo(msgspec.json.format(encoded, indent=2))
+        if asked.output == "json":
+            _print_json(decide(*prepared).as_json())
+        elif other is not None:
+            _show_comparison(asked, attempt(*prepared), attempt(*_prepare(other, subject)))
+        elif asked.node is not None:
+            _show_node(asked, attempt(*prepared))
+        else:
+            _show(asked, attempt(*prepared))
+    except click.ClickException:
+        raise
+    except Exception as problem:
+        if not asked.plugins:
+            raise
+        # A plugin may hand back something the framework cannot work with.
+        text = f"pod {prepared.pod.key}: a plugin failed: {type(problem).__name__}: {problem}"
+        raise click.ClickException(text) from None
+
+
+def _check(asked: _Options) -> None:
+    if (*asked.files, asked.config_file, asked.compare_file).count(STDIN) > 1:
+        raise click.UsageError("standard input can be read only once")
+    if asked.node is not None and asked.compare_file is not None:
+        raise click.UsageError("--node and --compare cannot be given together")
+    if asked.output == "json" and (asked.node is not None or asked.compare_file is not None):
+        raise click.UsageError(
+            "-o json prints the decision alone; with --node or --compare use -o yaml "
+            "or -o explanation"
+        )
+
+
+# -- what is shown --------------------------------------------------------------------------------
+
+
+def _show(asked: _Options, one: Attempt) -> None:
+    in_text = asked.output == "text"
+    examples = _EXAMPLES_IN_TEXT if in_text else 3
+    explanation = one.explanation(top=asked.rows, examples=examples)
+    if _wants_changes(asked, explanation):
+        explanation = msgspec.structs.replace(explanation, changes=changes_for(one))
+    if in_text:
+        show_explanation(explanation, _sheet(asked))
     else:
-        show(explanation)
+        _print_object(asked, explanation)
 
 
-# -- the configuration ----------------------------------------------------------------------------
+def _wants_changes(asked: _Options, explanation: Explanation) -> bool:
+    if asked.changes is not None:
+        return asked.changes
+    return asked.output != "text" or explanation.outcome == "unschedulable"
 
 
-def _build(config_file: str | None, plugins: Sequence[str]) -> Built:
+def _show_node(asked: _Options, one: Attempt) -> None:
+    assert asked.node is not None
+    try:
+        report = report_on(one, asked.node)
+    except LookupError as problem:
+        raise click.ClickException(str(problem)) from None
+    if asked.output == "text":
+        show_node(report, _sheet(asked))
+    else:
+        _print_object(asked, report)
+
+
+def _show_comparison(asked: _Options, first: Attempt, second: Attempt) -> None:
+    comparison = compare(first, second, top=asked.rows)
+    if asked.output == "text":
+        named = _DEFAULTS if asked.config_file is None else _shown(asked.config_file)
+        names = (named, _shown(asked.compare_file or ""))
+        show_comparison(comparison, names, _sheet(asked))
+    else:
+        _print_object(asked, comparison)
+
+
+def _sheet(asked: _Options) -> Sheet:
+    return Sheet(is_wide=asked.wide)
+
+
+def _print_object(asked: _Options, value: msgspec.Struct) -> None:
+    if asked.output == "yaml":
+        tree = msgspec.to_builtins(value)
+        click.echo(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=100), nl=False)
+    else:
+        _print_json(value)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+# -- what is read ---------------------------------------------------------------------------------
+
+
+def _subject(asked: _Options) -> Subject:
+    try:
+        manifests = read_manifests(asked.files, stdin=sys.stdin.buffer)
+        for note in manifests.notes:
+            _note(note)
+        subject = choose_pod(manifests.objects, asked.pod)
+    except (ManifestError, ExplainError) as problem:
+        raise click.ClickException(str(problem)) from None
+    for note in subject.notes:
+        _note(note)
+    return subject
+
+
+def _prepare(built: Built, subject: Subject) -> Prepared:
+    try:
+        return prepare(built, subject)
+    except ExplainError as problem:
+        raise click.ClickException(str(problem)) from None
+
+
+def _build(config_file: str | None, plugins: tuple[str, ...]) -> Built:
     registry = registry_of(plugins)
     where = "" if config_file is None else f"{_shown(config_file)}: "
     try:
-        config = _config(config_file, registry)
-        built = build(config, out_of_tree=registry)
+        built = build(_config(config_file, registry), out_of_tree=registry)
     except (ConfigError, ValueError) as problem:
         raise click.ClickException(f"{where}{problem}") from None
-    except Exception as problem:
-        if registry is None:
-            raise
-        # A plugin's own constructor can raise anything.
-        text = f"{where}cannot make the plugins: {type(problem).__name__}: {problem}"
-        raise click.ClickException(text) from None
     if built.config.extenders:
         _note("the extenders of the configuration are not asked")
     for name in registry or ():
@@ -149,105 +284,6 @@ def _read(file: str) -> bytes:
     except OSError as problem:
         reason = problem.strerror or problem
         raise click.ClickException(f"{_shown(file)}: {reason}") from None
-
-
-# -- the pod --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    pod: Pod
-    others: list[KubeObject]
-
-
-def _explain(
-    built: Built, objects: Sequence[KubeObject], name: str | None, *, has_own_plugins: bool
-) -> Explanation:
-    chosen = _choose(objects, name)
-    keeps_pods = any(
-        getattr(plugin, "reads_bound_pods", False)
-        for profile in built.profiles.values()
-        for plugin in profile.plugins.values()
-    )
-    cache = Cache(keep_whole_pods=keeps_pods)
-    load_objects(cache, chosen.others, built.profiles)
-    pod = cache.pod_info(chosen.pod)
-    profile = built.profiles.get(pod.scheduler_name)
-    if profile is None:
-        names = ", ".join(map(repr, built.profiles))
-        raise click.ClickException(
-            f"pod {pod.key}: no profile has the scheduler name {pod.scheduler_name!r}; "
-            f"the configuration has {names}"
-        )
-    held = profile.run_pre_enqueue_plugins(pod)
-    if held is not None:
-        _note(f"{held.plugin} keeps pod {pod.key} out of the queue for now: {held.message}")
-    view = cache.snapshot()
-    built.handles[profile.name].view = view
-    try:
-        decision = decide(profile, view, pod)
-    except Exception as problem:
-        if not has_own_plugins:
-            raise
-        # A plugin may hand back something the framework cannot work with.
-        text = f"pod {pod.key}: a plugin failed: {type(problem).__name__}: {problem}"
-        raise click.ClickException(text) from None
-    return Explanation(
-        pod.key, decision, node_count=view.node_count, nominated_node=pod.nominated_node_name
-    )
-
-
-def _choose(objects: Sequence[KubeObject], name: str | None) -> _Chosen:
-    pods = [obj for obj in objects if isinstance(obj, Pod)]
-    pod = _only_pending(pods) if name is None else _by_name(pods, name)
-    others = [obj for obj in objects if obj is not pod]
-    if pod.status.phase in TERMINAL_PHASES:
-        raise click.ClickException(
-            f"pod {pod.key} has ended (phase {pod.status.phase}): no node is sought for it"
-        )
-    if pod.metadata.deletion_timestamp:
-        _note(f"pod {pod.key} is being deleted; the scheduler passes over it")
-    if pod.spec.node_name:
-        _note(
-            f"pod {pod.key} is bound to {pod.spec.node_name} already; "
-            "explained as if it were pending and not there"
-        )
-        pod = replace(
-            pod,
-            spec=replace(pod.spec, node_name=""),
-            status=replace(pod.status, nominated_node_name=""),
-        )
-    return _Chosen(pod, others)
-
-
-def _only_pending(pods: Iterable[Pod]) -> Pod:
-    pending = [
-        pod for pod in pods if not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
-    ]
-    if not pending:
-        raise click.ClickException("no pod is pending in the files; name the pod to explain")
-    if len(pending) > 1:
-        raise click.ClickException(
-            f"{len(pending)} pods are pending; name one of {_listed(pending)}"
-        )
-    return pending[0]
-
-
-def _by_name(pods: Sequence[Pod], name: str) -> Pod:
-    found = [pod for pod in pods if name in (pod.key, pod.metadata.name)]
-    if len(found) > 1:
-        raise click.ClickException(f"several pods have the name {name}: {_listed(found)}")
-    if not found:
-        hint = f"; there are {_listed(pods)}" if pods else "; they hold no pod at all"
-        raise click.ClickException(f"pod {name} is not in the files{hint}")
-    return found[0]
-
-
-def _listed(pods: Sequence[Pod]) -> str:
-    keys = sorted(pod.key for pod in pods)
-    more = len(keys) - _PODS_LISTED_MAX
-    shown = ", ".join(keys[:_PODS_LISTED_MAX])
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _shown(file: str) -> str:

@@ -1,293 +1,445 @@
 """How an explanation looks: one sentence, then tables.
 
-Owns words, order and width. On a terminal wide enough the tables are drawn; on a narrow one each
-node is a paragraph; elsewhere columns are plain text, aligned, and no line is cut. Colour never
-carries a meaning of its own. Never works anything out about the decision itself.
+Owns words, order and width: everything fits the terminal, or 80 columns where there is none, but
+for the first sentence and the event, which stay whole so that they can be searched for. Colour
+never carries a meaning of its own. Never works anything out about the decision itself.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
-from rich import box
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
-from kubesched.engine.decide import Decision
-from kubesched.framework.interface import PostFilterResult
-from kubesched.framework.status import Status
+from kubesched.cli.grid import Grid, aligned, folded_lines, paragraphs, wrapped
+from kubesched.engine.comparison import Comparison, NodeReport, Verdict
+from kubesched.engine.counterfactual import amount
+from kubesched.engine.explanation import Change, Explanation, Preemption, Ranked, Refusal
 from kubesched.objects.errors import one_line
 
-_NODES_SHOWN_MAX = 20
-_NAMES_SHOWN_MAX = 10
-_HEADER_WIDTH_MAX = 11
-_CAMEL_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
+__all__ = ["Grid", "Sheet", "aligned", "show_comparison", "show_explanation", "show_node"]
+
+PLAIN_WIDTH = 80
+_TIED_SHOWN_MAX = 3
+_OTHERS = "others"
+_UNRESOLVABLE = "UnschedulableAndUnresolvable"
+_WIDE_WIDTH = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A decision, and what is needed to put it into words."""
+class Sheet:
+    """Where lines are written: a terminal with its width and colours, or plain text."""
 
-    pod: str
-    decision: Decision
-    node_count: int
-    nominated_node: str = ""
+    def __init__(self, *, is_wide: bool = False) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self.is_wide = is_wide
+        self.width = self._console.width if self._console.is_terminal else PLAIN_WIDTH
+        if is_wide:
+            self.width = _WIDE_WIDTH
+
+    def line(self, text: str = "", *, style: str = "") -> None:
+        """Write one line, whole."""
+        text = _encodable(text)
+        if self._console.is_terminal:
+            self._console.print(Text(text, style=style))
+        else:
+            click.echo(text)
+
+    def prose(self, text: str, *, indent: int = 0, hang: int = 2) -> None:
+        """Write a text over as many lines as it takes."""
+        for line in wrapped(text, self.width, indent=indent, hang=hang):
+            self.line(line)
+
+    def heading(self, text: str) -> None:
+        """Write what the following lines are."""
+        self.line()
+        self.line(text, style="bold")
+
+    def grid(self, grid: Grid, *, strong_rows: int = 0) -> None:
+        """Write a table, as paragraphs where it is too wide.
+
+        Args:
+            grid: the table.
+            strong_rows: how many of the first rows stand out.
+        """
+        lines = folded_lines(grid)
+        if max(map(len, lines)) > self.width:
+            lines = paragraphs(grid, self.width)
+            heads = 0
+            strong_rows = 0
+        else:
+            heads = len(lines) - len(grid.rows)
+        for number, line in enumerate(lines):
+            is_strong = heads <= number < heads + strong_rows
+            self.line(line, style="dim" if number < heads else "green" if is_strong else "")
+        for note in grid.footnotes:
+            self.prose(note)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A titled table; every column but those named as text is of numbers."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    text_columns: tuple[int, ...]
-    footnotes: tuple[str, ...] = ()
+# -- one decision -----------------------------------------------------------------------------
 
 
-def show(explanation: Explanation) -> None:
+def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
     """Print an explanation to standard output."""
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    _write(console, outcome(explanation), style="bold")
-    for line in details(explanation):
-        _write(console, line)
-    for grid in (scores_grid(explanation.decision), refusals_grid(explanation.decision)):
-        if grid is None:
-            continue
-        _write(console, "")
-        _write(console, grid.title)
-        _write_grid(console, grid)
-        for line in grid.footnotes:
-            _write(console, line)
-
-
-def _write(console: Console, line: str, *, style: str = "") -> None:
-    if console.is_terminal:
-        console.print(Text(_encodable(line), style=style))
-    else:
-        click.echo(_encodable(line))
-
-
-def _write_grid(console: Console, grid: Grid) -> None:
-    if not console.is_terminal:
-        lines = aligned(grid)
-    elif _natural_width(console, table := _table(grid)) <= console.width:
-        console.print(table, soft_wrap=False)
-        return
-    else:
-        lines = [line for row in grid.rows for line in _paragraph(grid, row)]
-    for line in lines:
-        _write(console, line)
-
-
-# -- words ----------------------------------------------------------------------------------------
+    sheet.line(outcome(explanation), style="bold")
+    sheet.line(f"Profile: {one_line(explanation.profile)}")
+    event = explanation.event
+    sheet.line(f"Event: {event.reason}: {_whole(event.message)}")
+    for line in _details(explanation):
+        sheet.prose(line)
+    if explanation.preemption is not None:
+        _show_preemption(explanation.preemption, sheet)
+    if explanation.ranking:
+        count = f"{explanation.fit_count} of {explanation.node_count}"
+        sheet.heading(f"Fitting nodes ({count}) with weighted scores, best first:")
+        sheet.grid(ranking_grid(explanation, sheet), strong_rows=1)
+    if explanation.refusals:
+        _show_refusals(explanation, sheet)
+    if explanation.changes:
+        placed = explanation.outcome == "placed"
+        sheet.heading("What would open more nodes:" if placed else "What would have to change:")
+        for text in change_lines(explanation.changes, more=explanation.fit_count > 0):
+            sheet.prose(text, indent=2)
 
 
 def outcome(explanation: Explanation) -> str:
     """Return what became of the pod, in one sentence."""
-    decision, pod = explanation.decision, one_line(explanation.pod)
-    if decision.suggested_host:
-        return f"{pod} goes to {one_line(decision.suggested_host)}: {_why(explanation)}."
+    pod = one_line(explanation.pod)
+    if explanation.outcome == "placed":
+        return f"{pod} goes to {one_line(explanation.node)}: {_why(explanation)}."
     if explanation.node_count == 0:
         return f"{pod} has nowhere to go: there are no nodes."
-    if decision.error is not None:
+    if explanation.outcome == "error":
         return f"{pod} was not placed: the attempt ended with an error."
     count = explanation.node_count
     refused = f"fits on none of {count} nodes" if count > 1 else "does not fit on the only node"
-    plan = decision.preemption
+    plan = explanation.preemption
     if plan is None:
         return f"{pod} {refused}."
-    victims = () if plan.victims is None else plan.victims.pods
-    evicted = f"{len(victims)} pod{'' if len(victims) == 1 else 's'}"
-    return (
-        f"{pod} {refused}; "
-        f"evicting {evicted} from {one_line(plan.nominated_node_name)} would make room."
-    )
+    evicted = _counted(plan.victim_count, "pod")
+    return f"{pod} {refused}; evicting {evicted} from {one_line(plan.node)} would make room."
 
 
 def _why(explanation: Explanation) -> str:
-    decision, count = explanation.decision, explanation.node_count
-    host = decision.suggested_host
-    if len(decision.feasible) == 1:
-        if count > 1 and not decision.rejected and host == explanation.nominated_node:
-            return "it was nominated there and still fits, so no other node was looked at"
+    fits, count = explanation.fit_count, explanation.node_count
+    if explanation.why == "nominated":
+        return "it was nominated there and still fits, so no other node was looked at"
+    if explanation.why == "only":
         if count == 1:
             return "the only node there is, and it fits"
         return f"the only one of {count} nodes that fits, so nothing was scored"
-    total = decision.scores[host]["total"]
-    if len(decision.scores[host]) == 1:
-        return f"one of {len(decision.feasible)} fitting nodes; no plugin scores, any may be taken"
-    among = f"of {len(decision.feasible)} fitting nodes"
-    if len(decision.best) > 1:
-        others = _listed(name for name in decision.best if name != host)
-        return f"the highest total {among}, {total}, shared with {others}; any of them may be taken"
-    below = {name: scores["total"] for name, scores in decision.scores.items() if name != host}
-    second = min(below, key=lambda name: (-below[name], name))
-    return f"the highest total {among}, {total}; next is {one_line(second)} with {below[second]}"
+    if explanation.why == "unscored":
+        return f"one of {fits} fitting nodes; no plugin scores, any may be taken"
+    best = f"the highest total of {fits} fitting nodes, {explanation.total}"
+    if explanation.why == "shared":
+        others = _listed(explanation.tied[:_TIED_SHOWN_MAX], explanation.tied_count - 1)
+        return f"{best}, shared with {others}; any of them may be taken"
+    runner_up = explanation.runner_up
+    assert runner_up is not None
+    return f"{best}; next is {one_line(runner_up.node)} with {runner_up.total}"
 
 
-def details(explanation: Explanation) -> list[str]:
-    """Return the lines between the sentence and the tables."""
-    decision = explanation.decision
-    lines = [f"Profile: {one_line(decision.profile)}"]
-    message = decision.message_after_post_filter
-    if message is not None:
-        lines.append(f"Event: FailedScheduling: {_shown(message)}")
-    refusal = decision.pre_filter_rejected
-    if refusal is not None:
-        lines.append(
-            f"Refused as a whole by {refusal.plugin or 'the framework'} (PreFilter, "
-            f"{refusal.code.wire_name}): {_shown(refusal.message)}"
+def _details(explanation: Explanation) -> Iterator[str]:
+    runner_up = explanation.runner_up
+    if runner_up is not None and runner_up.behind:
+        yield (
+            f"Ahead of {one_line(runner_up.node)} by {_counted(runner_up.behind, 'point')}: "
+            f"{_signed(runner_up.difference)}"
         )
-    if decision.preemption is not None:
-        lines += _preemption(decision.preemption)
-    if decision.error is not None and decision.feasible:
-        lines.append(f"Fitting nodes, not scored: {_listed(decision.feasible)}")
-    return lines
+    whole = explanation.refused_whole
+    if whole is not None:
+        yield (
+            f"Refused as a whole by {whole.plugin or 'the framework'} (PreFilter, {whole.code}): "
+            f"{_whole(', '.join(whole.reasons))}"
+        )
+    if explanation.outcome == "error" and explanation.fit_count:
+        yield f"Fitting nodes, not scored: {explanation.fit_count}"
 
 
-def _preemption(plan: PostFilterResult) -> list[str]:
-    lines = [f"Preemption: nominated to {one_line(plan.nominated_node_name)}"]
-    if plan.victims is None:
-        return lines
-    victims = sorted(plan.victims.pods, key=lambda pod: pod.key)
-    lines += [f"  victim {one_line(pod.key)}, priority {pod.priority}" for pod in victims]
-    if plan.victims.pdb_violation_count:
-        count = plan.victims.pdb_violation_count
-        lines.append(f"  {count} of them against a PodDisruptionBudget")
-    return lines
+def _signed(points: dict[str, int]) -> str:
+    return ", ".join(f"{plugin} {value:+}" for plugin, value in points.items())
 
 
-def scores_grid(decision: Decision) -> Grid | None:
-    """Return the fitting nodes with each plugin's weighted score, best first."""
-    scores = decision.scores
-    if not scores:
-        return None
-    names = sorted(
-        decision.feasible,
-        key=lambda name: (-_of(scores, name, "total"), name != decision.suggested_host, name),
+def _show_preemption(plan: Preemption, sheet: Sheet) -> None:
+    sheet.line(f"Preemption: nominated to {one_line(plan.node)}", style="yellow")
+    for victim in plan.victims:
+        sheet.prose(f"victim {one_line(victim.pod)}, priority {victim.priority}", indent=2)
+    if len(plan.victims) < plan.victim_count:
+        sheet.prose(f"and {plan.victim_count - len(plan.victims)} more victims", indent=2)
+    for budget in plan.budgets:
+        allowed = _counted(budget.disruptions_allowed, "disruption")
+        covered = _listed(budget.victims, len(budget.victims))
+        sheet.prose(f"budget {one_line(budget.name)} allows {allowed}: covers {covered}", indent=2)
+    if plan.budget_violations:
+        count = plan.budget_violations
+        sheet.prose(f"{count} of them against a PodDisruptionBudget", indent=2)
+
+
+# -- ranking ----------------------------------------------------------------------------------
+
+
+def ranking_grid(explanation: Explanation, sheet: Sheet) -> Grid:
+    """Return the best nodes with each plugin's weighted score; what tells them apart comes first.
+
+    Columns that are the same on every row shown, and those for which there is no room, are told
+    below the table instead.
+    """
+    rows = explanation.ranking
+    plugins = list(dict.fromkeys(name for row in rows for name in row.scores))
+    telling = plugins if sheet.is_wide else [p for p in plugins if _spread(rows, p)]
+    grid = _ranking_grid(rows, telling, [])
+    hidden: list[str] = []
+    while len(telling) > 2 and max(map(len, folded_lines(grid))) > sheet.width:
+        hidden.append(min(telling, key=lambda plugin: _spread(rows, plugin)))
+        telling = [plugin for plugin in telling if plugin != hidden[-1]]
+        grid = _ranking_grid(rows, telling, hidden)
+    return Grid(
+        "", grid.header, grid.rows, (0,), tuple(_ranking_notes(explanation, telling, hidden))
     )
-    plugins = sorted({plugin for by_plugin in scores.values() for plugin in by_plugin} - {"total"})
-    telling = [p for p in plugins if any(_of(scores, name, p) for name in names)]
-    silent = [p for p in plugins if p not in telling]
-    shown = names[:_NODES_SHOWN_MAX]
+
+
+def _ranking_grid(rows: Sequence[Ranked], shown: list[str], hidden: list[str]) -> Grid:
+    header = ("node", "total", *shown, *([_OTHERS] if hidden else []))
+    lines = []
+    for row in rows:
+        cells = [row.scores.get(plugin, 0) for plugin in shown]
+        if hidden:
+            cells.append(sum(row.scores.get(plugin, 0) for plugin in hidden))
+        lines.append((one_line(row.node), str(row.total), *map(str, cells)))
+    return Grid("", header, tuple(lines), (0,))
+
+
+def _ranking_notes(explanation: Explanation, shown: list[str], hidden: list[str]) -> Iterator[str]:
+    rows = explanation.ranking
+    if explanation.ranking_left_out:
+        yield f"and {explanation.ranking_left_out} more (--top 0 shows all)"
+    if hidden:
+        yield f"{_OTHERS}: {', '.join(reversed(hidden))} (--wide shows each)"
+    plugins = dict.fromkeys(name for row in rows for name in row.scores)
+    same = [p for p in plugins if p not in shown and p not in hidden]
+    for value in sorted({rows[0].scores.get(p, 0) for p in same}, reverse=True):
+        names = ", ".join(p for p in same if rows[0].scores.get(p, 0) == value)
+        everywhere = "node" if not explanation.ranking_left_out else "node shown"
+        yield f"{value} on every {everywhere}: {names}"
+
+
+def _spread(rows: Sequence[Ranked], plugin: str) -> int:
+    values = [row.scores.get(plugin, 0) for row in rows]
+    return max(values) - min(values)
+
+
+# -- refusals and changes ---------------------------------------------------------------------
+
+
+def _show_refusals(explanation: Explanation, sheet: Sheet) -> None:
+    count = f"{explanation.refused_count} of {explanation.node_count}"
+    sheet.heading(f"Refused nodes ({count}):")
+    digits = len(str(explanation.refusals[0].count))
+    for refusal in explanation.refusals:
+        told = _refusal(refusal, tell_eviction=explanation.outcome == "unschedulable")
+        sheet.prose(f"{refusal.count:>{digits}}  {told}", indent=2, hang=digits + 2)
+        room = sheet.width - digits - 6
+        sheet.prose(_listed(refusal.nodes, refusal.count, room), indent=digits + 6, hang=0)
+    if explanation.refusals_left_out:
+        sheet.prose(f"and {explanation.refusals_left_out} more for other reasons", indent=2)
+
+
+def _refusal(refusal: Refusal, *, tell_eviction: bool) -> str:
+    reasons = _whole(", ".join(refusal.reasons))
+    helpless = tell_eviction and refusal.code == _UNRESOLVABLE
+    note = " [evicting pods does not help]" if helpless else ""
+    return f"{refusal.plugin or '(framework)'}: {reasons}{note}"
+
+
+def change_lines(changes: Iterable[Change], *, more: bool) -> Iterator[str]:
+    """Return the changes in words, a plugin as a whole only where that tells something new.
+
+    Args:
+        changes: what was tried and opens nodes.
+        more: whether other nodes fit already.
+    """
+    changes = list(changes)
+    for change in changes:
+        if change.kind in ("resources", "too-large"):
+            yield _whole(change.text)
+            continue
+        if change.kind == "plugin" and _is_told(change, changes):
+            continue
+        if change.opens == 1:
+            yield f"fits on {one_line(change.nodes[0])} {_whole(change.text)}"
+        else:
+            nodes = f"{change.opens} {'more ' if more else ''}nodes"
+            all_named = len(change.nodes) == change.opens
+            names = f": {_listed(change.nodes, change.opens)}" if all_named else ""
+            yield f"fits on {nodes} {_whole(change.text)}{names}"
+
+
+def _is_told(whole: Change, changes: Iterable[Change]) -> bool:
+    return any(
+        part.plugin == whole.plugin
+        and part.kind != "plugin"
+        and (part.opens == whole.opens or part.kind == "resources")
+        for part in changes
+    )
+
+
+# -- one node ---------------------------------------------------------------------------------
+
+
+def show_node(report: NodeReport, sheet: Sheet) -> None:
+    """Print what every plugin says of one node."""
+    sheet.line(_node_outcome(report), style="bold")
+    sheet.heading("Filters:")
+    width = max((len(v.plugin) for v in report.verdicts), default=0)
+    for verdict in report.verdicts:
+        sheet.prose(f"{verdict.plugin:<{width}}  {_said(verdict)}", indent=2, hang=width + 2)
+    if report.scores:
+        sheet.heading("Weighted scores:")
+        sheet.grid(_points_grid(report))
+    sheet.heading("Room:")
+    sheet.grid(_room_grid(report))
+    if report.changes:
+        sheet.heading("What would open it:")
+        for text in change_lines(report.changes, more=False):
+            sheet.prose(text, indent=2)
+
+
+def _node_outcome(report: NodeReport) -> str:
+    pod, node = one_line(report.pod), one_line(report.node)
+    if report.refused is not None:
+        who = report.refused.plugin or "the framework"
+        return f"{pod} does not fit on {node}: {who} refuses it."
+    if report.node == report.chosen:
+        return f"{pod} goes to {node}."
+    if not report.fits:
+        return f"{node} was not looked at: {pod} goes to {one_line(report.chosen)}."
+    if report.total is None or not report.chosen:
+        return f"{pod} fits on {node}, which was not scored."
+    place = f"place {report.place} of {report.fit_count}"
+    taken = f"{one_line(report.chosen)}, which is taken, has"
+    behind = f"{report.behind} more" if report.behind else "as many"
+    return f"{pod} fits on {node}: {place} with {report.total} points; {taken} {behind}."
+
+
+def _said(verdict: Verdict) -> str:
+    if verdict.code == "Success":
+        return "fits"
+    if verdict.code == "Skip":
+        return "not concerned"
+    return f"refuses: {_whole(', '.join(verdict.reasons))}"
+
+
+def _points_grid(report: NodeReport) -> Grid:
+    is_chosen = report.node == report.chosen
+    header = ["plugin", "weight", report.node]
+    rows = [[p.plugin, str(p.weight), str(p.node)] for p in report.scores]
+    total = ["total", "", str(report.total)]
+    if not is_chosen:
+        header += [report.chosen, "difference"]
+        for row, points in zip(rows, report.scores, strict=True):
+            row += [str(points.chosen), _points(points.node - points.chosen)]
+        total += [str((report.total or 0) + (report.behind or 0)), _points(-(report.behind or 0))]
+    lines = tuple(tuple(row) for row in (*rows, total))
+    return Grid("", tuple(map(one_line, header)), lines, (0,))
+
+
+def _points(value: int) -> str:
+    return f"{value:+}" if value else "0"
+
+
+def _room_grid(report: NodeReport) -> Grid:
     rows = tuple(
-        (one_line(name), *(str(_of(scores, name, column)) for column in ("total", *telling)))
-        for name in shown
+        (
+            one_line(room.resource),
+            amount(room.resource, room.asked),
+            _signed_amount(room.resource, room.free),
+            amount(room.resource, room.allocatable),
+            ""
+            if room.asked <= room.free
+            else _signed_amount(room.resource, room.asked - room.free),
+        )
+        for room in report.room
     )
-    footnotes = []
-    if len(names) > len(shown):
-        footnotes.append(f"and {len(names) - len(shown)} more (-o json has all of them)")
-    if silent:
-        footnotes.append(f"0 on every node: {', '.join(silent)}")
-    return Grid(
-        title=f"Fitting nodes ({len(names)}) with weighted scores, best first:",
-        header=("node", "total", *telling),
-        rows=rows,
-        text_columns=(0,),
-        footnotes=tuple(footnotes),
-    )
+    return Grid("", ("resource", "asked", "free", "allocatable", "lacks"), rows, (0,))
 
 
-def refusals_grid(decision: Decision) -> Grid | None:
-    """Return the refused nodes, together where plugin and reasons are the same."""
-    if not decision.rejected:
-        return None
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for name, status in decision.rejected.items():
-        groups.setdefault(_refusal(status), []).append(name)
-    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
-    return Grid(
-        title=f"Refused nodes ({len(decision.rejected)}):",
-        header=("plugin", "reason", "code", "count", "nodes"),
-        rows=tuple(
-            (plugin, reason, code, str(len(names)), _listed(names))
-            for (plugin, reason, code), names in ordered
-        ),
-        text_columns=(0, 1, 2, 4),
-    )
+def _signed_amount(resource: str, value: int) -> str:
+    return f"-{amount(resource, -value)}" if value < 0 else amount(resource, value)
 
 
-def _refusal(status: Status) -> tuple[str, str, str]:
-    reason = _shown(", ".join(sorted(status.reasons)))
-    return status.plugin or "(framework)", reason, status.code.wire_name
+# -- two configurations -----------------------------------------------------------------------
 
 
-def _of(scores: Mapping[str, Mapping[str, int]], node: str, column: str) -> int:
-    return scores.get(node, {}).get(column, 0)
+def show_comparison(comparison: Comparison, names: tuple[str, str], sheet: Sheet) -> None:
+    """Print what two configurations make of one pod."""
+    first, second = comparison.first, comparison.second
+    verdict = "decide alike" if comparison.same else "decide differently"
+    sheet.line(f"{one_line(first.pod)}: both configurations {verdict}.", style="bold")
+    for name, explanation in zip(names, (first, second), strict=True):
+        sheet.prose(f"{one_line(name)}: {outcome(explanation)}", hang=4)
+        if explanation.event.type != "Normal":
+            sheet.line(f"    Event: {_whole(explanation.event.message)}")
+    if comparison.scores and comparison.between is not None:
+        ahead, behind = map(one_line, comparison.between)
+        sheet.heading(f"What plugins give {ahead} more than {behind}, where it differs:")
+        sheet.grid(_moves_grid(comparison, names))
+    if comparison.verdicts:
+        sheet.heading("Verdicts that differ:")
+        for change in comparison.verdicts:
+            under = one_line(names[change.refused_under - 1])
+            reasons = _whole(", ".join(change.reasons))
+            told = f"{_counted(change.count, 'node')} refused only under {under}"
+            nodes = _listed(change.nodes, change.count)
+            who = change.plugin or "(framework)"
+            sheet.prose(f"{told}: {who}: {reasons}: {nodes}", indent=2)
+        if comparison.verdicts_left_out:
+            sheet.prose(f"and {comparison.verdicts_left_out} more nodes", indent=2)
+    elif not comparison.scores:
+        sheet.prose("No verdict differs, nor the points between the best nodes.")
 
 
-def _listed(names: Iterable[str]) -> str:
-    ordered = sorted(names)
-    more = len(ordered) - _NAMES_SHOWN_MAX
-    text = ", ".join(map(one_line, ordered[:_NAMES_SHOWN_MAX]))
+def _moves_grid(comparison: Comparison, names: tuple[str, str]) -> Grid:
+    rows = [
+        (move.plugin, _points(move.first), _points(move.second), _points(-move.moved))
+        for move in comparison.scores
+    ]
+    header = ("plugin", *(_file_name(name) for name in names), "change")
+    return Grid("", header, tuple(rows), (0,))
+
+
+def _file_name(name: str) -> str:
+    """Return what tells one configuration from another at the head of a column."""
+    return "default" if " " in name else one_line(name.rpartition("/")[2])
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[str], count: int, room: int = PLAIN_WIDTH) -> str:
+    """Return some names and how many more there are, as many as there is room for, but one."""
+    shown: list[str] = []
+    for name in map(one_line, names):
+        if shown and len(_joined([*shown, name], count)) > room:
+            break
+        shown.append(name)
+    return _joined(shown, count)
+
+
+def _joined(names: Sequence[str], count: int) -> str:
+    more = count - len(names)
+    text = ", ".join(names)
     return f"{text} and {more} more" if more > 0 else text
 
 
-def _shown(text: str) -> str:
+def _whole(text: str) -> str:
     """Return a text whole, with only what a terminal could trip over escaped."""
     return "\n".join(one_line(line) for line in text.split("\n"))
-
-
-# -- width ----------------------------------------------------------------------------------------
-
-
-def aligned(grid: Grid) -> list[str]:
-    """Return the table as lines of plain text."""
-    lines = [grid.header, *grid.rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(grid.header))]
-    return ["  " + "  ".join(_padded(grid, line, widths)).rstrip() for line in lines]
-
-
-def _padded(grid: Grid, line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [
-        cell.ljust(width) if place in grid.text_columns else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-    ]
-
-
-def _table(grid: Grid) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, title in enumerate(grid.header):
-        table.add_column(
-            Text(_folded(title), style="bold"),
-            justify="left" if place in grid.text_columns else "right",
-            no_wrap=True,
-        )
-    for row in grid.rows:
-        table.add_row(*(Text(_encodable(cell)) for cell in row))
-    return table
-
-
-def _natural_width(console: Console, table: Table) -> int:
-    """Return how wide the table is when nothing in it is squeezed."""
-    wide = console.options.update(max_width=1_000_000)
-    return Measurement.get(console, wide, table).maximum
-
-
-def _paragraph(grid: Grid, row: Sequence[str]) -> list[str]:
-    """Return one row as a few short lines, for a narrow terminal."""
-    first, second = f"  {row[0]}", f"{grid.header[1]} {row[1]}"
-    if 1 in grid.text_columns:
-        second = row[1]
-    rest = [f"{title} {cell}" for title, cell in zip(grid.header[2:], row[2:], strict=True)]
-    return [f"{first}: {second}", *([f"    {', '.join(rest)}"] if rest else [])]
-
-
-def _folded(title: str) -> str:
-    """Return a plugin's name over several lines, broken between its words."""
-    lines = [""]
-    for word in _CAMEL_WORD.findall(title):
-        if lines[-1] and len(lines[-1]) + len(word) > _HEADER_WIDTH_MAX:
-            lines.append("")
-        lines[-1] += word
-    return "\n".join(lines)
 
 
 def _encodable(text: str) -> str:

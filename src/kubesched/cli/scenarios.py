@@ -156,7 +156,11 @@ def note(text: str) -> None:
 def say(text: str = "") -> None:
     """Print a line, with what standard output cannot encode escaped."""
     encoding = sys.stdout.encoding or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("→", "->").encode(encoding, "backslashreplace").decode(encoding)
+    click.echo(text)
 
 
 def say_table(

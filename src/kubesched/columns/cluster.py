@@ -46,6 +46,7 @@ class Cluster:
         self.identity = object()
         self.node_epoch += 1
         self.nomination_epoch += 1
+        self.counters.clear()
 
     def forget_order(self) -> None:
         """Have the visiting order worked out anew when it is next wanted."""

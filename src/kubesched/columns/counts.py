@@ -21,6 +21,7 @@ from kubesched.columns.postings import ClassPostings, TermPostings
 
 if TYPE_CHECKING:
     from kubesched.columns.cluster import Cluster
+    from kubesched.columns.node_columns import LabelColumn
     from kubesched.columns.view import NodeTable
 
 Places = NDArray[np.intp]
@@ -308,10 +309,9 @@ class Domains:
 
     __slots__ = ("count", "ids", "is_everywhere")
 
-    def __init__(self, cluster: Cluster, key: str, valid_rows: Places) -> None:
-        column = cluster.nodes.label(key)
+    def __init__(self, column: LabelColumn, row_count: int, valid_rows: Places) -> None:
         self.count = len(column.values)
-        ids: Places = column.ids[: cluster.nodes.row_count].astype(np.intp)
+        ids: Places = column.ids[:row_count].astype(np.intp)
         ids[ids < 0] = self.count
         self.ids = ids
         self.is_everywhere = not (ids[valid_rows] == self.count).any()
@@ -326,6 +326,7 @@ class Topology:
         self.node_epoch = cluster.node_epoch
         self.rows: Places = cluster.visiting_rows()
         self.row_count = cluster.nodes.row_count
+        """How long whole columns are; rows that come later have no node."""
         self._facts: dict[Hashable, Any] = {}
         self._columns: dict[tuple[str, int], tuple[Places, Places]] = {}
 
@@ -341,7 +342,11 @@ class Topology:
 
     def domains(self, key: str) -> Domains:
         """Return each row's domain of a topology key."""
-        return self.fact(("domains", key), lambda: Domains(self._cluster, key, self.rows))
+
+        def make() -> Domains:
+            return Domains(self._cluster.nodes.label(key), self.row_count, self.rows)
+
+        return self.fact(("domains", key), make)
 
     def column(self, nodes: NodeTable, key: str) -> Places:
         """Return the domain of each node of a table; that of one without the key is `count`."""
@@ -360,16 +365,29 @@ class Topology:
 class Counters:
     """A cluster's tallies, and what else is kept for as long as it is true."""
 
+    recent: RecentChanges
+    class_postings: ClassPostings
+    term_postings: TermPostings
+    _topology: Topology | None
+    _tallies: WeakValueDictionary[Hashable, Tally]
+    _kept: dict[Hashable, tuple[Any, int]]
+    _kept_bytes: int
+
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.recent = RecentChanges(cluster.log)
-        self.class_postings = ClassPostings(cluster.pods.label_classes)
-        self.term_postings = TermPostings(cluster.pods.term_sets)
         self.keeps = True
         """Whether anything is kept at all; tests compare both ways."""
-        self._topology: Topology | None = None
-        self._tallies: WeakValueDictionary[Hashable, Tally] = WeakValueDictionary()
-        self._kept: dict[Hashable, tuple[Any, int]] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything; needed when ids have got another meaning."""
+        pods = self.cluster.pods
+        self.recent = RecentChanges(self.cluster.log)
+        self.class_postings = ClassPostings(pods.label_classes)
+        self.term_postings = TermPostings(pods.term_sets)
+        self._topology = None
+        self._tallies = WeakValueDictionary()
+        self._kept = {}
         self._kept_bytes = 0
 
     def __repr__(self) -> str:
@@ -408,10 +426,3 @@ class Counters:
         while self._kept_bytes > BYTES_MAX and len(self._kept) > 1:
             oldest = next(iter(self._kept))
             self._kept_bytes -= self._kept.pop(oldest)[1]
-
-    def clear(self) -> None:
-        """Forget everything that was kept."""
-        self._topology = None
-        self._tallies = WeakValueDictionary()
-        self._kept.clear()
-        self._kept_bytes = 0

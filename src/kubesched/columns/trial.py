@@ -1,21 +1,26 @@
 """What if these pods were there, or gone: usage of some rows, supposed.
 
-Owns copies of the usage columns of its rows. The cluster's tables are never touched, so that an
-exception leaves nothing to undo.
+Owns what was supposed, and the usage columns that follow from it, each worked out when a rule first
+asks for it. The cluster's tables are never touched, so that an exception leaves nothing to undo.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kubesched.columns.importance import NO_POD
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.model.pod_info import HostPort
 
-NO_POD = -1
+__all__ = ["NO_POD", "PodRows", "Trial"]
+
+_USAGE_KINDS = frozenset(("pod_count", "requested", "nonzero_requested"))
 
 
 class PodRows:
@@ -47,24 +52,53 @@ class PodRows:
         return self.view.pods.term_set[self.index]
 
 
+class _Step(NamedTuple):
+    """Pods that came (1) or went (-1): one for each row, or a line of them."""
+
+    sign: int
+    index: IdColumn
+    absent: BoolColumn
+    shapes: IdColumn
+
+    def sums(self, by_shape: IntColumn | None) -> IntColumn:
+        """Return what moves on each row, given what a pod of each shape weighs (None: 1)."""
+        if by_shape is None:
+            weights = (~self.absent).astype(np.int64)
+        else:
+            weights = by_shape[self.shapes]
+            weights[self.absent] = 0
+        return weights.sum(axis=1) if weights.ndim > 1 else weights
+
+    def at(self, positions: Rows) -> _Step:
+        """Return the step on some of the rows."""
+        parts = (self.index[positions], self.absent[positions], self.shapes[positions])
+        return _Step(self.sign, *parts)
+
+
 class Trial:
     """Some rows with pods added and removed; `nodes` is their table."""
 
     def __init__(self, view: ClusterView, rows: Rows) -> None:
         self.view = view
         self.rows = rows
-        live = view.nodes_at(rows).usage
-        nodes = view._cluster.nodes  # noqa: SLF001 - of the same package
-        self._requested: IntColumn = nodes.requested[:, rows].copy()
-        self._nonzero: IntColumn = nodes.nonzero_requested[:, rows].copy()
-        self._pod_count: IntColumn = nodes.pod_count[rows].copy()
-        self._pods: list[list[int]] = [list(live.pods_on(i)) for i in range(len(rows))]
-        self._ports: list[set[HostPort]] = [set(live.ports_on(i)) for i in range(len(rows))]
+        self._steps: list[_Step] = []
+        self._columns: dict[tuple[str, int], IntColumn] = {}
+        self._moved: dict[tuple[str, int], IntColumn] = {}
+        """What the last step moved in each column."""
+        self._pods: list[list[int]] | None = None
+        self._ports: list[set[HostPort]] | None = None
+        self._table: NodeTable | None = None
 
     @property
     def nodes(self) -> NodeTable:
         """Return the rows as they would be now."""
-        return NodeTable(self.view, self.rows, self)
+        table = NodeTable(self.view, self.rows, self)
+        if self._table is not None:
+            # What is of the nodes themselves does not change from step to step.
+            known = self._table._columns  # noqa: SLF001 - of the same package
+            table._columns = {key: known[key] for key in known if not _is_usage(key)}  # noqa: SLF001
+        self._table = table
+        return table
 
     def add(self, index: IdColumn) -> PodRows:
         """Suppose one more pod on each row (-1: none there)."""
@@ -74,66 +108,149 @@ class Trial:
         """Suppose one pod less on each row (-1: none there)."""
         return self._change(index, -1)
 
+    def remove_all(self, matrix: IdColumn) -> None:
+        """Suppose a line of pods gone from each row (-1: none there)."""
+        self._take_step(matrix, -1)
+
+    def take_back(self, positions: BoolColumn) -> PodRows:
+        """Undo the last step, an addition of one pod, on some of the rows."""
+        last = self._steps[-1]
+        assert last.sign > 0, "only an addition is taken back"
+        index = np.where(positions, last.index, NO_POD)
+        self._note(_Step(-1, index, index < 0, last.shapes))
+        for key, column in self._columns.items():
+            # What the addition moved is still known, so that it need not be looked up again.
+            column -= self._moved[key] * positions
+        return PodRows(self.view, index)
+
     def _change(self, index: IdColumn, sign: int) -> PodRows:
-        changed = PodRows(self.view, index)
-        pods = self.view.pods
-        positions = np.flatnonzero(changed.present)
-        shapes = pods.shape[index[positions]]
-        usage = pods.shape_usage[:, shapes]
-        self._requested[: len(usage), positions] += sign * usage
-        self._nonzero[:, positions] += sign * pods.shape_nonzero[:, shapes]
-        self._pod_count[positions] += sign
-        for position, shape in zip(positions.tolist(), shapes.tolist(), strict=True):
-            ports = pods.shapes[shape].host_ports
+        self._take_step(index, sign)
+        return PodRows(self.view, index)
+
+    def _take_step(self, index: IdColumn, sign: int) -> None:
+        step = _Step(sign, index, index < 0, self.view.pods.shape[index])
+        self._note(step)
+        for key, column in self._columns.items():
+            moved = self._moved[key] = step.sums(self._by_shape(*key))
             if sign > 0:
-                self._pods[position].append(int(index[position]))
-                self._ports[position].update(ports)
+                column += moved
             else:
-                self._pods[position].remove(int(index[position]))
-                self._ports[position].difference_update(ports)
-        return changed
+                column -= moved
+
+    def _note(self, step: _Step) -> None:
+        self._steps.append(step)
+        if self._pods is not None:
+            _move_pods(self._pods, step)
+        if self._ports is not None:
+            self._move_ports(self._ports, step)
 
     # -- Usage ----------------------------------------------------------------------------------
 
     def requested(self, place: int) -> IntColumn:
         """Return what pods take of a resource."""
-        return self._requested[place].copy()
+        return self._column("requested", place)
 
     def nonzero_requested(self, place: int) -> IntColumn:
         """Return what pods weigh in scoring."""
-        return self._nonzero[place].copy()
+        return self._column("nonzero_requested", place)
 
     def pod_count(self) -> IntColumn:
         """Return how many pods there are."""
-        return self._pod_count.copy()
+        return self._column("pod_count", 0)
+
+    def _column(self, kind: str, place: int) -> IntColumn:
+        column = self._columns.get((kind, place))
+        if column is None:
+            nodes = self.view._cluster.nodes  # noqa: SLF001 - of the same package
+            live = getattr(nodes, kind)
+            column = live[self.rows] if kind == "pod_count" else live[place, self.rows]
+            for step in self._steps:
+                moved = self._moved[kind, place] = step.sums(self._by_shape(kind, place))
+                column += step.sign * moved
+            self._columns[kind, place] = column
+        # Handed out to be read only once; the next step changes it in place.
+        return column.copy()
+
+    def _by_shape(self, kind: str, place: int) -> IntColumn | None:
+        pods = self.view.pods
+        if kind == "pod_count":
+            return None
+        table = pods.shape_usage if kind == "requested" else pods.shape_nonzero
+        if place < len(table):
+            return table[place]
+        # A resource of nodes that no pod has asked for yet.
+        return np.zeros(table.shape[1], dtype=np.int64)
 
     def pods_on(self, position: int) -> Sequence[int]:
         """Return the indices of the pods at a position."""
+        if self._pods is None:
+            self._pods = [list(self.view.pods_on(row)) for row in self.rows.tolist()]
+            for step in self._steps:
+                _move_pods(self._pods, step)
         return self._pods[position]
 
     def ports_on(self, position: int) -> set[HostPort]:
         """Return the taken host ports at a position."""
-        return self._ports[position]
+        return self._all_ports()[position]
 
     def positions_with_port(self, protocol: str, port: int) -> list[int]:
         """Return the positions where a port is taken on any address."""
         return [
             position
-            for position, taken in enumerate(self._ports)
+            for position, taken in enumerate(self._all_ports())
             if any(one.port == port and one.protocol == protocol for one in taken)
         ]
 
+    def _all_ports(self) -> list[set[HostPort]]:
+        if self._ports is None:
+            ports_of = self.view._cluster.nodes.ports_of  # noqa: SLF001 - of the same package
+            self._ports = [set(ports_of[row]) for row in self.rows.tolist()]
+            for step in self._steps:
+                self._move_ports(self._ports, step)
+        return self._ports
+
+    def _move_ports(self, taken: list[set[HostPort]], step: _Step) -> None:
+        shapes = self.view.pods.shapes
+        for position, index in _entries(step):
+            ports = shapes[self.view.pods.shape.item(index)].host_ports
+            if not ports:
+                continue
+            if step.sign > 0:
+                taken[position].update(ports)
+            else:
+                taken[position].difference_update(ports)
+
     def copy(self) -> Trial:
         """Return a trial of the same rows, free to go on by itself."""
-        return self.take(np.arange(len(self.rows)))
+        copy = Trial(self.view, self.rows)
+        copy._steps = list(self._steps)
+        copy._columns = {key: column.copy() for key, column in self._columns.items()}
+        copy._moved = dict(self._moved)
+        copy._table = self._table
+        return copy
 
     def take(self, positions: Rows) -> Trial:
         """Return the trial of some of these rows, free to go on by itself."""
-        taken = object.__new__(Trial)
-        taken.view, taken.rows = self.view, self.rows[positions]
-        taken._requested = self._requested[:, positions]
-        taken._nonzero = self._nonzero[:, positions]
-        taken._pod_count = self._pod_count[positions]
-        taken._pods = [list(self._pods[p]) for p in positions]
-        taken._ports = [set(self._ports[p]) for p in positions]
+        taken = Trial(self.view, self.rows[positions])
+        taken._steps = [step.at(positions) for step in self._steps]
+        taken._columns = {key: column[positions] for key, column in self._columns.items()}
+        taken._moved = {key: column[positions] for key, column in self._moved.items()}
         return taken
+
+
+def _is_usage(key: Any) -> bool:
+    return (key if isinstance(key, str) else key[0]) in _USAGE_KINDS
+
+
+def _entries(step: _Step) -> list[tuple[int, int]]:
+    """Return position and index of every pod of a step."""
+    places: tuple[NDArray[np.intp], ...] = np.nonzero(~step.absent)
+    return list(zip(places[0].tolist(), step.index[places].tolist(), strict=True))
+
+
+def _move_pods(pods: list[list[int]], step: _Step) -> None:
+    for position, index in _entries(step):
+        if step.sign > 0:
+            pods[position].append(index)
+        else:
+            pods[position].remove(index)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.counts import Counters
+from kubesched.columns.importance import PodsByImportance
 from kubesched.columns.interning import Interner
 from kubesched.columns.node_columns import BoolColumn, IdColumn, ImageEntry, IntColumn
 from kubesched.columns.object_store import ObjectStores
@@ -56,6 +57,11 @@ class ClusterView:
         """Return the counts of pods per row and domain that follow the changes."""
         return self._cluster.counters
 
+    @property
+    def importance(self) -> PodsByImportance:
+        """Return the pods of each row in the order in which they are given up last."""
+        return self._cluster.importance
+
     def rows_changed_since(self, stamp: int) -> Rows:
         """Return the rows that changed from a stamp on, however long ago that was."""
         return np.flatnonzero(self._nodes.stamp[: self._nodes.row_count] >= stamp)
@@ -96,8 +102,8 @@ class ClusterView:
 
     @property
     def identity(self) -> object:
-        """Return what tells this cluster's views from another's."""
-        return self._cluster
+        """Return what tells this cluster's ids from another's, or from what they were before."""
+        return self._cluster.identity
 
     def row(self, row: int) -> NodeRow:
         """Return one row as plain values, for rules that are written for both."""
@@ -236,10 +242,10 @@ class LiveUsage:
         self._where = where
 
     def requested(self, place: int) -> IntColumn:
-        return self._nodes.requested[place, self._where]
+        return self._nodes.requested[place][self._where]
 
     def nonzero_requested(self, place: int) -> IntColumn:
-        return self._nodes.nonzero_requested[place, self._where]
+        return self._nodes.nonzero_requested[place][self._where]
 
     def pod_count(self) -> IntColumn:
         return self._nodes.pod_count[self._where]
@@ -413,7 +419,7 @@ class ResourceColumns:
         if place < 0 or (self._kind == "nonzero_requested" and resource not in (CPU, MEMORY)):
             return np.zeros(len(self._table), dtype=np.int64)
         if self._kind == "allocatable":
-            return nodes.allocatable[place, self._table._where]  # noqa: SLF001
+            return nodes.allocatable[place][self._table._where]  # noqa: SLF001
         usage = self._table.usage
         return (
             usage.requested(place) if self._kind == "requested" else usage.nonzero_requested(place)

@@ -17,13 +17,11 @@ from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.search import Detail
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plan import Plan
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import normalized_and_weighted
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
-
 
 _NORMALIZED_KEY = "explanation: normalized"
 
@@ -95,58 +93,6 @@ class DetailEvidence:
         if standing is None or scores is None:
             return 1
         return int((scores.total > standing.total).sum()) + 1
-
-    def tied(self) -> Rows: ...
-    def groups(self) -> list[Group]: ...
-
-
-class DetailEvidence:
-    """Reads the detail that an attempt was asked to keep."""
-
-    def __init__(self, view: ClusterView, detail: Detail, *, looked_everywhere: bool) -> None:
-        self._view = view
-        self._detail = detail
-        self._looked_everywhere = looked_everywhere
-
-    @property
-    def is_scored(self) -> bool:
-        """Return whether the fitting nodes were scored."""
-        return self._detail.scores is not None
-
-    @property
-    def fit_count(self) -> int:
-        """Return how many nodes fit."""
-        return len(self._detail.feasible)
-
-    def standings(self, top: int | None, chosen: int) -> list[Standing]:
-        """Return the best rows, the chosen one among them, best first."""
-        scores, rows = self._detail.scores, self._detail.feasible.rows
-        if scores is None:
-            return [Standing(chosen, 0, {})]
-        places = _best_places(scores.total, top, int(np.flatnonzero(rows == chosen)[0]))
-        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)
-
-    def of_row(self, row: int) -> Standing | None:
-        """Return how one row stands, None if it does not fit or was not scored."""
-        scores, rows = self._detail.scores, self._detail.feasible.rows
-        places = np.flatnonzero(rows == row).tolist()
-        if scores is None or not places:
-            return None
-        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)[0]
-
-    def place_of(self, row: int) -> int:
-        """Return how many rows have a higher total, plus one."""
-        standing, scores = self.of_row(row), self._detail.scores
-        if standing is None or scores is None:
-            return 1
-        return int((scores.total > standing.total).sum()) + 1
-
-    def _at(self, place: int) -> Standing:
-        scores = self._detail.scores
-        assert scores is not None
-        by_plugin = {name: column.item(place) for name, column in scores.by_plugin.items()}
-        row = self._detail.feasible.rows.item(place)
-        return Standing(row, scores.total.item(place), by_plugin)
 
     def tied(self) -> Rows:
         """Return the rows of the highest total, in ascending order."""

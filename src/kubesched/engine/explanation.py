@@ -50,11 +50,11 @@ Outcome = Literal["placed", "unschedulable", "error"]
 Why = Literal["", "highest", "shared", "only", "nominated", "unscored"]
 
 
-class _Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Immutable, comparable, and written in the spelling of the API."""
 
 
-class Ranked(_Value, frozen=True, kw_only=True):
+class Ranked(Value, frozen=True, kw_only=True):
     """A fitting node with each plugin's weighted score."""
 
     node: str
@@ -62,7 +62,7 @@ class Ranked(_Value, frozen=True, kw_only=True):
     scores: dict[str, int]
 
 
-class RunnerUp(_Value, frozen=True, kw_only=True):
+class RunnerUp(Value, frozen=True, kw_only=True):
     """The next best node, and who made the difference."""
 
     node: str
@@ -73,7 +73,7 @@ class RunnerUp(_Value, frozen=True, kw_only=True):
     """By plugin, what the chosen node has more (or less); the largest first, no zeros."""
 
 
-class Refusal(_Value, frozen=True, kw_only=True):
+class Refusal(Value, frozen=True, kw_only=True):
     """The nodes one plugin refused for the same reasons."""
 
     plugin: str
@@ -84,14 +84,14 @@ class Refusal(_Value, frozen=True, kw_only=True):
     """Some of them."""
 
 
-class Victim(_Value, frozen=True, kw_only=True):
+class Victim(Value, frozen=True, kw_only=True):
     """A pod that would be evicted."""
 
     pod: str
     priority: int
 
 
-class Budget(_Value, frozen=True, kw_only=True):
+class Budget(Value, frozen=True, kw_only=True):
     """A PodDisruptionBudget that covers victims."""
 
     name: str
@@ -99,7 +99,7 @@ class Budget(_Value, frozen=True, kw_only=True):
     victims: tuple[str, ...]
 
 
-class Preemption(_Value, frozen=True, kw_only=True):
+class Preemption(Value, frozen=True, kw_only=True):
     """Whom to evict so that the pod fits."""
 
     node: str
@@ -111,7 +111,7 @@ class Preemption(_Value, frozen=True, kw_only=True):
     budgets: tuple[Budget, ...]
 
 
-class Event(_Value, frozen=True, kw_only=True):
+class Event(Value, frozen=True, kw_only=True):
     """The event as it would be written, cut where the scheduler cuts it."""
 
     type: str
@@ -119,7 +119,7 @@ class Event(_Value, frozen=True, kw_only=True):
     message: str
 
 
-class Change(_Value, frozen=True, kw_only=True):
+class Change(Value, frozen=True, kw_only=True):
     """Something that would make the pod fit on more nodes; tried out, not guessed."""
 
     kind: str
@@ -136,7 +136,7 @@ class Change(_Value, frozen=True, kw_only=True):
     """For resources: what is missing on the first of the nodes, in millicores, bytes, units."""
 
 
-class Explanation(_Value, frozen=True, kw_only=True):
+class Explanation(Value, frozen=True, kw_only=True):
     """One decision, explained."""
 
     version: int = 1

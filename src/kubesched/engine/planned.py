@@ -22,7 +22,7 @@ from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores, normalized_and_weighted
-from kubesched.framework.status import SKIP, Status
+from kubesched.framework.status import SKIP, Code, Status
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
@@ -46,7 +46,7 @@ def schedule_planned(
     if search.extender_count or search.want(profile, view.node_count) < view.node_count:
         return None
     try:
-        return _Attempt(planner, view, state, pod).choose(search)
+        return _Attempt(planner, view, state, pod, search).choose(search)
     except NotLocalError:
         state.clear()
         return None
@@ -55,18 +55,19 @@ def schedule_planned(
 class Ranking:
     """A plan's rows by total, as the kept columns alone have it; the best has the largest key."""
 
-    __slots__ = ("added", "fit_rows", "keys", "order", "version")
+    __slots__ = ("added", "fit_rows", "keys", "order", "start", "version")
 
-    def __init__(self, plan: Plan, view: ClusterView) -> None:
+    def __init__(self, plan: Plan, view: ClusterView, start: int) -> None:
         fits = plan.fits
         self.version = plan.version
+        self.start = start
         self.fit_rows: Rows = plan.rows[fits]
         self.added: IntColumn | int = _sum_of_normalized(plan, fits)
         """What normalising plugins add."""
         total = plan.plain_sum + self.added
         if total.max(initial=0) >= _TOTAL_MAX or total.min(initial=0) < 0:
             raise NotLocalError
-        visiting = visiting_positions(plan, view)
+        visiting = visiting_positions(plan, view, start)
         nth = np.ones(len(fits), dtype=np.int64)
         nth[visiting] = np.maximum(np.cumsum(fits[visiting]), 1)
         self.order: IntColumn = _ORDER_MAX - heap_order(nth)
@@ -96,27 +97,38 @@ def _sum_of_normalized(plan: Plan, fits: BoolColumn) -> IntColumn | int:
     return total
 
 
-def visiting_positions(plan: Plan, view: ClusterView) -> Rows:
-    """Return the plan's positions in visiting order."""
+def visiting_positions(plan: Plan, view: ClusterView, start: int) -> Rows:
+    """Return the plan's positions in visiting order, from the rotating start."""
     if plan.visiting is None:
         plan.visiting = np.argsort(view.rank()[plan.rows], kind="stable")
-    return plan.visiting
+    return np.roll(plan.visiting, -start) if start else plan.visiting
 
 
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
-    __slots__ = ("_live", "_nodes", "_plan", "_planner", "_pod", "_ranking", "_state", "_view")
+    __slots__ = (
+        "_live",
+        "_nodes",
+        "_plan",
+        "_planner",
+        "_pod",
+        "_ranking",
+        "_start",
+        "_state",
+        "_view",
+    )
 
     def __init__(
-        self, planner: Planner, view: ClusterView, state: CycleState, pod: PodInfo
+        self, planner: Planner, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
     ) -> None:
         self._planner = planner
         self._view = view
         self._state = state
         self._pod = pod
+        self._start = 0 if search.all_nodes else search.next_start_index % view.node_count
         self._plan, changed = planner.plan_for(view, pod)
-        self._ranking: Ranking | None = _ranking_of(self._plan, view, changed)
+        self._ranking: Ranking | None = _ranking_of(self._plan, view, changed, self._start)
         """None while a plan is new: most templates are met once."""
         state.adopt(self._plan.state)
         self._nodes: NodeTable = view.whole()
@@ -180,7 +192,11 @@ class _Attempt:
                 joined.override(standing, said.at(standing))
         statuses = NodeToStatus(self._view)
         statuses.set_all(self._nodes.rows, joined)
-        return Diagnosis(statuses, unschedulable_plugins=statuses.plugins())
+        return Diagnosis(
+            statuses,
+            unschedulable_plugins=statuses.plugins(),
+            pending_plugins=statuses.plugins(Code.PENDING),
+        )
 
     # -- scoring --------------------------------------------------------------------------------
 
@@ -217,7 +233,7 @@ class _Attempt:
         best = positions[total == total.max()]
         if len(best) == 1:
             return int(plan.rows[best[0]])
-        visiting = visiting_positions(plan, self._view)
+        visiting = visiting_positions(plan, self._view, self._start)
         nth = np.empty(len(fits), dtype=np.int64)
         nth[visiting] = np.cumsum(fits[visiting])
         return int(plan.rows[best[np.argmin(heap_order(nth[best]))]])
@@ -225,7 +241,7 @@ class _Attempt:
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""
         fits = self._joined_fits()
-        visiting = visiting_positions(self._plan, self._view)
+        visiting = visiting_positions(self._plan, self._view, self._start)
         order = visiting[fits[visiting]]
         feasible = self._view.nodes_at(self._plan.rows[order])
         if not scored:
@@ -257,12 +273,14 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     return isinstance(result, Status) and result.is_success
 
 
-def _ranking_of(plan: Plan, view: ClusterView, changed: Sequence[int] | None) -> Ranking | None:
+def _ranking_of(
+    plan: Plan, view: ClusterView, changed: Sequence[int] | None, start: int
+) -> Ranking | None:
     if changed is None:
         return None
     ranking: Ranking | None = plan.ranking
-    if ranking is None or ranking.version != plan.version:
-        ranking = plan.ranking = Ranking(plan, view)
+    if ranking is None or ranking.version != plan.version or ranking.start != start:
+        ranking = plan.ranking = Ranking(plan, view, start)
     else:
         ranking.update(plan, changed)
     return ranking

@@ -6,14 +6,7 @@ Upstream: pkg/scheduler/framework/cycle_state.go
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
-
-
-@runtime_checkable
-class Cloneable(Protocol):
-    """A value that a trial may change without the attempt noticing."""
-
-    def clone(self) -> Any: ...
+from typing import Any
 
 
 class StateNotFoundError(LookupError):
@@ -71,7 +64,7 @@ class CycleState:
         """Return a state that a trial may change."""
         copy = CycleState()
         copy._values = {
-            key: value.clone() if isinstance(value, Cloneable) else value
+            key: value.clone() if hasattr(value, "clone") else value
             for key, value in self._values.items()
         }
         copy.skip_filter_plugins = self.skip_filter_plugins

@@ -6,14 +6,15 @@ Upstream: pkg/scheduler/framework/runtime/framework.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kubesched.columns.trial import NO_POD, PodRows, Trial
-from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.columns.node_columns import BoolColumn, IdColumn
+from kubesched.columns.trial import PodRows, Trial
+from kubesched.columns.view import NodeTable, Rows
 from kubesched.framework.adapt import (
     ColumnFilter,
     OneNodeFilter,
@@ -23,10 +24,14 @@ from kubesched.framework.adapt import (
     pod_extensions,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import PreFilterResult
+from kubesched.framework.interface import PreFilterResult, Reads
+from kubesched.framework.nominated import Nominations
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
+
+
+Filter: TypeAlias = ColumnFilter | OneNodeFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +43,39 @@ class PreFilterOutcome:
     plugins_with_nodes: tuple[str, ...] = ()
 
 
+class TrialRows(NamedTuple):
+    """A trial's nodes, and which of them a question is about."""
+
+    nodes: NodeTable
+    wanted: BoolColumn
+
+
+class _Supposed(NamedTuple):
+    """Some nodes with the pods that were promised them."""
+
+    state: CycleState
+    nodes: NodeTable
+    positions: Rows
+    """Where they are in the table that was asked about."""
+    places: Rows
+    """Where they are in `nodes`."""
+    failed: Status | None
+    """Why the pods could not be supposed, if they could not."""
+
+
 class FilterPhase:
     """A profile's filters, ready to run on any rows."""
 
-    def __init__(
-        self, pre_filters: Sequence[Any], filters: Sequence[ColumnFilter | OneNodeFilter]
-    ) -> None:
+    def __init__(self, pre_filters: Sequence[Any], filters: Sequence[Filter]) -> None:
         self._pre_filters = pre_filters
         self._filters = filters
         self._extensions: list[PodExtensions] = [
             extensions for extensions in map(pod_extensions, pre_filters) if extensions is not None
         ]
         self.has_one_node_filters = any(f.one_node for f in filters)
+        self.trusts_reads = True
+        """Whether what plugins say they read is believed; tests compare both ways."""
+        self._nominations = Nominations()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterOutcome:
         """Run the pre-filter plugins in order."""
@@ -100,89 +126,114 @@ class FilterPhase:
         """Judge with the pods supposed that were promised a node, and without them; both count."""
         # Parity: runtime/framework.go RunFilterPluginsWithNominatedPods, v1.36.
         verdicts = self.judge(state, pod, nodes)
-        steps, positions = nominated_steps(nodes, pod)
-        if not steps:
-            return verdicts
-        supposed = self._judge_supposing(state, pod, nodes, steps, positions)
-        # The verdict with the nominated pods wins where it refuses, whatever the other says.
-        verdicts.override(positions, supposed)
+        for supposed in self._suppose_nominated(state, pod, nodes):
+            if supposed.failed is None:
+                found = self.judge(supposed.state, pod, supposed.nodes)
+            else:
+                found = Verdicts(len(supposed.nodes))
+                found.refuse(np.ones(len(supposed.nodes), dtype=np.bool_), supposed.failed)
+            # The verdict with the nominated pods wins where it refuses, whatever the other says.
+            verdicts.override(supposed.positions, found.at(supposed.places))
         return verdicts
 
-    def _judge_supposing(
-        self, state: CycleState, pod: PodInfo, nodes: NodeTable, steps: list[Rows], positions: Rows
-    ) -> Verdicts:
+    def narrow_with_nominated(
+        self, filters: Sequence[Filter], state: CycleState, pod: PodInfo, trial: TrialRows
+    ) -> BoolColumn:
+        """Return which of a trial's nodes fit by some filters, with and without nominated pods.
+
+        Args:
+            filters: those to ask, from `moving`.
+            state: of the trial.
+            pod: to be placed.
+            trial: the nodes, and which of them it is about.
+        """
+        fits = trial.wanted.copy()
+        for plugin in filters:
+            plugin.narrow(state, pod, trial.nodes, fits)
+        for supposed in self._suppose_nominated(state, pod, trial.nodes):
+            places, positions = supposed.places, supposed.positions
+            also = np.zeros(len(supposed.nodes), dtype=np.bool_)
+            if supposed.failed is None:
+                also[places] = fits[positions]
+                for plugin in filters:
+                    plugin.narrow(supposed.state, pod, supposed.nodes, also)
+            fits[positions] = also[places]
+        return fits
+
+    def moving(self, state: CycleState, pod: PodInfo) -> list[Filter]:
+        """Return the filters that may judge a node differently once its pods are others."""
+        followers = {extensions.name for extensions in self._extensions}
+        return [
+            plugin
+            for plugin in self._filters
+            if plugin.name not in state.skip_filter_plugins
+            and (plugin.name in followers or not self._is_fixed(plugin, pod))
+        ]
+
+    def _is_fixed(self, plugin: Filter, pod: PodInfo) -> bool:
+        if plugin.reads is None or not self.trusts_reads:
+            return False
+        reads = guarded(plugin.reads, pod)
+        return isinstance(reads, Reads) and not reads.usage
+
+    def _suppose_nominated(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> Iterator[_Supposed]:
+        promised = self._nominations.on(nodes, pod)
+        if promised is None:
+            return
+        positions = promised.positions
         if self.needs_single_rows(state):
-            verdicts = Verdicts(len(positions))
-            for place, position in enumerate(positions):
-                trial = trial_of(nodes, np.array([position]))
-                alone = [step[[position]] for step in steps]
-                status = self._suppose(state.clone(), pod, trial, alone)[0]
-                if not status.is_success:
-                    verdicts.refuse_one(place, status)
-            return verdicts
-        if isinstance(nodes.usage, Trial):
+            for place in range(len(positions)):
+                alone = [step[[place]] for step in promised.steps]
+                trial = trial_of(nodes, positions[[place]])
+                yield self._suppose(state, pod, trial, alone, positions[[place]])
+        elif isinstance(nodes.usage, Trial):
             # Plugins' states speak of the trial's rows, all of them in their order.
-            everywhere = self._suppose(state.clone(), pod, nodes.usage.copy(), steps)
-            return everywhere.at(positions)
-        trial = trial_of(nodes, positions)
-        return self._suppose(state.clone(), pod, trial, [step[positions] for step in steps])
+            steps = promised.over(len(nodes))
+            supposed = self._suppose(state, pod, nodes.usage.copy(), steps, positions)
+            yield supposed._replace(places=positions)
+        else:
+            trial = trial_of(nodes, positions)
+            yield self._suppose(state, pod, trial, promised.steps, positions)
 
     def _suppose(
-        self, state: CycleState, pod: PodInfo, trial: Trial, steps: list[Rows]
-    ) -> Verdicts:
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        trial: Trial,
+        steps: Sequence[IdColumn],
+        positions: Rows,
+    ) -> _Supposed:
+        state = state.clone()
+        failed: Status | None = None
         for step in steps:
-            status = self.change_pods(
-                "add", state, pod, trial.add(step.astype(np.int32)), trial.nodes
-            )
-            if status is not None:
-                verdicts = Verdicts(len(trial.rows))
-                verdicts.refuse(np.ones(len(trial.rows), dtype=np.bool_), status)
-                return verdicts
-        return self.judge(state, pod, trial.nodes)
+            failed = failed or self.change_pods("add", state, pod, trial.add(step), trial)
+        return _Supposed(state, trial.nodes, positions, np.arange(len(positions)), failed)
+
+    def follows_pods(self, state: CycleState) -> bool:
+        """Return whether a plugin wants to know of every pod supposed or gone."""
+        return any(e.name not in state.skip_filter_plugins for e in self._extensions)
 
     def needs_single_rows(self, state: CycleState) -> bool:
         """Return whether a plugin's state can only speak of one supposed node at a time."""
         return any(e.one_node and e.name not in state.skip_filter_plugins for e in self._extensions)
 
     def change_pods(
-        self, verb: str, state: CycleState, pod: PodInfo, pods: PodRows, nodes: NodeTable
+        self, verb: str, state: CycleState, pod: PodInfo, pods: PodRows, nodes: NodeTable | Trial
     ) -> Status | None:
         """Tell the plugins that a pod was supposed on (`add`) or gone from (`remove`) each node."""
         for extensions in self._extensions:
             if extensions.name in state.skip_filter_plugins:
                 continue
+            if isinstance(nodes, Trial):
+                nodes = nodes.nodes
             status = extensions.change(verb, state, pod, pods, nodes)
             if status is not None and not status.is_success:
                 method = f"{verb.capitalize()}Pod"
                 text = f'running {method} on PreFilter plugin "{extensions.name}": {status.message}'
                 return error(text)
         return None
-
-
-def nominated_steps(nodes: NodeTable, pod: PodInfo) -> tuple[list[Rows], Rows]:
-    """Return who is to be supposed where: one pod index per node and step, and which nodes."""
-    view: ClusterView = nodes.view
-    if not view.pods.nominated_of:
-        return [], np.zeros(0, dtype=np.int64)
-    # Parity: runtime/framework.go addGENominatedPods, v1.36: equal or higher priority, not itself.
-    wanted: dict[int, list[int]] = {}
-    for position, row in enumerate(nodes.rows.tolist()):
-        there = [
-            index
-            for index in view.nominated_on(row)
-            if view.bound_pod(index).priority >= pod.priority
-            and view.bound_pod(index).uid != pod.uid
-        ]
-        if there:
-            wanted[position] = there
-    steps = []
-    for number in range(max(map(len, wanted.values()), default=0)):
-        step = np.full(len(nodes), NO_POD, dtype=np.int64)
-        for position, indices in wanted.items():
-            if number < len(indices):
-                step[position] = indices[number]
-        steps.append(step)
-    return steps, np.array(list(wanted), dtype=np.int64)
 
 
 def trial_of(nodes: NodeTable, positions: Rows) -> Trial:

@@ -7,7 +7,7 @@ Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -128,6 +128,10 @@ class CacheablePlugin(Plugin, Protocol):
     """Says what its verdicts depend on, so that they can be kept; None: on more than that."""
 
     def reads(self, pod: PodInfo) -> Reads | None: ...
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod the verdicts depend on; only needed to share them between pods."""
+        ...
 
 
 class PreEnqueuePlugin(Plugin, Protocol):

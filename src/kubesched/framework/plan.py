@@ -86,7 +86,7 @@ class Plan:
             if score.plugin.normalize is None:
                 self.plain_sum += np.multiply(score.raw, score.weight, dtype=np.int64)
         self.version = 0
-        """Moves when a row begins or ceases to fit."""
+        """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
         self.visiting: Rows | None = None
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
@@ -229,6 +229,8 @@ class Plan:
         for kept in self.filters:
             if kept.reads.usage:
                 status = kept.plugin.judge_row(self.state, self.pod, node)
+                if status is not None and not status.is_rejected:
+                    raise NotLocalError
                 new = FITS if status is None else kept.verdicts.id_for(status)
                 self._set_verdict(kept, position, new)
         for score in self.scores:
@@ -240,6 +242,8 @@ class Plan:
                     if not NODE_SCORE_MIN <= value <= NODE_SCORE_MAX:
                         raise NotLocalError
                     self.plain_sum[position] += score.weight * (value - score.raw.item(position))
+                elif value != score.raw.item(position):
+                    self.version += 1
                 score.raw[position] = value
 
     def _set_verdict(self, kept: LocalFilter, position: int, new: int) -> None:
@@ -267,6 +271,8 @@ class Plan:
                 if score.plugin.normalize is None:
                     _check_range(values)
                     self.plain_sum[positions] += score.weight * (values - score.raw[positions])
+                elif (values != score.raw[positions]).any():
+                    self.version += 1
                 score.raw[positions] = values
 
     def _set_verdicts(self, kept: LocalFilter, positions: Rows, part: Verdicts) -> None:
@@ -334,6 +340,10 @@ class SharedColumns:
 
     def __init__(self) -> None:
         self._columns: dict[Hashable, Any] = {}
+
+    def clear(self) -> None:
+        """Forget all columns: the next ones are another cluster's."""
+        self._columns.clear()
 
     def column(
         self, point: str, plugin: str, fragment: Hashable | None, make: Callable[[], ColumnT]

@@ -35,6 +35,7 @@ class Planner:
         """
         if self._cluster is not view.identity:
             self._plans.clear()
+            self.parts.shared.clear()
             self._cluster = view.identity
         key = pod.template
         plan = self._plans.pop(key, None)

@@ -26,7 +26,7 @@ _OPTIONAL_PROTOCOLS = (
 )
 _ALTERNATIVES = (("filter", "filter_nodes"), ("score", "score_nodes"), ("add_pod", "add_pods"))
 # Methods a plugin may leave out although its point has them.
-_NOT_REQUIRED = frozenset(("unreserve", "pre_bind_pre_flight"))
+_NOT_REQUIRED = frozenset(("unreserve", "pre_bind_pre_flight", "fragment"))
 
 
 class DuplicatePluginError(ValueError):

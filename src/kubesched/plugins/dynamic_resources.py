@@ -9,7 +9,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class DynamicResources:
     """Has nothing to do for a pod without claims, and refuses one that has some."""
 
     name = "DynamicResources"
+    normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, DynamicResourcesArgs):
@@ -64,6 +65,10 @@ class DynamicResources:
     def reads(self, pod: PodInfo) -> Reads | None:
         """No node differs from another."""
         return Reads()
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: nothing."""
+        return ()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Hold back a pod with claims."""

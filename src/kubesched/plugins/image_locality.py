@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class ImageLocality:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Images are reported by nodes; how many nodes have one counts too, and is of nodes."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: the images and the number of containers."""
+        return (pod.shape.images, pod.shape.container_count)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the scaled sum of the sizes of the images that are there."""

@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,7 @@ class NodeAffinity:
     """Refuses nodes the pod or the profile does not allow, and sums the weights of preferences."""
 
     name = "NodeAffinity"
+    normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeAffinityArgs):
@@ -79,6 +80,13 @@ class NodeAffinity:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Labels and name are the node's own."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: its node selector and node affinity."""
+        shape = pod.shape
+        wanted = tuple(sorted((shape.node_selector or {}).items()))
+        named = shape.node_selector is not None
+        return (named, wanted, shape.required_node_affinity, shape.preferred_node_affinity)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class NodeDeclaredFeatures:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Features are the node's own."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: the features it needs."""
+        return pod.shape.required_features
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the needed features; have the filter skipped if there are none."""

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/nodename/node_name.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
@@ -36,6 +36,10 @@ class NodeName:
     def reads(self, pod: PodInfo) -> Reads | None:
         """The name is the node's own."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: the node name."""
+        return pod.node_name
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes of another name."""

@@ -28,6 +28,7 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import HostPort, PodInfo
 
 _PRE_FILTER_KEY = "PreFilterNodePorts"
+_ALL_ADDRESSES = "0.0.0.0"
 _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
@@ -83,11 +84,15 @@ class NodePorts:
 def _taken_mask(nodes: NodeTable, wanted: Sequence[HostPort]) -> BoolColumn:
     taken = np.zeros(len(nodes), dtype=np.bool_)
     usage = nodes.usage
-    for protocol, port in dict.fromkeys((one.protocol, one.port) for one in wanted):
+    for one in wanted:
         # Only nodes where the number is taken at all need a look at the addresses.
-        for position in usage.positions_with_port(protocol, port):
+        positions = usage.positions_with_port(one.protocol, one.port)
+        if one.ip == _ALL_ADDRESSES:
+            taken[positions] = True
+            continue
+        for position in positions:
             if not taken[position]:
-                taken[position] = ports_conflict(wanted, usage.ports_on(position))
+                taken[position] = ports_conflict((one,), usage.ports_on(position))
     return taken
 
 

@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from kubesched.columns.view import NodeTable
@@ -41,6 +41,10 @@ class NodeUnschedulable:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Whether it is cordoned is the node's own affair."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: the tolerations."""
+        return pod.shape.tolerations
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse cordoned nodes."""

@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
@@ -43,6 +43,7 @@ class TaintToleration:
     """Refuses nodes with untolerated taints, and prefers nodes with few that ask to be avoided."""
 
     name = "TaintToleration"
+    normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
@@ -50,6 +51,10 @@ class TaintToleration:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Taints are the node's own."""
         return Reads(nodes=True)
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what of the pod verdicts depend on: the tolerations."""
+        return pod.shape.tolerations
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Refuse nodes with a taint that keeps the pod off."""

@@ -48,6 +48,9 @@ REASON_READ_WRITE_ONCE_POD_CONFLICT: Final = (
 _STATE_KEY: Final = "PreFilterVolumeRestrictions"
 _NO_STATE: Final = f'cannot read "{_STATE_KEY}" from cycleState'
 _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+# More changes than these, and who uses a claim is looked up among all pods.
+_CHANGES_MAX: Final = 64
+_CLAIM_USERS_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,15 @@ class _ShapeIndex:
     """Which shapes of bound pods name a claim, and which hold disks; follows the list of shapes."""
 
     def __init__(self) -> None:
-        self._pods: PodColumns | None = None
+        self._shapes: list[PodShape] = []
         self._known = 0
         self._by_claim: dict[str, list[int]] = {}
         self._with_disks: list[int] = []
 
     def _follow(self, pods: PodColumns) -> None:
-        if pods is not self._pods:
-            self._pods, self._known, self._by_claim, self._with_disks = pods, 0, {}, []
+        if pods.shapes is not self._shapes:
+            # Another cluster, or its shapes were numbered anew.
+            self._shapes, self._known, self._by_claim, self._with_disks = pods.shapes, 0, {}, []
         for place in range(self._known, len(pods.shapes)):
             shape = pods.shapes[place]
             for claim in named_claims(shape):
@@ -91,17 +95,53 @@ class _ShapeIndex:
         return [place for place in self._with_disks if _shapes_conflict(shape, pods.shapes[place])]
 
 
+class _ClaimUsers:
+    """The rows with pods that use one claim; follows the changes."""
+
+    __slots__ = ("_rows", "_seen")
+
+    def __init__(self) -> None:
+        self._rows: set[int] = set()
+        self._seen = -1
+
+    def are_any(self, view: ClusterView, shapes: Sequence[int]) -> bool:
+        """Return whether a pod of the given shapes is on a node."""
+        changes = view.changes_since(self._seen) if self._seen >= 0 else None
+        if changes is None or len(changes) > _CHANGES_MAX:
+            self._rows = set(_rows_of(view, shapes).tolist())
+        else:
+            shape_of = view.pods.shape
+            for row in dict.fromkeys(change.row for change in changes):
+                if any(shape_of.item(index) in shapes for index in view.pods_on(row)):
+                    self._rows.add(row)
+                else:
+                    self._rows.discard(row)
+        self._seen = view.stamp
+        # Pods that wait on a node which is gone are not in upstream's snapshot.
+        return any(view.row_of(view.name_of(row)) == row for row in self._rows)
+
+
 class VolumeRestrictions:
     """Refuses nodes whose pods hold a disk the pod cannot share."""
 
     name = "VolumeRestrictions"
 
     def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
         self._shapes = _ShapeIndex()
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
-        return None if pod.shape.volumes else Reads()
+        """Return that a pod without disks and claims of its own is nothing to this plugin."""
+        if not pod.shape.volumes:
+            return Reads()
+        if any(map(_is_restricted, pod.shape.volumes)):
+            return None
+        claims = self._handle.snapshot.objects.persistent_volume_claims
+        for name in named_claims(pod.shape):
+            claim = claims.get(f"{pod.namespace}/{name}")
+            if claim is None or _READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                return None
+        return Reads(objects=("persistent_volume_claims",))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find the pod's ReadWriteOncePod claims and count those that are in use."""
@@ -166,8 +206,12 @@ class VolumeRestrictions:
         shapes = self._shapes.naming(view.pods, claim_key)
         if not shapes:
             return False
-        # Pods that wait on a node which is gone are not in upstream's snapshot.
-        return bool(np.isin(_rows_of(view, shapes), view.visiting_rows()).any())
+        counters, key = view.counters, (self, claim_key)
+        users: _ClaimUsers | None = counters.kept(key)
+        if users is None:
+            users = _ClaimUsers()
+            counters.keep(key, users, _CLAIM_USERS_BYTES)
+        return users.are_any(view, shapes)
 
     def _disk_conflicts(self, pod: PodInfo, nodes: NodeTable) -> BoolColumn:
         conflicts = np.zeros(len(nodes), dtype=np.bool_)

@@ -7,6 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +51,9 @@ _REGION: Final = "topology.kubernetes.io/region"
 _TOPOLOGY_LABELS: Final = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
 _TODAYS_LABEL: Final = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
 _DELIMITER: Final = "__"
+_READS: Final = Reads(
+    nodes=True, objects=("persistent_volume_claims", "persistent_volumes", "storage_classes")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,22 @@ class VolumeZone:
     name = "VolumeZone"
 
     def __init__(self, args: object, handle: Handle) -> None:
-        pass
+        self._handle = handle
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
-        return None if pod.shape.volumes else Reads()
+        """Return that node and volumes decide, unless something is wrong with a claim."""
+        if not named_claims(pod.shape):
+            return Reads()
+        topologies = _topologies_of_pod(pod, self._handle.snapshot.objects)
+        return None if isinstance(topologies, Status) else _READS
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return what the pod's volumes demand of a node's topology labels."""
+        view = self._handle.snapshot
+        topologies = _topologies_of_pod(pod, view.objects)
+        if isinstance(topologies, Status):
+            return (view.identity, topologies)
+        return (view.identity, *((topology.key, topology.values) for topology in topologies))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find what the pod's volumes demand of a node's topology labels."""
@@ -143,9 +158,13 @@ def _meets(nodes: NodeTable, topology: VolumeTopology) -> BoolColumn:
 
 
 def _has_one_of(nodes: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:
-    known = nodes.label_values(key)
-    ids = [known.id_of(value) for value in sorted(values)]
-    return np.isin(nodes.label(key), [place for place in ids if place >= 0])
+    ids, known = nodes.label(key), nodes.label_values(key)
+    mask = np.zeros(len(nodes), dtype=np.bool_)
+    for value in sorted(values):
+        place = known.id_of(value)
+        if place >= 0:
+            mask |= ids == place
+    return mask
 
 
 def _topologies_of_pod(pod: PodInfo, objects: ObjectStores) -> list[VolumeTopology] | Status:

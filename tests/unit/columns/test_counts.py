@@ -25,7 +25,7 @@ ZONE = "zone"
 NODES = ("n0", "n1", "n2", "n3")
 UNKNOWN = "never-seen"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ANTI = {
+ANTI: dict[str, Any] = {
     "podAntiAffinity": {
         REQUIRED: [{"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "x"}}}]
     }
@@ -67,7 +67,7 @@ class Model:
         self.made += 1
         name = f"p{self.made}"
         metadata = {"deletionTimestamp": "2024-05-01T00:00:00Z"} if placed.terminating else {}
-        affinity = {"affinity": ANTI} if placed.has_terms else {}
+        affinity: dict[str, Any] = {"affinity": ANTI} if placed.has_terms else {}
         pod = a_pod(name, labels={"app": placed.app}, metadata=metadata, **affinity)
         ClusterWriter(self.cluster).add_pod(pod, placed.node)
         self.pods[pod.uid] = placed
@@ -310,3 +310,45 @@ def test_facts_of_nodes_are_worked_out_anew_when_a_node_changes() -> None:
     assert after is not before
     assert not after.domains(ZONE).is_everywhere
     assert after.column(model.view.all_nodes(), ZONE).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("count", [3, 20, 100])
+def test_a_table_notices_that_its_tally_was_built_anew(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "LENGTH_MAX", 1)
+    model = Model()
+    model.set_node("n0", "a")
+    tally = tally_of_a(model)
+    table = zone_table(model, tally)
+    for _ in range(count):
+        model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
+    assert table.follow().tolist() == [count, 0]
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 6, 7, 40, 200])
+def test_a_table_that_was_not_asked_for_long_catches_up_with_its_tally(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "HITS_MAX", 3)
+    model = Model()
+    model.set_node("n0", "a")
+    tally = tally_of_a(model)
+    table = zone_table(model, tally)
+    for _ in range(count):
+        model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
+        tally.follow()
+        assert len(tally.hits) <= 6
+    assert table.follow().tolist() == [count, 0]
+    model.remove_pod(0)
+    assert table.follow().tolist() == [count - 1, 0]
+
+
+def test_a_tally_has_a_number_for_nodes_that_came_later() -> None:
+    model = Model()
+    tally = tally_of_a(model)
+    for number in range(100):
+        model.set_node(f"late{number}", "a")
+    tally.follow()
+    rows = model.view.all_nodes().rows
+    assert tally.rows.take(rows).tolist() == [0] * 100

@@ -1,13 +1,16 @@
 """Which node's victims hurt least, and what budgets forbid."""
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.framework.interface import Victims
-from kubesched.framework.preemption.budgets import budgets_of, violating
-from kubesched.framework.preemption.evaluator import pick_one
+from kubesched.columns.view import ClusterView
+from kubesched.framework.preemption.budgets import budgets_of
+from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one
+from kubesched.framework.verdicts import Verdicts
+from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import decode_object
 from kubesched.objects.meta import KubeResource
 from tests.unit.builders import a_budget, a_cluster, a_node, a_pod
@@ -16,16 +19,51 @@ Victim = tuple[int, int | None]
 """Priority, and the minute of its start."""
 
 
-def bound(name: str, victim: Victim, **parts: Any) -> BoundPod:
+@dataclass(frozen=True)
+class Candidate:
+    """A node all of whose pods would have to go, most important first."""
+
+    node_name: str
+    victims: tuple[Victim, ...]
+    violations: int
+
+
+def candidate(node_name: str, *victims: Victim, violations: int = 0) -> Candidate:
+    return Candidate(node_name, victims, violations)
+
+
+def a_victim_of(name: str, victim: Victim, **parts: Any) -> PodInfo:
     priority, minute = victim
     status = {} if minute is None else {"startTime": f"2024-05-01T00:{minute:02d}:00Z"}
-    pod = a_pod(name, priority=priority, status=status, **parts)
-    return BoundPod(pod, "node", nominated=False, whole=None)
+    return a_pod(name, priority=priority, status=status, **parts)
 
 
-def candidate(node_name: str, *victims: Victim, violations: int = 0) -> Victims:
-    pods = tuple(bound(f"{node_name}-{number}", v) for number, v in enumerate(victims))
-    return Victims(node_name, pods, violations)
+def outcomes_of(view: ClusterView, candidates: list[Candidate]) -> DryRunOutcomes:
+    width = max(len(one.victims) for one in candidates)
+    pods = np.full((len(candidates), width), -1, dtype=np.int32)
+    breaks = np.zeros(pods.shape, dtype=np.bool_)
+    index_of = {pod.name: pod.index for pod in view.pods.pods if pod is not None}
+    for line, one in enumerate(candidates):
+        names = [f"{one.node_name}-{number}" for number in range(len(one.victims))]
+        pods[line, : len(names)] = [index_of[name] for name in names]
+        breaks[line, : one.violations] = True
+    rows = np.array([view.row_of(one.node_name) for one in candidates])
+    return DryRunOutcomes(view, rows, Verdicts(len(rows)), (pods, pods >= 0, breaks))
+
+
+def picked(*candidates: Candidate, at_once: int = 99) -> str:
+    """Return the node picked where so many candidates were looked at together."""
+    pods = {
+        one.node_name: [
+            a_victim_of(f"{one.node_name}-{n}", v) for n, v in enumerate(one.victims)
+        ]
+        for one in candidates
+    }
+    view = a_cluster([a_node(one.node_name) for one in candidates], pods)
+    chunks = [list(candidates[n : n + at_once]) for n in range(0, len(candidates), at_once)]
+    found = pick_one([outcomes_of(view, chunk) for chunk in chunks])
+    assert found is not None
+    return found.node_name
 
 
 @pytest.mark.parametrize(
@@ -38,10 +76,13 @@ def candidate(node_name: str, *victims: Victim, violations: int = 0) -> Victims:
         pytest.param([candidate("b", (10, 2)), candidate("c", (10, 3))], id="also among three"),
     ],
 )
-def test_one_victim_of_priority_ten_that_started_late_wins(losers: list[Victims]) -> None:
+@pytest.mark.parametrize("at_once", [1, 99])
+def test_one_victim_of_priority_ten_that_started_late_wins(
+    losers: list[Candidate], at_once: int
+) -> None:
     winner = candidate("winner", (10, 5))
-    assert pick_one([winner, *losers]) is winner
-    assert pick_one([*losers, winner]) is winner
+    assert picked(winner, *losers, at_once=at_once) == "winner"
+    assert picked(*losers, winner, at_once=at_once) == "winner"
 
 
 @pytest.mark.parametrize(
@@ -84,34 +125,51 @@ def test_one_victim_of_priority_ten_that_started_late_wins(losers: list[Victims]
         ),
     ],
 )
-def test_criteria_come_in_upstreams_order(better: Victims, worse: Victims) -> None:
-    assert pick_one([better, worse]) is better
-    assert pick_one([worse, better]) is better
+def test_criteria_come_in_upstreams_order(better: Candidate, worse: Candidate) -> None:
+    assert picked(better, worse) == better.node_name
+    assert picked(worse, better) == better.node_name
 
 
 def test_the_number_of_victims_decides_between_equal_sums() -> None:
     # Two priorities whose sum with 2^31 each equals one priority with 2^31.
     few = candidate("few", (1, 0), (-(2**31) + 2, 0))
     many = candidate("many", (1, 0), (-(2**31) + 1, 0), (-(2**31) + 1, 0))
-    assert pick_one([many, few]) is few
+    assert picked(many, few) == "few"
+    assert picked(few, many) == "few"
 
 
 def test_a_full_tie_goes_to_the_first() -> None:
     first, second = candidate("a", (1, 1)), candidate("b", (1, 1))
-    assert pick_one([first, second]) is first
-    assert pick_one([second, first]) is second
+    assert picked(first, second) == "a"
+    assert picked(second, first) == "b"
+
+
+def test_where_nobody_is_a_candidate_nobody_is_picked() -> None:
+    assert pick_one([]) is None
 
 
 WEB = {"app": "web"}
 
 
-def breaks(budgets: list[KubeResource], *victims: BoundPod) -> list[bool]:
-    view = a_cluster([a_node("node")], objects=budgets)
-    return violating(victims, budgets_of(view.objects.pod_disruption_budgets))
+def breaks(budgets: list[KubeResource], *victims: PodInfo) -> list[bool]:
+    """Return which victims of one node break a budget, in the order given."""
+    return breaks_by_node(budgets, list(victims))[0]
 
 
-def a_victim(name: str, labels: dict[str, str] | None = None, **parts: Any) -> BoundPod:
-    return bound(name, (0, 0), labels=WEB if labels is None else labels, **parts)
+def breaks_by_node(budgets: list[KubeResource], *nodes: list[PodInfo]) -> list[list[bool]]:
+    names = [f"node-{number}" for number in range(len(nodes))]
+    pods = dict(zip(names, nodes, strict=True))
+    view = a_cluster([a_node(name) for name in names], pods, budgets)
+    lines = np.full((len(nodes), max(map(len, nodes))), -1, dtype=np.int32)
+    for line, victims in enumerate(nodes):
+        lines[line, : len(victims)] = [view.pods.index_of[pod.uid] for pod in victims]
+    found = budgets_of(view.objects.pod_disruption_budgets).violating(view, lines)
+    assert not found[lines < 0].any()
+    return [found[line, : len(victims)].tolist() for line, victims in enumerate(nodes)]
+
+
+def a_victim(name: str, labels: dict[str, str] | None = None, **parts: Any) -> PodInfo:
+    return a_victim_of(name, (0, 0), labels=WEB if labels is None else labels, **parts)
 
 
 def test_a_budget_allows_so_many_in_the_order_of_importance() -> None:
@@ -131,7 +189,7 @@ def test_a_budget_allows_so_many_in_the_order_of_importance() -> None:
     ],
 )
 def test_a_budget_that_does_not_speak_of_the_pod_is_not_broken(
-    budget: KubeResource, victim: BoundPod
+    budget: KubeResource, victim: PodInfo
 ) -> None:
     assert breaks([budget], victim) == [False]
 
@@ -167,3 +225,33 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
         }
     )
     assert breaks([budget], a_victim("p")) == [True]
+
+
+def test_every_node_has_the_whole_budget_to_itself() -> None:
+    budget = a_budget("b", WEB, allowed=1)
+    first, second = [a_victim("a"), a_victim("b")], [a_victim("c")]
+    assert breaks_by_node([budget], first, second) == [[False, True], [False]]
+
+
+def test_a_pod_of_two_budgets_breaks_the_tighter_one_and_takes_from_both() -> None:
+    budgets = [a_budget("loose", WEB, allowed=1), a_budget("tight", {"tier": "front"}, allowed=0)]
+    both = a_victim("a", {**WEB, "tier": "front"})
+    assert breaks(budgets, both, a_victim("b")) == [True, True]
+
+
+def test_a_pod_on_its_way_already_takes_nothing_from_its_budget() -> None:
+    budget = a_budget("b", WEB, allowed=1, disrupted=["a"])
+    assert breaks([budget], a_victim("a"), a_victim("b"), a_victim("c")) == [False, False, True]
+
+
+def test_selectors_that_stay_the_same_are_not_asked_again() -> None:
+    budget = a_budget("b", WEB, allowed=1)
+    view = a_cluster([a_node("node")], {"node": [a_victim("a")]}, [budget])
+    store = view.objects.pod_disruption_budgets
+    before = budgets_of(store)
+    store.put("default/b", a_budget("b", WEB, allowed=0))
+    after = budgets_of(store, before.coverage)
+    assert after.coverage is before.coverage
+    assert (before.allowed.tolist(), after.allowed.tolist()) == ([1], [0])
+    store.put("default/c", a_budget("c", {"app": "db"}))
+    assert budgets_of(store, after.coverage).coverage is not after.coverage

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.columns import change_log, counts
+from kubesched.columns import change_log, compaction, counts
+from kubesched.columns.cluster import Cluster
 from kubesched.config.types import InterPodAffinityArgs, PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP
@@ -54,7 +56,7 @@ def weighted(key: str, app: str, weight: int) -> Wire:
 
 
 FAR = {"podAntiAffinity": {REQUIRED: [term(HOST)]}}
-EVERYWHERE = {"namespaceSelector": {"matchLabels": {CLAIMING: "red"}}}
+EVERYWHERE: Wire = {"namespaceSelector": {"matchLabels": {CLAIMING: "red"}}}
 
 TEMPLATES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -111,8 +113,8 @@ CHANGES = st.one_of(
     st.tuples(st.just("no pod"), st.integers(0, 30)),
     st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES), st.sampled_from(["red", "blue"])),
     st.tuples(st.just("service"), st.sampled_from(["a", "b"])),
-    st.tuples(st.just("ask"), PODS),
-    st.tuples(st.just("ask"), PODS),
+    st.tuples(st.just("ask"), st.sets(st.sampled_from(NODES), max_size=2)),
+    st.tuples(st.just("ask"), st.just(frozenset[str]())),
 )
 
 
@@ -126,6 +128,7 @@ class World:
             InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=3), self.cluster.handle),
         )
         self._names: list[str] = []
+        self._incoming: dict[tuple[str, str, str], PodInfo] = {}
         self._made = 0
 
     def change(self, step: tuple[Any, ...]) -> None:
@@ -150,19 +153,25 @@ class World:
             case ("service", app):
                 self.cluster.add(a_service(app, {"app": app}))
 
-    def ask(self, app: str, namespace: str, template: str) -> list[Any]:
-        """Return all that the plugins say about a pod."""
-        wanted = made("incoming", app, namespace, template)
-        return [said for plugin in self.plugins for said in self._ask_one(plugin, wanted)]
+    def ask(
+        self, app: str, namespace: str, template: str, unfit: Set[str] = frozenset()
+    ) -> list[Any]:
+        """Return all that the plugins say about a pod, while somebody else refuses some nodes."""
+        # One pod for all questions of a kind: what is kept is kept by template.
+        wanted = self._incoming.setdefault(
+            (app, namespace, template), made("incoming", app, namespace, template)
+        )
+        return [said for plugin in self.plugins for said in self._ask_one(plugin, wanted, unfit)]
 
-    def _ask_one(self, plugin: Any, wanted: PodInfo) -> list[Any]:
+    def _ask_one(self, plugin: Any, wanted: PodInfo, unfit: Set[str]) -> list[Any]:
         state, nodes = CycleState(), self.cluster.nodes
         said: list[Any] = [plugin.pre_filter(state, wanted, nodes)]
         refused: dict[str, Any] = {}
         if said[0] is None:
             refused = statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
             said.append(in_words(refused))
-        fitting = self.cluster.table(*(name for name in nodes.names if name not in refused))
+        fits = [name for name in nodes.names if name not in refused and name not in unfit]
+        fitting = nodes if fits == nodes.names else self.cluster.table(*fits)
         said.append(plugin.pre_score(state, wanted, fitting))
         if said[-1] is None and len(fitting):
             raw = plugin.score_nodes(state, wanted, fitting)
@@ -178,13 +187,26 @@ def made(
     return pod(name, {"app": app}, namespace=namespace, at=at, terminating=terminating, **spec)
 
 
+def deal_ids_often(patch: pytest.MonkeyPatch) -> None:
+    """Have ids dealt anew whenever more are dead than alive."""
+    patch.setattr(compaction, "LOOK_EVERY", 1)
+    patch.setattr(compaction, "SPARE", 0)
+    patch.setattr(Cluster, "compact_at", property(lambda _: 0, lambda *_: None), raising=False)
+
+
+@pytest.mark.parametrize("deals_often", [False, True], ids=["ids stay", "ids are dealt anew"])
 @pytest.mark.parametrize("log_length", [change_log.LENGTH_MAX, 3])
-@given(steps=st.lists(CHANGES, max_size=25))
+@given(steps=st.lists(CHANGES, max_size=30), asked=st.lists(PODS, min_size=1, max_size=2))
 def test_kept_counts_and_fresh_counts_give_the_same_answers(
-    log_length: int, steps: list[tuple[Any, ...]]
+    log_length: int,
+    deals_often: bool,
+    steps: list[tuple[Any, ...]],
+    asked: list[tuple[str, str, str]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_log, "LENGTH_MAX", log_length)
+        if deals_often:
+            deal_ids_often(patch)
         patch.setattr(counts, "CHANGES_ONE_BY_ONE_MAX", 2)
         world = World()
         for name in NODES[:3]:
@@ -192,10 +214,12 @@ def test_kept_counts_and_fresh_counts_give_the_same_answers(
         counters = world.cluster.view.counters
         for step in steps:
             world.change(step)
-            if step[0] == "ask":
-                kept = world.ask(*step[1])
+            if step[0] != "ask":
+                continue
+            for one in asked:
+                kept = world.ask(*one, step[1])
                 counters.keeps = False
-                fresh = world.ask(*step[1])
+                fresh = world.ask(*one, step[1])
                 counters.keeps = True
                 assert kept == fresh
 
@@ -223,3 +247,60 @@ def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> N
         {"n0": "U node(s) didn't satisfy existing pods anti-affinity rules"},
     ]
     assert world.ask("b", "default", "plain") == [SKIP, SKIP, SKIP, SKIP]
+
+
+def test_a_namespace_that_changes_its_labels_is_selected_from_then_on() -> None:
+    world = World()
+    world.change(("node", "n0", "x", True))
+    world.change(("node", "n1", "x", True))
+    world.change(("namespace", "other", "blue"))
+    world.change(("pod", ("a", "other", "plain"), "n0", False))
+    template = "far in red namespaces"
+    assert world.ask("a", "default", template)[2:4] == [None, {}]
+    world.change(("namespace", "other", "red"))
+    refused = {"n0": "U node(s) didn't match pod anti-affinity rules"}
+    assert world.ask("a", "default", template)[2:4] == [None, refused]
+    # The other way round: the existing pod's term selects the incoming pod's namespace.
+    world.change(("pod", ("b", "default", template), "n1", False))
+    unwanted = {"n1": "U node(s) didn't satisfy existing pods anti-affinity rules"}
+    assert world.ask("a", "other", "plain")[2:4] == [None, unwanted]
+    world.change(("namespace", "other", "blue"))
+    assert world.ask("a", "other", "plain")[2] == SKIP
+
+
+def test_a_service_that_changes_its_selector_spreads_other_pods() -> None:
+    world = World()
+    for name, zone in (("n0", "x"), ("n1", "y")):
+        world.change(("node", name, zone, True))
+    pods = [pod(f"p{i}", {"app": "a", "tier": f"t{i}"}, at="n0") for i in range(2)]
+    world.cluster.add(*pods, a_service("s", {"app": "a"}))
+    plugin = world.plugins[0]
+    wanted = pod("incoming", {"app": "a", "tier": "t0"})
+
+    def raw() -> dict[str, int]:
+        state, nodes = CycleState(), world.cluster.nodes
+        assert plugin.pre_score(state, wanted, nodes) is None
+        return by_name(plugin.score_nodes(state, wanted, nodes), nodes)
+
+    # Two hosts and two zones: a pod weighs ln 4 in each; a host adds 2 and a zone 4.
+    assert raw() == {"n0": 12, "n1": 6}
+    world.cluster.add(a_service("s", {"tier": "t0"}))
+    assert raw() == {"n0": 9, "n1": 6}
+
+
+def test_weights_that_cancel_out_are_scores_of_zero_and_no_skip() -> None:
+    world = World()
+    world.change(("node", "n0", "x", True))
+    world.change(("node", "n1", "y", True))
+    world.change(("pod", ("b", "default", "plain"), "n1", False))
+    likes = {"podAffinity": {PREFERRED: [weighted(ZONE, "a", 5)]}}
+    dislikes = {"podAntiAffinity": {PREFERRED: [weighted(ZONE, "a", 5)]}}
+    world.cluster.add(
+        pod("likes", {"app": "c"}, at="n0", affinity=likes),
+        pod("dislikes", {"app": "c"}, at="n0", affinity=dislikes),
+    )
+    zeros = {"n0": 0, "n1": 0}
+    assert world.ask("a", "default", "plain")[2:] == [SKIP, None, zeros, zeros]
+    world.cluster.remove_pod("likes")
+    world.cluster.remove_pod("dislikes")
+    assert world.ask("a", "default", "plain")[2:] == [SKIP, SKIP]

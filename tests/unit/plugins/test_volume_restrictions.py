@@ -9,6 +9,7 @@ import pytest
 
 from kubesched.columns.view import ClusterView
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import Reads
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kubesched.model.cluster_event import EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo
@@ -18,6 +19,7 @@ from kubesched.plugins.volume_restrictions import (
     VolumeRestrictions,
 )
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statuses_of
+from tests.unit.plugins.growing_cluster import GrowingCluster
 from tests.unit.plugins.volume_objects import a_claim, ephemeral, hint_for, uses_claim
 
 DISK = unschedulable(REASON_DISK_CONFLICT)
@@ -155,6 +157,49 @@ def test_a_taken_claim_refuses_every_node() -> None:
     pods = {"a": [holding("p", uses_claim("claim"))]}
     view = a_cluster([a_node("a"), a_node("b")], pods, [a_claim(**ONE_POD)])
     assert judged(view, holding("ours", uses_claim("claim"))) == {"a": IN_USE, "b": IN_USE}
+
+
+def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
+    cluster = GrowingCluster(a_node("n1"), a_node("n2"), a_claim("c", **ONE_POD))
+    plugin, wanted = VolumeRestrictions(None, None), holding("new", uses_claim("c"))
+
+    def verdict() -> Status | None:
+        return plugin.pre_filter(CycleState(), wanted, cluster.nodes)
+
+    assert verdict() == SKIP
+    cluster.add(holding("user", uses_claim("c"), nodeName="n1"))
+    assert verdict() is None
+    cluster.add(*(holding(f"other{i}", nodeName="n1") for i in range(3)))
+    assert verdict() is None
+    cluster.remove_node("n1")
+    assert verdict() == SKIP
+    cluster.add(a_node("n1"))
+    assert verdict() is None
+    cluster.remove_pod("user")
+    assert verdict() == SKIP
+    cluster.add(*(holding(f"many{i}", nodeName="n2") for i in range(100)))
+    cluster.add(holding("late", uses_claim("c", volume="v2"), nodeName="n2"))
+    assert verdict() is None
+
+
+@pytest.mark.parametrize(
+    ("volumes", "expected"),
+    [
+        pytest.param([], Reads(), id="without volumes nothing is read"),
+        pytest.param(
+            [uses_claim("shared")],
+            Reads(objects=("persistent_volume_claims",)),
+            id="a claim many may use can only become one that one pod may use",
+        ),
+        pytest.param([uses_claim("c")], None, id="a claim for one pod depends on all pods"),
+        pytest.param([uses_claim("missing")], None, id="a claim that is missing refuses the pod"),
+        pytest.param([gce("d")], None, id="a disk depends on the pods of the node"),
+    ],
+)
+def test_what_is_read(volumes: list[dict[str, Any]], expected: Reads | None) -> None:
+    cluster = GrowingCluster(a_claim("c", **ONE_POD), a_claim("shared"))
+    plugin = VolumeRestrictions(None, cluster.handle)
+    assert plugin.reads(holding("new", *volumes)) == expected
 
 
 def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:

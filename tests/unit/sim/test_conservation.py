@@ -26,7 +26,8 @@ def clusters(draw: st.DrawFn) -> list[Document]:
             "labels": {"app": draw(st.sampled_from("xyz"))},
             "owner": draw(st.sampled_from(["", "ReplicaSet/r", "StatefulSet/s"])),
         }
-        if names and draw(st.booleans()):
+        is_bound: bool = draw(st.booleans())
+        if names and is_bound:
             parts["on"] = draw(st.sampled_from(names))
         elif draw(st.booleans()):
             parts["topologySpreadConstraints"] = [

@@ -34,7 +34,9 @@ def test_copies_fill_what_is_free() -> None:
 
 
 def test_a_waiting_template_is_not_counted_beside_its_copies() -> None:
-    assert capacity_of([node("n", "2")], pod("p")).count == 2
+    # Its promise of a place would take one from the copies.
+    promised = pod("p", status={"nominatedNodeName": "n"})
+    assert capacity_of([node("n", "2")], promised).count == 2
 
 
 def test_a_bound_pod_can_be_a_template_and_stays() -> None:

@@ -1,6 +1,6 @@
 """Which evictions a disruption budget forbids.
 
-Owns the rule over one node's potential victims.
+Owns the rule over many nodes' potential victims, each node by itself.
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 filterPodsWithPDBViolation
 """
@@ -8,35 +8,124 @@ filterPodsWithPDBViolation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.columns.interning import Interner, grown
+from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.object_store import ObjectStore
-from kubesched.columns.pod_columns import BoundPod
+from kubesched.columns.pod_columns import LabelClass
+from kubesched.columns.view import ClusterView
 from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import Selector, label_selector
 
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """One budget as far as evictions go."""
-
-    namespace: str
-    selector: Selector
-    allowed: int
-    disrupted_pods: frozenset[str]
-
-    def covers(self, pod: BoundPod) -> bool:
-        """Return whether evicting the pod takes from this budget."""
-        return (
-            self.namespace == pod.namespace
-            and pod.name not in self.disrupted_pods
-            and self.selector.matches(pod.labels)
-        )
+_UNKNOWN = -1
+Rule = tuple[str, Selector]
+"""Namespace and selector of a budget."""
 
 
-def budgets_of(store: ObjectStore[PodDisruptionBudget]) -> list[Budget]:
-    """Return the budgets that can forbid anything: those whose selector says something."""
-    budgets = []
+class Coverage:
+    """Which budgets speak of which label classes; a class is asked about when first met."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_namespace: dict[str, list[tuple[int, Selector]]] = {}
+        for number, (namespace, selector) in enumerate(self.rules):
+            self._by_namespace.setdefault(namespace, []).append((number, selector))
+        self._classes: Interner[LabelClass] | None = None
+        self._groups: Interner[tuple[int, ...]] = Interner()
+        self._group_of: IdColumn = np.zeros(0, dtype=np.int32)
+
+    def groups(self, classes: Interner[LabelClass], ids: IdColumn) -> IdColumn:
+        """Return the group of budgets of each label class; group 0 is that of no budget."""
+        if classes is not self._classes:
+            self._classes, self._groups = classes, Interner()
+            self._groups.intern(())
+            self._group_of = np.full(16, _UNKNOWN, dtype=np.int32)
+        self._group_of = grown(self._group_of, len(classes), _UNKNOWN)
+        groups = self._group_of[ids]
+        unknown = groups == _UNKNOWN
+        if unknown.any():
+            for place in np.unique(ids[unknown]).tolist():
+                self._group_of[place] = self._groups.intern(self._covering(classes.values[place]))
+            groups = self._group_of[ids]
+        return groups
+
+    def _covering(self, label_class: LabelClass) -> tuple[int, ...]:
+        labels = label_class.labels
+        if not labels:  # A pod without labels matches no budget.
+            return ()
+        candidates = self._by_namespace.get(label_class.namespace, ())
+        return tuple(number for number, selector in candidates if selector.matches(labels))
+
+    def members(self, groups: IdColumn) -> tuple[NDArray[np.intp], IntColumn]:
+        """Return every pair of an entry of `groups` and a budget of its group."""
+        sizes = np.array([len(group) for group in self._groups], dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        flat = np.array([n for group in self._groups for n in group], dtype=np.int64)
+        counts = sizes[groups]
+        entries = np.repeat(np.arange(len(groups)), counts)
+        within = np.arange(len(entries)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return entries, flat[starts[groups[entries]] + within]
+
+
+class Budgets(NamedTuple):
+    """All budgets that can forbid anything."""
+
+    coverage: Coverage
+    allowed: IntColumn
+    """How many evictions each allows."""
+    disrupted: dict[int, frozenset[str]]
+    """The names of pods that a budget no longer counts, for those which have any."""
+
+    def violating(self, view: ClusterView, pods: IdColumn) -> BoolColumn:
+        """Return whether evicting all up to a pod breaks a budget of that pod.
+
+        Args:
+            view: of the cluster.
+            pods: a line of pod indices for each node, most important first, -1 for none.
+        """
+        broken = np.zeros(pods.shape, dtype=np.bool_)
+        if not len(self.allowed) or not pods.size:
+            return broken
+        groups = self.coverage.groups(view.label_classes, view.pods.label_class[pods])
+        flat = np.flatnonzero((groups > 0) & (pods >= 0))
+        entries, budgets = self.coverage.members(groups.ravel()[flat])
+        places = flat[entries]
+        if self.disrupted:
+            counts = self._counting(view, pods.ravel()[places], budgets)
+            places, budgets = places[counts], budgets[counts]
+        # Every node counts for itself; along its line the pods of a budget are counted up.
+        lines = places // pods.shape[1] * len(self.allowed) + budgets
+        order = np.argsort(lines, kind="stable")
+        nth = _nth_of_equals(lines[order])
+        too_many = nth >= self.allowed[budgets[order]]
+        broken.ravel()[places[order[too_many]]] = True
+        return broken
+
+    def _counting(self, view: ClusterView, pods: IdColumn, budgets: IntColumn) -> BoolColumn:
+        counts = np.ones(len(pods), dtype=np.bool_)
+        with_disrupted = np.isin(budgets, list(self.disrupted))
+        for place in np.flatnonzero(with_disrupted).tolist():
+            name = view.bound_pod(pods.item(place)).name
+            counts[place] = name not in self.disrupted[budgets.item(place)]
+        return counts
+
+
+def budgets_of(
+    store: ObjectStore[PodDisruptionBudget], known: Coverage | None = None
+) -> Budgets:
+    """Return the budgets that can forbid anything: those whose selector says something.
+
+    Args:
+        store: all budgets.
+        known: what was found out about the same selectors before, if they are the same.
+    """
+    rules: list[Rule] = []
+    allowed: list[int] = []
+    disrupted: dict[int, frozenset[str]] = {}
     for pdb in store:
         try:
             selector = label_selector(pdb.spec.selector)
@@ -44,27 +133,17 @@ def budgets_of(store: ObjectStore[PodDisruptionBudget]) -> list[Budget]:
             continue  # Parity: a budget with an invalid selector matches nothing.
         if selector.is_empty or not selector.selectable:
             continue
-        budgets.append(
-            Budget(
-                pdb.metadata.namespace or "",
-                selector,
-                pdb.status.disruptions_allowed,
-                frozenset(pdb.status.disrupted_pods or ()),
-            )
-        )
-    return budgets
+        if pdb.status.disrupted_pods:
+            disrupted[len(rules)] = frozenset(pdb.status.disrupted_pods)
+        rules.append((pdb.metadata.namespace or "", selector))
+        allowed.append(pdb.status.disruptions_allowed)
+    coverage = known if known is not None and known.rules == tuple(rules) else Coverage(rules)
+    return Budgets(coverage, np.array(allowed, dtype=np.int64), disrupted)
 
 
-def violating(victims: Sequence[BoundPod], budgets: Sequence[Budget]) -> list[bool]:
-    """Return, for each victim in order, whether evicting all up to it breaks a budget of it."""
-    left = [budget.allowed for budget in budgets]
-    result = []
-    for pod in victims:
-        broken = False
-        if pod.labels:  # A pod without labels matches no budget.
-            for number, budget in enumerate(budgets):
-                if budget.covers(pod):
-                    left[number] -= 1
-                    broken |= left[number] < 0
-        result.append(broken)
-    return result
+def _nth_of_equals(ordered: IntColumn) -> IntColumn:
+    """Return how many equal values stand before each, in a column that is in order."""
+    here = np.arange(len(ordered))
+    starts = np.ones(len(ordered), dtype=np.bool_)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    return here - np.maximum.accumulate(np.where(starts, here, 0))

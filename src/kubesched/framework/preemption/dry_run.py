@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn, IdColumn
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.trial import NO_POD, Trial
+from kubesched.columns.trial import NO_POD, PodRows, Trial
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.filter_phase import FilterPhase
-from kubesched.framework.interface import Victims
-from kubesched.framework.preemption.budgets import Budget, violating
+from kubesched.framework.filter_phase import Filter, FilterPhase, TrialRows
+from kubesched.framework.preemption.budgets import Budgets
+from kubesched.framework.preemption.candidates import DryRunOutcomes
 from kubesched.framework.status import Status, error, unresolvable
+from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
@@ -30,119 +31,124 @@ class DryRun:
     """Victims on some rows, each row by itself, all rows in lockstep."""
 
     def __init__(
-        self, filters: FilterPhase, state: CycleState, pod: PodInfo, budgets: Sequence[Budget]
+        self, filters: FilterPhase, state: CycleState, pod: PodInfo, budgets: Budgets
     ) -> None:
         self._filters = filters
         self._state = state
         self._pod = pod
         self._budgets = budgets
+        self._moving: Sequence[Filter] = filters.moving(state, pod)
+        # Who only reads usage is told of nobody; usage changes by whole columns then.
+        self._follows_pods = filters.follows_pods(state)
 
-    def select(self, view: ClusterView, rows: Rows) -> list[Victims | Status]:
+    @property
+    def wants_single_rows(self) -> bool:
+        """Return whether rows have to be looked at one by one."""
+        return self._filters.needs_single_rows(self._state)
+
+    def select(self, view: ClusterView, rows: Rows) -> DryRunOutcomes:
         """Return, per row, who would have to go, or why nobody's going helps."""
-        if self._filters.needs_single_rows(self._state) and len(rows) > 1:
-            return [self.select(view, rows[[place]])[0] for place in range(len(rows))]
-        lists = [potential_victims(view, int(row), self._pod.priority) for row in rows]
-        outcome: list[Victims | Status] = [NO_VICTIMS] * len(rows)
-        possible = np.array(
-            [place for place, victims in enumerate(lists) if victims], dtype=np.int64
-        )
-        if len(possible):
-            found = self._select(view, rows[possible], [lists[place] for place in possible])
-            for place, result in zip(possible.tolist(), found, strict=True):
-                outcome[place] = result
-        return outcome
-
-    def _select(
-        self, view: ClusterView, rows: Rows, lists: list[list[BoundPod]]
-    ) -> list[Victims | Status]:
+        assert len(rows) <= 1 or not self.wants_single_rows, "rows must come one by one"
+        pods = potential_victims(view, rows, self._pod.priority)
         trial, state = Trial(view, rows), self._state.clone()
-        outcome: list[Victims | Status | None] = [None] * len(rows)
-        for step in _steps(lists):
-            failed = self._change("remove", trial, state, step)
-            if failed is not None:
-                return [failed] * len(rows)
-        verdicts = self._filters.judge_with_nominated(state, self._pod, trial.nodes)
-        alive = verdicts.fits.copy()
-        for place in np.flatnonzero(~alive).tolist():
-            outcome[place] = verdicts[place]
-        ordered, breaks = self._reprieve_order(lists)
-        victims: list[list[int]] = [[] for _ in rows]
-        for number, step in enumerate(_steps(ordered)):
-            tried = np.where(alive, step, NO_POD).astype(np.int32)
-            failed = self._reprieve(trial, state, tried, victims, number)
-            if failed is not None:
-                return [failed if o is None else o for o in outcome]
-        names = view.nodes_at(rows).names
-        for place in np.flatnonzero(alive).tolist():
-            outcome[place] = _victims(names[place], ordered[place], breaks[place], victims[place])
-        return [o for o in outcome if o is not None]
+        refusals = self._judge_without(trial, state, pods)
+        refusals.ids[~(pods != NO_POD).any(axis=1)] = refusals.id_for(NO_VICTIMS)
+        alive = refusals.fits
+        if not alive.any():
+            return DryRunOutcomes(view, rows, refusals)
+        breaks = self._budgets.violating(view, pods)
+        found = self._reprieve_all(trial, state, pods, _reprieve_order(pods, breaks), alive)
+        if isinstance(found, Status):
+            refusals.refuse(alive, found)
+            return DryRunOutcomes(view, rows, refusals)
+        for place in np.flatnonzero(alive & ~found.any(axis=1)).tolist():
+            # Parity: preemption.go DryRunPreemption, v1.36.
+            name = view.name_of(int(rows[place]))
+            refusals.refuse_one(place, error(f'expected at least one victim pod on node "{name}"'))
+        return DryRunOutcomes(view, rows, refusals, (pods, found, breaks))
 
-    def _reprieve_order(
-        self, lists: list[list[BoundPod]]
-    ) -> tuple[list[list[BoundPod]], list[list[bool]]]:
-        """Return each row's pods with those first whose eviction breaks a budget."""
-        ordered: list[list[BoundPod]] = []
-        breaks: list[list[bool]] = []
-        for pods in lists:
-            marks = violating(pods, self._budgets)
-            pairs = sorted(zip(pods, marks, strict=True), key=lambda pair: not pair[1])
-            ordered.append([pod for pod, _ in pairs])
-            breaks.append([mark for _, mark in pairs])
-        return ordered, breaks
+    def _judge_without(self, trial: Trial, state: CycleState, pods: IdColumn) -> Verdicts:
+        """Judge the rows with all their potential victims gone."""
+        if not pods.size:
+            return Verdicts(len(pods))
+        failed = self._remove_all(trial, state, pods)
+        if failed is None:
+            return self._filters.judge_with_nominated(state, self._pod, trial.nodes)
+        verdicts = Verdicts(len(pods))
+        verdicts.refuse(np.ones(len(pods), dtype=np.bool_), failed)
+        return verdicts
 
-    def _reprieve(
+    def _remove_all(self, trial: Trial, state: CycleState, pods: IdColumn) -> Status | None:
+        if not self._follows_pods:
+            trial.remove_all(pods)
+            return None
+        for number in range(pods.shape[1]):
+            failed = self._tell("remove", trial, state, trial.remove(pods[:, number]))
+            if failed is not None:
+                return failed
+        return None
+
+    def _reprieve_all(
         self,
         trial: Trial,
         state: CycleState,
-        tried: IdColumn,
-        victims: list[list[int]],
-        number: int,
-    ) -> Status | None:
+        pods: IdColumn,
+        order: NDArray[np.intp],
+        alive: BoolColumn,
+    ) -> BoolColumn | Status:
+        """Try each pod of every row again; return which of them have to go all the same."""
+        is_victim = np.zeros(pods.shape, dtype=np.bool_)
+        lines = np.arange(len(pods))
+        for number in range(pods.shape[1]):
+            column = order[:, number]
+            tried = np.where(alive, pods[lines, column], NO_POD)
+            in_the_way = self._reprieve(trial, state, tried)
+            if isinstance(in_the_way, Status):
+                return in_the_way
+            is_victim[lines, column] = in_the_way
+        return is_victim
+
+    def _reprieve(self, trial: Trial, state: CycleState, tried: IdColumn) -> BoolColumn | Status:
         """Put one pod of each row back, and take it away again where it does not fit."""
-        failed = self._change("add", trial, state, tried)
+        wanted = tried != NO_POD
+        if not wanted.any():
+            return wanted
+        failed = self._tell("add", trial, state, trial.add(tried))
         if failed is not None:
             return failed
-        verdicts = self._filters.judge_with_nominated(state, self._pod, trial.nodes)
-        in_the_way: BoolColumn = ~verdicts.fits & (tried != NO_POD)
-        for place in np.flatnonzero(in_the_way).tolist():
-            victims[place].append(number)
-        return self._change(
-            "remove", trial, state, np.where(in_the_way, tried, NO_POD).astype(np.int32)
-        )
+        rows = TrialRows(trial.nodes, wanted)
+        fits = self._filters.narrow_with_nominated(self._moving, state, self._pod, rows)
+        in_the_way: BoolColumn = wanted & ~fits
+        if in_the_way.any():
+            failed = self._tell("remove", trial, state, trial.take_back(in_the_way))
+        return in_the_way if failed is None else failed
 
-    def _change(self, verb: str, trial: Trial, state: CycleState, step: IdColumn) -> Status | None:
-        if not (step != NO_POD).any():
+    def _tell(
+        self, verb: str, trial: Trial, state: CycleState, changed: PodRows
+    ) -> Status | None:
+        if not self._follows_pods:
             return None
-        changed = trial.add(step) if verb == "add" else trial.remove(step)
-        return self._filters.change_pods(verb, state, self._pod, changed, trial.nodes)
+        return self._filters.change_pods(verb, state, self._pod, changed, trial)
 
 
-def potential_victims(view: ClusterView, row: int, priority: int) -> list[BoundPod]:
-    """Return the less important pods of a row, most important first."""
-    # Parity: pkg/scheduler/util/utils.go MoreImportantPod, v1.36. Among pods of equal priority and
-    # start upstream goes by arrival; the key makes it repeatable.
-    pods = [p for p in map(view.bound_pod, view.pods_on(row)) if p.priority < priority]
-    return sorted(pods, key=lambda pod: (-pod.priority, view.pods.start_s[pod.index], pod.key))
+def potential_victims(view: ClusterView, rows: Rows, priority: int) -> IdColumn:
+    """Return the less important pods of each row, most important first, filled up with -1."""
+    pods = view.importance.matrix(rows)
+    is_victim = (pods != NO_POD) & (view.pods.priority[pods] < priority)
+    # In the order of importance they are the last ones of a row; they are moved to its front.
+    counts = is_victim.sum(axis=1)
+    first = (pods != NO_POD).sum(axis=1) - counts
+    width = int(counts.max(initial=0))
+    numbers = np.arange(width)
+    if not first.any():
+        return pods[:, :width]
+    places = np.minimum(first[:, None] + numbers, max(pods.shape[1] - 1, 0))
+    moved = np.take_along_axis(pods, places, axis=1)
+    moved[numbers >= counts[:, None]] = NO_POD
+    return moved
 
 
-def _steps(lists: Sequence[Sequence[BoundPod]]) -> list[IdColumn]:
-    """Return the n-th pod of each row as a column of indices, for every n."""
-    longest = max(map(len, lists), default=0)
-    return [
-        np.array([pods[n].index if n < len(pods) else NO_POD for pods in lists], dtype=np.int32)
-        for n in range(longest)
-    ]
-
-
-def _victims(
-    node_name: str, ordered: list[BoundPod], breaks: list[bool], numbers: list[int]
-) -> Victims | Status:
-    if not numbers:
-        # Parity: preemption.go DryRunPreemption, v1.36.
-        return error(f'expected at least one victim pod on node "{node_name}"')
-    start = float("inf")
-    pods = sorted(
-        (ordered[n] for n in numbers),
-        key=lambda pod: (-pod.priority, start if pod.start_s is None else pod.start_s),
-    )
-    return Victims(node_name, tuple(pods), sum(breaks[n] for n in numbers))
+def _reprieve_order(pods: IdColumn, breaks: BoolColumn) -> NDArray[np.intp]:
+    """Return where each row's pods stand, those first whose eviction breaks a budget."""
+    rank = np.where(pods == NO_POD, 2, np.where(breaks, 0, 1)).astype(np.int8)
+    return np.argsort(rank, axis=1, kind="stable")

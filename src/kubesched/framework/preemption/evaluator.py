@@ -6,84 +6,99 @@ Upstream: pkg/scheduler/framework/preemption/preemption.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
+from kubesched.columns.object_store import ObjectStore
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import NodeStatuses, PostFilterResult, Victims
-from kubesched.framework.preemption.budgets import budgets_of
-from kubesched.framework.preemption.dry_run import DryRun
+from kubesched.framework.interface import NodeStatuses, PostFilterResult
+from kubesched.framework.preemption.budgets import Budgets, budgets_of
+from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one
+from kubesched.framework.preemption.dry_run import NO_VICTIMS, DryRun
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
-from kubesched.framework.verdicts import NodeToStatus, unavailable_text
+from kubesched.framework.verdicts import NodeToStatus, Verdicts, unavailable_text
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
+from kubesched.objects.policy import PodDisruptionBudget
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
-@dataclass(frozen=True, slots=True)
 class Evaluator:
     """Finds whom to evict so that a pod fits."""
 
-    handle: Handle
-    candidate_count: Callable[[int], int]
-    """How many candidates are enough, of so many nodes."""
+    def __init__(self, handle: Handle, candidate_count: Callable[[int], int]) -> None:
+        """Make an evaluator.
+
+        Args:
+            handle: of the plugin that asks.
+            candidate_count: how many candidates are enough, of so many nodes.
+        """
+        self._handle = handle
+        self._candidate_count = candidate_count
+        self._budgets: tuple[ObjectStore[PodDisruptionBudget], int, Budgets] | None = None
 
     def preempt(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """Return the plan, or why there is none."""
         # Parity: preemption.go Preempt, v1.36.
-        view = self.handle.snapshot
+        view = self._handle.snapshot
         reason = why_not_eligible(view, pod, statuses)
         if reason:
             return None, unschedulable(reason)
         rows = _rows_with(view, statuses, Code.UNSCHEDULABLE)
-        candidates, refused = self._dry_run(state, pod, view, rows)
-        if not candidates:
-            errors = [s.message for s in refused.values() if s.code is Code.ERROR]
-            if errors:
-                return None, error(aggregate_text(errors))
-            found = NodeToStatus(view, NOT_HELPFUL)
-            for row, status in refused.items():
-                found.set_one(row, status)
-            text = unavailable_text(view.node_count, found)
-            return PostFilterResult(""), unschedulable(text)
-        best = pick_one(candidates)
-        return PostFilterResult(best.node_name, best), SUCCESS
+        if len(rows):
+            rows = np.roll(rows, -self._handle.rng.below(len(rows)))
+        refusals = Verdicts(len(rows))
+        best = pick_one(self._dry_run(state, pod, rows, refusals))
+        if best is not None:
+            return PostFilterResult(best.node_name, best), SUCCESS
+        if refusals.first_error() is not None:
+            given = (refusals[place] for place in range(len(rows)))
+            errors = [status.message for status in given if status.code is Code.ERROR]
+            return None, error(aggregate_text(errors))
+        found = NodeToStatus(view, NOT_HELPFUL)
+        found.set_all(rows, refusals)
+        text = unavailable_text(view.node_count, found)
+        return PostFilterResult(""), unschedulable(text)
 
     def _dry_run(
-        self, state: CycleState, pod: PodInfo, view: ClusterView, rows: Rows
-    ) -> tuple[list[Victims], dict[int, Status]]:
-        """Look at candidate nodes from a random start until enough are found."""
-        if len(rows) == 0:
-            return [], {}
-        enough = self.candidate_count(len(rows))
-        trial = DryRun(
-            self.handle.filters, state, pod, budgets_of(view.objects.pod_disruption_budgets)
-        )
-        ordered = np.roll(rows, -self.handle.rng.below(len(rows)))
-        without: list[Victims] = []
-        with_violation: list[Victims] = []
-        refused: dict[int, Status] = {}
-        start = 0
-        while start < len(ordered):
-            found = len(without) + len(with_violation)
-            if without and found >= enough:
-                break
+        self, state: CycleState, pod: PodInfo, rows: Rows, refusals: Verdicts
+    ) -> list[DryRunOutcomes]:
+        """Look at candidate nodes in their order until enough are found; note what refuses them."""
+        view = self._handle.snapshot
+        enough = self._candidate_count(len(rows))
+        hopeless = view.importance.lowest_priority(rows) >= pod.priority
+        refusals.refuse(hopeless, NO_VICTIMS)
+        left = np.flatnonzero(~hopeless)
+        outcomes: list[DryRunOutcomes] = []
+        if len(left) == 0:
+            return outcomes
+        trial = DryRun(self._handle.filters, state, pod, self._current_budgets(view))
+        found = found_without = start = 0
+        while start < len(left) and not (found_without and found >= enough):
             # Never more at once than could still be wanted, so that looking stops where it should.
-            chunk = ordered[start : start + max(enough - found, 1)]
+            size = 1 if trial.wants_single_rows else max(enough - found, 1)
+            chunk = left[start : start + size]
             start += len(chunk)
-            for row, outcome in zip(chunk.tolist(), trial.select(view, chunk), strict=True):
-                if isinstance(outcome, Status):
-                    refused[row] = outcome
-                else:
-                    (with_violation if outcome.pdb_violation_count else without).append(outcome)
-        return without + with_violation, refused
+            outcome = trial.select(view, rows[chunk])
+            refusals.override(chunk, outcome.refusals)
+            candidates = outcome.is_candidate
+            found += int(np.count_nonzero(candidates))
+            found_without += int(np.count_nonzero(candidates & (outcome.violations == 0)))
+            outcomes.append(outcome)
+        return outcomes
+
+    def _current_budgets(self, view: ClusterView) -> Budgets:
+        store, known = view.objects.pod_disruption_budgets, self._budgets
+        if known is None or known[0] is not store or known[1] != store.epoch:
+            coverage = None if known is None else known[2].coverage
+            self._budgets = known = (store, store.epoch, budgets_of(store, coverage))
+        return known[2]
 
 
 def why_not_eligible(view: ClusterView, pod: PodInfo, statuses: NodeStatuses) -> str:
@@ -100,35 +115,6 @@ def why_not_eligible(view: ClusterView, pod: PodInfo, statuses: NodeStatuses) ->
         for other in map(view.bound_pod, view.pods_on(row))
     )
     return "not eligible due to a terminating pod on the nominated node." if leaving else ""
-
-
-def pick_one(candidates: Sequence[Victims]) -> Victims:
-    """Return the candidate that hurts least, by upstream's criteria in their order."""
-    # Parity: preemption.go pickOneNodeForPreemption, v1.36. The first of full ties is one of the
-    # outcomes that upstream's map order can give.
-    criteria: tuple[Callable[[Victims], float], ...] = (
-        lambda c: c.pdb_violation_count,
-        lambda c: c.pods[0].priority,
-        lambda c: sum(pod.priority + 2**31 for pod in c.pods),
-        lambda c: len(c.pods),
-        lambda c: -_earliest_start_s(c),
-    )
-    left = list(candidates)
-    for criterion in criteria:
-        scores = [criterion(candidate) for candidate in left]
-        least = min(scores)
-        left = [candidate for candidate, s in zip(left, scores, strict=True) if s == least]
-        if len(left) == 1:
-            break
-    return left[0]
-
-
-def _earliest_start_s(candidate: Victims) -> float:
-    """Return when the first of the most important victims started; one that has not, starts now."""
-    # Parity: pkg/scheduler/util/utils.go GetEarliestPodStartTime, v1.36.
-    highest = max(pod.priority for pod in candidate.pods)
-    starts = (p.start_s for p in candidate.pods if p.priority == highest)
-    return min(float("inf") if start is None else start for start in starts)
 
 
 def _rows_with(view: ClusterView, statuses: NodeStatuses, code: Code) -> Rows:

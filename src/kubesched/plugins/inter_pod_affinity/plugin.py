@@ -62,10 +62,7 @@ class InterPodAffinity:
         view, terms = nodes.view, pod.terms
         concerned = bool(terms.required_affinity or terms.required_anti_affinity)
         # Most clusters have no such term, and most pods are none of theirs.
-        if (
-            not concerned
-            and not view.counters.term_postings.follow().has_required_anti_affinity
-        ):
+        if not concerned and not view.counters.term_postings.follow().has_required_anti_affinity:
             return SKIP
         found = PreFilterState(self._filter_plan(view, pod), view.counters.topology)
         if found.is_idle:

@@ -1,206 +1,264 @@
-"""The volumes that nodes hold, as pairs of node and volume.
+"""The volumes that nodes hold, counted per row and driver.
 
-Owns what was resolved of bound pods and attachments, and counts it per node. Never knows a limit.
+Owns which row holds what, and recounts a row when its pods, its attachments or the objects behind
+them changed; a count equals at any time what counting anew would give. Never knows a limit.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go Filter
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import ClusterView, LiveUsage, NodeTable
-from kubesched.model.pod_info import PodShape
-from kubesched.plugins.node_volume_limits.resolve import (
-    Volumes,
-    attachments_by_node,
-    resolve_or_text,
-)
+from kubesched.columns.interning import grown
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.rules import Values, looked_up
+from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.plugins.node_volume_limits.resolve import may_be_attached
+from kubesched.plugins.node_volume_limits.uses import NO_VOLUME, VolumeUses
+
+# So many more uses that nobody has any longer are kept than there are others.
+_DEAD_MAX: Final = 1024
+_CHANGES_ONE_BY_ONE_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Distinct volumes on nodes, as pairs of a node's position and a volume's id."""
+class Held:
+    """What one node holds: volumes of its pods, and of pods and attachments together."""
 
-    node_count: int
-    positions: IntColumn
-    volumes: IntColumn
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What is attached to some nodes: by their pods, and beyond that by attachments."""
-
-    by_pods: _Pairs
-    by_attachments: _Pairs
-    failed: Mapping[str, BoolColumn]
-    """Where a pod's volumes cannot be resolved, by why not."""
+    uses: tuple[int, ...]
+    by_pods: frozenset[int]
+    in_all: frozenset[int]
+    problem: str
+    """Why the volumes of its pods cannot be told, if so."""
 
 
 class AttachedVolumes:
-    """The volumes of pods and attachments, resolved once as long as their objects stand."""
+    """The volumes of pods and attachments on every row of one cluster."""
 
     def __init__(self) -> None:
-        self._epochs: tuple[object, ...] = ()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._ids: dict[str, int] = {}
-        self._drivers: list[str] = []
-        self._known_shapes = 0
-        # Volume ids of all shapes in a row, and where those of each shape start.
-        self._flat: IntColumn = np.zeros(0, dtype=np.int64)
-        self._starts: IntColumn = np.zeros(1, dtype=np.int64)
-        self._texts: dict[int, str] = {}
-        self._singly: set[int] = set()
-        self._attachments: dict[str, list[int]] = {}
+        self._cluster: object = None
+        self._view: ClusterView
+        self._uses: VolumeUses
+        self._seen = 0
 
     def follow(self, view: ClusterView) -> None:
-        """Drop what other objects than today's told, and resolve shapes that are new."""
-        objects = view.objects
-        epochs = (
-            view.pods,
-            objects.persistent_volume_claims.epoch,
-            objects.persistent_volumes.epoch,
-            objects.storage_classes.epoch,
-            objects.volume_attachments.epoch,
-        )
-        if epochs != self._epochs:
-            self._forget()
-            self._epochs = epochs
-            for node_name, volumes in attachments_by_node(objects).items():
-                self._attachments[node_name] = self._ids_of(volumes)
-        shapes = view.pods.shapes
-        if self._known_shapes == len(shapes):
+        """Recount the rows where something changed."""
+        self._view = view
+        if self._cluster is not view.identity or not view.counters.keeps or self._is_mostly_dead():
+            self._build(view)
             return
-        found = [
-            self._resolve_shape(place, shapes[place], objects)
-            for place in range(self._known_shapes, len(shapes))
-        ]
-        ends = self._starts[-1] + np.cumsum([len(ids) for ids in found], dtype=np.int64)
-        self._starts = np.append(self._starts, ends)
-        flat = np.array([one for ids in found for one in ids], dtype=np.int64)
-        self._flat = np.append(self._flat, flat)
-        self._known_shapes = len(shapes)
+        rows: dict[int, None] = {}
+        for use in self._uses.follow():
+            rows.update(dict.fromkeys(self._rows_with(use)))
+        for name in self._uses.follow_attachments():
+            rows[view.row_of(name)] = None
+        if view.stamp != self._seen:
+            rows.update(dict.fromkeys(self._changed_rows(view)))
+            self._seen = view.stamp
+        if rows:
+            rows.pop(-1, None)
+            for row in rows:
+                self._count(row)
 
-    def _resolve_shape(self, place: int, shape: PodShape, objects: ObjectStores) -> list[int]:
-        if any(volume.ephemeral is not None for volume in shape.volumes):
-            # Such claims are named after the pod.
-            self._singly.add(place)
-            return []
-        volumes = resolve_or_text(_AnyPodOf(shape), objects)
-        if isinstance(volumes, str):
-            self._texts[place] = volumes
-            return []
-        return self._ids_of(volumes)
+    def _is_mostly_dead(self) -> bool:
+        live_count = len(self._rows_of) + self._uses.attachment_count
+        return len(self._uses) > 2 * live_count + _DEAD_MAX
 
-    def _ids_of(self, volumes: Volumes) -> list[int]:
-        for name, driver in volumes.items():
-            if name not in self._ids:
-                self._ids[name] = len(self._drivers)
-                self._drivers.append(driver)
-        return [self._ids[name] for name in volumes]
+    def _changed_rows(self, view: ClusterView) -> Iterable[int]:
+        changes = view.changes_since(self._seen)
+        if changes is not None and len(changes) <= _CHANGES_ONE_BY_ONE_MAX:
+            return [change.row for change in changes]
+        rows: list[int] = view.rows_changed_since(self._seen).tolist()
+        return rows
 
-    def held_on(self, nodes: NodeTable) -> _Held:
-        """Return the distinct volumes on each node; `follow` comes first."""
-        indices, positions = _pods_on(nodes)
-        shapes = nodes.view.pods.shape[indices].astype(np.int64)
-        failed: dict[str, BoolColumn] = {}
+    def _build(self, view: ClusterView) -> None:
+        self._cluster, self._seen = view.identity, view.stamp
+        self._uses = VolumeUses(view.objects)
+        self._uses.follow_attachments()
+        self._uses_on: dict[int, tuple[int, ...]] = {}
+        self._rows_of: dict[int, set[int]] = {}
+        self._counts: list[IntColumn] = []
+        self.problems: dict[int, str] = {}
+        """Why the volumes of a row's pods cannot be told, where that is so."""
+        for row in self._rows_with_volumes(view):
+            self._count(row)
 
-        def fail(text: str, where: IntColumn) -> None:
-            mask = failed.setdefault(text, np.zeros(len(nodes), dtype=np.bool_))
-            mask[where] = True
-
-        for place, text in self._texts.items():
-            if (where := positions[shapes == place]).size:
-                fail(text, where)
-        lengths = self._starts[shapes + 1] - self._starts[shapes]
-        owner = np.repeat(np.arange(len(shapes)), lengths)
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        volumes = [self._flat[self._starts[shapes[owner]] + within]]
-        places = [positions[owner]]
-        alone = np.isin(shapes, list(self._singly)) if self._singly else shapes < 0
-        for one in np.flatnonzero(alone).tolist():
-            pod = nodes.view.bound_pod(int(indices[one]))
-            resolved = resolve_or_text(pod, nodes.view.objects)
-            if isinstance(resolved, str):
-                fail(resolved, positions[one : one + 1])
-                continue
-            ids = np.array(self._ids_of(resolved), dtype=np.int64)
-            volumes.append(ids)
-            places.append(np.full(len(ids), positions[one]))
-        by_pods = self._distinct(len(nodes), np.concatenate(places), np.concatenate(volumes))
-        return _Held(by_pods, self._attachments_on(nodes, by_pods), failed)
-
-    def _attachments_on(self, nodes: NodeTable, by_pods: _Pairs) -> _Pairs:
-        found = [
-            (position, volume)
-            for position, name in enumerate(nodes.names if self._attachments else ())
-            for volume in self._attachments.get(name, ())
-        ]
-        positions, volumes = np.array(found, dtype=np.int64).reshape(-1, 2).T
-        if not found:
-            return _Pairs(len(nodes), positions, volumes)
-        size = len(self._drivers)
-        known = by_pods.positions * size + by_pods.volumes
-        fresh = ~np.isin(positions * size + volumes, known)
-        return self._distinct(len(nodes), positions[fresh], volumes[fresh])
-
-    def _distinct(self, node_count: int, positions: IntColumn, volumes: IntColumn) -> _Pairs:
-        size = max(len(self._drivers), 1)
-        pairs = np.sort(positions * size + volumes)
-        # np.unique hashes integers, which takes ten times as long here.
-        pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-        return _Pairs(node_count, pairs // size, pairs % size)
-
-    def count_of(self, pairs: _Pairs, names: Iterable[str]) -> IntColumn:
-        """Return how many of some volumes each node has."""
-        ids = [self._ids[name] for name in names if name in self._ids]
-        return _counts(pairs, np.isin(pairs.volumes, ids))
-
-    def count_of_driver(self, held: _Held, driver: str) -> IntColumn:
-        """Return how many volumes of a driver each node has."""
-        is_its = np.array([of_driver == driver for of_driver in self._drivers], dtype=np.bool_)
-        return sum(
-            (
-                _counts(pairs, is_its[pairs.volumes])
-                for pairs in (held.by_pods, held.by_attachments)
-            ),
-            start=np.zeros(held.by_pods.node_count, dtype=np.int64),
+    def _rows_with_volumes(self, view: ClusterView) -> Iterable[int]:
+        """Return the rows with pods that may hold a volume, and those with attachments."""
+        pods = view.pods
+        may_hold = np.fromiter(
+            (any(map(may_be_attached, shape.volumes)) for shape in pods.shapes),
+            dtype=np.bool_,
+            count=len(pods.shapes),
         )
+        rows = [row for name in self._uses.on_node if (row := view.row_of(name)) >= 0]
+        if may_hold.any():
+            holding = np.flatnonzero(pods.counted[: pods.count])
+            holding = holding[may_hold[pods.shape[holding]]]
+            rows += np.unique(pods.row[holding]).tolist()
+        return dict.fromkeys(rows)
+
+    def _rows_with(self, use: int) -> Collection[int]:
+        name = self._uses.node_attached_to(use)
+        return self._rows_of.get(use, ()) if name is None else (self._view.row_of(name),)
+
+    # -- counting -------------------------------------------------------------------------------
+
+    def held_by(self, pods: Iterable[int], node_name: str) -> Held:
+        """Return what a node of some pods holds; `follow` comes first."""
+        uses, volume_of, problem = self._uses, self._uses.volume_of, ""
+        shape_of, pod_at = self._view.pods.shape, self._view.pods.pods
+        found: dict[int, None] = {}
+        for index in pods:
+            pod = pod_at[index]
+            assert pod is not None, f"no pod at index {index}"
+            holding = uses.of_pod(shape_of.item(index), pod)
+            if holding.uses:
+                found.update(dict.fromkeys(holding.uses))
+            problem = problem or holding.problem
+        by_pods = {volume_of[use] for use in found}
+        by_pods.discard(NO_VOLUME)
+        in_all = by_pods
+        attached = uses.on_node.get(node_name)
+        if attached is not None:
+            in_all = by_pods.union(volume_of[use] for use in attached)
+            in_all.discard(NO_VOLUME)
+        return Held(tuple(found), frozenset(by_pods), frozenset(in_all), problem)
+
+    def _count(self, row: int) -> None:
+        pods, name = self._view.pods_on(row), self._view.name_of(row)
+        held = self.held_by(pods, name)
+        self._set_uses(row, held.uses)
+        self._set_counts(row, Counter(self._uses.driver_of[volume] for volume in held.in_all))
+        if held.problem:
+            self.problems[row] = held.problem
+        else:
+            self.problems.pop(row, None)
+
+    def _set_uses(self, row: int, uses: tuple[int, ...]) -> None:
+        before = self._uses_on.get(row, ())
+        if before == uses:
+            return
+        if uses:
+            self._uses_on[row] = uses
+        else:
+            del self._uses_on[row]
+        for use in before:
+            if use not in uses:
+                self._rows_of[use].discard(row)
+                if not self._rows_of[use]:
+                    del self._rows_of[use]
+        for use in uses:
+            self._rows_of.setdefault(use, set()).add(row)
+
+    def _set_counts(self, row: int, counts: Mapping[int, int]) -> None:
+        for _ in range(len(self._counts), len(self._uses.drivers)):
+            self._counts.append(np.zeros(self._view.row_count, dtype=np.int64))
+        for driver, column in enumerate(self._counts):
+            if row >= len(column):
+                column = self._counts[driver] = grown(column, self._view.row_count)  # noqa: PLW2901
+            column[row] = counts.get(driver, 0)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def live(self, rows: Rows | int) -> LiveCounts:
+        """Return what rows, or one row, hold as it is."""
+        return LiveCounts(self, rows)
+
+    def supposed(self, nodes: NodeTable) -> SupposedCounts:
+        """Return what the nodes of a trial would hold."""
+        held = [
+            self.held_by(nodes.usage.pods_on(position), name)
+            for position, name in enumerate(nodes.names)
+        ]
+        return SupposedCounts(self._uses, held)
+
+    def count_of_driver(self, driver: str) -> IntColumn:
+        """Return how many volumes of a driver each row has; more rows may follow."""
+        row_count = self._view.row_count
+        place = self._uses.drivers.get(driver, -1)
+        if not 0 <= place < len(self._counts):
+            return np.zeros(row_count, dtype=np.int64)
+        column = self._counts[place] = grown(self._counts[place], row_count)
+        return column
+
+    def rows_with(self, unique_name: str) -> set[int]:
+        """Return the rows whose pods use a volume."""
+        uses = self._uses.uses_of(self._uses.volume_named(unique_name))
+        return set().union(*(self._rows_of.get(use, ()) for use in uses))
+
+    def is_on(self, unique_name: str, row: int) -> bool:
+        """Tell whether pods of a row use a volume."""
+        uses = self._uses.uses_of(self._uses.volume_named(unique_name))
+        return any(row in self._rows_of.get(use, ()) for use in uses)
 
 
-@dataclass(frozen=True, slots=True)
-class _AnyPodOf:
-    """A pod of a shape; its own names do not matter where no volume is ephemeral."""
+class LiveCounts:
+    """Counts over rows as they are: arrays, or plain numbers for one row."""
 
-    shape: PodShape
-    name: str = ""
-    uid: str = ""
+    def __init__(self, attached: AttachedVolumes, rows: Rows | int) -> None:
+        self._attached = attached
+        self._rows = rows
 
-    @property
-    def namespace(self) -> str:
-        return self.shape.namespace
+    def of_driver(self, driver: str) -> Values:
+        """Return how many volumes of a driver there are."""
+        return looked_up(self._attached.count_of_driver(driver), self._rows)
+
+    def of_pods(self, unique_names: Sequence[str]) -> Values:
+        """Return how many of some volumes pods there use."""
+        rows = self._rows
+        if not isinstance(rows, np.ndarray):
+            return sum(self._attached.is_on(name, rows) for name in unique_names)
+        found = [on for on in map(self._attached.rows_with, unique_names) if on]
+        if not found:
+            return 0
+        counts = np.zeros(int(rows.max(initial=0)) + 1, dtype=np.int64)
+        for on in found:
+            places = np.fromiter(on, np.int64, len(on))
+            counts[places[places < len(counts)]] += 1
+        return counts[rows]
+
+    def problems(self) -> dict[str, Values]:
+        """Return where the volumes of pods cannot be told, by why not."""
+        known, rows = self._attached.problems, self._rows
+        if not known:
+            return {}
+        if not isinstance(rows, np.ndarray):
+            return {known[rows]: True} if rows in known else {}
+        return {
+            text: np.isin(rows, [row for row, why in known.items() if why == text])
+            for text in sorted(set(known.values()))
+        }
 
 
-def _counts(pairs: _Pairs, chosen: BoolColumn) -> IntColumn:
-    counts = np.bincount(pairs.positions[chosen], minlength=pairs.node_count)
-    return counts.astype(np.int64)
+class SupposedCounts:
+    """Counts over the nodes of a trial."""
 
+    def __init__(self, uses: VolumeUses, held: Sequence[Held]) -> None:
+        self._uses = uses
+        self._held = held
 
-def _pods_on(nodes: NodeTable) -> tuple[IntColumn, IntColumn]:
-    """Return the index of every pod on some nodes, and the position of its node."""
-    if isinstance(nodes.usage, LiveUsage):
-        pods, count = nodes.view.pods, nodes.view.pods.count
-        position_of = np.full(nodes.view.row_count, -1, dtype=np.int64)
-        position_of[nodes.rows] = np.arange(len(nodes))
-        indices = np.flatnonzero(pods.counted[:count])
-        positions = position_of[pods.row[indices]]
-        return indices[positions >= 0], positions[positions >= 0]
-    on_each = [nodes.usage.pods_on(position) for position in range(len(nodes))]
-    indices = np.array([index for on_one in on_each for index in on_one], dtype=np.int64)
-    return indices, np.repeat(np.arange(len(nodes)), [len(on_one) for on_one in on_each])
+    def of_driver(self, driver: str) -> Values:
+        """Return how many volumes of a driver there are."""
+        place, driver_of = self._uses.drivers.get(driver, -1), self._uses.driver_of
+        return self._column([sum(driver_of[v] == place for v in one.in_all) for one in self._held])
+
+    def of_pods(self, unique_names: Sequence[str]) -> Values:
+        """Return how many of some volumes pods there use."""
+        volumes = {self._uses.volume_named(name) for name in unique_names}
+        return self._column([len(one.by_pods & volumes) for one in self._held])
+
+    def problems(self) -> dict[str, Values]:
+        """Return where the volumes of pods cannot be told, by why not."""
+        return {
+            text: np.array([one.problem == text for one in self._held], dtype=np.bool_)
+            for text in sorted({one.problem for one in self._held} - {""})
+        }
+
+    def _column(self, counts: list[int]) -> IntColumn:
+        return np.array(counts, dtype=np.int64)

@@ -7,12 +7,10 @@ Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import is_any, looked_up, negate
+from kubesched.columns.view import LiveUsage, NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -28,14 +26,28 @@ from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.objects.pod import Volume
 from kubesched.objects.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubesched.plugins.csi_translation import plugin_of_inline
-from kubesched.plugins.node_volume_limits.attached import AttachedVolumes
+from kubesched.plugins.node_volume_limits.attached import (
+    AttachedVolumes,
+    LiveCounts,
+    SupposedCounts,
+)
+from kubesched.plugins.node_volume_limits.limits import NO_LIMIT, LimitColumns, limits_of
 from kubesched.plugins.node_volume_limits.resolve import Volumes, may_be_attached, new_volumes
 from kubesched.plugins.pod_volumes import refers_to, sign_volumes
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED: Final = "node(s) exceed max volume count"
 
-# Above every limit a CSINode can tell, which has 32 bits.
-_NO_LIMIT: Final = 2**32
+_EXCEEDED: Final = unschedulable(REASON_MAX_VOLUME_COUNT_EXCEEDED)
+_READS: Final = Reads(
+    usage=True,
+    objects=(
+        "csi_nodes",
+        "persistent_volume_claims",
+        "persistent_volumes",
+        "storage_classes",
+        "volume_attachments",
+    ),
+)
 
 
 class NodeVolumeLimits:
@@ -44,29 +56,37 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def __init__(self, args: object, handle: Handle) -> None:
+        self._limits = LimitColumns()
         self._attached = AttachedVolumes()
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
-        return None if pod.shape.volumes else Reads()
+        """Return that the row's pods and the storage objects decide; None where names do too."""
+        volumes = pod.shape.volumes
+        if not any(map(may_be_attached, volumes)):
+            return Reads()
+        if any(volume.ephemeral is not None for volume in volumes):
+            return None  # Such claims are named after the pod.
+        return _READS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Skip pods without a volume that could be attached."""
         return None if any(map(may_be_attached, pod.shape.volumes)) else SKIP
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes where old and new volumes of a driver exceed its limit."""
-        csi_nodes = [nodes.view.objects.csi_nodes.get(name) for name in nodes.names]
-        known = np.array([csi_node is not None for csi_node in csi_nodes], dtype=np.bool_)
-        verdicts = []
-        for has_csi_node, concerned in ((False, ~known), (True, known)):
-            if not concerned.any():
+        view, verdicts = nodes.view, []
+        self._limits.follow(view)
+        known = looked_up(self._limits.has_csi_node, nodes.rows)
+        for has_csi_node, concerned in ((False, negate(known)), (True, known)):
+            if not is_any(concerned):
                 continue
-            new = new_volumes(pod, nodes.view.objects, has_csi_node)
+            new = new_volumes(pod, view.objects, has_csi_node)
             if isinstance(new, Status):
                 verdicts.append(Rejected(concerned, new))
             elif new and has_csi_node:
-                verdicts += self._over_limits(nodes, csi_nodes, new)
+                verdicts += self._over_limits(nodes, new)
         return verdicts
 
     def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
@@ -93,38 +113,34 @@ class NodeVolumeLimits:
             ),
         ]
 
-    def _over_limits(
-        self, nodes: NodeTable, csi_nodes: Sequence[CSINode | None], new: Volumes
-    ) -> list[Rejected]:
-        limits = [_limits(csi_node) for csi_node in csi_nodes]
-        limited = np.array([bool(limit_of) for limit_of in limits], dtype=np.bool_)
-        if not limited.any():
+    def _over_limits(self, nodes: NodeTable | NodeRow, new: Volumes) -> list[Rejected]:
+        limited = looked_up(self._limits.is_limited, nodes.rows)
+        if not is_any(limited):
             return []
-        self._attached.follow(nodes.view)
-        held = self._attached.held_on(nodes)
-        over = np.zeros(len(nodes), dtype=np.bool_)
+        counts = self._counts(nodes)
+        rejections = [
+            Rejected(where & limited, error(text)) for text, where in counts.problems().items()
+        ]
         for driver in dict.fromkeys(new.values()):
+            column = self._limits.of_driver(driver)
+            if column is None:
+                continue
+            limit = looked_up(column, nodes.rows)
             wanted = [name for name, of_driver in new.items() if of_driver == driver]
-            more = len(wanted) - self._attached.count_of(held.by_pods, wanted)
-            used = self._attached.count_of_driver(held, driver)
-            limit = np.array([limit_of.get(driver, _NO_LIMIT) for limit_of in limits])
-            over |= (limit != _NO_LIMIT) & (more > 0) & (used + more > limit)
-        rejections = [Rejected(mask & limited, error(text)) for text, mask in held.failed.items()]
-        return [*rejections, Rejected(over, unschedulable(REASON_MAX_VOLUME_COUNT_EXCEEDED))]
+            more = len(wanted) - counts.of_pods(wanted)
+            over = (limit != NO_LIMIT) & (more > 0) & (counts.of_driver(driver) + more > limit)
+            rejections.append(Rejected(over, _EXCEEDED))
+        return rejections
 
-
-def _limits(csi_node: CSINode | None) -> dict[str, int]:
-    if csi_node is None:
-        return {}
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }
+    def _counts(self, nodes: NodeTable | NodeRow) -> LiveCounts | SupposedCounts:
+        self._attached.follow(nodes.view)
+        if isinstance(nodes, NodeRow) or isinstance(nodes.usage, LiveUsage):
+            return self._attached.live(nodes.rows)
+        return self._attached.supposed(nodes)
 
 
 def _after_csi_node_updated(_pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
-    before, after = _limits(old), _limits(new)
+    before, after = limits_of(old), limits_of(new)
     # Parity: csi.go isSchedulableAfterCSINodeUpdated, v1.36: no limit counts as a limit of zero.
     raised = any(limit > before.get(driver, 0) for driver, limit in after.items())
     return QueueingHint.QUEUE if raised else QueueingHint.QUEUE_SKIP

@@ -1,4 +1,4 @@
-"""Which volumes of a driver a pod's volumes and a node's attachments stand for.
+"""Which volumes of a driver a pod's volumes stand for.
 
 Owns the way from a volume through claim, persistent volume and class to driver and handle. Never
 counts them.
@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go filterAttachab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubesched.columns.object_store import ObjectStores
@@ -25,7 +25,6 @@ from kubesched.plugins.csi_translation import (
 from kubesched.plugins.pod_volumes import (
     NO_NAME,
     ClaimUse,
-    NamedPod,
     claim_not_found_text,
     claim_use,
     class_of_claim,
@@ -56,54 +55,47 @@ def new_volumes(pod: PodInfo, objects: ObjectStores, has_csi_node: bool) -> Volu
         # Texts name the pod's own volumes; those of its shape may be another pod's.
         volumes = pod.spec.volumes or ()
     try:
-        return _resolve(pod, volumes, objects, has_csi_node=has_csi_node, is_new=True)
+        return _resolve(pod, volumes, objects, has_csi_node)
     except StatusError as problem:
         return problem.status
 
 
 def _resolve(
-    pod: NamedPod,
-    volumes: Iterable[Volume],
-    objects: ObjectStores,
-    *,
-    has_csi_node: bool,
-    is_new: bool,
+    pod: PodInfo, volumes: Sequence[Volume], objects: ObjectStores, has_csi_node: bool
 ) -> Volumes:
-    """Return the volumes of a pod that count, on a node with or without a CSINode."""
     # Parity: csi.go filterAttachableVolumes, v1.36.
     found: dict[str, str] = {}
     for volume in volumes:
         use = claim_use(pod.name, volume)
         if use is None:
-            handle = _inline_handle(volume, pod.namespace, has_csi_node)
+            handle = inline_handle(volume, pod.namespace, has_csi_node)
         else:
-            claim = _claim(pod, use, objects, is_new)
-            handle = None if claim is None else _claim_handle(claim, objects, has_csi_node)
+            claim = _claim(pod, use, objects)
+            volume_name = claim.spec.volume_name
+            bound = objects.persistent_volumes.get(volume_name) if volume_name else None
+            handle = claim_handle(claim, bound, objects, has_csi_node)
         if handle is not None:
             driver, name = handle
             found[f"{driver}/{name}"] = driver
     return found
 
 
-def _claim(
-    pod: NamedPod, use: ClaimUse, objects: ObjectStores, is_new: bool
-) -> PersistentVolumeClaim | None:
+def _claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> PersistentVolumeClaim:
     if not use.claim_name:
         raise StatusError(error(NO_NAME))
     key = f"{pod.namespace}/{use.claim_name}"
     claim = objects.persistent_volume_claims.get(key)
     if claim is None:
-        if is_new:
-            missing = claim_not_found_text(use.claim_name)
-            raise StatusError(unresolvable(f"looking up PVC {key}: {missing}"))
-        return None
+        missing = claim_not_found_text(use.claim_name)
+        raise StatusError(unresolvable(f"looking up PVC {key}: {missing}"))
     problem = not_owner_text(pod, claim) if use.is_ephemeral else None
     if problem is not None:
         raise StatusError(error(problem))
     return claim
 
 
-def _inline_handle(volume: Volume, namespace: str, has_csi_node: bool) -> tuple[str, str] | None:
+def inline_handle(volume: Volume, namespace: str, has_csi_node: bool) -> tuple[str, str] | None:
+    """Return driver and handle of a volume that names no claim; StatusError if it is wrong."""
     plugin = plugin_of_inline(volume)
     if plugin is None or not _is_migrated(plugin, has_csi_node):
         return None
@@ -115,11 +107,14 @@ def _inline_handle(volume: Volume, namespace: str, has_csi_node: bool) -> tuple[
     return translated.driver, translated.volume_handle
 
 
-def _claim_handle(
-    claim: PersistentVolumeClaim, objects: ObjectStores, has_csi_node: bool
+def claim_handle(
+    claim: PersistentVolumeClaim,
+    volume: PersistentVolume | None,
+    objects: ObjectStores,
+    has_csi_node: bool,
 ) -> tuple[str, str] | None:
+    """Return driver and handle of a claim, given its volume; None if it does not count."""
     # Parity: csi.go getCSIDriverInfo, v1.36. A claim whose volume is not there yet counts by class.
-    volume = objects.persistent_volumes.get(claim.spec.volume_name)
     if volume is None:
         driver = _driver_of_class(claim, objects, has_csi_node)
         handle = f"{_UNBOUND_PREFIX}-{claim.metadata.namespace}/{claim.metadata.name}"
@@ -158,29 +153,3 @@ def _is_migrated(plugin: InTreePlugin, has_csi_node: bool) -> bool:
     # Parity: nodevolumelimits/utils.go isCSIMigrationOn, v1.36: any CSINode will do here, whatever
     # its annotation of migrated plugins says.
     return has_csi_node and plugin.name in MIGRATED_PLUGIN_NAMES
-
-
-def resolve_or_text(pod: NamedPod, objects: ObjectStores) -> Volumes | str:
-    """Return the volumes a bound pod holds, or why they cannot be told."""
-    # Nodes are asked for their pods' volumes only where they have limits, hence a CSINode.
-    try:
-        return _resolve(pod, pod.shape.volumes, objects, has_csi_node=True, is_new=False)
-    except StatusError as problem:
-        return problem.status.message
-
-
-def attachments_by_node(objects: ObjectStores) -> dict[str, dict[str, str]]:
-    """Return the volumes that attachments tell of, by node name."""
-    # Parity: csi.go getNodeVolumeAttachmentInfo, v1.36: in-tree volumes are not translated here.
-    found: dict[str, dict[str, str]] = {}
-    for attachment in objects.volume_attachments:
-        spec = attachment.spec
-        volume_name = spec.source.persistent_volume_name
-        if not spec.attacher or volume_name is None:
-            continue
-        volume = objects.persistent_volumes.get(volume_name)
-        if volume is None or volume.spec.csi is None:
-            continue
-        unique_name = f"{spec.attacher}/{volume.spec.csi.volume_handle}"
-        found.setdefault(spec.node_name, {})[unique_name] = spec.attacher
-    return found

@@ -24,7 +24,11 @@ from kubesched.objects.storage import (
     PersistentVolumeClaim,
     VolumeNodeAffinity,
 )
-from kubesched.plugins.csi_translation import MIGRATED_PLUGIN_NAMES, plugin_of_volume
+from kubesched.plugins.csi_translation import (
+    MIGRATED_PLUGIN_NAMES,
+    InTreePlugin,
+    plugin_of_volume,
+)
 from kubesched.plugins.pod_volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     binding_mode_unset_text,
@@ -54,6 +58,19 @@ BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 
 class BindingError(Exception):
     """Something about a pod's claims is wrong in itself, on whatever node."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCheck:
+    """What a bound claim's volume means for some nodes."""
+
+    reachable: BoolColumn | None = None
+    """Where it can be used; None: everywhere."""
+    failed: BoolColumn | None = None
+    """Where it cannot be told; None: nowhere."""
+    error: str = ""
+    is_missing: bool = False
+    """The volume is not there."""
 
 
 @dataclass(slots=True)
@@ -132,32 +149,60 @@ class VolumeBinder:
             claims.append(claim)
         return claims
 
+    def bound_claims_of(
+        self, pod: PodInfo, objects: ObjectStores
+    ) -> list[PersistentVolumeClaim] | None:
+        """Return the pod's claims if all of them are there and have their volumes for good."""
+        try:
+            claims = self._claims_used(pod, objects)
+        except BindingError:
+            return None
+        return claims if all(map(is_fully_bound, claims)) else None
+
     # -- nodes ----------------------------------------------------------------------------------
+
+    def check_bound(
+        self, claims: Sequence[PersistentVolumeClaim], nodes: NodeTable
+    ) -> list[BoundCheck]:
+        """Return what each claim's volume means for the nodes; the first in the way tells why."""
+        # Parity: binder.go checkBoundClaims, v1.36.
+        checks = []
+        for claim in claims:
+            volume = self.volume_of(claim, nodes.view.objects)
+            if volume is None:
+                checks.append(BoundCheck(is_missing=True))
+                break
+            checks.append(_check_bound(volume, nodes))
+        return checks
+
+    def volume_of(
+        self, claim: PersistentVolumeClaim, objects: ObjectStores
+    ) -> PersistentVolume | None:
+        """Return the volume of a bound claim, as it is assumed to be."""
+        return self._volumes.get(objects.persistent_volumes, claim.spec.volume_name)
 
     def find(self, claims: PodVolumeClaims, nodes: NodeTable) -> Findings:
         """Return on which nodes all claims have, or can get, a volume the node can reach."""
         # Parity: binder.go FindPodVolumes, v1.36.
         findings = Findings.over(len(nodes))
-        self._check_bound(claims.bound, nodes, findings)
+        self._find_bound(claims.bound, nodes, findings)
         if claims.unbound_delayed:
             self._check_unbound(claims, nodes, findings)
         return findings
 
-    def _check_bound(
+    def _find_bound(
         self, claims: Sequence[PersistentVolumeClaim], nodes: NodeTable, findings: Findings
     ) -> None:
-        # Parity: binder.go checkBoundClaims, v1.36: a node's first claim in the way tells why.
         undecided = np.ones(len(nodes), dtype=np.bool_)
-        for claim in claims:
-            objects = nodes.view.objects
-            volume = self._volumes.get(objects.persistent_volumes, claim.spec.volume_name)
-            if volume is None:
+        for check in self.check_bound(claims, nodes):
+            if check.is_missing:
                 findings.volume_missing |= undecided
-                return
-            reachable, failed, text = _reachable(volume, nodes)
-            findings.fail(failed & undecided, text)
-            findings.node_conflict |= undecided & ~reachable & ~failed
-            undecided &= reachable & ~failed
+            if check.failed is not None:
+                findings.fail(check.failed & undecided, check.error)
+                undecided &= ~check.failed
+            if check.reachable is not None:
+                findings.node_conflict |= undecided & ~check.reachable
+                undecided &= check.reachable
 
     def _check_unbound(self, claims: PodVolumeClaims, nodes: NodeTable, findings: Findings) -> None:
         selected = {
@@ -219,10 +264,7 @@ class VolumeBinder:
             self._claims.restore(claim)
 
     def _all_bound(self, pod: PodInfo, objects: ObjectStores) -> bool:
-        try:
-            return all(map(is_fully_bound, self._claims_used(pod, objects)))
-        except BindingError:
-            return False
+        return self.bound_claims_of(pod, objects) is not None
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
@@ -241,27 +283,41 @@ def _is_delayed(claim: PersistentVolumeClaim, objects: ObjectStores) -> bool:
     return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _reachable(volume: PersistentVolume, nodes: NodeTable) -> tuple[BoolColumn, BoolColumn, str]:
-    """Return where a bound volume can be used, where it cannot be translated, and why not."""
-    # Parity: binder.go tryTranslatePVToCSI, v1.36.
-    failed = np.zeros(len(nodes), dtype=np.bool_)
-    in_tree = _affinity_mask(volume.spec.node_affinity, nodes)
+def migrated_plugin_of(volume: PersistentVolume) -> InTreePlugin | None:
+    """Return what moves an in-tree volume to a driver, on nodes that say so."""
     plugin = plugin_of_volume(volume)
-    if plugin is None or plugin.name not in MIGRATED_PLUGIN_NAMES:
-        return in_tree, failed, ""
+    return None if plugin is None or plugin.name not in MIGRATED_PLUGIN_NAMES else plugin
+
+
+def _check_bound(volume: PersistentVolume, nodes: NodeTable) -> BoundCheck:
+    # Parity: binder.go tryTranslatePVToCSI, v1.36.
+    in_tree = _affinity_mask(volume.spec.node_affinity, nodes)
+    plugin = migrated_plugin_of(volume)
+    if plugin is None:
+        return BoundCheck(in_tree)
     migrated = _migrated_mask(plugin.name, nodes)
     if not migrated.any():
-        return in_tree, failed, ""
+        return BoundCheck(in_tree)
     try:
         translated = plugin.translate(volume)
     except ValueError as problem:
-        return in_tree, migrated, f"could not translate pv: {problem}"
-    return np.where(migrated, _affinity_mask(translated.node_affinity, nodes), in_tree), failed, ""
+        return BoundCheck(in_tree, migrated, f"could not translate pv: {problem}")
+    by_driver = _affinity_mask(translated.node_affinity, nodes)
+    if by_driver is None and in_tree is None:
+        return BoundCheck()
+    everywhere = np.ones(len(nodes), dtype=np.bool_)
+    return BoundCheck(
+        np.where(
+            migrated,
+            everywhere if by_driver is None else by_driver,
+            everywhere if in_tree is None else in_tree,
+        )
+    )
 
 
-def _affinity_mask(affinity: VolumeNodeAffinity | None, nodes: NodeTable) -> BoolColumn:
+def _affinity_mask(affinity: VolumeNodeAffinity | None, nodes: NodeTable) -> BoolColumn | None:
     if affinity is None or affinity.required is None:
-        return np.ones(len(nodes), dtype=np.bool_)
+        return None
     return node_affinity_mask(nodes, affinity.required)
 
 

@@ -6,6 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from kubesched.framework.interface import (
 from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
+from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.plugins.pod_volumes import (
     ClaimUse,
     claim_not_found_text,
@@ -38,7 +40,13 @@ from kubesched.plugins.pod_volumes import (
     sign_volumes,
 )
 from kubesched.plugins.volume_binding.assume_cache import AssumeError
-from kubesched.plugins.volume_binding.binder import BindingError, Findings, VolumeBinder
+from kubesched.plugins.volume_binding.binder import (
+    BindingError,
+    BoundCheck,
+    Findings,
+    VolumeBinder,
+    migrated_plugin_of,
+)
 from kubesched.plugins.volume_binding.delayed_search import PodVolumeClaims, PodVolumes
 from kubesched.plugins.volume_binding.hints import registrations
 
@@ -49,8 +57,14 @@ REASON_VOLUME_NOT_EXIST: Final = (
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 )
 
+NO_VOLUMES: Final = PodVolumes()
+
 _STATE_KEY: Final = "VolumeBinding"
 _UNKNOWN: Final = -1
+_NODE_CONFLICT: Final = unresolvable(REASON_NODE_CONFLICT)
+_READS: Final = Reads(
+    nodes=True, objects=("csi_nodes", "persistent_volume_claims", "persistent_volumes")
+)
 
 
 class BindingState:
@@ -61,6 +75,11 @@ class BindingState:
         self.all_bound = False
         self._found: list[PodVolumes] = []
         self._group: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @property
+    def needs_nothing(self) -> bool:
+        """Return whether all claims have their volumes, so that no node needs anything done."""
+        return self.claims is not None and not self.claims.unbound_delayed
 
     def remember(self, nodes: NodeTable, findings: Findings, refused: NDArray[np.bool_]) -> None:
         """Keep what was found for the rows that were not refused."""
@@ -73,6 +92,8 @@ class BindingState:
 
     def volumes_at(self, row: int) -> PodVolumes | None:
         """Return what was found for a row."""
+        if self.needs_nothing:
+            return NO_VOLUMES
         if not 0 <= row < len(self._group) or self._group[row] == _UNKNOWN:
             return None
         return self._found[int(self._group[row])]
@@ -101,8 +122,32 @@ class VolumeBinding:
         self._binder = VolumeBinder()
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that a pod without volumes is nothing to this plugin; with some, ask anew."""
-        return None if pod.shape.volumes else Reads()
+        """Return that node and volumes decide if all claims are bound; if not, ask anew."""
+        uses = list(claim_uses(pod))
+        if not uses:
+            return Reads()
+        if any(use.is_ephemeral for use in uses):
+            return None  # Such claims are named after the pod.
+        objects = self._handle.snapshot.objects
+        if any(_problem_of_claim(pod, use, objects) is not None for use in uses):
+            return None
+        claims = self._binder.bound_claims_of(pod, objects)
+        return None if claims is None else _READS
+
+    def fragment(self, pod: PodInfo) -> Hashable:
+        """Return where the volumes of a pod with bound claims can be used from."""
+        view = self._handle.snapshot
+        claims = self._binder.bound_claims_of(pod, view.objects) or ()
+        return (view.identity, *(self._fragment_of(claim, view.objects) for claim in claims))
+
+    def _fragment_of(self, claim: PersistentVolumeClaim, objects: ObjectStores) -> Hashable:
+        volume = self._binder.volume_of(claim, objects)
+        if volume is None:
+            return REASON_VOLUME_NOT_EXIST
+        if migrated_plugin_of(volume) is not None:
+            return (volume.metadata.name, objects.persistent_volumes.epoch, objects.csi_nodes.epoch)
+        affinity = volume.spec.node_affinity
+        return None if affinity is None else affinity.required
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Find the pod's claims; refuse it where one is missing, lost, or waits to be bound."""
@@ -130,7 +175,10 @@ class VolumeBinding:
             found: BindingState = state.read(_STATE_KEY)
         except StateNotFoundError as missing:
             return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(str(missing)))]
-        findings = self._binder.find(found.claims or PodVolumeClaims(), nodes)
+        claims = found.claims or PodVolumeClaims()
+        if not claims.unbound_delayed:
+            return _refusals(self._binder.check_bound(claims.bound, nodes), len(nodes))
+        findings = self._binder.find(claims, nodes)
         failed = findings.failed()
         # An error leaves no other reasons.
         reasons = (
@@ -171,7 +219,8 @@ class VolumeBinding:
             assumed, found.all_bound = self._binder.assume(pod, node_name, volumes, view.objects)
         except AssumeError as problem:
             return error(str(problem))
-        found.assumed_at(row, assumed)
+        if not found.needs_nothing:
+            found.assumed_at(row, assumed)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -218,6 +267,20 @@ class VolumeBinding:
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         return volumes
+
+
+def _refusals(checks: Sequence[BoundCheck], node_count: int) -> list[Rejected]:
+    """Return whom bound claims refuse; where several do, the first tells why."""
+    rejections = []
+    for check in checks:
+        if check.is_missing:
+            everywhere = np.ones(node_count, dtype=np.bool_)
+            rejections.append(Rejected(everywhere, unresolvable(REASON_VOLUME_NOT_EXIST)))
+        if check.failed is not None:
+            rejections.append(Rejected(check.failed, error(check.error)))
+        if check.reachable is not None:
+            rejections.append(Rejected(~check.reachable, _NODE_CONFLICT))
+    return rejections
 
 
 def _problem_of_claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> str | None:

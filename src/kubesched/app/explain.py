@@ -1,0 +1,170 @@
+"""Explanations over a cluster given as objects: which pod, which profile, what was decided.
+
+Owns the choice of the pod and what a user should know about it, and the library call. The decision
+and its explanation are the engine's.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.app.build import Built, build
+from kubesched.app.cluster import load_objects
+from kubesched.app.manifests import STDIN, read_manifests
+from kubesched.cache.cache import TERMINAL_PHASES, Cache
+from kubesched.columns.view import ClusterView
+from kubesched.config.load import default_config, load_config_object
+from kubesched.engine.counterfactual import changes_for
+from kubesched.engine.explanation import TOP, Explanation, attempt
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.decode import KubeObject
+from kubesched.objects.pod import Pod
+
+_PODS_LISTED_MAX = 10
+
+Cluster = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+
+class ExplainError(ValueError):
+    """A pod that cannot be explained, and why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The pod to explain, as if pending, the cluster around it, and what to know about both."""
+
+    pod: Pod
+    others: Sequence[KubeObject]
+    notes: tuple[str, ...] = ()
+
+
+class Prepared(NamedTuple):
+    """What an attempt needs."""
+
+    profile: Profile
+    view: ClusterView
+    pod: PodInfo
+
+
+def explain(
+    pod: str | None,
+    cluster: Cluster,
+    *,
+    config: Mapping[str, Any] | None = None,
+    plugins: Mapping[str, Any] | None = None,
+    top: int | None = TOP,
+    changes: bool = True,
+) -> Explanation:
+    """Explain where kube-scheduler would put a pod, and why there and not elsewhere.
+
+    Args:
+        pod: `name` or `namespace/name`; None for the only pending pod.
+        cluster: a file or directory of manifests, or the objects as `kubectl get -o json` has them.
+        config: a KubeSchedulerConfiguration; without one, kube-scheduler's defaults.
+        plugins: plugin classes of your own by name; the configuration enables them.
+        top: how many rows of the ranking to give, None for all.
+        changes: also try out what would have to change.
+
+    Raises:
+        ValueError: In one line, what is wrong with the pod, the cluster or the configuration.
+    """
+    registry = None if plugins is None else Registry(dict(plugins))
+    loaded = default_config() if config is None else load_config_object(config)
+    built = build(loaded, out_of_tree=registry)
+    prepared = prepare(built, choose_pod(_objects(cluster), pod))
+    one = attempt(prepared.profile, prepared.view, prepared.pod)
+    explanation = one.explanation(top=top)
+    return replace(explanation, changes=changes_for(one)) if changes else explanation
+
+
+def _objects(cluster: Cluster) -> Sequence[KubeObject]:
+    if isinstance(cluster, str | os.PathLike):
+        return read_manifests([os.fspath(cluster)]).objects
+    whole = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": list(cluster)})
+    return read_manifests([STDIN], stdin=io.BytesIO(whole)).objects
+
+
+def prepare(built: Built, subject: Subject) -> Prepared:
+    """Put the cluster around a pod into columns, and find the profile that is to place the pod.
+
+    Raises:
+        ExplainError: No profile is for this pod.
+    """
+    cache = Cache(keep_whole_pods=built.reads_bound_pods)
+    load_objects(cache, subject.others, built.profiles)
+    pod = cache.pod_info(subject.pod)
+    profile = built.profiles.get(pod.scheduler_name)
+    if profile is None:
+        raise ExplainError(
+            f"pod {pod.key}: no profile has the scheduler name {pod.scheduler_name!r}; "
+            f"the configuration has {', '.join(map(repr, built.profiles))}"
+        )
+    view = cache.snapshot()
+    built.handles[profile.name].view = view
+    return Prepared(profile, view, pod)
+
+
+def choose_pod(objects: Sequence[KubeObject], name: str | None) -> Subject:
+    """Return the pod of a name, or the only pending one.
+
+    Raises:
+        ExplainError: There is no such pod, there are several, or it has ended.
+    """
+    pods = [obj for obj in objects if isinstance(obj, Pod)]
+    pod = _only_pending(pods) if name is None else _by_name(pods, name)
+    others = [obj for obj in objects if obj is not pod]
+    notes: list[str] = []
+    if pod.status.phase in TERMINAL_PHASES:
+        raise ExplainError(
+            f"pod {pod.key} has ended (phase {pod.status.phase}): no node is sought for it"
+        )
+    if pod.metadata.deletion_timestamp:
+        notes.append(f"pod {pod.key} is being deleted; the scheduler passes over it")
+    if pod.spec.node_name:
+        notes.append(
+            f"pod {pod.key} is bound to {pod.spec.node_name} already; "
+            "explained as if it were pending and not there"
+        )
+        pod = replace(
+            pod,
+            spec=replace(pod.spec, node_name=""),
+            status=replace(pod.status, nominated_node_name=""),
+        )
+    return Subject(pod, others, tuple(notes))
+
+
+def _only_pending(pods: Iterable[Pod]) -> Pod:
+    pending = [
+        pod for pod in pods if not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
+    ]
+    if not pending:
+        raise ExplainError("no pod is pending in the files; name the pod to explain")
+    if len(pending) > 1:
+        raise ExplainError(f"{len(pending)} pods are pending; name one of {_listed(pending)}")
+    return pending[0]
+
+
+def _by_name(pods: Sequence[Pod], name: str) -> Pod:
+    found = [pod for pod in pods if name in (pod.key, pod.metadata.name)]
+    if len(found) > 1:
+        raise ExplainError(f"several pods have the name {name}: {_listed(found)}")
+    if not found:
+        hint = f"; there are {_listed(pods)}" if pods else "; they hold no pod at all"
+        raise ExplainError(f"pod {name} is not in the files{hint}")
+    return found[0]
+
+
+def _listed(pods: Sequence[Pod]) -> str:
+    keys = sorted(pod.key for pod in pods)
+    more = len(keys) - _PODS_LISTED_MAX
+    shown = ", ".join(keys[:_PODS_LISTED_MAX])
+    return f"{shown} and {more} more" if more > 0 else shown

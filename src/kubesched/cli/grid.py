@@ -1,0 +1,104 @@
+"""Tables and paragraphs of plain text.
+
+Owns alignment and width. Never knows what stands in a cell.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HEADER_WIDTH_MAX = 11
+_CAMEL_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
+_IS_PLUGIN = re.compile(r"[A-Z][A-Za-z]+")
+_LEAST_WIDTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A titled table; every column but those named as text is of numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: tuple[int, ...]
+    footnotes: tuple[str, ...] = ()
+
+
+def aligned(grid: Grid) -> list[str]:
+    """Return the table as lines of plain text."""
+    return _aligned(grid, [grid.header, *grid.rows])
+
+
+def folded_lines(grid: Grid) -> list[str]:
+    """Return the table with long names in its header broken between their words."""
+    folded = [_folded(title) for title in grid.header]
+    height = max(map(len, folded))
+    heads = [
+        tuple(parts[line - height] if height - line <= len(parts) else "" for parts in folded)
+        for line in range(height)
+    ]
+    return _aligned(grid, [*heads, *grid.rows])
+
+
+def paragraphs(grid: Grid, width: int) -> list[str]:
+    """Return each row as a few short lines, where the table is too wide."""
+    lines = []
+    for row in grid.rows:
+        first = f"{row[0]}: {grid.header[1]} {row[1]}" if len(row) > 1 else row[0]
+        cells = zip(grid.header[2:], row[2:], strict=True)
+        rest = ", ".join(f"{title} {cell}" for title, cell in cells if cell)
+        lines += wrapped(first, width, indent=2)
+        lines += wrapped(rest, width, indent=4, hang=0) if rest else []
+    return lines
+
+
+def wrapped(text: str, width: int, *, indent: int = 0, hang: int = 2) -> list[str]:
+    """Return a text broken between words, what follows the first line indented further.
+
+    Args:
+        text: may hold several lines, which stay lines.
+        width: words that are longer stick out rather than being cut.
+        indent: spaces before every line.
+        hang: more spaces before every line but the first.
+    """
+    lines: list[str] = []
+    for number, part in enumerate(text.split("\n")):
+        before = indent + (hang if number else 0)
+        lines += textwrap.wrap(
+            part,
+            max(width, _LEAST_WIDTH),
+            initial_indent=" " * before,
+            subsequent_indent=" " * (indent + hang),
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+            replace_whitespace=False,
+        ) or [""]
+    return lines
+
+
+def _aligned(grid: Grid, lines: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(line[place]) for line in lines) for place in range(len(grid.header))]
+    return ["  " + "  ".join(_padded(grid, line, widths)).rstrip() for line in lines]
+
+
+def _padded(grid: Grid, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.ljust(width) if place in grid.text_columns else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+    ]
+
+
+def _folded(title: str) -> list[str]:
+    """Return a plugin's name over several lines, broken between its words."""
+    if not _IS_PLUGIN.fullmatch(title):
+        return [title]
+    lines = [""]
+    for word in _CAMEL_WORD.findall(title):
+        if lines[-1] and len(lines[-1]) + len(word) > _HEADER_WIDTH_MAX:
+            lines.append("")
+        lines[-1] += word
+    return lines

@@ -1,0 +1,22 @@
+"""Keeping the heap from shrinking between attempts.
+
+Owns one habit of the allocator: memory given back to the system after an attempt has to be faulted
+in again by the next, which costs as much as the columns' arithmetic.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+_BYTES = 24 * 1024 * 1024
+
+
+@cache
+def keep_heap() -> None:
+    """Have freed memory kept by the process from now on, up to some tens of megabytes.
+
+    glibc raises its limits for mapping and trimming when a large block is freed; elsewhere this
+    does nothing.
+    """
+    block = bytearray(_BYTES)
+    del block
