@@ -1,4 +1,6 @@
-"""The Kubernetes scheduler, in Python: what plugin authors import."""
+"""The Kubernetes scheduler, in Python: what plugin authors import, and `explain`."""
+
+from typing import TYPE_CHECKING, Any
 
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.trial import PodRows
@@ -33,6 +35,9 @@ from kubesched.framework.status import (
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.model.pod_info import PodInfo
 
+if TYPE_CHECKING:
+    from kubesched.app.explain import explain
+
 __all__ = [
     "SKIP",
     "SUCCESS",
@@ -63,8 +68,18 @@ __all__ = [
     "Victims",
     "default_normalize",
     "error",
+    "explain",
     "pending",
     "unresolvable",
     "unschedulable",
     "wait",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `explain` when it is first asked for: it brings every plugin with it."""
+    if name != "explain":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kubesched.app.explain import explain  # noqa: PLC0415 - plugin authors need none of it
+
+    return explain

@@ -62,9 +62,9 @@ def read_manifests(paths: Iterable[str], *, stdin: BinaryIO | None = None) -> Ma
     Raises:
         ManifestError: A file cannot be read, or an object in it is malformed.
     """
-    reader = _Reader()
-    for name, data in _contents(paths, stdin):
-        for document in _documents(name, data):
+    reader = ManifestReader()
+    for name, data in file_contents(paths, stdin):
+        for document in split_documents(name, data):
             reader.take(document)
     return reader.manifests()
 
@@ -80,7 +80,8 @@ class _Document(NamedTuple):
     complaint: str | None = None
 
 
-def _contents(paths: Iterable[str], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+def file_contents(paths: Iterable[str], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the bytes of each file, directories walked, - read from stdin."""
     for path in paths:
         try:
             if path == STDIN:
@@ -105,7 +106,8 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _documents(name: str, data: bytes) -> Iterator[_Document]:
+def split_documents(name: str, data: bytes) -> Iterator[_Document]:
+    """Yield the documents of a file, YAML or JSON."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
     try:
         text = data.decode("utf-8")
@@ -193,16 +195,18 @@ def _at_line(problem: YamlError, line: int, part: bytes) -> YamlError:
 # -- from documents to objects --------------------------------------------------------------------
 
 
-class _Placed(NamedTuple):
+class Placed(NamedTuple):
+    """An object, and where it was written."""
+
     obj: KubeObject
     where: str
 
 
 @dataclass(slots=True)
-class _Reader:
+class ManifestReader:
     """Collects objects; the last of those given under one key counts."""
 
-    placed: dict[tuple[str, str], _Placed] = field(default_factory=dict)
+    placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     generated: int = 0
@@ -214,11 +218,11 @@ class _Reader:
             self.notes.append(f"{document.where}: {complaint}; the last one counts")
         for where, tree in _flattened(document.where, document.tree, 0):
             try:
-                self._take_object(where, tree)
+                self.take_object(where, tree)
             except MalformedObject as problem:
                 raise ManifestError(f"{where}: {problem}") from None
 
-    def _take_object(self, where: str, tree: Mapping[str, Any]) -> None:
+    def take_object(self, where: str, tree: Mapping[str, Any]) -> None:
         kind, version = tree.get("kind"), tree.get("apiVersion")
         if isinstance(kind, str) and isinstance(version, str) and kind and version:
             group = version.rpartition("/")[0]
@@ -235,7 +239,7 @@ class _Reader:
                 f"{obj.kind} {obj.key} is given twice: in {earlier.where}, "
                 f"and in {where}, which counts"
             )
-        self.placed[key] = _Placed(obj, where)
+        self.placed[key] = Placed(obj, where)
 
     def _named(self, obj: KubeObject) -> KubeObject:
         meta = obj.metadata
@@ -270,7 +274,7 @@ class _Reader:
             self.notes.append(f"left out: {listed}")
         return Manifests(tuple(with_namespaces(objects)), tuple(self.notes))
 
-    def _with_uids(self) -> list[_Placed]:
+    def _with_uids(self) -> list[Placed]:
         """Return the objects, each with a uid that no other object of its kind has."""
         owners: dict[tuple[str, str], str] = {}
         for obj, _ in self.placed.values():
@@ -280,7 +284,7 @@ class _Reader:
         for obj, where in self.placed.values():
             uid = obj.metadata.uid
             if uid and owners[obj.kind, uid] == obj.key:
-                placed.append(_Placed(obj, where))
+                placed.append(Placed(obj, where))
                 continue
             if uid:
                 self.notes.append(
@@ -291,7 +295,7 @@ class _Reader:
             while (obj.kind, made) in owners:
                 made += "'"
             owners[obj.kind, made] = obj.key
-            placed.append(_Placed(replace(obj, metadata=replace(obj.metadata, uid=made)), where))
+            placed.append(Placed(replace(obj, metadata=replace(obj.metadata, uid=made)), where))
         return placed
 
 

@@ -52,6 +52,12 @@ class Sheet:
         for line in wrapped(text, self.width, indent=indent, hang=hang):
             self.line(line)
 
+    def sentence(self, text: str) -> None:
+        """Write what comes first: broken between words on a terminal, whole everywhere else."""
+        width = self.width if self._console.is_terminal else _WIDE_WIDTH
+        for line in wrapped(text, width, hang=0):
+            self.line(line, style="bold")
+
     def heading(self, text: str) -> None:
         """Write what the following lines are."""
         self.line()
@@ -83,7 +89,7 @@ class Sheet:
 
 def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
     """Print an explanation to standard output."""
-    sheet.line(outcome(explanation), style="bold")
+    sheet.sentence(outcome(explanation))
     sheet.line(f"Profile: {one_line(explanation.profile)}")
     event = explanation.event
     sheet.line(f"Event: {event.reason}: {_whole(event.message)}")
@@ -290,7 +296,7 @@ def _is_told(whole: Change, changes: Iterable[Change]) -> bool:
 
 def show_node(report: NodeReport, sheet: Sheet) -> None:
     """Print what every plugin says of one node."""
-    sheet.line(_node_outcome(report), style="bold")
+    sheet.sentence(_node_outcome(report))
     sheet.heading("Filters:")
     width = max((len(v.plugin) for v in report.verdicts), default=0)
     for verdict in report.verdicts:
@@ -376,7 +382,7 @@ def show_comparison(comparison: Comparison, names: tuple[str, str], sheet: Sheet
     """Print what two configurations make of one pod."""
     first, second = comparison.first, comparison.second
     verdict = "decide alike" if comparison.same else "decide differently"
-    sheet.line(f"{one_line(first.pod)}: both configurations {verdict}.", style="bold")
+    sheet.sentence(f"{one_line(first.pod)}: both configurations {verdict}.")
     for name, explanation in zip(names, (first, second), strict=True):
         sheet.prose(f"{one_line(name)}: {outcome(explanation)}", hang=4)
         if explanation.event.type != "Normal":

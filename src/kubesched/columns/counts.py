@@ -397,21 +397,25 @@ class Counters:
     def topology(self) -> Topology:
         """Return what follows from the nodes as they are."""
         found = self._topology
-        if found is None or found.node_epoch != self.cluster.node_epoch or not self.keeps:
+        if not self.keeps:
+            return Topology(self.cluster)
+        if found is None or found.node_epoch != self.cluster.node_epoch:
             found = self._topology = Topology(self.cluster)
         return found
 
     def tally(self, key: Hashable, make: Callable[[], Tally]) -> Tally:
         """Return the tally of that key; it lives as long as somebody holds it."""
-        found = self._tallies.get(key) if self.keeps else None
+        if not self.keeps:
+            return make()
+        found = self._tallies.get(key)
         if found is None:
             found = self._tallies[key] = make()
         return found
 
     def kept(self, key: Hashable) -> Any | None:
         """Return what was kept under a key, if it still is."""
-        found = self._kept.pop(key, None)
-        if found is None or not self.keeps:
+        found = self._kept.pop(key, None) if self.keeps else None
+        if found is None:
             return None
         self._kept[key] = found  # Most recently used stands last.
         return found[0]

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from kubesched.app.admission import DEFAULT_NAMESPACE, Admission
 from kubesched.app.manifests import (
     ManifestError,
-    _contents,
-    _documents,
-    _Placed,
-    _Reader,
+    ManifestReader,
+    Placed,
+    file_contents,
+    split_documents,
 )
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.errors import MalformedObject
@@ -158,32 +158,32 @@ def read_scenario(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Sce
     reader = _ScenarioReader()
     for number, path in enumerate(paths):
         reader.argument = number
-        for name, data in _contents([path], stdin):
-            for document in _documents(name, data):
+        for name, data in file_contents([path], stdin):
+            for document in split_documents(name, data):
                 reader.take(document)
     return reader.scenario()
 
 
 @dataclass(slots=True)
-class _ScenarioReader(_Reader):
+class _ScenarioReader(ManifestReader):
     """Reads objects as `kubesched explain` does, and workloads beside them."""
 
     argument: int = 0
     workloads: dict[str, tuple[Workload, str]] = field(default_factory=dict)
     arguments: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def _take_object(self, where: str, tree: Mapping[str, Any]) -> None:
+    def take_object(self, where: str, tree: Mapping[str, Any]) -> None:
         workload = workload_of(tree, DEFAULT_NAMESPACE) if is_workload(tree) else None
         if workload is None or workload.kind not in ("Deployment", "Job"):
             # Named in full: a class with slots is made twice, and `super()` knows the first only.
-            _Reader._take_object(self, where, tree)  # noqa: SLF001 - this is a reader
+            ManifestReader.take_object(self, where, tree)
             key = next(reversed(self.placed), None)
             if key is not None and self.placed[key].where == where:
                 self.arguments[key] = self.argument
         if workload is not None:
             key = ("template", workload.pod_uid)
             self.placed.pop(key, None)
-            self.placed[key] = _Placed(template_pod(workload), where)
+            self.placed[key] = Placed(template_pod(workload), where)
             self.arguments[key] = self.argument
             self.workloads[workload.pod_uid] = (workload, where)
 
@@ -228,7 +228,7 @@ class _ScenarioReader(_Reader):
                 del self.workloads[uid], self.placed["template", uid]
                 continue
             try:
-                _Reader._take_object(self, where, replica_set_of(workload))  # noqa: SLF001
+                ManifestReader.take_object(self, where, replica_set_of(workload))
             except MalformedObject as problem:
                 raise ManifestError(f"{where}: {problem}") from None
 

@@ -27,6 +27,7 @@ from tests.unit.framework.small_plugins import ColumnRefusal, OneNodeRefusal, Pr
         pytest.param(99, 10, 0, 99, id="under a hundred: all, whatever is configured"),
         pytest.param(100, None, 0, 100, id="a hundred"),
         pytest.param(250, None, 0, 120, id="unset: 50 percent less one for each 125 nodes"),
+        pytest.param(372, None, 0, 178, id="unset, just under three times 125 nodes"),
         pytest.param(1000, None, 0, 420, id="unset, a thousand nodes"),
         pytest.param(5000, None, 0, 500, id="unset, five thousand nodes"),
         pytest.param(6000, None, 0, 300, id="unset: never under five percent"),

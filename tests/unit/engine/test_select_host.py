@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.engine.selection import best_positions, select_host
+from kubesched.engine.selection import best_positions, heap_order, select_host
 
 
 def root_of_gos_heap(scores: Sequence[int]) -> int:
@@ -61,3 +61,18 @@ def test_equals_gos_heap_on_many_nodes(count: int, best: set[int]) -> None:
 
 def test_all_of_the_best() -> None:
     assert best_positions(np.array([3, 9, 1, 9])) == [1, 3]
+
+
+def pre_order(place: int, count: int) -> list[int]:
+    """Return the places of a heap from one on down: itself, then left, then right."""
+    if place > count:
+        return []
+    return [place, *pre_order(2 * place, count), *pre_order(2 * place + 1, count)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 12, 100])
+def test_every_place_of_a_heap_has_its_own_rank_in_pre_order(count: int) -> None:
+    places = np.arange(1, count + 1)
+    ranks = heap_order(places)
+    assert len(set(ranks.tolist())) == count
+    assert places[np.argsort(ranks)].tolist() == pre_order(1, count)

@@ -1,0 +1,275 @@
+"""The explanation of an attempt, compared with the decision, which is kube-scheduler's."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.columns.view import ClusterView
+from kubesched.engine.decide import Decision, decide
+from kubesched.engine.explanation import (
+    EVENT_BYTES_MAX,
+    GROUPS_MAX,
+    Attempt,
+    Explanation,
+    attempt,
+    event_text,
+)
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Status, unschedulable
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo
+from tests.unit.builders import a_budget, a_cluster, a_handle, a_node, a_pod, a_profile, built_with
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+
+
+def default_profile(view: ClusterView) -> Profile:
+    built = built_with()
+    profile = built.profiles["default-scheduler"]
+    built.handles[profile.name].view = view
+    return profile
+
+
+def tried(view: ClusterView, pod: PodInfo) -> Attempt:
+    return attempt(default_profile(view), view, pod)
+
+
+def bounded(view: ClusterView, pod: PodInfo) -> Explanation:
+    """Return the everyday form: no detail was asked for."""
+    profile, state = default_profile(view), CycleState()
+    search = Search(all_nodes=True)
+    result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+    return Attempt(profile, view, pod, state, result=result).explanation()
+
+
+def labelled(name: str, zone: str = "a", **rest: Any) -> NodeInfo:
+    return a_node(name, labels={HOST: name, ZONE: zone}, **rest)
+
+
+def agrees(explanation: Explanation, decision: Decision) -> None:
+    """Fail unless the explanation says what the decision says."""
+    assert explanation.node == decision.suggested_host
+    assert explanation.fit_count == len(decision.feasible)
+    assert explanation.refused_count == len(decision.rejected)
+    for row in explanation.ranking:
+        scores = dict(decision.scores[row.node])
+        assert row.total == scores.pop("total")
+        assert row.scores == scores
+    totals = [row.total for row in explanation.ranking]
+    every = sorted((scores["total"] for scores in decision.scores.values()), reverse=True)
+    assert totals == (every[: len(totals)] if totals else [])
+    if decision.scores:
+        assert explanation.tied_count == len(decision.best)
+        assert {explanation.node, *explanation.tied} <= set(decision.best)
+    groups = Counter(decision.rejected.values())
+    assert {(r.plugin, r.code, r.reasons): r.count for r in explanation.refusals} == {
+        (s.plugin, s.code.wire_name, tuple(sorted(s.reasons))): n for s, n in groups.items()
+    }
+    for refusal in explanation.refusals:
+        for node in refusal.nodes:
+            status = decision.rejected[node]
+            assert (status.plugin, tuple(sorted(status.reasons))) == (
+                refusal.plugin,
+                refusal.reasons,
+            )
+
+
+taints = st.sampled_from(
+    [
+        [],
+        [],
+        [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}],
+        [{"key": "spot", "effect": "PreferNoSchedule"}],
+    ]
+)
+nodes = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(1, 4), taints, st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+bound = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(1, 8), st.sampled_from(["web", "db"])), max_size=10
+)
+constraint = st.builds(
+    lambda key, action: {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": action,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    },
+    st.sampled_from([ZONE, HOST]),
+    st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+)
+
+
+@given(nodes, bound, st.integers(1, 30), st.lists(constraint, max_size=2), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_both_forms_say_what_the_decision_says(
+    drawn: list[tuple[str, int, list[dict[str, str]], bool]],
+    placed: list[tuple[int, int, str]],
+    tenths: int,
+    constraints: list[dict[str, Any]],
+    nominated: bool,
+) -> None:
+    infos = [
+        labelled(
+            f"n{number}",
+            zone,
+            allocatable={"cpu": str(cpu), "memory": "8Gi", "pods": "5"},
+            taints=marks,
+            unschedulable=closed and number > 0,
+        )
+        for number, (zone, cpu, marks, closed) in enumerate(drawn)
+    ]
+    pods: dict[str, list[PodInfo]] = {}
+    for number, (where, size, app) in enumerate(placed):
+        name = f"n{where % len(infos)}"
+        pod = a_pod(f"p{number}", labels={"app": app}, requests={"cpu": f"{size}00m"})
+        pods.setdefault(name, []).append(pod)
+    promised = {"n0": [a_pod("other", priority=5, requests={"cpu": "1"})]} if nominated else {}
+    view = a_cluster(infos, pods, nominated=promised)
+    pod = a_pod(
+        "new",
+        labels={"app": "web"},
+        requests={"cpu": f"{tenths}00m"},
+        topologySpreadConstraints=constraints,
+    )
+    decision = decide(default_profile(view), view, pod)
+    explanation = tried(view, pod).explanation(top=None)
+    agrees(explanation, decision)
+    if decision.suggested_host:
+        agrees(bounded(view, pod), decision)
+    else:
+        assert decision.message_after_post_filter is not None
+        assert explanation.event.message == decision.message_after_post_filter
+        assert (explanation.preemption is None) == (decision.preemption is None)
+
+
+def test_the_difference_to_the_runner_up_adds_up() -> None:
+    spot = [{"key": "spot", "effect": "PreferNoSchedule"}]
+    view = a_cluster(
+        [labelled("a"), labelled("b", taints=spot)],
+        {"a": [a_pod("x", requests={"cpu": "2", "memory": "1Gi"})]},
+    )
+    runner_up = tried(view, a_pod(requests={"cpu": "1", "memory": "1Gi"})).explanation().runner_up
+    assert runner_up is not None
+    assert runner_up.node == "b"
+    assert runner_up.behind > 0
+    assert sum(runner_up.difference.values()) == runner_up.behind
+    # Three times a hundred for the taint; the emptier node gets something back.
+    assert next(iter(runner_up.difference.items())) == ("TaintToleration", 300)
+    assert runner_up.difference["NodeResourcesFit"] < 0
+    assert 0 not in runner_up.difference.values()
+
+
+def test_a_placed_pod_has_the_event_of_its_binding() -> None:
+    explanation = tried(a_cluster([labelled("a")]), a_pod("p", namespace="shop")).explanation()
+    assert msgspec.to_builtins(explanation.event) == {
+        "type": "Normal",
+        "reason": "Scheduled",
+        "message": "Successfully assigned shop/p to a",
+    }
+    assert explanation.why == "only"
+    assert (explanation.ranking, explanation.runner_up, explanation.total) == ((), None, None)
+
+
+def test_without_nodes_there_is_nothing_to_refuse() -> None:
+    explanation = tried(a_cluster([]), a_pod()).explanation()
+    assert (explanation.outcome, explanation.node_count) == ("unschedulable", 0)
+    assert explanation.event.message == "no nodes available to schedule pods"
+
+
+def test_a_nominated_node_is_told_apart_from_the_only_one() -> None:
+    view = a_cluster([labelled("a"), labelled("b")])
+    pod = a_pod(status={"nominatedNodeName": "b"})
+    explanation = tried(view, pod).explanation()
+    assert (explanation.node, explanation.why) == ("b", "nominated")
+    assert (explanation.fit_count, explanation.refused_count) == (1, 0)
+
+
+def test_a_refusal_before_any_node_is_one_of_the_whole_pod() -> None:
+    pod = a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
+    explanation = tried(a_cluster([labelled("a"), labelled("b")]), pod).explanation()
+    assert explanation.refused_whole is not None
+    assert explanation.refused_whole.plugin == "VolumeRestrictions"
+    assert explanation.refused_whole.reasons == ('persistentvolumeclaim "gone" not found',)
+    assert (explanation.refusals, explanation.refused_count) == ((), 2)
+
+
+def test_victims_come_with_their_budgets() -> None:
+    small = {"cpu": "1", "memory": "8Gi", "pods": "9"}
+    victim = a_pod("low", labels={"app": "db"}, requests={"cpu": "800m"}, priority=-1)
+    view = a_cluster(
+        [labelled("a", allocatable=small)],
+        {"a": [victim]},
+        [a_budget("db", {"app": "db"}), a_budget("web", {"app": "web"}), a_budget("all", {})],
+    )
+    plan = tried(view, a_pod(requests={"cpu": "500m"})).explanation().preemption
+    assert msgspec.json.decode(msgspec.json.encode(plan)) == {
+        "node": "a",
+        "victims": [{"pod": "default/low", "priority": -1}],
+        "victimCount": 1,
+        "budgetViolations": 1,
+        "budgets": [{"name": "default/db", "disruptionsAllowed": 0, "victims": ["default/low"]}],
+    }
+
+
+class SpeaksOfEveryNode:
+    name = "SpeaksOfEveryNode"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: Any) -> Status | None:
+        return unschedulable(f"{node.name} is not to its taste, whatever it may offer")
+
+
+def test_an_explanation_stays_small_whatever_plugins_say() -> None:
+    view = a_cluster([labelled(f"n{number:03}") for number in range(300)])
+    profile = a_profile(SpeaksOfEveryNode())
+    a_handle(profile, view)
+    explanation = attempt(profile, view, a_pod()).explanation()
+    assert len(explanation.refusals) == GROUPS_MAX
+    assert explanation.refusals_left_out == 300 - GROUPS_MAX
+    assert len(explanation.event.message) == EVENT_BYTES_MAX
+    assert len(msgspec.json.encode(explanation)) < 8_000
+
+
+def test_the_ranking_is_cut_and_says_so() -> None:
+    view = a_cluster([labelled(f"n{number:03}") for number in range(300)])
+    explanation = bounded(view, a_pod())
+    assert len(explanation.ranking) == 10
+    assert explanation.ranking_left_out == 290
+    assert explanation.ranking[0].node == explanation.node
+    assert len(explanation.tied) == 3
+    assert explanation.tied_count == 300
+    assert len(msgspec.json.encode(explanation)) < 4_000
+    assert len(tried(view, a_pod()).explanation(top=None).ranking) == 300
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param("x" * 1024, "x" * 1024, id="as long as may be"),
+        pytest.param("x" * 1025, "x" * 1020 + " ...", id="one too long"),
+        pytest.param("ä" * 600, "ä" * 510 + " ...", id="bytes are counted"),
+    ],
+)
+def test_an_event_is_cut_as_the_scheduler_cuts_it(message: str, expected: str) -> None:
+    assert event_text(message) == expected
+
+
+def test_explaining_leaves_the_next_decision_as_it_was() -> None:
+    view = a_cluster([labelled("a"), labelled("b")])
+    profile, pod = default_profile(view), a_pod(requests={"cpu": "1"})
+    first = decide(profile, view, pod)
+    attempt(profile, view, pod).explanation()
+    state = CycleState()
+    result = run_without_extenders(schedule_pod(profile, view, state, pod, Search(all_nodes=True)))
+    Attempt(profile, view, pod, state, result=result).explanation()
+    assert decide(profile, view, pod) == first
