@@ -32,6 +32,7 @@ NAMES = [
     "Victims",
     "default_normalize",
     "error",
+    "explain",
     "pending",
     "unresolvable",
     "unschedulable",

@@ -38,6 +38,23 @@ def test_a_dry_run_in_lockstep_equals_dry_runs_row_by_row(number: int) -> None:
     assert list(map(told, together)) == list(map(told, backwards))
 
 
+@settings(max_examples=100)
+@given(numbers_of("preemption", "mixed", "interpodaffinity", "volumes", "ports"))
+def test_asking_only_filters_that_may_move_equals_asking_all(number: int) -> None:
+    loaded = load(case_of(number))
+    state, nodes = CycleState(), loaded.view.all_nodes()
+    outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, nodes)
+    assume(outcome.status is None)
+    budgets = budgets_of(loaded.view.objects.pod_disruption_budgets)
+    filters = loaded.profile.filters
+    found = []
+    for trusts_reads in (False, True):
+        filters.trusts_reads = trusts_reads
+        dry_run = DryRun(filters, state, loaded.pod, budgets)
+        found.append(list(map(told, dry_run.select(loaded.view, nodes.rows))))
+    assert found[0] == found[1]
+
+
 @settings(max_examples=150)
 @given(CHANGES, st.booleans())
 def test_add_then_remove_is_the_identity(changes: list[Change], remove_first: bool) -> None:

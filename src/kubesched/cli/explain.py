@@ -123,7 +123,10 @@ def explain(**options: Any) -> None:
     asked = _Options(**options)
     _check(asked)
     built = _build(asked.config_file, asked.plugins)
-    other = None if asked.compare_file is None else _build(asked.compare_file, asked.plugins)
+    other = None
+    if asked.compare_file is not None:
+        # It may well be the one without the plugins.
+        other = _build(asked.compare_file, asked.plugins, must_enable=False)
     subject = _subject(asked)
     prepared = _prepare(built, subject)
     held = prepared.profile.run_pre_enqueue_plugins(prepared.pod)
@@ -140,7 +143,7 @@ def explain(**options: Any) -> None:
             _show_node(asked, attempt(*prepared))
         else:
             _show(asked, attempt(*prepared))
-    except click.ClickException:
+    except (click.ClickException, OSError):
         raise
     except Exception as problem:
         if not asked.plugins:
@@ -244,7 +247,7 @@ def _prepare(built: Built, subject: Subject) -> Prepared:
         raise click.ClickException(str(problem)) from None
 
 
-def _build(config_file: str | None, plugins: tuple[str, ...]) -> Built:
+def _build(config_file: str | None, plugins: tuple[str, ...], *, must_enable: bool = True) -> Built:
     registry = registry_of(plugins)
     where = "" if config_file is None else f"{_shown(config_file)}: "
     try:
@@ -253,7 +256,7 @@ def _build(config_file: str | None, plugins: tuple[str, ...]) -> Built:
         raise click.ClickException(f"{where}{problem}") from None
     if built.config.extenders:
         _note("the extenders of the configuration are not asked")
-    for name in registry or ():
+    for name in registry or () if must_enable else ():
         if not any(name in profile.plugins for profile in built.profiles.values()):
             raise click.ClickException(
                 f"{where}no profile enables the plugin {name} given with --plugin; "

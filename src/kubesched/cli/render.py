@@ -61,7 +61,8 @@ class Sheet:
     def heading(self, text: str) -> None:
         """Write what the following lines are."""
         self.line()
-        self.line(text, style="bold")
+        for line in wrapped(text, self.width):
+            self.line(line, style="bold")
 
     def grid(self, grid: Grid, *, strong_rows: int = 0) -> None:
         """Write a table, as paragraphs where it is too wide.
@@ -93,6 +94,10 @@ def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
     sheet.line(f"Profile: {one_line(explanation.profile)}")
     event = explanation.event
     sheet.line(f"Event: {event.reason}: {_whole(event.message)}")
+    whole = explanation.refused_whole
+    if whole is not None:
+        who = f"{whole.plugin or 'the framework'} (PreFilter, {whole.code})"
+        sheet.line(f"Refused as a whole by {who}: {_whole(', '.join(whole.reasons))}")
     for line in _details(explanation):
         sheet.prose(line)
     if explanation.preemption is not None:
@@ -104,9 +109,9 @@ def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
     if explanation.refusals:
         _show_refusals(explanation, sheet)
     if explanation.changes:
-        placed = explanation.outcome == "placed"
-        sheet.heading("What would open more nodes:" if placed else "What would have to change:")
-        for text in change_lines(explanation.changes, more=explanation.fit_count > 0):
+        more = explanation.fit_count > 0
+        sheet.heading("What would open more nodes:" if more else "What would have to change:")
+        for text in change_lines(explanation.changes, more=more):
             sheet.prose(text, indent=2)
 
 
@@ -153,12 +158,6 @@ def _details(explanation: Explanation) -> Iterator[str]:
         yield (
             f"Ahead of {one_line(runner_up.node)} by {_counted(runner_up.behind, 'point')}: "
             f"{_signed(runner_up.difference)}"
-        )
-    whole = explanation.refused_whole
-    if whole is not None:
-        yield (
-            f"Refused as a whole by {whole.plugin or 'the framework'} (PreFilter, {whole.code}): "
-            f"{_whole(', '.join(whole.reasons))}"
         )
     if explanation.outcome == "error" and explanation.fit_count:
         yield f"Fitting nodes, not scored: {explanation.fit_count}"
@@ -319,6 +318,8 @@ def _node_outcome(report: NodeReport) -> str:
         return f"{pod} does not fit on {node}: {who} refuses it."
     if report.node == report.chosen:
         return f"{pod} goes to {node}."
+    if not report.fits and not report.chosen:
+        return f"{pod} was not placed: the attempt ended with an error."
     if not report.fits:
         return f"{node} was not looked at: {pod} goes to {one_line(report.chosen)}."
     if report.total is None or not report.chosen:
@@ -402,7 +403,7 @@ def show_comparison(comparison: Comparison, names: tuple[str, str], sheet: Sheet
             sheet.prose(f"{told}: {who}: {reasons}: {nodes}", indent=2)
         if comparison.verdicts_left_out:
             sheet.prose(f"and {comparison.verdicts_left_out} more nodes", indent=2)
-    elif not comparison.scores:
+    elif comparison.same and not comparison.scores:
         sheet.prose("No verdict differs, nor the points between the best nodes.")
 
 

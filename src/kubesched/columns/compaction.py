@@ -68,7 +68,7 @@ def _living(cluster: Cluster) -> int:
 def _compact(cluster: Cluster) -> None:
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
-    pods.label_classes = _dealt_anew(pods.label_classes, pods.label_class, used, ())
+    pods.label_classes = _dealt_anew(pods.label_classes, pods.writable.label_class, used, ())
     _compact_shapes(cluster, pods, used)
     rows = np.ones(nodes.row_count, dtype=np.bool_)
     nodes.taint_sets = _dealt_anew(nodes.taint_sets, nodes.taint_set, rows, ((),))
@@ -79,7 +79,7 @@ def _compact(cluster: Cluster) -> None:
 
 def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_]) -> None:
     """Deal shapes and term sets anew; both come with the pods that have them."""
-    column = pods.shape[: pods.count]
+    column = pods.writable.shape[: pods.count]
     living = np.unique(column[used]).tolist()
     old_shapes, old_items = pods.shapes, pods.shape_items
     pods.forget_shapes()
@@ -88,7 +88,7 @@ def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_])
         places[old] = pods.add_shape(old_shapes[old], dict(old_items[old]))
     column[used] = places[column[used]]
     terms = np.array([*pods.shape_terms, 0], dtype=np.int32)
-    pods.term_set[: pods.count][used] = terms[column[used]]
+    pods.writable.term_set[: pods.count][used] = terms[column[used]]
     cluster.shapes.keep_only(old_shapes[old] for old in living)
 
 

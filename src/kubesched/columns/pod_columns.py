@@ -114,8 +114,8 @@ class BoundPod:
         return decode_as(Pod, self._raw)
 
 
-class PodColumns:
-    """Arrays of one capacity, indexed by pod; `counted` pods weigh on their row."""
+class PodArrays:
+    """The columns of a pod table, one entry per index."""
 
     row: IdColumn
     label_class: IdColumn
@@ -126,11 +126,19 @@ class PodColumns:
     counted: BoolColumn
     terminating: BoolColumn
 
+
+class PodColumns(PodArrays):
+    """Arrays of one capacity, indexed by pod; `counted` pods weigh on their row.
+
+    The arrays cannot be written; `writable` holds the same memory for the writer.
+    """
+
     def __init__(self) -> None:
         self.capacity = 16
         self.count = 0
+        self.writable = PodArrays()
         for name, (dtype, fill) in _COLUMNS.items():
-            setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
+            self._set_column(name, np.full(self.capacity, fill, dtype=dtype))
         self.pods: list[BoundPod | None] = []
         self.index_of: dict[str, int] = {}
         self.free: list[int] = []
@@ -154,8 +162,14 @@ class PodColumns:
             return
         capacity = max(count, 2 * self.capacity)
         for name, (_, fill) in _COLUMNS.items():
-            setattr(self, name, grown(getattr(self, name), capacity, fill))
+            self._set_column(name, grown(getattr(self.writable, name), capacity, fill))
         self.capacity = capacity
+
+    def _set_column(self, name: str, array: NDArray[Any]) -> None:
+        setattr(self.writable, name, array)
+        reading = array.view()
+        reading.flags.writeable = False
+        setattr(self, name, reading)
 
     def shape_id(self, shape: PodShape) -> int:
         """Return the id of a shape, -1 if it is new."""

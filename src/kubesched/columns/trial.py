@@ -7,7 +7,8 @@ asks for it. The cluster's tables are never touched, so that an exception leaves
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,8 @@ class PodRows:
         return self.view.pods.term_set[self.index]
 
 
-class _Step(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Step:
     """Pods that came (1) or went (-1): one for each row, or a line of them."""
 
     sign: int
@@ -82,6 +84,7 @@ class Trial:
         self.view = view
         self.rows = rows
         self._steps: list[_Step] = []
+        # Clones and tables share the arrays, so they are replaced and never written.
         self._columns: dict[tuple[str, int], IntColumn] = {}
         self._moved: dict[tuple[str, int], IntColumn] = {}
         """What the last step moved in each column."""
@@ -120,7 +123,7 @@ class Trial:
         self._note(_Step(-1, index, index < 0, last.shapes))
         for key, column in self._columns.items():
             # What the addition moved is still known, so that it need not be looked up again.
-            column -= self._moved[key] * positions
+            self._columns[key] = column - self._moved[key] * positions
         return PodRows(self.view, index)
 
     def _change(self, index: IdColumn, sign: int) -> PodRows:
@@ -132,10 +135,7 @@ class Trial:
         self._note(step)
         for key, column in self._columns.items():
             moved = self._moved[key] = step.sums(self._by_shape(*key))
-            if sign > 0:
-                column += moved
-            else:
-                column -= moved
+            self._columns[key] = column + moved if sign > 0 else column - moved
 
     def _note(self, step: _Step) -> None:
         self._steps.append(step)
@@ -168,8 +168,7 @@ class Trial:
                 moved = self._moved[kind, place] = step.sums(self._by_shape(kind, place))
                 column += step.sign * moved
             self._columns[kind, place] = column
-        # Handed out to be read only once; the next step changes it in place.
-        return column.copy()
+        return column
 
     def _by_shape(self, kind: str, place: int) -> IntColumn | None:
         pods = self.view.pods
@@ -224,7 +223,7 @@ class Trial:
         """Return a trial of the same rows, free to go on by itself."""
         copy = Trial(self.view, self.rows)
         copy._steps = list(self._steps)
-        copy._columns = {key: column.copy() for key, column in self._columns.items()}
+        copy._columns = dict(self._columns)
         copy._moved = dict(self._moved)
         copy._table = self._table
         return copy

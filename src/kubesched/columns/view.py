@@ -512,9 +512,9 @@ class NodeView:
         return [view.bound_pod(index) for index in self._table.usage.pods_on(self._position)]
 
     @property
-    def host_ports(self) -> set[HostPort]:
+    def host_ports(self) -> frozenset[HostPort]:
         """Return the host ports that are taken."""
-        return self._table.usage.ports_on(self._position)
+        return frozenset(self._table.usage.ports_on(self._position))
 
 
 class NodeRow:

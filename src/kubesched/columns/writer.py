@@ -156,7 +156,7 @@ class ClusterWriter:
         """Count a pod on a node, known or not; return its index."""
         bound = BoundPod(pod, node_name, nominated=False, whole=whole)
         index = self._enter(pod, bound)
-        self._pods.counted[index] = True
+        self._pods.writable.counted[index] = True
         self._weigh(index, 1)
         return index
 
@@ -185,8 +185,8 @@ class ClusterWriter:
             self._cluster.nomination_epoch += 1
         else:
             self._weigh(index, -1)
-        pods.counted[index] = False
-        pods.row[index] = -1
+        pods.writable.counted[index] = False
+        pods.writable.row[index] = -1
         pods.pods[index] = None
         pods.free.append(index)
         self._free_if_empty(row)
@@ -206,16 +206,17 @@ class ClusterWriter:
         pods.index_of[pod.uid] = index
         pods.pods[index] = bound
         bound.index = index
-        pods.row[index] = row
+        columns = pods.writable
+        columns.row[index] = row
         shape = self._shape_id(pod.shape)
-        pods.shape[index] = shape
-        pods.term_set[index] = pods.shape_terms[shape]
-        pods.label_class[index] = pods.label_classes.intern(
+        columns.shape[index] = shape
+        columns.term_set[index] = pods.shape_terms[shape]
+        columns.label_class[index] = pods.label_classes.intern(
             label_class_of(pod.namespace, pod.labels)
         )
-        pods.priority[index] = pod.priority
-        pods.start_s[index] = np.inf if pod.start_s is None else pod.start_s
-        pods.terminating[index] = pod.terminating
+        columns.priority[index] = pod.priority
+        columns.start_s[index] = np.inf if pod.start_s is None else pod.start_s
+        columns.terminating[index] = pod.terminating
         return index
 
     def _shape_id(self, shape: PodShape) -> int:

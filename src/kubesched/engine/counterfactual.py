@@ -305,7 +305,8 @@ class _WhatIf:
     def _shortfall_text(self, row: int, lacks: dict[str, int], count: int) -> str:
         parts = [f"{amount(name, value)} {name}" for name, value in lacks.items() if name != PODS]
         if PODS in lacks:
-            parts.append("room for one more pod")
+            pods = lacks[PODS]
+            parts.append("room for one more pod" if pods == 1 else f"room for {pods} more pods")
         least = f", the least short of {count} nodes that would fit otherwise" if count > 1 else ""
         return f"lacks {' and '.join(parts)} on {self._view.name_of(row)}{least}"
 

@@ -17,7 +17,10 @@ from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.search import Detail
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plan import Plan
+from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
+from kubesched.framework.promised_rows import joined_verdicts, judge_promised, suppose_promised
 from kubesched.framework.score_phase import normalized_and_weighted
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
@@ -39,6 +42,13 @@ class Group(NamedTuple):
 
     status: Status
     rows: Rows
+
+
+class Asked(NamedTuple):
+    """A pod, and the state its attempt left behind."""
+
+    pod: PodInfo
+    state: CycleState
 
 
 class Evidence(Protocol):
@@ -111,19 +121,14 @@ class DetailEvidence:
 class PlanEvidence:
     """Reads a plan's columns; plugins that no plan keeps are asked once more, with their state."""
 
-    def __init__(
-        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo
-    ) -> None:
-        planner = profile.planner
-        assert planner is not None, "only an attempt by a plan keeps no detail"
-        self._planner = planner
+    def __init__(self, profile: Profile, plan: Plan, view: ClusterView, asked: Asked) -> None:
+        assert profile.planner is not None, "without one there are no plans"
+        self._planner: Planner = profile.planner
+        self._filters = profile.filters
+        self._plan = plan
         self._view = view
-        self._state = state
-        self._pod = pod
-        self._plan, changed = planner.plan_for(view, pod)
-        if changed is None or len(changed):
-            # Whoever ranks the rows next has to do it anew: these changes are told only once.
-            self._plan.ranking = None
+        self._state = asked.state
+        self._pod = asked.pod
 
     @property
     def is_scored(self) -> bool:
@@ -146,10 +151,16 @@ class PlanEvidence:
         return live
 
     @cached_property
+    def _live_on_promised(self) -> dict[str, Verdicts]:
+        return judge_promised(self._plan, self._view, self._state, self._pod, self._filters)
+
+    @cached_property
     def _fits(self) -> BoolColumn:
         fits = self._plan.fits
         for verdicts in self._live.values():
             fits &= verdicts.fits
+        for verdicts in self._live_on_promised.values():
+            fits[self._plan.promised.positions] &= verdicts.fits
         return fits
 
     @cached_property
@@ -172,7 +183,7 @@ class PlanEvidence:
     def _normalized(self) -> dict[str, IntColumn | int]:
         """Return what normalising plugins add, kept for as long as the same rows fit."""
         plan, ranking = self._plan, self._plan.ranking
-        by_plan = ranking is not None and not self._live
+        by_plan = ranking is not None and ranking.version == plan.version and not self._live
         if by_plan:
             kept_for, kept = plan.state.get(_NORMALIZED_KEY) or (None, {})
             if kept_for is ranking:
@@ -214,7 +225,8 @@ class PlanEvidence:
                     [column] * len(places) if isinstance(column, int) else column[places].tolist()
                 )
             elif name in kept:
-                scores[name] = (kept[name].raw[places] * kept[name].weight).tolist()
+                raw = kept[name].raw[places].astype(np.int64)
+                scores[name] = (raw * kept[name].weight).tolist()
         return scores
 
     def tied(self) -> Rows:
@@ -228,6 +240,11 @@ class PlanEvidence:
         plan = self._plan
         if self.fit_count == len(plan.rows):
             return []
+        if plan.promised is not None:
+            order = self._planner.parts.filters
+            joined = joined_verdicts(plan, order, self._live, self._live_on_promised)
+            refused = np.flatnonzero(joined.ids)
+            return _by_status(plan.rows[refused], joined.ids[refused], joined.statuses)
         kept = {local.plugin.name: local.verdicts for local in plan.filters}
         places = (~self._fits).nonzero()[0]
         groups: list[Group] = []
@@ -241,6 +258,23 @@ class PlanEvidence:
                 groups += _by_status(plan.rows[places[refused]], ids[refused], said.statuses)
                 places = places[ids == FITS]
         return groups
+
+
+def plan_evidence(profile: Profile, view: ClusterView, asked: Asked) -> PlanEvidence | None:
+    """Return what a plan has to say, None if it is not as the attempt left it.
+
+    A plan is told of each change once, by whoever decides next; here it is only looked at.
+    """
+    planner = profile.planner
+    if planner is None:
+        return None
+    plan = planner._plans.get(asked.pod.template)  # noqa: SLF001 - plan_for() would bring it up to date
+    if plan is None or planner._cluster is not view.identity:  # noqa: SLF001
+        return None
+    if plan.seen != view.stamp or plan.node_epoch != view.node_epoch:
+        return None
+    suppose_promised(plan, view, asked.pod, profile.filters, ())
+    return PlanEvidence(profile, plan, view, asked)
 
 
 def refused_groups(view: ClusterView, statuses: NodeToStatus, feasible: Rows) -> list[Group]:

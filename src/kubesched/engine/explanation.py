@@ -19,11 +19,12 @@ from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.evidence import (
+    Asked,
     DetailEvidence,
     Evidence,
     Group,
-    PlanEvidence,
     Standing,
+    plan_evidence,
     refused_groups,
 )
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
@@ -206,10 +207,15 @@ class Attempt:
     def evidence(self) -> Evidence:
         """Return what the choice was made from."""
         assert self.result is not None, "there was no choice"
-        if self.result.detail is None:
-            return PlanEvidence(self.profile, self.view, self.state, self.pod)
+        detail = self.result.detail
+        if detail is None:
+            by_plan = plan_evidence(self.profile, self.view, Asked(self.pod, self.state))
+            if by_plan is not None:
+                return by_plan
+            again = attempt(self.profile, self.view, self.pod)
+            return again.evidence()
         everywhere = not self.is_by_nomination
-        return DetailEvidence(self.view, self.result.detail, looked_everywhere=everywhere)
+        return DetailEvidence(self.view, detail, looked_everywhere=everywhere)
 
     def groups(self) -> list[Group]:
         """Return the refused rows by status."""

@@ -21,9 +21,10 @@ from kubesched.framework.interface import PreFilterResult
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
+from kubesched.framework.promised_rows import joined_verdicts, judge_promised, suppose_promised
 from kubesched.framework.score_phase import Scores, normalized_and_weighted
 from kubesched.framework.status import SKIP, Code, Status
-from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
+from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # A key holds the total above and the order among equals below; both fit an int64.
@@ -40,13 +41,14 @@ def schedule_planned(
     Raises:
         FitError: No node fits.
     """
-    planner = profile.planner
-    if planner is None or pod.nominated_node_name or view.pods.nominated_of:
+    if profile.planner is None or pod.nominated_node_name:
         return None
+    if view.pods.nominated_of and pod.uid in view.pods.index_of:
+        return None  # It was promised a node itself, which is a matter of its own.
     if search.extender_count or search.want(profile, view.node_count) < view.node_count:
         return None
     try:
-        return _Attempt(planner, view, state, pod, search).choose(search)
+        return _Attempt(profile, view, state, pod, search).choose(search)
     except NotLocalError:
         state.clear()
         return None
@@ -109,6 +111,7 @@ class _Attempt:
 
     __slots__ = (
         "_live",
+        "_live_on_promised",
         "_nodes",
         "_plan",
         "_planner",
@@ -120,19 +123,22 @@ class _Attempt:
     )
 
     def __init__(
-        self, planner: Planner, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
     ) -> None:
-        self._planner = planner
+        assert profile.planner is not None, "without one there are no plans"
+        self._planner: Planner = profile.planner
         self._view = view
         self._state = state
         self._pod = pod
         self._start = 0 if search.all_nodes else search.next_start_index % view.node_count
-        self._plan, changed = planner.plan_for(view, pod)
+        self._plan, changed = self._planner.plan_for(view, pod)
+        suppose_promised(self._plan, view, pod, profile.filters, changed)
         self._ranking: Ranking | None = _ranking_of(self._plan, view, changed, self._start)
         """None while a plan is new: most templates are met once."""
         state.adopt(self._plan.state)
         self._nodes: NodeTable = view.whole()
         self._live = self._judge_live()
+        self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
@@ -179,17 +185,15 @@ class _Attempt:
         fits = self._plan.fits
         for verdicts in self._live.values():
             fits &= verdicts.fits
+        for verdicts in self._live_on_promised.values():
+            fits[self._plan.promised.positions] &= verdicts.fits
         return fits
 
     def _diagnosis(self) -> Diagnosis:
         """Return every row's first refusal, in the order of the filters."""
-        joined = Verdicts(len(self._nodes))
-        kept = {local.plugin.name: local.verdicts for local in self._plan.filters}
-        for plugin in self._planner.parts.filters:
-            said = kept.get(plugin.name) or self._live.get(plugin.name)
-            if said is not None:
-                standing = np.flatnonzero(joined.fits & (said.ids != FITS))
-                joined.override(standing, said.at(standing))
+        joined = joined_verdicts(
+            self._plan, self._planner.parts.filters, self._live, self._live_on_promised
+        )
         statuses = NodeToStatus(self._view)
         statuses.set_all(self._nodes.rows, joined)
         return Diagnosis(

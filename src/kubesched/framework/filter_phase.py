@@ -25,11 +25,10 @@ from kubesched.framework.adapt import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult, Reads
-from kubesched.framework.nominated import Nominations
+from kubesched.framework.nominated import Nominations, Promised
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
-
 
 Filter: TypeAlias = ColumnFilter | OneNodeFilter
 
@@ -162,12 +161,11 @@ class FilterPhase:
 
     def moving(self, state: CycleState, pod: PodInfo) -> list[Filter]:
         """Return the filters that may judge a node differently once its pods are others."""
-        followers = {extensions.name for extensions in self._extensions}
         return [
             plugin
             for plugin in self._filters
             if plugin.name not in state.skip_filter_plugins
-            and (plugin.name in followers or not self._is_fixed(plugin, pod))
+            and (self.follows(plugin.name) or not self._is_fixed(plugin, pod))
         ]
 
     def _is_fixed(self, plugin: Filter, pod: PodInfo) -> bool:
@@ -179,7 +177,7 @@ class FilterPhase:
     def _suppose_nominated(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> Iterator[_Supposed]:
-        promised = self._nominations.on(nodes, pod)
+        promised = self.promised(nodes, pod)
         if promised is None:
             return
         positions = promised.positions
@@ -210,6 +208,14 @@ class FilterPhase:
         for step in steps:
             failed = failed or self.change_pods("add", state, pod, trial.add(step), trial)
         return _Supposed(state, trial.nodes, positions, np.arange(len(positions)), failed)
+
+    def promised(self, nodes: NodeTable, pod: PodInfo) -> Promised | None:
+        """Return who is to be supposed on which nodes before the pod; None: nobody."""
+        return self._nominations.on(nodes, pod)
+
+    def follows(self, plugin_name: str) -> bool:
+        """Return whether a plugin can be told of pods supposed or gone."""
+        return any(extensions.name == plugin_name for extensions in self._extensions)
 
     def follows_pods(self, state: CycleState) -> bool:
         """Return whether a plugin wants to know of every pod supposed or gone."""

@@ -90,6 +90,8 @@ class Plan:
         self.visiting: Rows | None = None
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
+        self.promised: Any = None
+        """Kept here for whoever supposes pods on rows they were promised."""
         live = {name for name, reads in self.reads.items() if reads is None}
         self.live_pre_filters = [p for p in parts.pre_filters if p.name in live]
         self.live_filters = [p for p in parts.filters if p.name in live]

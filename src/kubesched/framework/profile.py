@@ -86,6 +86,7 @@ class Profile:
     def without_caching(self) -> Self:
         """Have every attempt ask every plugin about every node; return the profile."""
         self.planner = None
+        self.filters.trusts_reads = False
         return self
 
     def __repr__(self) -> str:

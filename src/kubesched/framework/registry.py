@@ -80,8 +80,8 @@ class Registry:
         factory = self._factories[name]
         offered = {"args": args, "handle": handle}
         plugin = factory(**_wanted(factory, offered))
-        if getattr(plugin, "name", None) is None:
-            plugin.name = name
+        if getattr(plugin, "name", None) != name:
+            plugin.name = name  # Any name may be given to a class; it answers to that one.
         if not inspect.isclass(factory):
             check_signatures(name, type(plugin))
         return plugin

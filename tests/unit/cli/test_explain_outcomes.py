@@ -121,17 +121,24 @@ WEB_3 = {
 WEB_3_TEXT = """\
 default/web-3 goes to n1: the highest total of 2 fitting nodes, 443; next is n2 with 352.
 Profile: default-scheduler
+Event: Scheduled: Successfully assigned default/web-3 to n1
+Ahead of n2 by 91 points: TaintToleration +300, InterPodAffinity -200,
+  NodeResourcesFit -10, NodeResourcesBalancedAllocation +1
 
-Fitting nodes (2) with weighted scores, best first:
-  node  total  InterPodAffinity  NodeResourcesBalancedAllocation  NodeResourcesFit  TaintToleration
-  n1      443                 0                               72                71              300
-  n2      352               200                               71                81                0
+Fitting nodes (2 of 4) with weighted scores, best first:
+                                                      Node
+                                Node             Resources
+                    Taint  Resources  InterPod    Balanced
+  node  total  Toleration        Fit  Affinity  Allocation
+  n1      443         300         71         0          72
+  n2      352           0         81       200          71
 0 on every node: DynamicResources, ImageLocality
 
-Refused nodes (2):
-  plugin            reason                            code                          count  nodes
-  NodeResourcesFit  Insufficient cpu                  Unschedulable                     1  n3
-  TaintToleration   node(s) had untolerated taint(s)  UnschedulableAndUnresolvable      1  n4
+Refused nodes (2 of 4):
+  1  NodeResourcesFit: Insufficient cpu
+       n3
+  1  TaintToleration: node(s) had untolerated taint(s)
+       n4
 """
 NOWHERE = (
     "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
@@ -207,8 +214,14 @@ def test_a_refusal_shows_the_event_and_who_would_have_to_leave(picky: str) -> No
     assert f"Event: FailedScheduling: {NOWHERE}" in lines
     at = lines.index("Preemption: nominated to n3")
     assert lines[at + 1] == "  victim default/web-2, priority -10"
-    grouped = [line.split("  ")[-1].strip() for line in lines if "NodeAffinity" in line]
-    assert grouped == ["n1, n2"]
+    (at,) = [number for number, line in enumerate(lines) if "NodeAffinity: node(s)" in line]
+    assert lines[at].startswith("  2  NodeAffinity: node(s) didn't match Pod's node affinity")
+    assert lines[at + 2].strip() == "n1, n2"
+    at = lines.index("What would have to change:")
+    assert lines[at + 1 :] == [
+        "  fits on 2 nodes without the node selector kubernetes.io/hostname=n3: n1, n2",
+        "  lacks 600m cpu on n3",
+    ]
 
 
 def test_the_only_node_that_fits() -> None:
@@ -270,7 +283,7 @@ def test_long_lists_are_cut_and_json_has_them_whole() -> None:
     nodes += [a_node(f"c{number:02}", unschedulable=True) for number in range(12)]
     cluster = cluster_of(*nodes, pods=(a_pod(),))
     ran = kubesched("explain", "-f", "-", stdin=cluster)
-    assert "and 5 more (-o json has all of them)" in ran.out
+    assert "and 15 more (--top 0 shows all)" in ran.out
     assert "c08, c09 and 2 more" in ran.out
     decision = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json
     assert len(decision["feasible"]) == 25

@@ -207,7 +207,9 @@ class ReadsWholePods:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        pytest.param("FailsToStart", "cannot make the plugins: KeyError: ", id="while it is made"),
+        pytest.param(
+            "FailsToStart", 'initializing plugin "FailsToStart": KeyError: ', id="while it is made"
+        ),
         pytest.param(
             "NodeAffinity", "a plugin named NodeAffinity already exists", id="a taken name"
         ),

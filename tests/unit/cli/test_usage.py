@@ -12,7 +12,7 @@ from tests.unit.cli.running import SAMPLE_CLUSTER, is_one_line, kubesched
         pytest.param("--unknown", "No such option", id="no such option"),
         pytest.param("explain", "Missing option '-f' / '--file'", id="explain without files"),
         pytest.param("explain -f a b c", "unexpected extra argument", id="two pods"),
-        pytest.param("explain -f a -o yaml", "'yaml' is not one of", id="no such output"),
+        pytest.param("explain -f a -o xml", "'xml' is not one of", id="no such output"),
         pytest.param(
             "explain -f - -f - a", "standard input can be read only once", id="stdin twice"
         ),

@@ -1,5 +1,6 @@
 """Pods supposed on nodes, or gone from them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,65 @@ def test_pod_rows_tell_who_is_where() -> None:
     assert first.name == "a"
     assert rows[1] is None
     assert len(rows) == 2
+
+
+def play(trial: Trial, view: ClusterView, *, asked_in_between: bool) -> dict[str, Any]:
+    """Return the facts after a line of steps, asked for all along or only in the end."""
+    both = np.stack([indices(view, "a", None), indices(view, "b", None)], axis=1)
+    steps: list[Callable[[], object]] = [
+        lambda: trial.remove_all(both),
+        lambda: trial.add(indices(view, "b", "c")),
+        lambda: trial.take_back(np.array([False, True])),
+        lambda: trial.add(indices(view, "a", None)),
+        lambda: trial.take_back(np.array([False, False])),
+    ]
+    for step in steps:
+        if asked_in_between:
+            facts(trial)
+        step()
+    return facts(trial)
+
+
+@pytest.mark.parametrize("asked_in_between", [False, True])
+@pytest.mark.parametrize("by_way_of", ["itself", "copy", "take"])
+def test_lines_of_pods_go_at_once_and_additions_are_taken_back(
+    asked_in_between: bool, by_way_of: str
+) -> None:
+    view = small()
+    trial = a_trial(view, "n1", "n2")
+    if asked_in_between:
+        facts(trial)
+    if by_way_of != "itself":
+        trial = trial.copy() if by_way_of == "copy" else trial.take(np.array([0, 1]))
+    found = play(trial, view, asked_in_between=asked_in_between)
+    assert found["cpu"] == [1500, 0]
+    assert found["count"] == [2, 0]
+    assert found["pods"] == [["a", "b"], []]
+    assert found["ports"] == [[80], []]
+
+
+def test_an_addition_is_taken_back_in_a_copy_too() -> None:
+    view = small()
+    trial = a_trial(view, "n1", "n2")
+    facts(trial)
+    trial.add(indices(view, None, "c"))
+    other = trial.copy()
+    other.take_back(np.array([True, True]))
+    assert facts(other)["cpu"] == [1500, 0]
+    assert facts(trial)["cpu"] == [1500, 500]
+
+
+def test_only_an_addition_is_taken_back() -> None:
+    view = small()
+    trial = a_trial(view, "n1", "n2")
+    trial.remove(indices(view, "a", None))
+    with pytest.raises(AssertionError, match="only an addition"):
+        trial.take_back(np.array([True, True]))
+
+
+def test_a_resource_that_no_pod_has_asked_for_stays_untaken() -> None:
+    view = a_cluster([a_node("n1", allocatable={"example.com/gpu": "1"})], {"n1": [a_pod("a")]})
+    trial = a_trial(view, "n1")
+    assert trial.nodes.requested["example.com/gpu"].tolist() == [0]
+    trial.remove(indices(view, "a"))
+    assert trial.nodes.requested["example.com/gpu"].tolist() == [0]

@@ -1,6 +1,7 @@
 """The explanation of an attempt, compared with the decision, which is kube-scheduler's."""
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.app.build import Built
 from kubesched.columns.view import ClusterView
 from kubesched.engine.decide import Decision, decide
 from kubesched.engine.explanation import (
@@ -31,8 +33,13 @@ ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 
 
+@cache
+def the_defaults() -> Built:
+    return built_with()
+
+
 def default_profile(view: ClusterView) -> Profile:
-    built = built_with()
+    built = the_defaults()
     profile = built.profiles["default-scheduler"]
     built.handles[profile.name].view = view
     return profile

@@ -1,7 +1,7 @@
 """Which node's victims hurt least, and what budgets forbid."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import decode_object
 from kubesched.objects.meta import KubeResource
+from kubesched.objects.policy import PodDisruptionBudget
 from tests.unit.builders import a_budget, a_cluster, a_node, a_pod
 
 Victim = tuple[int, int | None]
@@ -54,9 +55,7 @@ def outcomes_of(view: ClusterView, candidates: list[Candidate]) -> DryRunOutcome
 def picked(*candidates: Candidate, at_once: int = 99) -> str:
     """Return the node picked where so many candidates were looked at together."""
     pods = {
-        one.node_name: [
-            a_victim_of(f"{one.node_name}-{n}", v) for n, v in enumerate(one.victims)
-        ]
+        one.node_name: [a_victim_of(f"{one.node_name}-{n}", v) for n, v in enumerate(one.victims)]
         for one in candidates
     }
     view = a_cluster([a_node(one.node_name) for one in candidates], pods)
@@ -249,9 +248,9 @@ def test_selectors_that_stay_the_same_are_not_asked_again() -> None:
     view = a_cluster([a_node("node")], {"node": [a_victim("a")]}, [budget])
     store = view.objects.pod_disruption_budgets
     before = budgets_of(store)
-    store.put("default/b", a_budget("b", WEB, allowed=0))
+    store.put("default/b", cast("PodDisruptionBudget", a_budget("b", WEB, allowed=0)))
     after = budgets_of(store, before.coverage)
     assert after.coverage is before.coverage
     assert (before.allowed.tolist(), after.allowed.tolist()) == ([1], [0])
-    store.put("default/c", a_budget("c", {"app": "db"}))
+    store.put("default/c", cast("PodDisruptionBudget", a_budget("c", {"app": "db"})))
     assert budgets_of(store, after.coverage).coverage is not after.coverage

@@ -15,6 +15,7 @@ from kubesched.config.types import InterPodAffinityArgs, PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP
 from kubesched.model.pod_info import PodInfo
+from kubesched.objects.affinity import TopologySpreadConstraint
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from tests.unit.plugins.builders import statuses_of
@@ -123,9 +124,14 @@ class World:
 
     def __init__(self) -> None:
         self.cluster = GrowingCluster()
+        hard_default = TopologySpreadConstraint(
+            topology_key=ZONE, when_unsatisfiable="DoNotSchedule", max_skew=1
+        )
+        by_list = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(hard_default,))
         self.plugins: tuple[Any, ...] = (
             PodTopologySpread(PodTopologySpreadArgs(), self.cluster.handle),
             InterPodAffinity(InterPodAffinityArgs(hard_pod_affinity_weight=3), self.cluster.handle),
+            PodTopologySpread(by_list, self.cluster.handle),
         )
         self._names: list[str] = []
         self._incoming: dict[tuple[str, str, str], PodInfo] = {}
@@ -240,13 +246,13 @@ def test_a_budget_of_nothing_changes_no_answer(
 def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> None:
     world = World()
     world.change(("node", "n0", "x", True))
-    assert world.ask("a", "default", "plain") == [SKIP, SKIP, SKIP, SKIP]
+    assert world.ask("a", "default", "plain") == [SKIP] * 6
     world.change(("pod", ("a", "default", "far"), "n0", False))
     assert world.ask("a", "default", "plain")[2:4] == [
         None,
         {"n0": "U node(s) didn't satisfy existing pods anti-affinity rules"},
     ]
-    assert world.ask("b", "default", "plain") == [SKIP, SKIP, SKIP, SKIP]
+    assert world.ask("b", "default", "plain") == [SKIP] * 6
 
 
 def test_a_namespace_that_changes_its_labels_is_selected_from_then_on() -> None:
@@ -288,6 +294,37 @@ def test_a_service_that_changes_its_selector_spreads_other_pods() -> None:
     assert raw() == {"n0": 9, "n1": 6}
 
 
+def test_a_service_that_changes_its_selector_changes_hard_default_constraints() -> None:
+    world = World()
+    for name, zone in (("n0", "x"), ("n1", "y")):
+        world.change(("node", name, zone, True))
+    world.cluster.add(pod("p", {"app": "a", "tier": "t"}, at="n0"))
+    plugin, wanted = world.plugins[2], pod("incoming", {"app": "a", "tier": "u"})
+
+    def refused() -> list[str]:
+        state, nodes = CycleState(), world.cluster.nodes
+        assert plugin.pre_filter(state, wanted, nodes) is None
+        return list(statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names))
+
+    world.cluster.add(a_service("s", {"app": "a"}))
+    assert refused() == ["n0"]
+    world.cluster.add(a_service("s", {"tier": "u"}))
+    assert refused() == []
+
+
+def test_what_one_pod_weighs_depends_on_how_many_nodes_fit() -> None:
+    world = World()
+    for number, name in enumerate(NODES):
+        world.change(("node", name, "xyz"[number % 3], True))
+    for _ in range(3):
+        world.change(("pod", ("a", "default", "plain"), "n0", False))
+    soft = ("a", "default", "soft")
+    # Three pods weigh ln (5 + 2) each, or ln (3 + 2) if only three hosts fit; the zone adds 1.
+    assert world.ask(*soft)[2]["n0"] == 7
+    assert world.ask(*soft, {"n3", "n4"})[2] == {"n0": 6, "n1": 1, "n2": 1}
+    assert world.ask(*soft)[2]["n0"] == 7
+
+
 def test_weights_that_cancel_out_are_scores_of_zero_and_no_skip() -> None:
     world = World()
     world.change(("node", "n0", "x", True))
@@ -300,7 +337,7 @@ def test_weights_that_cancel_out_are_scores_of_zero_and_no_skip() -> None:
         pod("dislikes", {"app": "c"}, at="n0", affinity=dislikes),
     )
     zeros = {"n0": 0, "n1": 0}
-    assert world.ask("a", "default", "plain")[2:] == [SKIP, None, zeros, zeros]
+    assert world.ask("a", "default", "plain")[2:6] == [SKIP, None, zeros, zeros]
     world.cluster.remove_pod("likes")
     world.cluster.remove_pod("dislikes")
-    assert world.ask("a", "default", "plain")[2:] == [SKIP, SKIP]
+    assert world.ask("a", "default", "plain")[2:4] == [SKIP, SKIP]

@@ -114,9 +114,7 @@ class Budgets(NamedTuple):
         return counts
 
 
-def budgets_of(
-    store: ObjectStore[PodDisruptionBudget], known: Coverage | None = None
-) -> Budgets:
+def budgets_of(store: ObjectStore[PodDisruptionBudget], known: Coverage | None = None) -> Budgets:
     """Return the budgets that can forbid anything: those whose selector says something.
 
     Args:

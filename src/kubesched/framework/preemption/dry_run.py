@@ -123,9 +123,7 @@ class DryRun:
             failed = self._tell("remove", trial, state, trial.take_back(in_the_way))
         return in_the_way if failed is None else failed
 
-    def _tell(
-        self, verb: str, trial: Trial, state: CycleState, changed: PodRows
-    ) -> Status | None:
+    def _tell(self, verb: str, trial: Trial, state: CycleState, changed: PodRows) -> Status | None:
         if not self._follows_pods:
             return None
         return self._filters.change_pods(verb, state, self._pod, changed, trial)

@@ -11,7 +11,6 @@ from typing import Generic, TypeVar
 
 from kubesched.columns.object_store import ObjectStore
 from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.plugins.pod_volumes import class_of_volume
 
 ObjectT = TypeVar("ObjectT", PersistentVolume, PersistentVolumeClaim)
 
@@ -55,6 +54,15 @@ class AssumeCache(Generic[ObjectT]):
             raise AssumeError(f'"{key}" is out of sync (stored: {have}, assume: {want})')
         self._assumed[key] = wanted
 
+    def all_of(self, store: ObjectStore[ObjectT]) -> list[ObjectT]:
+        """Return what is assumed of objects of the store, by key."""
+        found = []
+        for key in sorted(self._assumed):
+            assumed = self._assumed[key]
+            if self.get(store, key) is assumed:
+                found.append(assumed)
+        return found
+
     def restore(self, assumed: ObjectT) -> None:
         """Forget what was assumed, unless something newer was."""
         known = self._assumed.get(assumed.key)
@@ -62,24 +70,3 @@ class AssumeCache(Generic[ObjectT]):
             known.metadata.resource_version == assumed.metadata.resource_version
         ):
             del self._assumed[assumed.key]
-
-
-class VolumeAssumeCache(AssumeCache[PersistentVolume]):
-    """Assumed volumes, and all volumes by storage class."""
-
-    def __init__(self) -> None:
-        super().__init__("persistentvolumes")
-        self._indexed: tuple[ObjectStore[PersistentVolume], int] | None = None
-        self._by_class: dict[str, list[PersistentVolume]] = {}
-
-    def of_class(
-        self, store: ObjectStore[PersistentVolume], class_name: str
-    ) -> list[PersistentVolume]:
-        """Return the volumes of a class by name, as they are assumed to be."""
-        indexed = self._indexed
-        if indexed is None or indexed[0] is not store or indexed[1] != store.epoch:
-            self._by_class = {}
-            for volume in store:
-                self._by_class.setdefault(class_of_volume(volume), []).append(volume)
-            self._indexed = (store, store.epoch)
-        return [self.latest(volume) for volume in self._by_class.get(class_name, ())]

@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,13 +34,10 @@ from kubesched.plugins.pod_volumes import (
     binding_mode_unset_text,
     claim_uses,
     class_of_claim,
+    class_of_volume,
     not_owner_text,
 )
-from kubesched.plugins.volume_binding.assume_cache import (
-    AssumeCache,
-    AssumeError,
-    VolumeAssumeCache,
-)
+from kubesched.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from kubesched.plugins.volume_binding.delayed_search import (
     SELECTED_NODE,
     DelayedSearch,
@@ -50,8 +47,9 @@ from kubesched.plugins.volume_binding.delayed_search import (
     is_selected,
 )
 from kubesched.plugins.volume_binding.hints import MIGRATED_PLUGINS
-from kubesched.plugins.volume_binding.masks import node_affinity_mask
-from kubesched.plugins.volume_binding.matching import bound_volume
+from kubesched.plugins.volume_binding.masks import AffinityRows, node_affinity_mask
+from kubesched.plugins.volume_binding.matching import ClassVolumes, bound_volume
+from kubesched.plugins.volume_binding.volume_index import VolumeIndex
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 
@@ -96,10 +94,27 @@ class Findings:
         group = np.zeros(count, dtype=np.int64)
         return cls(none(), none(), none(), none(), {}, group, [PodVolumes()])
 
+    def take(self, positions: NDArray[np.int64]) -> Findings:
+        """Return the verdict on some of the nodes."""
+        return Findings(
+            self.node_conflict[positions],
+            self.bind_conflict[positions],
+            self.not_enough_space[positions],
+            self.volume_missing[positions],
+            {text: where[positions] for text, where in self.errors.items()},
+            self.group[positions],
+            self.volumes,
+        )
+
     def fail(self, where: BoolColumn, text: str) -> None:
         """Note an error on some nodes."""
         if where.any():
             self.errors[text] = self.errors.get(text, False) | where
+
+    def refused(self) -> BoolColumn:
+        """Return where not all claims have, or can get, a volume."""
+        conflicts = self.node_conflict | self.bind_conflict
+        return conflicts | self.not_enough_space | self.volume_missing | self.failed()
 
     def failed(self) -> BoolColumn:
         """Return where an error ended the search."""
@@ -113,7 +128,9 @@ class VolumeBinder:
     """Finds volumes for claims over the cluster's objects and what was assumed of them."""
 
     def __init__(self) -> None:
-        self._volumes = VolumeAssumeCache()
+        self._volumes: AssumeCache[PersistentVolume] = AssumeCache("persistentvolumes")
+        self._index = VolumeIndex()
+        self._affinities = AffinityRows(self._index)
         self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache("persistentvolumeclaims")
 
     # -- claims ---------------------------------------------------------------------------------
@@ -130,10 +147,21 @@ class VolumeBinder:
                 delayed.append(claim)
             else:
                 immediate.append(claim)
-        store = objects.persistent_volumes
-        classes = dict.fromkeys(map(class_of_claim, delayed))
-        volumes = {name: self._volumes.of_class(store, name) for name in classes}
+        volumes = self._volumes_of_classes(map(class_of_claim, delayed), objects)
         return PodVolumeClaims(tuple(bound), tuple(delayed), tuple(immediate), volumes)
+
+    def _volumes_of_classes(
+        self, names: Iterable[str], objects: ObjectStores
+    ) -> dict[str, ClassVolumes]:
+        store, found = objects.persistent_volumes, {}
+        for name in dict.fromkeys(names):
+            assumed = {
+                volume.metadata.name: volume
+                for volume in self._volumes.all_of(store)
+                if class_of_volume(volume) == name
+            }
+            found[name] = ClassVolumes(self._index.pool(store, name), assumed)
+        return found
 
     def _claims_used(self, pod: PodInfo, objects: ObjectStores) -> list[PersistentVolumeClaim]:
         claims = []
@@ -218,7 +246,8 @@ class VolumeBinder:
         if not asked.any():
             return
         try:
-            search = DelayedSearch(claims, nodes.take(asked))
+            part = nodes if asked.all() else nodes.take(asked)
+            search = DelayedSearch(claims, part, self._index, self._affinities)
         except ValueError as problem:
             findings.fail(asked, str(problem))
             return

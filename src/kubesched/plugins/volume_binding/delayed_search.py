@@ -8,7 +8,7 @@ checkVolumeProvisions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,21 +17,28 @@ from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.view import NodeTable
-from kubesched.objects.affinity import NodeSelector
 from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.plugins.pod_volumes import class_of_claim
 from kubesched.plugins.volume_binding.hints import volume_limit
 from kubesched.plugins.volume_binding.masks import (
+    AffinityRows,
     allowed_topologies_mask,
-    node_affinity_mask,
     node_topology_mask,
 )
-from kubesched.plugins.volume_binding.matching import Candidates, requested_by, requests_storage
+from kubesched.plugins.volume_binding.matching import (
+    Candidates,
+    ClassVolumes,
+    requested_by,
+    requests_storage,
+)
+from kubesched.plugins.volume_binding.volume_index import ANYWHERE, VolumeIndex
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _ALWAYS: Final = 0
+# A mask that holds for more nodes than these is kept as a column.
+_FEW: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,7 @@ class PodVolumeClaims:
     bound: tuple[PersistentVolumeClaim, ...] = ()
     unbound_delayed: tuple[PersistentVolumeClaim, ...] = ()
     unbound_immediate: tuple[PersistentVolumeClaim, ...] = ()
-    volumes_by_class: Mapping[str, Sequence[PersistentVolume]] = field(default_factory=dict)
+    volumes_by_class: Mapping[str, ClassVolumes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +70,68 @@ class Outcome:
 
 
 class _Masks:
-    """Distinct masks by number; number 0 holds everywhere."""
+    """Distinct masks over nodes by number; number 0 holds everywhere.
 
-    def __init__(self, nodes: NodeTable) -> None:
+    One that holds for few nodes is kept as their positions: local volumes make thousands of these.
+    """
+
+    def __init__(self, nodes: NodeTable, affinities: AffinityRows) -> None:
         self._nodes = nodes
-        self._places: dict[Hashable, int] = {None: _ALWAYS}
-        self._columns: list[BoolColumn] = [np.ones(len(nodes), dtype=np.bool_)]
+        self._affinities = affinities
+        self._places: dict[Hashable, int] = {ANYWHERE: _ALWAYS}
+        self._columns: dict[int, BoolColumn] = {}
+        self._masks_at: dict[int, list[int]] = {}
+        self._position_of: list[int] | None = None
 
     def place_of(self, key: Hashable, make: Callable[[], BoolColumn]) -> int:
         """Return the number of a mask, made when its key is new."""
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = len(self._columns)
-            self._columns.append(make())
+            place = self._places[key] = len(self._places)
+            self._columns[place] = make()
         return place
 
-    def place_of_affinity(self, required: NodeSelector | None) -> int:
+    def place_of_affinity(self, affinity: int) -> int:
         """Return the number of the mask of a volume's node affinity."""
-        if required is None:
-            return _ALWAYS
-        return self.place_of(required, lambda: node_affinity_mask(self._nodes, required))
+        place = self._places.get(affinity)
+        if place is None:
+            place = self._places[affinity] = len(self._places)
+            self._hold_at(place, self._affinities.rows(self._nodes.view, affinity))
+        return place
 
-    def groups(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return the distinct patterns over all masks, and which one each node has."""
-        if len(self._columns) == 1:
-            return np.ones((1, 1), dtype=np.bool_), np.zeros(len(self._nodes), dtype=np.int64)
-        table = np.stack(self._columns)
+    def _hold_at(self, place: int, rows: list[int]) -> None:
+        if self._position_of is None:
+            position_of = np.full(self._nodes.view.row_count, -1, dtype=np.int64)
+            position_of[self._nodes.rows] = np.arange(len(self._nodes))
+            self._position_of = position_of.tolist()
+        known = self._position_of
+        positions = [position for row in rows if (position := known[row]) >= 0]
+        if len(positions) > _FEW:
+            column = self._columns[place] = np.zeros(len(self._nodes), dtype=np.bool_)
+            column[positions] = True
+            return
+        for position in positions:
+            self._masks_at.setdefault(position, []).append(place)
+
+    def groups(self) -> tuple[list[frozenset[int]], NDArray[np.int64]]:
+        """Return the masks that hold in each group of nodes alike, and each node's group."""
+        patterns, group = self._groups_of_columns()
+        holding = [frozenset((_ALWAYS, *pattern)) for pattern in patterns]
+        numbers: dict[tuple[int, ...], int] = {}
+        for position, masks in self._masks_at.items():
+            coarse = group.item(position)
+            key = (coarse, *masks)
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = len(holding)
+                holding.append(holding[coarse].union(masks))
+            group[position] = number
+        return holding, group
+
+    def _groups_of_columns(self) -> tuple[list[list[int]], NDArray[np.int64]]:
+        if not self._columns:
+            return [[]], np.zeros(len(self._nodes), dtype=np.int64)
+        places, table = list(self._columns), np.stack(list(self._columns.values()))
         packed = np.ascontiguousarray(np.packbits(table, axis=0).T)
         # By a dictionary of bytes: sorting wide rows, as np.unique does, takes ten times as long.
         keys: list[bytes] = packed.view(f"V{packed.shape[1]}").reshape(-1).tolist()
@@ -97,7 +140,11 @@ class _Masks:
             first.setdefault(key, position)
         numbers = {key: number for number, key in enumerate(first)}
         group = np.array([numbers[key] for key in keys], dtype=np.int64)
-        return np.ascontiguousarray(table[:, list(first.values())].T), group
+        patterns = [
+            [places[n] for n in np.flatnonzero(table[:, position]).tolist()]
+            for position in first.values()
+        ]
+        return patterns, group
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +160,22 @@ class _Provision:
 class DelayedSearch:
     """Upstream's claim-by-claim choice, once for each group of nodes that no mask tells apart."""
 
-    def __init__(self, claims: PodVolumeClaims, nodes: NodeTable) -> None:
+    def __init__(
+        self,
+        claims: PodVolumeClaims,
+        nodes: NodeTable,
+        index: VolumeIndex,
+        affinities: AffinityRows,
+    ) -> None:
         self._nodes = nodes
-        self._masks = _Masks(nodes)
+        self._masks = _Masks(nodes, affinities)
         self._selected = [c for c in claims.unbound_delayed if is_selected(c)]
         open_claims = [c for c in claims.unbound_delayed if not is_selected(c)]
         self._candidates = [
             Candidates(
                 claim,
                 claims.volumes_by_class[class_of_claim(claim)],
+                index,
                 self._masks.place_of_affinity,
             )
             for claim in sorted(open_claims, key=requested_by)
@@ -130,10 +184,10 @@ class DelayedSearch:
 
     def run(self) -> tuple[list[Outcome], NDArray[np.int64]]:
         """Return the outcome of each group, and the group of each node."""
-        patterns, group = self._masks.groups()
-        return [self._outcome(holds) for holds in patterns], group
+        holding, group = self._masks.groups()
+        return [self._outcome(holds) for holds in holding], group
 
-    def _outcome(self, holds: NDArray[np.bool_]) -> Outcome:
+    def _outcome(self, holds: frozenset[int]) -> Outcome:
         # Parity: binder.go findMatchingVolumes, v1.36: smallest claims first.
         chosen: dict[str, tuple[PersistentVolumeClaim, PersistentVolume]] = {}
         to_provision = list(self._selected)
@@ -148,9 +202,9 @@ class DelayedSearch:
             provision = self._provisions[claim.key]
             if provision.error:
                 return Outcome(error=provision.error)
-            if not (provision.is_provisioned and holds[provision.topology]):
+            if not (provision.is_provisioned and provision.topology in holds):
                 return Outcome(bind_conflict=True)
-            if not holds[provision.capacity]:
+            if provision.capacity not in holds:
                 return Outcome(not_enough_space=True)
         return Outcome(PodVolumes(tuple(chosen.values()), tuple(to_provision)))
 

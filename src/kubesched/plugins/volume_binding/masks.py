@@ -8,12 +8,13 @@ pkg/apis/core/v1/helper/helpers.go MatchTopologySelectorTerms
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.rules import match_requirement
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.objects.affinity import NodeSelector, TopologySelectorTerm
 from kubesched.objects.label_selectors import new_requirement, sorted_selector
 from kubesched.objects.meta import LabelSelector
@@ -25,8 +26,66 @@ from kubesched.objects.selectors import (
     compile_node_selector,
     label_selector,
 )
+from kubesched.plugins.volume_binding.volume_index import VolumeIndex
 
 _SELECTOR_COUNT_MAX = 16384
+
+
+class AffinityRows:
+    """The rows that volumes with a node affinity can be used from, by the affinity's number."""
+
+    def __init__(self, index: VolumeIndex) -> None:
+        self._index = index
+        self._of: tuple[object, ...] = ()
+        self._rows: dict[int, list[int]] = {}
+        self._by_value: dict[str, list[list[int]]] = {}
+
+    def rows(self, view: ClusterView, affinity: int) -> list[int]:
+        """Return the rows of one node affinity that is not `ANYWHERE`."""
+        of = (view.identity, view.node_epoch, self._index.generation)
+        if of != self._of or not view.counters.keeps:
+            self._of, self._rows, self._by_value = of, {}, {}
+        found = self._rows.get(affinity)
+        if found is None:
+            found = self._rows[affinity] = self._find(view, affinity)
+        return found
+
+    def _find(self, view: ClusterView, affinity: int) -> list[int]:
+        required = self._index.affinities[affinity]
+        assert required is not None, "what holds everywhere is not asked about"
+        wanted = _wanted_values(required)
+        if wanted is not None:
+            # Each local volume names a host of its own: not every host is asked for each of them.
+            key, values = wanted
+            by_value, known = self._rows_by_value(view, key), view.label_values(key)
+            places = dict.fromkeys(place for v in values if (place := known.id_of(v)) >= 0)
+            return [row for place in places for row in by_value[place]]
+        nodes = view.whole()
+        rows: list[int] = nodes.rows[node_affinity_mask(nodes, required)].tolist()
+        return rows
+
+    def _rows_by_value(self, view: ClusterView, key: str) -> list[list[int]]:
+        found = self._by_value.get(key)
+        if found is None:
+            ids = view.label_ids(key)
+            order = np.argsort(ids, kind="stable")
+            starts = np.searchsorted(ids[order], np.arange(len(view.label_values(key)) + 1))
+            rows, bounds = order.tolist(), starts.tolist()
+            found = [rows[a:b] for a, b in pairwise(bounds)]
+            self._by_value[key] = found
+        return found
+
+
+@lru_cache(maxsize=_SELECTOR_COUNT_MAX)
+def _wanted_values(required: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
+    """Return key and values if one label with one of some values is all that is demanded."""
+    selectors = _label_selectors(required)
+    if len(selectors) != 1 or not selectors[0].selectable or len(selectors[0].requirements) != 1:
+        return None
+    requirement = selectors[0].requirements[0]
+    if requirement.operator not in (Operator.IN, Operator.EQUALS):
+        return None
+    return requirement.key, tuple(requirement.values)
 
 
 def node_affinity_mask(nodes: NodeTable, required: NodeSelector) -> BoolColumn:

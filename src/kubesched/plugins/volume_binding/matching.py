@@ -7,24 +7,57 @@ Upstream: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from heapq import merge
 from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from kubesched.objects.affinity import NodeSelector
 from kubesched.objects.meta import ObjectReference
 from kubesched.objects.quantity import Quantity, parse_quantity
 from kubesched.objects.selectors import Selector, label_selector
 from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.plugins.pod_volumes import class_of_claim, class_of_volume
+from kubesched.plugins.volume_binding.volume_index import (
+    VolumeIndex,
+    VolumeKind,
+    VolumePool,
+    mode_of,
+)
 
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 _STORAGE: Final = "storage"
 _ZERO: Final = parse_quantity("0")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassVolumes:
+    """The volumes of one class, and what is assumed of some of them."""
+
+    pool: VolumePool
+    assumed: Mapping[str, PersistentVolume]
+    """By name."""
+
+    def bound_to(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Return the volumes that are, or are to be, the claim's, by name."""
+        stored = self.pool.bound_to(claim.metadata.namespace, claim.metadata.name)
+        latest = {volume.metadata.name: volume for volume in stored} | dict(self.assumed)
+        return [latest[name] for name in sorted(latest) if is_bound_to(latest[name], claim)]
+
+    def free_for(self, claim: PersistentVolumeClaim) -> list[int]:
+        """Return the places of the volumes a claim could get on some node, smallest first.
+
+        ValueError tells that the claim's selector does not parse.
+        """
+        selector, pool = _selector_of(claim), self.pool
+        chosen = pool.free_for(requested_by(claim), _kind_wanted_by(claim))
+        chosen[[pool.place_of[name] for name in self.assumed if name in pool.place_of]] = False
+        places: list[int] = np.flatnonzero(chosen).tolist()
+        if selector is None:
+            return places
+        return [place for place in places if selector.matches(pool.free[place].metadata.labels)]
 
 
 class Candidates:
@@ -33,37 +66,40 @@ class Candidates:
     def __init__(
         self,
         claim: PersistentVolumeClaim,
-        volumes: Sequence[PersistentVolume],
-        place_of: Callable[[NodeSelector | None], int],
+        volumes: ClassVolumes,
+        index: VolumeIndex,
+        mask_of: Callable[[int], int],
     ) -> None:
-        """Take the volumes of the claim's class in order, and what numbers a node affinity's mask.
+        """Take the volumes of the claim's class, and what numbers the mask of a node affinity.
 
         ValueError tells that the claim's selector does not parse.
         """
         self.claim = claim
-        selector = _selector_of(claim)
-        wanted = [volume for volume in volumes if _could_hold(volume, claim)]
+        self._free = volumes.pool.free
+        places = volumes.free_for(claim)
         self._prebound = [
-            (volume, place_of(_required(volume))) for volume in wanted if is_bound_to(volume, claim)
+            (volume, mask_of(index.affinity_of(volume)))
+            for volume in volumes.bound_to(claim)
+            if _could_hold(volume, claim)
         ]
-        free = [volume for volume in wanted if _is_free_for(volume, claim, selector)]
-        self._free = sorted(free, key=capacity_of)
-        self._places: NDArray[np.intp] = np.array(
-            [place_of(_required(volume)) for volume in self._free], dtype=np.intp
-        )
+        self._by_mask: dict[int, list[int]] = {}
+        affinities = volumes.pool.affinities[places].tolist()
+        for place, affinity in zip(places, affinities, strict=True):
+            self._by_mask.setdefault(mask_of(affinity), []).append(place)
 
-    def choose(
-        self, holds: NDArray[np.bool_], excluded: Collection[str]
-    ) -> PersistentVolume | None:
+    def choose(self, holds: frozenset[int], excluded: Collection[str]) -> PersistentVolume | None:
         """Return the claim's volume where those masks hold, other claims' choices left out."""
         # Parity: pv_helpers.go FindMatchingVolume, v1.36: a volume that was bound to the claim
         # beforehand is taken, or none at all if the node cannot reach it.
-        for volume, place in self._prebound:
+        for volume, mask in self._prebound:
             if volume.metadata.name not in excluded:
-                return volume if holds[place] else None
-        for index in np.flatnonzero(holds[self._places]).tolist():
-            if self._free[index].metadata.name not in excluded:
-                return self._free[index]
+                return volume if mask in holds else None
+        reached = [self._by_mask[mask] for mask in holds & self._by_mask.keys()]
+        places: Iterable[int] = reached[0] if len(reached) == 1 else merge(*reached)
+        for place in places:
+            volume = self._free[place]
+            if volume.metadata.name not in excluded:
+                return volume
         return None
 
 
@@ -118,11 +154,6 @@ def bound_volume(
     return bound, bound is not volume
 
 
-def _required(volume: PersistentVolume) -> NodeSelector | None:
-    affinity = volume.spec.node_affinity
-    return None if affinity is None else affinity.required
-
-
 def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
     if claim.spec.selector is None:
         return None
@@ -135,28 +166,26 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
 
 
 def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether nothing but the node, and what is asked of unbound volumes, is in the way."""
+    """Tell whether nothing but the node is in the way of a volume that is the claim's."""
     spec, wanted = volume.spec, claim.spec
     return (
-        (spec.claim_ref is None or is_bound_to(volume, claim))
-        and not capacity_of(volume) < requested_by(claim)
-        and _mode(spec.volume_mode) == _mode(wanted.volume_mode)
+        not capacity_of(volume) < requested_by(claim)
+        and mode_of(spec.volume_mode) == mode_of(wanted.volume_mode)
         and (spec.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )
 
 
-def _is_free_for(
-    volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector | None
-) -> bool:
-    return (
-        volume.spec.claim_ref is None
-        and volume.status.phase == "Available"
-        and (selector is None or selector.matches(volume.metadata.labels))
-        and class_of_volume(volume) == class_of_claim(claim)
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-    )
+def _kind_wanted_by(claim: PersistentVolumeClaim) -> Callable[[VolumeKind], bool]:
+    wanted = claim.spec
+    mode, access_modes = mode_of(wanted.volume_mode), frozenset(wanted.access_modes)
+    attributes_class = wanted.volume_attributes_class_name or ""
 
+    def suits(kind: VolumeKind) -> bool:
+        return (
+            kind.mode == mode
+            and kind.attributes_class == attributes_class
+            and access_modes <= kind.access_modes
+        )
 
-def _mode(volume_mode: str | None) -> str:
-    return "Filesystem" if volume_mode is None else volume_mode
+    return suits

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import LiveUsage, NodeTable, Rows
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.config.validate_args import validate_volume_binding_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
@@ -75,20 +75,33 @@ class BindingState:
         self.all_bound = False
         self._found: list[PodVolumes] = []
         self._group: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._judged: Findings | None = None
+        self._judged_rows: Rows = np.zeros(0, dtype=np.int64)
 
     @property
     def needs_nothing(self) -> bool:
         """Return whether all claims have their volumes, so that no node needs anything done."""
         return self.claims is not None and not self.claims.unbound_delayed
 
-    def remember(self, nodes: NodeTable, findings: Findings, refused: NDArray[np.bool_]) -> None:
+    def remember(self, nodes: NodeTable, findings: Findings) -> None:
         """Keep what was found for the rows that were not refused."""
         missing = nodes.view.row_count - len(self._group)
         if missing > 0:
             self._group = np.append(self._group, np.full(missing, _UNKNOWN, dtype=np.int64))
-        accepted = ~refused
+        accepted = ~findings.refused()
         self._group[nodes.rows[accepted]] = findings.group[accepted] + len(self._found)
         self._found += findings.volumes
+        if len(nodes) >= len(self._judged_rows):
+            self._judged, self._judged_rows = findings, nodes.rows
+
+    def judged(self, nodes: NodeTable) -> Findings | None:
+        """Return what was found for these rows earlier in the attempt; None if not for all."""
+        if self._judged is None:
+            return None
+        position_of = np.full(nodes.view.row_count, _UNKNOWN, dtype=np.int64)
+        position_of[self._judged_rows] = np.arange(len(self._judged_rows))
+        positions = position_of[nodes.rows]
+        return None if (positions == _UNKNOWN).any() else self._judged.take(positions)
 
     def volumes_at(self, row: int) -> PodVolumes | None:
         """Return what was found for a row."""
@@ -178,22 +191,13 @@ class VolumeBinding:
         claims = found.claims or PodVolumeClaims()
         if not claims.unbound_delayed:
             return _refusals(self._binder.check_bound(claims.bound, nodes), len(nodes))
-        findings = self._binder.find(claims, nodes)
-        failed = findings.failed()
-        # An error leaves no other reasons.
-        reasons = (
-            (findings.node_conflict & ~failed, REASON_NODE_CONFLICT),
-            (findings.bind_conflict & ~failed, REASON_BIND_CONFLICT),
-            (findings.not_enough_space & ~failed, REASON_NOT_ENOUGH_SPACE),
-            (findings.volume_missing & ~failed, REASON_VOLUME_NOT_EXIST),
-        )
-        refused = failed.copy()
-        for mask, _ in reasons:
-            refused |= mask
-        found.remember(nodes, findings, refused)
-        rejections = [Rejected(mask, error(text)) for text, mask in findings.errors.items()]
-        rejections += [Rejected(mask, unresolvable(text)) for mask, text in reasons if mask.any()]
-        return AllReasons(rejections)
+        # Pods that come or go decide nothing here, so that a trial finds what was found before.
+        is_trial = not isinstance(nodes.usage, LiveUsage)
+        findings = found.judged(nodes) if is_trial else None
+        if findings is None:
+            findings = self._binder.find(claims, nodes)
+            found.remember(nodes, findings)
+        return _all_reasons(findings)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Skip: scoring by capacity is behind a gate that is off."""
@@ -267,6 +271,21 @@ class VolumeBinding:
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         return volumes
+
+
+def _all_reasons(findings: Findings) -> AllReasons:
+    """Return whom delayed and bound claims together refuse, with every reason."""
+    failed = findings.failed()
+    # An error leaves no other reasons.
+    reasons = (
+        (findings.node_conflict & ~failed, REASON_NODE_CONFLICT),
+        (findings.bind_conflict & ~failed, REASON_BIND_CONFLICT),
+        (findings.not_enough_space & ~failed, REASON_NOT_ENOUGH_SPACE),
+        (findings.volume_missing & ~failed, REASON_VOLUME_NOT_EXIST),
+    )
+    rejections = [Rejected(mask, error(text)) for text, mask in findings.errors.items()]
+    rejections += [Rejected(mask, unresolvable(text)) for mask, text in reasons if mask.any()]
+    return AllReasons(rejections)
 
 
 def _refusals(checks: Sequence[BoundCheck], node_count: int) -> list[Rejected]:

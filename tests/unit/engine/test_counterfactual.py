@@ -1,0 +1,576 @@
+"""Every change that is printed, made for real: to the pod, the nodes or the configuration.
+
+The changed cluster is then decided on anew, by a scheduler built from scratch, and must open just
+the nodes that were promised.
+"""
+
+import copy
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.app.build import Built, build
+from kubesched.columns.view import ClusterView
+from kubesched.config.load import load_config_object
+from kubesched.engine.counterfactual import amount, changes_for
+from kubesched.engine.decide import decide
+from kubesched.engine.explanation import Change, attempt
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo, compile_shape
+from kubesched.objects.decode import decode_as, decode_object
+from kubesched.objects.node import Node
+from kubesched.objects.pod import Pod
+from tests.unit.builders import a_cluster, a_config, pod_wire
+
+Wire = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+WEB = {"matchLabels": {"app": "web"}}
+
+
+# -- a cluster as documents, so that it can be changed as a user would ----------------------------
+
+
+def node_wire(name: str, zone: str = "a", *, cpu: str = "4", pods: str = "9", **spec: Any) -> Wire:
+    labels = {HOST: name, ZONE: zone}
+    return {
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods}},
+    }
+
+
+class World:
+    """Nodes, bound pods, other objects, promised pods, and the pod in question."""
+
+    def __init__(
+        self,
+        pod: Wire,
+        nodes: list[Wire],
+        bound: list[Wire] | None = None,
+        objects: list[Wire] | None = None,
+        promised: dict[str, Wire] | None = None,
+    ) -> None:
+        self.pod = pod
+        self.nodes = nodes
+        self.bound = bound or []
+        self.objects = objects or []
+        self.promised = promised or {}
+
+    def view(self) -> ClusterView:
+        pods: dict[str, list[PodInfo]] = {}
+        for wire in self.bound:
+            pods.setdefault(wire["spec"]["nodeName"], []).append(info(wire))
+        return a_cluster(
+            [NodeInfo(decode_as(Node, wire)) for wire in self.nodes],
+            pods,
+            [decode_object(wire) for wire in self.objects],
+            {node: [info(wire)] for node, wire in self.promised.items()},
+        )
+
+    def changes(self, node: str = "") -> tuple[Change, ...]:
+        built, view = scheduler(), self.view()
+        profile = built.profiles["default-scheduler"]
+        built.handles[profile.name].view = view
+        return changes_for(attempt(profile, view, info(self.pod)), node=node)
+
+    def feasible(self, *without: str) -> set[str]:
+        """Return the nodes that fit, by a scheduler without some filters."""
+        built, view = scheduler(without), self.view()
+        profile = built.profiles["default-scheduler"]
+        built.handles[profile.name].view = view
+        return set(decide(profile, view, info(self.pod)).feasible)
+
+
+def info(wire: Wire) -> PodInfo:
+    pod = decode_as(Pod, wire)
+    return PodInfo(pod, compile_shape(pod))
+
+
+@cache
+def scheduler(without: tuple[str, ...] = ()) -> Built:
+    disabled = {"disabled": [{"name": name} for name in without]}
+    return build(load_config_object(a_config({"preFilter": disabled, "filter": disabled})))
+
+
+# -- how each kind of change is made --------------------------------------------------------------
+
+
+def drop(part: str) -> Callable[[World, Change], None]:
+    def made(world: World, change: Change) -> None:
+        found = re.search(rf"{part}\[(\d+)\]", change.field)
+        assert found is not None
+        del world.pod["spec"][part][int(found[1])]
+
+    return made
+
+
+def drop_term(world: World, change: Change) -> None:
+    found = re.fullmatch(rf"spec\.affinity\.(\w+)\.{REQUIRED}\[(\d+)\]", change.field)
+    assert found is not None
+    del world.pod["spec"]["affinity"][found[1]][REQUIRED][int(found[2])]
+
+
+def drop_label(world: World, change: Change) -> None:
+    found = re.fullmatch(r"spec\.nodeSelector\[(.+)\]", change.field)
+    assert found is not None
+    del world.pod["spec"]["nodeSelector"][found[1]]
+
+
+def drop_node_affinity(world: World, change: Change) -> None:
+    found = re.search(r"\[0\]\.(\w+)\[(\d+)\]$", change.field)
+    affinity = world.pod["spec"]["affinity"]["nodeAffinity"]
+    if found is None:
+        del affinity[REQUIRED]
+        return
+    term = affinity[REQUIRED]["nodeSelectorTerms"][0]
+    del term[found[1]][int(found[2])]
+    if not any(term.values()):
+        del affinity[REQUIRED]
+
+
+def tolerate(world: World, change: Change) -> None:
+    found = re.fullmatch(
+        r"with a toleration of ([^=:]+)(?:=([^:]*))?:(\w+)( \(any value\))?", change.text
+    )
+    assert found is not None
+    toleration = {"key": found[1], "operator": "Exists", "effect": found[3]}
+    if found[2]:
+        toleration |= {"operator": "Equal", "value": found[2]}
+    world.pod["spec"].setdefault("tolerations", []).append(toleration)
+
+
+def uncordon(world: World, change: Change) -> None:
+    for node in world.nodes:
+        node["spec"].pop("unschedulable", None)
+        taints = node["spec"].get("taints", [])
+        node["spec"]["taints"] = [t for t in taints if t["key"] != CORDON["key"]]
+
+
+def drop_port(world: World, change: Change) -> None:
+    found = re.search(r"host port (\d+)/", change.text)
+    assert found is not None
+    container = world.pod["spec"]["containers"][0]
+    container["ports"] = [p for p in container["ports"] if p["hostPort"] != int(found[1])]
+
+
+def ask_for_less(world: World, change: Change) -> None:
+    lacks = dict(change.lacks)
+    node = next(n for n in world.nodes if n["metadata"]["name"] == change.nodes[0])
+    offered = node["status"]["allocatable"]
+    offered["pods"] = str(int(offered["pods"]) + lacks.pop("pods", 0))
+    requests = world.pod["spec"]["containers"][0]["resources"]["requests"]
+    for name, lacking in lacks.items():
+        asked = int(requests[name].removesuffix("m"))
+        assert name != "cpu" or requests[name].endswith("m"), "tests write millicores"
+        requests[name] = f"{asked - lacking}{'m' if name == 'cpu' else ''}"
+
+
+MADE: dict[str, Callable[[World, Change], None]] = {
+    "spread-constraint": drop("topologySpreadConstraints"),
+    "pod-affinity-term": drop_term,
+    "pod-anti-affinity-term": drop_term,
+    "node-selector": drop_label,
+    "node-affinity": drop_node_affinity,
+    "toleration": tolerate,
+    "uncordon": uncordon,
+    "host-port": drop_port,
+    "volume": drop("volumes"),
+    "resources": ask_for_less,
+}
+
+
+def verified(world: World, changes: tuple[Change, ...]) -> None:
+    """Fail unless each change, made for real, opens what it says."""
+    before = world.feasible()
+    for change in changes:
+        if change.kind == "too-large":
+            assert_too_large(world, change)
+            continue
+        changed = copy.deepcopy(world)
+        without: list[str] = []
+        if change.kind in ("plugin", "plugins"):
+            without = change.plugin.split(", ")
+        else:
+            MADE[change.kind](changed, change)
+        opened = changed.feasible(*without) - before
+        assert len(opened) == change.opens, change
+        assert set(change.nodes) <= opened, change
+        assert change.opens > 0
+
+
+def assert_too_large(world: World, change: Change) -> None:
+    """Fail unless the pod stays out with every node empty, and comes in if it asks for less."""
+    assert (change.opens, change.nodes) == (0, ())
+    (name, excess), *others = change.lacks.items()
+    assert not others
+    offered = [n["status"]["allocatable"].get(name, "0") for n in world.nodes]
+    largest = max(int(text) * (1000 if name == "cpu" else 1) for text in offered)
+    requests = world.pod["spec"]["containers"][0]["resources"]["requests"]
+    assert int(requests[name].removesuffix("m")) - excess == largest
+
+
+# -- one of each kind -----------------------------------------------------------------------------
+
+
+def a_pod(name: str = "new", cpu: int = 500, **spec: Any) -> Wire:
+    return pod_wire(name, labels={"app": "web"}, requests={"cpu": f"{cpu}m"}, **spec)
+
+
+def on(node: str, name: str, cpu: int = 100, app: str = "web", **spec: Any) -> Wire:
+    return pod_wire(name, labels={"app": app}, requests={"cpu": f"{cpu}m"}, nodeName=node, **spec)
+
+
+def spread(key: str, **rest: Any) -> Wire:
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": WEB,
+        **rest,
+    }
+
+
+def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Wire:
+    return {"key": key, "value": value, "effect": effect}
+
+
+def term(key: str, app: str = "web") -> Wire:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+
+
+def expression(key: str, *values: str) -> Wire:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def node_terms(*terms: Wire) -> Wire:
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def ported(*ports: int, **rest: Any) -> Wire:
+    wire = a_pod(**rest)
+    wire["spec"]["containers"][0]["ports"] = [
+        {"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in ports
+    ]
+    return wire
+
+
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {
+        "name": "data",
+        "namespace": "default",
+        "uid": "data",
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+    },
+    "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"]},
+    "status": {"phase": "Bound"},
+}
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "disk", "uid": "disk"},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "claimRef": {"namespace": "default", "name": "data", "uid": "data"},
+        "nodeAffinity": {
+            "required": {"nodeSelectorTerms": [{"matchExpressions": [expression(ZONE, "z")]}]}
+        },
+    },
+    "status": {"phase": "Bound"},
+}
+A, B = node_wire("a", "a"), node_wire("b", "b")
+LEAST_SHORT = "the least short of 2 nodes that would fit otherwise"
+FULL_B = on("b", "full", 4000, "db")
+
+CASES = [
+    pytest.param(
+        World(
+            a_pod(topologySpreadConstraints=[spread(ZONE), spread(HOST, maxSkew=5)]),
+            [A, B],
+            [on("a", "w"), FULL_B],
+        ),
+        [
+            "resources fits: lacks 500m cpu on b",
+            f"spread-constraint fits: without the spread constraint over {ZONE} (maxSkew 1)",
+        ],
+        id="one of two spread constraints",
+    ),
+    pytest.param(
+        World(a_pod(affinity={"podAffinity": {REQUIRED: [term(ZONE, "db")]}}), [A, B]),
+        ["pod-affinity-term fits: without the pod affinity term over " + ZONE],
+        id="a pod affinity term",
+    ),
+    pytest.param(
+        World(
+            a_pod(affinity={"podAntiAffinity": {REQUIRED: [term(HOST, "db"), term(ZONE)]}}),
+            [A, B],
+            [on("a", "w"), on("b", "v")],
+        ),
+        ["pod-anti-affinity-term fits: without the pod anti-affinity term over " + ZONE],
+        id="one of two anti-affinity terms",
+    ),
+    pytest.param(
+        World(a_pod(nodeSelector={"disk": "ssd", ZONE: "a"}), [A, B]),
+        ["node-selector fits: without the node selector disk=ssd"],
+        id="a label of the node selector",
+    ),
+    pytest.param(
+        World(
+            a_pod(
+                affinity=node_terms(
+                    {"matchExpressions": [expression("disk", "ssd"), expression(ZONE, "a")]}
+                )
+            ),
+            [A, B],
+        ),
+        [
+            "node-affinity fits: without the node affinity disk In (ssd)",
+            "node-affinity fits: without the required node affinity",
+        ],
+        id="an expression of the only term",
+    ),
+    pytest.param(
+        World(
+            a_pod(affinity=node_terms({"matchExpressions": [expression("disk", "ssd")]})), [A, B]
+        ),
+        ["node-affinity fits: without the node affinity disk In (ssd)"],
+        id="the only expression of the only term",
+    ),
+    pytest.param(
+        World(
+            a_pod(
+                affinity=node_terms(
+                    {"matchExpressions": [expression("disk", "ssd")]},
+                    {"matchFields": [expression("metadata.name", "z")]},
+                )
+            ),
+            [A, B],
+        ),
+        ["node-affinity fits: without the required node affinity"],
+        id="several terms",
+    ),
+    pytest.param(
+        World(
+            a_pod(),
+            [
+                node_wire("a", taints=[taint("dedicated", "db")]),
+                node_wire("b", taints=[taint("dedicated", "db"), taint("other")]),
+                node_wire("c", taints=[taint("gone", effect="NoExecute")]),
+            ],
+        ),
+        [
+            "toleration fits: with a toleration of dedicated=db:NoSchedule",
+            "toleration fits: with a toleration of gone:NoExecute",
+        ],
+        id="tolerations",
+    ),
+    pytest.param(
+        World(
+            a_pod(),
+            [node_wire(f"n{n}", taints=[taint("dedicated", f"team-{n}")]) for n in range(5)],
+        ),
+        ["toleration fits: with a toleration of dedicated:NoSchedule (any value)"],
+        id="a key of many values",
+    ),
+    pytest.param(
+        World(a_pod(), [node_wire("a", unschedulable=True, taints=[CORDON]), B], [FULL_B]),
+        ["resources fits: lacks 500m cpu on b", "uncordon fits: once uncordoned"],
+        id="a cordoned node with its taint",
+    ),
+    pytest.param(
+        World(a_pod(), [node_wire("a", unschedulable=True)]),
+        ["uncordon fits: once uncordoned"],
+        id="a cordoned node before the taint has come",
+    ),
+    pytest.param(
+        World(
+            ported(80, 443),
+            [A, B],
+            [ported(80, name="x", nodeName="a"), ported(80, 443, name="y", nodeName="b")],
+        ),
+        ["host-port fits: without host port 80/TCP"],
+        id="a host port",
+    ),
+    pytest.param(
+        World(
+            a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
+            [A, B],
+            objects=[CLAIM, VOLUME],
+        ),
+        ["volume fits: without the volume v (claim data)"],
+        id="a volume of another zone",
+    ),
+    pytest.param(
+        World(
+            a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]), [A, B]
+        ),
+        [],
+        id="a claim that is not there",
+    ),
+    pytest.param(
+        World(a_pod(cpu=1500), [A, B], [on("a", "x", 2800), on("b", "y", 3500)]),
+        [
+            f"resources fits: lacks 300m cpu on a, {LEAST_SHORT}",
+        ],
+        id="the nearest shortfall",
+    ),
+    pytest.param(
+        World(a_pod(), [node_wire("a", pods="1")], [on("a", "x")]),
+        ["resources fits: lacks room for one more pod on a"],
+        id="too many pods",
+    ),
+    pytest.param(
+        World(
+            a_pod(cpu=1500),
+            [A],
+            [on("a", "x", 1000)],
+            promised={"a": pod_wire("q", requests={"cpu": "2"})},
+        ),
+        ["resources fits: lacks 500m cpu on a"],
+        id="room that is promised",
+    ),
+    pytest.param(
+        World(a_pod(cpu=9000), [A, B]),
+        [
+            "resources fits: lacks 5 cpu on a, the least short of 2 nodes that would fit otherwise",
+            "too-large fits: asks for 9 cpu; the largest node has 4",
+        ],
+        id="larger than any node",
+    ),
+]
+
+
+@pytest.mark.parametrize(("world", "expected"), CASES)
+def test_a_change_opens_what_it_promises(world: World, expected: list[str]) -> None:
+    changes = world.changes()
+    told = [f"{c.kind} fits: {c.text}" for c in changes if not c.kind.startswith("plugin")]
+    assert told == expected
+    verified(world, changes)
+
+
+def test_every_kind_is_shown_above() -> None:
+    told = [text for case in CASES for text in cast("list[str]", case.values[1])]
+    kinds = {text.partition(" ")[0] for text in told}
+    assert kinds == {*MADE, "too-large"}
+
+
+def test_each_refusing_plugin_is_passed_over_by_itself() -> None:
+    world = World(
+        a_pod(nodeSelector={ZONE: "a"}),
+        [A, B, node_wire("c", taints=[taint("k")]), node_wire("d", unschedulable=True)],
+        [on("a", "full", 4000)],
+    )
+    changes = world.changes()
+    plugins = [(c.plugin, c.nodes) for c in changes if c.kind == "plugin"]
+    assert plugins == [
+        ("NodeAffinity", ("b",)),
+        ("NodeResourcesFit", ("a",)),
+        ("NodeUnschedulable", ("d",)),
+        ("TaintToleration", ("c",)),
+    ]
+    verified(world, changes)
+
+
+def test_where_no_single_change_helps_the_fewest_together_are_named() -> None:
+    both = node_wire("a", taints=[taint("k")], cpu="1")
+    all_three = node_wire("b", "b", taints=[taint("k")], cpu="1")
+    world = World(a_pod(cpu=2000, nodeSelector={ZONE: "a"}), [both, all_three])
+    changes = world.changes()
+    together = [c for c in changes if c.kind == "plugins"]
+    assert [(c.plugin, c.nodes) for c in together] == [
+        ("TaintToleration, NodeResourcesFit", ("a",))
+    ]
+    verified(world, changes)
+
+
+def test_a_pod_that_fits_is_told_of_more_nodes_only() -> None:
+    world = World(a_pod(), [A, node_wire("c", taints=[taint("k")])])
+    changes = world.changes()
+    assert [(c.kind, c.nodes) for c in changes] == [("toleration", ("c",)), ("plugin", ("c",))]
+    verified(world, changes)
+
+
+def test_one_node_is_told_of_what_opens_it() -> None:
+    world = World(
+        a_pod(nodeSelector={"disk": "ssd"}),
+        [A, node_wire("c", taints=[taint("k")])],
+    )
+    assert [c.kind for c in world.changes("a")] == ["node-selector", "plugin"]
+    assert [(c.kind, c.plugin) for c in world.changes("c")] == [
+        ("plugins", "TaintToleration, NodeAffinity")
+    ]
+
+
+def test_a_nominated_pod_is_judged_on_all_nodes() -> None:
+    pod = a_pod(status={"nominatedNodeName": "a"})
+    world = World(pod, [A, B, node_wire("c", taints=[taint("k")])])
+    assert {c.nodes for c in world.changes()} <= {("c",), ()}
+
+
+@pytest.mark.parametrize(
+    ("resource", "value", "text"),
+    [
+        ("cpu", 300, "300m"),
+        ("cpu", 2000, "2"),
+        ("memory", 300 << 20, "300Mi"),
+        ("memory", 3 << 29, "1.5Gi"),
+        ("memory", (1 << 30) + 1, "1.1Gi"),
+        ("memory", 100, "100"),
+        ("nvidia.com/gpu", 2048, "2048"),
+    ],
+)
+def test_amounts_are_written_as_users_write_them(resource: str, value: int, text: str) -> None:
+    assert amount(resource, value) == text
+
+
+# -- any cluster ------------------------------------------------------------------------------
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    nodes = [
+        node_wire(
+            f"n{number}",
+            draw(st.sampled_from("ab")),
+            cpu=str(draw(st.integers(1, 3))),
+            pods=draw(st.sampled_from(["1", "9"])),
+            taints=draw(
+                st.lists(
+                    st.sampled_from([taint("k", "v"), taint("k", "w"), CORDON]),
+                    max_size=1,
+                )
+            ),
+            unschedulable=draw(st.sampled_from([False, False, True])),
+        )
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    bound = [
+        on(f"n{draw(st.integers(0, len(nodes) - 1))}", f"p{number}", draw(st.integers(1, 20)) * 100)
+        for number in range(draw(st.integers(0, 5)))
+    ]
+    spec: Wire = {}
+    if draw(st.booleans()):
+        spec["nodeSelector"] = draw(st.sampled_from([{ZONE: "a"}, {ZONE: "a", "disk": "ssd"}]))
+    constraints = [spread(ZONE), spread(HOST), spread(ZONE, nodeTaintsPolicy="Honor")]
+    spec["topologySpreadConstraints"] = draw(st.lists(st.sampled_from(constraints), max_size=2))
+    kind = draw(st.sampled_from(["podAffinity", "podAntiAffinity"]))
+    keys = draw(st.lists(st.sampled_from([ZONE, HOST]), max_size=2))
+    spec["affinity"] = {kind: {REQUIRED: [term(key) for key in keys]}}
+    pod = a_pod(cpu=draw(st.integers(1, 35)) * 100, **spec)
+    return World(copy.deepcopy(pod), nodes, bound)
+
+
+@given(worlds())
+@settings(deadline=None, max_examples=150)
+def test_whatever_is_printed_of_any_cluster_holds(world: World) -> None:
+    verified(world, world.changes())
