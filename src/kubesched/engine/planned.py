@@ -31,6 +31,7 @@ from kubesched.model.pod_info import PodInfo
 _ORDER_BITS = 24
 _ORDER_MAX = (1 << _ORDER_BITS) - 1
 _TOTAL_MAX = 1 << 38
+_NEVER = np.iinfo(np.int64).min
 
 
 def schedule_planned(
@@ -69,10 +70,8 @@ class Ranking:
         total = plan.plain_sum + self.added
         if total.max(initial=0) >= _TOTAL_MAX or total.min(initial=0) < 0:
             raise NotLocalError
-        visiting = visiting_positions(plan, view, start)
-        nth = np.ones(len(fits), dtype=np.int64)
-        nth[visiting] = np.maximum(np.cumsum(fits[visiting]), 1)
-        self.order: IntColumn = _ORDER_MAX - heap_order(nth)
+        nth = _nth_fitting(plan, view, start, fits, slice(None))
+        self.order: IntColumn = _ORDER_MAX - heap_order(np.maximum(nth, 1))
         self.keys: IntColumn = np.where(fits, (total << _ORDER_BITS) + self.order, -1)
 
     def update(self, plan: Plan, positions: Sequence[int]) -> None:
@@ -104,6 +103,20 @@ def visiting_positions(plan: Plan, view: ClusterView, start: int) -> Rows:
     if plan.visiting is None:
         plan.visiting = np.argsort(view.rank()[plan.rows], kind="stable")
     return np.roll(plan.visiting, -start) if start else plan.visiting
+
+
+def _nth_fitting(
+    plan: Plan, view: ClusterView, start: int, fits: BoolColumn, where: Rows | slice
+) -> IntColumn:
+    """Return which of the fitting rows, in visiting order and from 1, each position is."""
+    visiting = visiting_positions(plan, view, start)
+    places = view.rank()[plan.rows[where]]
+    if start:
+        places = (places - start) % len(visiting)
+    if fits.all():
+        return places + 1
+    nth: IntColumn = np.cumsum(fits[visiting], dtype=np.int32)[places].astype(np.int64)
+    return nth
 
 
 class _Attempt:
@@ -155,7 +168,7 @@ class _Attempt:
             if ranking is not None and not live:
                 row = int(self._plan.rows[np.argmax(ranking.keys)])
             else:
-                row = self._best_row(self._plan.fits if fits is None else fits, live)
+                row = self._best_row(fits, live)
         name = self._view.name_of(row)
         detail = self._detail(live, scored=len(fit_rows) > 1) if search.detail else None
         return ScheduleResult(name, len(fit_rows), self._view.node_count, detail)
@@ -175,10 +188,13 @@ class _Attempt:
         live: dict[str, Verdicts] = {}
         for filter_plugin in plan.live_filters:
             if filter_plugin.name not in skipped:
-                verdicts = live[filter_plugin.name] = Verdicts(len(self._nodes))
+                verdicts = Verdicts(len(self._nodes))
                 filter_plugin.judge(state, self._pod, self._nodes, verdicts)
+                if len(verdicts.statuses) == 1:
+                    continue  # It refuses nobody.
                 if verdicts.first_error() is not None:
                     raise NotLocalError
+                live[filter_plugin.name] = verdicts
         return live
 
     def _joined_fits(self) -> BoolColumn:
@@ -226,21 +242,27 @@ class _Attempt:
                 live[score.name] = added
         return live
 
-    def _best_row(self, fits: BoolColumn, live: dict[str, IntColumn]) -> int:
-        plan = self._plan
-        positions = np.flatnonzero(fits)
-        total = plan.plain_sum[positions]
-        for _, column in plan.normalized(fits):
-            total += column if isinstance(column, int) else column[positions]
-        for added in live.values():
-            total += added
-        best = positions[total == total.max()]
+    def _best_row(self, fits: BoolColumn | None, live: dict[str, IntColumn]) -> int:
+        """Return the best of the rows that fit; None stands for those that the ranking has."""
+        plan, ranking = self._plan, self._ranking
+        if fits is None:
+            fits = plan.fits
+        added = None if ranking is None else ranking.added
+        if not isinstance(added, int):
+            added = _sum_of_normalized(plan, fits)
+        total = plan.plain_sum + added
+        if live:
+            more = np.sum(list(live.values()), axis=0)
+            if len(more) == len(total):
+                total += more
+            else:
+                total[fits] += more
+        masked = np.where(fits, total, _NEVER)
+        best = np.flatnonzero(masked == masked.max())
         if len(best) == 1:
             return int(plan.rows[best[0]])
-        visiting = visiting_positions(plan, self._view, self._start)
-        nth = np.empty(len(fits), dtype=np.int64)
-        nth[visiting] = np.cumsum(fits[visiting])
-        return int(plan.rows[best[np.argmin(heap_order(nth[best]))]])
+        nth = _nth_fitting(plan, self._view, self._start, fits, best)
+        return int(plan.rows[best[np.argmin(heap_order(nth))]])
 
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""

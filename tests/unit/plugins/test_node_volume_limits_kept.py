@@ -138,7 +138,9 @@ def row_by_row(plugin: NodeVolumeLimits, pod: PodInfo, nodes: NodeTable) -> dict
         verdict = plugin.filter_nodes(CycleState(), pod, nodes.view.row(row))
         assert isinstance(verdict, list)
         assert all(type(rejected.mask) is bool for rejected in verdict)
-        found |= {name: r.status for r in reversed(verdict) if r.mask}
+        first = next((rejected.status for rejected in verdict if rejected.mask), None)
+        if first is not None:
+            found[name] = first
     return found
 
 
@@ -203,6 +205,18 @@ def test_another_cluster_is_counted_by_itself() -> None:
     assert judged(kept, PROBES[0], full.nodes) == {"a": FULL}
     assert judged(kept, PROBES[0], free.nodes) == {}
     assert judged(kept, PROBES[0], full.nodes) == {"a": FULL}
+
+
+def test_a_row_that_another_node_took_has_that_nodes_limits() -> None:
+    limits = [a_csi_node("a", {DRIVER: 0}), a_csi_node("z", {DRIVER: 1})]
+    cluster = GrowingCluster(a_node("a"), *limits, a_claim("c0", volume="v0"))
+    cluster.add(a_csi_volume("v0", "x"))
+    kept, row = made(NodeVolumeLimits), cluster.view.row_of("a")
+    assert judged(kept, PROBES[0], cluster.nodes) == {"a": FULL}
+    cluster.remove_node("a")
+    cluster.add(a_node("z"))
+    assert cluster.view.row_of("z") == row
+    assert judged(kept, PROBES[0], cluster.nodes) == {}
 
 
 def test_uses_of_pods_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
