@@ -523,12 +523,16 @@ class NodeRow:
     Judging one row by integers is ten times faster than by arrays of one element.
     """
 
-    __slots__ = ("_nodes", "_row", "view")
+    __slots__ = ("_allocatable", "_nodes", "_nonzero", "_requested", "_row", "view")
 
     def __init__(self, view: ClusterView, row: int) -> None:
         self.view = view
         self._row = row
         self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
+        # Several rules ask about the same row; its values are read once.
+        self._allocatable: RowCells | None = None
+        self._requested: RowCells | None = None
+        self._nonzero: RowCells | None = None
 
     def __repr__(self) -> str:
         return f"<NodeRow {self._nodes.names[self._row]}>"
@@ -544,17 +548,26 @@ class NodeRow:
     @property
     def allocatable(self) -> RowCells:
         """Return what the node offers, by resource."""
-        return RowCells(self._nodes.allocatable, self._nodes.resources, self._row)
+        if self._allocatable is None:
+            nodes = self._nodes
+            self._allocatable = RowCells(nodes.allocatable, nodes.resources, self._row)
+        return self._allocatable
 
     @property
     def requested(self) -> RowCells:
         """Return what the node's pods take, by resource."""
-        return RowCells(self._nodes.requested, self._nodes.resources, self._row)
+        if self._requested is None:
+            nodes = self._nodes
+            self._requested = RowCells(nodes.requested, nodes.resources, self._row)
+        return self._requested
 
     @property
     def nonzero_requested(self) -> RowCells:
         """Return cpu and memory the pods weigh in scoring."""
-        return RowCells(self._nodes.nonzero_requested, self._nodes.resources, self._row)
+        if self._nonzero is None:
+            nodes = self._nodes
+            self._nonzero = RowCells(nodes.nonzero_requested, nodes.resources, self._row)
+        return self._nonzero
 
     @property
     def pod_count(self) -> int:
@@ -597,18 +610,15 @@ class NodeRow:
 class RowCells:
     """One row's values by resource name; a name nobody has is zero."""
 
-    __slots__ = ("_columns", "_places", "_row")
+    __slots__ = ("_places", "_values")
 
     def __init__(self, columns: IntColumn, places: Interner[str], row: int) -> None:
-        self._columns = columns
         self._places = places
-        self._row = row
+        self._values: list[int] = columns[:, row].tolist()
 
     def __getitem__(self, resource: str) -> int:
         place = self._places.id_of(resource)
-        if not 0 <= place < len(self._columns):
-            return 0
-        return self._columns.item(place, self._row)
+        return self._values[place] if 0 <= place < len(self._values) else 0
 
 
 class ResourceCells:

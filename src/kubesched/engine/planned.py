@@ -14,7 +14,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
 from kubesched.engine.search import Detail, ScheduleResult, Search
-from kubesched.engine.selection import heap_order
+from kubesched.engine.selection import DEPTH_BITS, PLACE_BITS, heap_order
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
@@ -28,7 +28,7 @@ from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # A key holds the total above and the order among equals below; both fit an int64.
-_ORDER_BITS = 24
+_ORDER_BITS = PLACE_BITS + DEPTH_BITS
 _ORDER_MAX = (1 << _ORDER_BITS) - 1
 _TOTAL_MAX = 1 << 38
 _NEVER = np.iinfo(np.int64).min
@@ -102,6 +102,7 @@ def visiting_positions(plan: Plan, view: ClusterView, start: int) -> Rows:
     """Return the plan's positions in visiting order, from the rotating start."""
     if plan.visiting is None:
         plan.visiting = np.argsort(view.rank()[plan.rows], kind="stable")
+        plan.is_in_visiting_order = bool((np.diff(plan.visiting) > 0).all())
     return np.roll(plan.visiting, -start) if start else plan.visiting
 
 
@@ -115,7 +116,8 @@ def _nth_fitting(
         places = (places - start) % len(visiting)
     if fits.all():
         return places + 1
-    nth: IntColumn = np.cumsum(fits[visiting], dtype=np.int32)[places].astype(np.int64)
+    in_order = fits if plan.is_in_visiting_order and not start else fits[visiting]
+    nth: IntColumn = np.cumsum(in_order, dtype=np.int64)[places]
     return nth
 
 

@@ -5,6 +5,8 @@ Upstream: pkg/scheduler/schedule_one.go nodeScoreHeap, over Go's container/heap
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
@@ -16,13 +18,27 @@ def best_positions(total: IntColumn) -> list[int]:
     return positions
 
 
-def heap_order(places: IntColumn) -> IntColumn:
-    """Return what orders places of a heap (from 1) as pre-order does."""
+PLACE_BITS = 20
+DEPTH_BITS = 5
+
+
+@lru_cache(maxsize=4)
+def _heap_orders(bit_count: int) -> IntColumn:
+    """Return what orders the first places of a heap (from 1) as pre-order does, by place."""
     # A place's path from the root is its binary form; padded to one length, paths compare as
     # pre-order does, and an ancestor comes before its own.
+    places = np.arange(1 << bit_count, dtype=np.int64)
     depths = np.frexp(places)[1].astype(np.int64)
-    paths = places << (depths.max(initial=0) - depths)
-    return (paths << 5) + depths
+    orders: IntColumn = ((places << (PLACE_BITS - depths)) << DEPTH_BITS) + depths
+    return orders
+
+
+def heap_order(places: IntColumn) -> IntColumn:
+    """Return what orders places of a heap (from 1) as pre-order does."""
+    highest = int(places.max(initial=1))
+    assert highest < 1 << PLACE_BITS, "a cluster has at most a million nodes"
+    # At least for 64 thousand: then a cluster that grows does not make a table for every size.
+    return _heap_orders(max(highest.bit_length(), 16))[places]
 
 
 def select_host(total: IntColumn) -> int:

@@ -56,7 +56,10 @@ class ColumnFilter:
 
     def judge_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> Status | None:
         """Judge one row by plain values; the same rule, a tenth of the cost."""
-        verdict = guarded(self._judge, state, pod, node)
+        try:
+            verdict: Any = self._judge(state, pod, node)
+        except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per row
+            verdict = _status_of(problem)
         if isinstance(verdict, Status):
             return attributed(self.name, verdict)
         if isinstance(verdict, AllReasons):
@@ -117,7 +120,10 @@ class ColumnScore:
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
         """Score one row by plain values; the same rule, a tenth of the cost."""
-        score: int | Status = guarded(self._score, state, pod, node)
+        try:
+            score: int | Status = self._score(state, pod, node)
+        except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per row
+            return _status_of(problem)
         return score
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:

@@ -88,6 +88,7 @@ class Plan:
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
         self.visiting: Rows | None = None
+        self.is_in_visiting_order = False
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
         self.promised: Any = None
