@@ -157,7 +157,7 @@ class _Attempt:
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
-        ranking = None if self._live else self._ranking
+        ranking = None if self._live or self._live_on_promised else self._ranking
         # None stands for "as the ranking has it", which costs nothing.
         fits = self._joined_fits() if ranking is None else None
         fit_rows = self._plan.rows[fits] if ranking is None else ranking.fit_rows
