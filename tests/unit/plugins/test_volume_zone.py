@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubesched.engine.handle import OfflineHandle
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.model.cluster_event import EventResource, QueueingHint
@@ -19,7 +20,7 @@ BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 
 def a_plugin() -> VolumeZone:
-    return VolumeZone(None, None)
+    return VolumeZone(None, OfflineHandle("default-scheduler"))
 
 
 def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: bool) -> bool:
