@@ -30,6 +30,8 @@ from tests.unit.plugins.volume_objects import (
     uses_claim,
 )
 
+HANDLE = OfflineHandle("default-scheduler")
+
 DRIVER, EBS = "csi.example.com", "ebs.csi.aws.com"
 FULL = unschedulable(REASON_MAX_VOLUME_COUNT_EXCEEDED)
 THREE_BOUND = [
@@ -50,7 +52,7 @@ def disk(volume_id: str) -> dict[str, Any]:
 
 
 def judged(view: ClusterView, pod: PodInfo) -> dict[str, Status]:
-    plugin, nodes = NodeVolumeLimits(None, OfflineHandle("default-scheduler")), view.all_nodes()
+    plugin, nodes = NodeVolumeLimits(None, HANDLE), view.all_nodes()
     assert plugin.pre_filter(CycleState(), pod, nodes) is None
     return statuses_of(plugin.filter_nodes(CycleState(), pod, nodes), nodes.names)
 
@@ -111,7 +113,7 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     trial, index = a_trial(view, "a", "b"), view.pods.index_of[taken.uid]
     trial.remove(np.array([index, -1], dtype=np.int32))
     trial.add(np.array([-1, index], dtype=np.int32))
-    verdict = NodeVolumeLimits(None, OfflineHandle("default-scheduler")).filter_nodes(
+    verdict = NodeVolumeLimits(None, HANDLE).filter_nodes(
         CycleState(), using("p", "c2"), trial.nodes
     )
     assert statuses_of(verdict, trial.nodes.names) == {"b": FULL}
@@ -266,12 +268,7 @@ def test_ephemeral_claims_of_two_pods_of_one_template_count_apart() -> None:
 def test_pods_without_such_volumes_are_skipped() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
     pod = holding("p", {"name": "v", "iscsi": {"targetPortal": "t", "iqn": "q", "lun": 0}})
-    assert (
-        NodeVolumeLimits(None, OfflineHandle("default-scheduler")).pre_filter(
-            CycleState(), pod, nodes
-        )
-        == SKIP
-    )
+    assert NodeVolumeLimits(None, HANDLE).pre_filter(CycleState(), pod, nodes) == SKIP
 
 
 QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -374,7 +371,5 @@ QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
     ],
 )
 def test_hints(resource: str, pod: PodInfo, old: object, new: object, expected: object) -> None:
-    hint = hint_for(
-        NodeVolumeLimits(None, OfflineHandle("default-scheduler")).events_to_register(), resource
-    )
+    hint = hint_for(NodeVolumeLimits(None, HANDLE).events_to_register(), resource)
     assert hint(pod, old, new) is expected

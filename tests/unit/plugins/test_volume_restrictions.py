@@ -23,6 +23,8 @@ from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statu
 from tests.unit.plugins.growing_cluster import GrowingCluster
 from tests.unit.plugins.volume_objects import a_claim, ephemeral, hint_for, uses_claim
 
+HANDLE = OfflineHandle("default-scheduler")
+
 DISK = unschedulable(REASON_DISK_CONFLICT)
 IN_USE = unschedulable(REASON_READ_WRITE_ONCE_POD_CONFLICT)
 ONE_POD: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]}
@@ -55,7 +57,7 @@ def rbd(
 def judged(
     view: ClusterView, pod: PodInfo, plugin: VolumeRestrictions | None = None
 ) -> dict[str, Status]:
-    plugin = plugin or VolumeRestrictions(None, OfflineHandle("default-scheduler"))
+    plugin = plugin or VolumeRestrictions(None, HANDLE)
     state, nodes = CycleState(), view.all_nodes()
     assert plugin.pre_filter(state, pod, nodes) is None
     return statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
@@ -90,7 +92,7 @@ def test_a_disk_of_a_pod_on_the_node(
 
 
 def test_a_pod_that_came_later_is_seen() -> None:
-    plugin = VolumeRestrictions(None, OfflineHandle("default-scheduler"))
+    plugin = VolumeRestrictions(None, HANDLE)
     empty = a_cluster([a_node("a")])
     assert judged(empty, holding("ours", ebs("x")), plugin) == {}
     taken = a_cluster([a_node("a")], {"a": [holding("theirs", ebs("x"))]})
@@ -104,7 +106,7 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     trial.remove(np.array([index, -1], dtype=np.int32))
     trial.add(np.array([-1, index], dtype=np.int32))
     plugin, state, pod = (
-        VolumeRestrictions(None, OfflineHandle("default-scheduler")),
+        VolumeRestrictions(None, HANDLE),
         CycleState(),
         holding("ours", ebs("x")),
     )
@@ -115,7 +117,7 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
 
 def test_a_missing_claim_refuses_the_pod() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
-    status = VolumeRestrictions(None, OfflineHandle("default-scheduler")).pre_filter(
+    status = VolumeRestrictions(None, HANDLE).pre_filter(
         CycleState(), holding("ours", uses_claim("x")), nodes
     )
     assert status == unresolvable('persistentvolumeclaim "x" not found')
@@ -152,7 +154,7 @@ def test_the_plugin_skips_where_no_claim_is_taken(
     pods: dict[str, list[PodInfo]], claim: Any, skipped: bool
 ) -> None:
     nodes = a_cluster([a_node("a")], pods, [claim]).all_nodes()
-    status = VolumeRestrictions(None, OfflineHandle("default-scheduler")).pre_filter(
+    status = VolumeRestrictions(None, HANDLE).pre_filter(
         CycleState(), holding("ours", uses_claim("claim")), nodes
     )
     assert status == (SKIP if skipped else None)
@@ -167,7 +169,7 @@ def test_a_taken_claim_refuses_every_node() -> None:
 def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
     cluster = GrowingCluster(a_node("n1"), a_node("n2"), a_claim("c", **ONE_POD))
     plugin, wanted = (
-        VolumeRestrictions(None, OfflineHandle("default-scheduler")),
+        VolumeRestrictions(None, HANDLE),
         holding("new", uses_claim("c")),
     )
 
@@ -217,7 +219,7 @@ def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
         [a_node("a"), a_node("b")], {"a": [user], "b": [stranger]}, [a_claim(**ONE_POD)]
     )
     plugin, state, pod = (
-        VolumeRestrictions(None, OfflineHandle("default-scheduler")),
+        VolumeRestrictions(None, HANDLE),
         CycleState(),
         holding("o", uses_claim("claim")),
     )
@@ -239,7 +241,7 @@ def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
 def test_without_pre_filter_only_disk_conflicts_come_before_the_error() -> None:
     view = a_cluster([a_node("a"), a_node("b")], {"a": [holding("p", ebs("x"))]})
     plugin, pod, nodes = (
-        VolumeRestrictions(None, OfflineHandle("default-scheduler")),
+        VolumeRestrictions(None, HANDLE),
         holding("ours", ebs("x")),
         view.all_nodes(),
     )
@@ -272,7 +274,7 @@ QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 )
 def test_a_deleted_pod_wakes(ours: dict[str, Any], deleted: PodInfo, expected: object) -> None:
     hint = hint_for(
-        VolumeRestrictions(None, OfflineHandle("default-scheduler")).events_to_register(),
+        VolumeRestrictions(None, HANDLE).events_to_register(),
         EventResource.POD,
     )
     assert hint(holding("ours", ours), deleted, None) is expected
@@ -290,6 +292,6 @@ def test_a_deleted_pod_wakes(ours: dict[str, Any], deleted: PodInfo, expected: o
     ],
 )
 def test_a_new_claim_wakes(volume: dict[str, Any], claim: object, expected: object) -> None:
-    registered = VolumeRestrictions(None, OfflineHandle("default-scheduler")).events_to_register()
+    registered = VolumeRestrictions(None, HANDLE).events_to_register()
     hint = hint_for(registered, EventResource.PERSISTENT_VOLUME_CLAIM)
     assert hint(holding("ours", volume), None, claim) is expected

@@ -14,13 +14,15 @@ from kubesched.plugins.volume_zone import REASON_CONFLICT, VolumeZone
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
 from tests.unit.plugins.volume_objects import a_claim, a_class, a_volume, hint_for, uses_claim
 
+HANDLE = OfflineHandle("default-scheduler")
+
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 
 def a_plugin() -> VolumeZone:
-    return VolumeZone(None, OfflineHandle("default-scheduler"))
+    return VolumeZone(None, HANDLE)
 
 
 def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: bool) -> bool:
