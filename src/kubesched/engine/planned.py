@@ -100,24 +100,24 @@ def _sum_of_normalized(plan: Plan, fits: BoolColumn) -> IntColumn | int:
 
 def visiting_positions(plan: Plan, view: ClusterView, start: int) -> Rows:
     """Return the plan's positions in visiting order, from the rotating start."""
-    if plan.visiting is None:
-        plan.visiting = np.argsort(view.rank()[plan.rows], kind="stable")
-        plan.is_in_visiting_order = bool((np.diff(plan.visiting) > 0).all())
-    return np.roll(plan.visiting, -start) if start else plan.visiting
+
+    def make() -> Rows:
+        return np.argsort(view.rank()[plan.rows], kind="stable")
+
+    visiting = plan.shared_by_nodes("visiting order", make)
+    return np.roll(visiting, -start) if start else visiting
 
 
 def _nth_fitting(
     plan: Plan, view: ClusterView, start: int, fits: BoolColumn, where: Rows | slice
 ) -> IntColumn:
     """Return which of the fitting rows, in visiting order and from 1, each position is."""
-    visiting = visiting_positions(plan, view, start)
     places = view.rank()[plan.rows[where]]
     if start:
-        places = (places - start) % len(visiting)
+        places = (places - start) % len(plan.rows)
     if fits.all():
         return places + 1
-    in_order = fits if plan.is_in_visiting_order and not start else fits[visiting]
-    nth: IntColumn = np.cumsum(in_order, dtype=np.int64)[places]
+    nth: IntColumn = np.cumsum(fits[visiting_positions(plan, view, start)], dtype=np.int64)[places]
     return nth
 
 

@@ -87,8 +87,6 @@ class Plan:
                 self.plain_sum += np.multiply(score.raw, score.weight, dtype=np.int64)
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
-        self.visiting: Rows | None = None
-        self.is_in_visiting_order = False
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
         self.promised: Any = None
@@ -158,26 +156,27 @@ class Plan:
             reads = self.reads[plugin.name]
             if reads is not None and plugin.name not in self.skipped_scores:
                 weight = self._parts.weights[plugin.name]
-                score = LocalScore(plugin, reads, weight, self._raw(plugin, reads, nodes))
-                if plugin.normalize is not None and plugin.keeps_equals_equal and not reads.usage:
-                    score.constant = self._constant(score)
-                kept.append(score)
+                raw, constant = self._raw(plugin, reads, nodes)
+                kept.append(LocalScore(plugin, reads, weight, raw, constant))
         return kept
 
-    def _constant(self, score: LocalScore) -> int | None:
-        if not len(score.raw) or score.raw.max() != score.raw.min():
-            return None
-        return self._normalize(score, score.raw[:1]).item(0)
+    def _raw(
+        self, plugin: ColumnScore, reads: Reads, nodes: NodeTable
+    ) -> tuple[NDArray[Any], int | None]:
+        """Return the raw scores, and what they add where that is the same everywhere."""
 
-    def _raw(self, plugin: ColumnScore, reads: Reads, nodes: NodeTable) -> NDArray[Any]:
-        def score() -> NDArray[Any]:
+        def score() -> tuple[NDArray[Any], int | None]:
             raw = plugin.score(self.state, self.pod, nodes)
             if isinstance(raw, Status):
                 raise NotLocalError
-            if plugin.normalize is not None:
-                return np.array(raw)
-            _check_range(raw)
-            return raw.astype(np.int8)  # Plans are many, and the range is small.
+            if plugin.normalize is None:
+                _check_range(raw)
+                return raw.astype(np.int8), None  # Plans are many, and the range is small.
+            equal = plugin.keeps_equals_equal and not reads.usage and len(raw) > 0
+            if not equal or raw.max() != raw.min():
+                return np.array(raw), None
+            weight = self._parts.weights[plugin.name]
+            return np.array(raw), self._normalize(plugin, weight, raw[:1]).item(0)
 
         return self._parts.shared.column("score", plugin.name, self._fragment(plugin, reads), score)
 
@@ -185,7 +184,9 @@ class Plan:
         """Return what plans may share a column by: it must not change with usage."""
         if reads.usage or plugin.fragment is None:
             return None
-        return (self.node_epoch, tuple(self.epochs), plugin.fragment(self.pod))
+        epochs = dict(zip(self.stores, self.epochs, strict=True))
+        read = tuple((store, epochs[store]) for store in reads.objects)
+        return (self.node_epoch, read, plugin.fragment(self.pod))
 
     def _store_epochs(self, view: ClusterView) -> list[int]:
         if not self.stores:
@@ -324,16 +325,20 @@ class Plan:
             return score.constant
         raw = score.raw
         column = np.zeros(len(raw), dtype=np.int64)
-        column[fits] = self._normalize(score, raw[fits])
+        column[fits] = self._normalize(score.plugin, score.weight, raw[fits])
         return column
 
-    def _normalize(self, score: LocalScore, raw: IntColumn) -> IntColumn:
-        assert score.plugin.normalize is not None
-        result = as_scores(guarded(score.plugin.normalize, self.state, self.pod, raw), len(raw))
+    def _normalize(self, plugin: ColumnScore, weight: int, raw: IntColumn) -> IntColumn:
+        assert plugin.normalize is not None
+        result = as_scores(guarded(plugin.normalize, self.state, self.pod, raw), len(raw))
         if isinstance(result, Status):
             raise NotLocalError
         _check_range(result)
-        return result * score.weight
+        return result * weight
+
+    def shared_by_nodes(self, what: str, make: Callable[[], ColumnT]) -> ColumnT:
+        """Return what depends on the nodes alone, and so is the same for every plan."""
+        return self._parts.shared.column("nodes", what, self.node_epoch, make)
 
 
 class SharedColumns:
@@ -374,18 +379,16 @@ class PlanParts:
     pre_scores: Sequence[Any]
     scores: Sequence[ColumnScore]
     weights: Mapping[str, int]
-    plugins: Mapping[str, Any]
     shared: SharedColumns = field(default_factory=SharedColumns)
 
-    @property
-    def names(self) -> list[str]:
-        """Return the plugins that filter or score."""
-        points = (self.pre_filters, self.filters, self.pre_scores, self.scores)
-        return list(dict.fromkeys(plugin.name for point in points for plugin in point))
+    names: Sequence[str] = ()
+    """The plugins that filter or score."""
+    declarations: Mapping[str, Any] = field(default_factory=dict)
+    """Their `reads` methods; None for those that have none."""
 
     def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
         """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""
-        declare = getattr(self.plugins[name], "reads", None)
+        declare = self.declarations[name]
         if declare is None:
             return None
         found = guarded(declare, pod)
@@ -394,5 +397,6 @@ class PlanParts:
 
 def _check_range(scores: IntColumn) -> None:
     # A plugin that leaves the range fails the attempt, in the words of the ordinary way.
-    if len(scores) and (scores.max() > NODE_SCORE_MAX or scores.min() < NODE_SCORE_MIN):
+    # Seen as unsigned, a negative score is a very large one.
+    if len(scores) and scores.view(np.uint64).max() > NODE_SCORE_MAX:
         raise NotLocalError

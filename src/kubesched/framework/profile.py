@@ -72,14 +72,14 @@ class Profile:
         scored = [s for s in scores if isinstance(s, ColumnScore)]
         if len(columns) < len(filters) or len(scored) < len(scores) or not scores:
             return None
+        points = (self._at["preFilter"], columns, self._at["preScore"], scored)
+        names = tuple(dict.fromkeys(plugin.name for point in points for plugin in point))
         return Planner(
             PlanParts(
-                self._at["preFilter"],
-                columns,
-                self._at["preScore"],
-                scored,
+                *points,
                 self._sets.score_weights,
-                self.plugins,
+                names=names,
+                declarations={n: getattr(self.plugins[n], "reads", None) for n in names},
             )
         )
 

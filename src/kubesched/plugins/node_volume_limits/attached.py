@@ -19,7 +19,7 @@ from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.rules import Values, looked_up
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.plugins.node_volume_limits.resolve import may_be_attached
-from kubesched.plugins.node_volume_limits.uses import NO_VOLUME, VolumeUses
+from kubesched.plugins.node_volume_limits.uses import NO_VOLUME, NOTHING, VolumeUses
 
 # So many more uses that nobody has any longer are kept than there are others.
 _DEAD_MAX: Final = 1024
@@ -109,17 +109,17 @@ class AttachedVolumes:
 
     # -- counting -------------------------------------------------------------------------------
 
-    def held_by(self, pods: Iterable[int], node_name: str) -> Held:
+    def held_by(self, pods: Sequence[int], node_name: str) -> Held:
         """Return what a node of some pods holds; `follow` comes first."""
         uses, volume_of, problem = self._uses, self._uses.volume_of, ""
-        shape_of, pod_at = self._view.pods.shape, self._view.pods.pods
         found: dict[int, None] = {}
-        for index in pods:
-            pod = pod_at[index]
-            assert pod is not None, f"no pod at index {index}"
-            holding = uses.of_pod(shape_of.item(index), pod)
-            if holding.uses:
-                found.update(dict.fromkeys(holding.uses))
+        shapes = self._view.pods.shape[pods].tolist() if pods else ()
+        for index, shape in zip(pods, shapes, strict=True):
+            holding = uses.by_shape.get(shape)
+            if holding is NOTHING:
+                continue  # Most pods have no such volume.
+            holding = uses.of_pod(shape, self._view.bound_pod(index))
+            found.update(dict.fromkeys(holding.uses))
             problem = problem or holding.problem
         by_pods = {volume_of[use] for use in found}
         by_pods.discard(NO_VOLUME)

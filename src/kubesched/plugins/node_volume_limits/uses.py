@@ -43,7 +43,8 @@ class Holding:
         self.problem = problem
 
 
-_NOTHING: Final = Holding()
+NOTHING: Final = Holding()
+"""What a pod uses that has no volume which could be attached."""
 # Claims of ephemeral volumes are named after the pod.
 _EACH_ITS_OWN: Final = Holding()
 
@@ -71,7 +72,8 @@ class VolumeUses:
         self._bound: list[PersistentVolume | None] = []
         self._attached: dict[int, VolumeAttachment] = {}
         self._attachments: dict[str, tuple[VolumeAttachment, int]] = {}
-        self._by_shape: dict[int, Holding] = {}
+        self.by_shape: dict[int, Holding] = {}
+        """What pods of each shape use, as far as that was asked."""
         self._epochs = self._current_epochs()
         self._attachment_epoch = -1
         self.on_node: dict[str, dict[int, None]] = {}
@@ -89,14 +91,14 @@ class VolumeUses:
 
     def of_pod(self, shape: int, pod: BoundPod) -> Holding:
         """Return what a bound pod uses, given the number of its shape."""
-        found = self._by_shape.get(shape)
+        found = self.by_shape.get(shape)
         if found is None:
-            found = self._by_shape[shape] = self._of_shape(pod.shape)
+            found = self.by_shape[shape] = self._of_shape(pod.shape)
         return self._of_volumes(pod.shape, pod) if found is _EACH_ITS_OWN else found
 
     def _of_shape(self, shape: PodShape) -> Holding:
         if not any(map(may_be_attached, shape.volumes)):
-            return _NOTHING
+            return NOTHING
         if any(volume.ephemeral is not None for volume in shape.volumes):
             return _EACH_ITS_OWN
         return self._of_volumes(shape, None)
