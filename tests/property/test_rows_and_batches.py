@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.score_phase import Scores
-from kubesched.framework.status import Status
+from kubesched.framework.status import Status, StatusError
 from tests.property.random_cases import NUMBERS, Loaded, case_of, load
 
 
@@ -78,6 +78,17 @@ def test_scores_do_not_care_for_the_order(number: int, chance: Any) -> None:
     assert scores(loaded, state, fitting.take(order)) == scores(loaded, state, fitting)
 
 
+def raw_scores(loaded: Loaded, state: CycleState, name: str, nodes: NodeTable) -> list[int] | str:
+    """Return what a plugin says of each node, or why it says nothing."""
+    try:
+        found: list[int] = (
+            loaded.profile.plugins[name].score_nodes(state, loaded.pod, nodes).tolist()
+        )
+    except StatusError as problem:
+        return problem.status.message
+    return found
+
+
 @settings(max_examples=80)
 @given(NUMBERS)
 def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
@@ -92,10 +103,11 @@ def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
     for name in loaded.profile.plugin_names("score"):
         if name in state.skip_score_plugins:
             continue
-        plugin = loaded.profile.plugins[name]
-        together = plugin.score_nodes(state, loaded.pod, fitting).tolist()
+        together = raw_scores(loaded, state, name, fitting)
         alone = [
-            int(plugin.score_nodes(state, loaded.pod, fitting.take(np.array([position])))[0])
+            raw_scores(loaded, state, name, fitting.take(np.array([position])))
             for position in range(len(fitting))
         ]
-        assert (name, alone) == (name, together)
+        # A text if its preScore is disabled: then every node hears of it.
+        each = [together] * len(alone) if isinstance(together, str) else [[s] for s in together]
+        assert (name, alone) == (name, each)
