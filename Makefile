@@ -11,10 +11,10 @@ ARGS   ?=
 
 # What is formatted, linted and type-checked. Parts that are not in the tree are left out.
 SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
-TYPED   := $(wildcard src/kubesched tests conformance scripts)
+TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity clean
+.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,9 @@ fuzz-parity: $(STAMP) ## Compare with the real kube-scheduler on random cases: C
 .PHONY: bench
 bench: $(STAMP) ## Measure decisions a second, in memory; more arguments in ARGS (--short, --compare, ...)
 	$(PY) benchmarks/run.py $(ARGS)
+
+bench-short: $(STAMP) ## See that every benchmark's workload still drains; measures nothing
+	$(PY) benchmarks/run.py --short
 
 clean: ## Remove what the targets made, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
