@@ -69,7 +69,6 @@ conformance: $(STAMP) ## Compare with the real kube-scheduler: samples, then 500
 fuzz-parity: $(STAMP) ## Compare with the real kube-scheduler on random cases: CASES, SEED
 	$(PY) conformance/fuzz_parity.py --cases $(CASES) --seed $(SEED)
 
-.PHONY: bench
 bench: $(STAMP) ## Measure decisions a second, in memory; more arguments in ARGS (--short, --compare, ...)
 	$(PY) benchmarks/run.py $(ARGS)
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from kubesched.config.errors import ConfigError
 from kubesched.config.extenders import build_extenders
+from kubesched.config.load import default_config, load_config_object
+from kubesched.config.schema import GROUP, KIND, VERSION
 from kubesched.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
 from kubesched.config.validate import check_config
 from kubesched.engine.handle import OfflineHandle
@@ -83,6 +85,26 @@ def build(
         )
         handles[name].attach(profiles[name])
     return Built(profiles, handles, built.config)
+
+
+def config_enabling(registry: Registry | None) -> KubeSchedulerConfiguration:
+    """Return the default configuration with some plugins enabled at multiPoint."""
+    if registry is None:
+        return default_config()
+    enabled = [{"name": name} for name in registry]
+    return load_config_object(
+        {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": KIND,
+            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+        }
+    )
+
+
+def never_enabled(built: Built, registry: Registry | None) -> list[str]:
+    """Return the plugins of a registry that no profile enables."""
+    used = {name for profile in built.profiles.values() for name in profile.plugins}
+    return [name for name in registry or () if name not in used]
 
 
 def check_build(

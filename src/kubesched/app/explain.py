@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.app.build import Built, build
+from kubesched.app.build import Built, build, config_enabling
 from kubesched.app.cluster import load_objects
 from kubesched.app.manifests import STDIN, read_manifests
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.columns.view import ClusterView
-from kubesched.config.load import default_config, load_config_object
+from kubesched.config.load import load_config_object
 from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.explanation import TOP, Explanation, attempt
 from kubesched.framework.profile import Profile
@@ -70,7 +70,8 @@ def explain(
         pod: `name` or `namespace/name`; None for the only pending pod.
         cluster: a file or directory of manifests, or the objects as `kubectl get -o json` has them.
         config: a KubeSchedulerConfiguration; without one, kube-scheduler's defaults.
-        plugins: plugin classes of your own by name; the configuration enables them.
+        plugins: plugin classes of your own by name; the configuration enables them, or, without
+            one, they are enabled at multiPoint.
         top: how many rows of the ranking to give, None for all.
         changes: also try out what would have to change.
 
@@ -78,7 +79,7 @@ def explain(
         ValueError: In one line, what is wrong with the pod, the cluster or the configuration.
     """
     registry = None if plugins is None else Registry(dict(plugins))
-    loaded = default_config() if config is None else load_config_object(config)
+    loaded = config_enabling(registry) if config is None else load_config_object(config)
     built = build(loaded, out_of_tree=registry)
     prepared = prepare(built, choose_pod(_objects(cluster), pod))
     one = attempt(prepared.profile, prepared.view, prepared.pod)

@@ -15,14 +15,13 @@ import click
 import msgspec
 import yaml
 
-from kubesched.app.build import Built, build
+from kubesched.app.build import Built, build, config_enabling, never_enabled
 from kubesched.app.explain import ExplainError, Prepared, Subject, choose_pod, prepare
 from kubesched.app.manifests import STDIN, ManifestError, read_manifests
 from kubesched.cli.options import plugin_option, registry_of
 from kubesched.cli.render import Sheet, show_comparison, show_explanation, show_node
 from kubesched.config.errors import ConfigError
-from kubesched.config.load import default_config, load_config, load_config_object
-from kubesched.config.schema import GROUP, KIND, VERSION
+from kubesched.config.load import load_config
 from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.engine.comparison import compare, report_on
 from kubesched.engine.counterfactual import changes_for
@@ -256,29 +255,20 @@ def _build(config_file: str | None, plugins: tuple[str, ...], *, must_enable: bo
         raise click.ClickException(f"{where}{problem}") from None
     if built.config.extenders:
         _note("the extenders of the configuration are not asked")
-    for name in registry or () if must_enable else ():
-        if not any(name in profile.plugins for profile in built.profiles.values()):
-            raise click.ClickException(
-                f"{where}no profile enables the plugin {name} given with --plugin; "
-                f"add it under plugins.multiPoint.enabled"
-            )
+    for name in never_enabled(built, registry) if must_enable else ():
+        raise click.ClickException(
+            f"{where}no profile enables the plugin {name} given with --plugin; "
+            f"add it under plugins.multiPoint.enabled"
+        )
     return built
 
 
 def _config(config_file: str | None, registry: Registry | None) -> KubeSchedulerConfiguration:
     if config_file is not None:
         return load_config(_read(config_file))
-    if registry is None:
-        return default_config()
-    _note(f"enabled at multiPoint of the default profile: {', '.join(registry)}")
-    enabled = [{"name": name} for name in registry]
-    return load_config_object(
-        {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KIND,
-            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
-        }
-    )
+    if registry is not None:
+        _note(f"enabled at multiPoint of the default profile: {', '.join(registry)}")
+    return config_enabling(registry)
 
 
 def _read(file: str) -> bytes:

@@ -27,6 +27,7 @@ _MILLI: Final = -3
 _INT64_DIGITS: Final = 18
 # A power of ten beyond this cannot be written out in reasonable time, nor can longer numbers be
 # read. Nothing stores such a quantity: the API server would have to write it out to validate it.
+# Differs: upstream would compute with such numbers until memory ends, ADR 8.
 _EXPONENT_MAX: Final = 10_000
 _DIGITS_MAX: Final = 4_000
 

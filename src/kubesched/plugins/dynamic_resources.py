@@ -2,8 +2,8 @@
 
 Owns every extension point upstream's plugin has, so that configurations mean the same. Never
 allocates a device.
-Differs: resource claims and device classes are not supported yet; a pod that has claims waits with
-a text that says so.
+Differs: resource claims and device classes are not supported yet, ADR 8; a pod that has claims
+waits with a text that says so.
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
 """
 

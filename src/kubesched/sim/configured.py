@@ -6,11 +6,9 @@ reads a file.
 
 from __future__ import annotations
 
-from kubesched.app.build import Built, build
+from kubesched.app.build import Built, build, config_enabling, never_enabled
 from kubesched.config.errors import ConfigError
-from kubesched.config.load import default_config, load_config, load_config_object
-from kubesched.config.schema import GROUP, KIND, VERSION
-from kubesched.config.types import KubeSchedulerConfiguration
+from kubesched.config.load import load_config
 from kubesched.engine.handle import OfflineHandle
 from kubesched.framework.registry import Registry
 
@@ -32,7 +30,7 @@ def configured(
     try:
         return _checked(
             build(
-                _config(text, registry),
+                config_enabling(registry) if text is None else load_config(text),
                 out_of_tree=registry,
                 make_handle=lambda name: OfflineHandle(name, seed),
             ),
@@ -49,25 +47,9 @@ def configured(
         ) from None
 
 
-def _config(text: bytes | None, registry: Registry | None) -> KubeSchedulerConfiguration:
-    if text is not None:
-        return load_config(text)
-    if registry is None:
-        return default_config()
-    enabled = [{"name": name} for name in registry]
-    return load_config_object(
-        {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": KIND,
-            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
-        }
-    )
-
-
 def _checked(built: Built, registry: Registry | None) -> Built:
-    for name in registry or ():
-        if not any(name in profile.plugins for profile in built.profiles.values()):
-            raise ConfiguredError(
-                f"no profile enables the plugin {name}; add it under plugins.multiPoint.enabled"
-            )
+    for name in never_enabled(built, registry):
+        raise ConfiguredError(
+            f"no profile enables the plugin {name}; add it under plugins.multiPoint.enabled"
+        )
     return built
