@@ -6,7 +6,7 @@ Owns reading and writing lines. A case that cannot be read costs its own line, n
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import click
@@ -77,8 +77,3 @@ def _answer(decider: CaseDecider, number: int, line: bytes) -> dict[str, Any]:
         identity = known if isinstance(known, str) else None
         return {"id": identity, "line": number, "error": str(problem)}
     return {"id": case.get("id"), "decision": decision.as_json()}
-
-
-def read_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a stream."""
-    yield from stream

@@ -21,11 +21,6 @@ class Change(NamedTuple):
     live_delta: int = 0
     """How many pods more that are not being deleted."""
 
-    @property
-    def is_node_change(self) -> bool:
-        """Return whether the node's own facts changed."""
-        return self.label_class < 0
-
 
 class ChangeLog:
     """Changes by stamp; the oldest are dropped when there are too many."""

@@ -21,9 +21,6 @@ IntColumn = NDArray[np.int64]
 IdColumn = NDArray[np.int32]
 BoolColumn = NDArray[np.bool_]
 
-# These are in every node table, at these places.
-CPU_ID, MEMORY_ID, EPHEMERAL_STORAGE_ID = 0, 1, 2
-
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "valid": (np.bool_, 0),
     "rank": (np.int64, 0),

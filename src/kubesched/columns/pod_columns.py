@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -207,6 +206,3 @@ class PodColumns(PodArrays):
 def label_class_of(namespace: str, labels: Mapping[str, str]) -> LabelClass:
     """Return the label class of a pod."""
     return LabelClass(namespace, tuple(sorted(labels.items())))
-
-
-NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})

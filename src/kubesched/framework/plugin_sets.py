@@ -20,10 +20,11 @@ from kubesched.config.types import (
     PluginConfig,
     Plugins,
 )
+from kubesched.framework.interface import EXTENSION_POINTS, NODE_SCORE_MAX
 from kubesched.objects.field_errors import go_quote
 
 # Parity: framework.go getExtensionPoints, v1.36. The order decides which error comes first.
-EXTENSION_POINTS = (
+EXPANSION_ORDER = (
     "preFilter",
     "filter",
     "postFilter",
@@ -39,7 +40,6 @@ EXTENSION_POINTS = (
     "placementGenerate",
     "placementScore",
 )
-MAX_NODE_SCORE = 100
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -141,7 +141,7 @@ def _build_profile(
 
 def needed_plugins(plugins: Plugins) -> list[str]:
     """Return the names enabled anywhere, each once, in the order in which they are met."""
-    points = (*EXTENSION_POINTS, "multiPoint")
+    points = (*EXPANSION_ORDER, "multiPoint")
     return list(dict.fromkeys(p.name for point in points for p in plugins.at(point).enabled))
 
 
@@ -158,9 +158,9 @@ def resolve_plugin_sets(
     Raises:
         ConfigError: At stage "build", with upstream's text and without the profile's prefix.
     """
-    points = {point: _specific(point, plugins, implemented) for point in EXTENSION_POINTS}
+    points = {point: _specific(point, plugins, implemented) for point in EXPANSION_ORDER}
     if plugins.multi_point.enabled:
-        for point in EXTENSION_POINTS:
+        for point in EXPANSION_ORDER:
             points[point] = _expanded(point, plugins, implemented, points[point])
     _check_counts(scheduler_name, points)
     score = _weights("score", "score plugins", plugins, implemented)
@@ -173,7 +173,7 @@ def resolve_plugin_sets(
 
 
 def _type_name(point: str) -> str:
-    return point[0].upper() + point[1:] + "Plugin"
+    return EXTENSION_POINTS[point].type_name
 
 
 def _specific(point: str, plugins: Plugins, implemented: Implemented) -> tuple[str, ...]:
@@ -249,9 +249,9 @@ def _weights(point: str, what: str, plugins: Plugins, implemented: Implemented) 
         weight = plugin.weight or 1
         weights[plugin.name] = weight
         # The room that is left is an int64 and wraps when a negative weight came before.
-        if weight * MAX_NODE_SCORE > _wrapped(_INT64_MAX - total):
+        if weight * NODE_SCORE_MAX > _wrapped(_INT64_MAX - total):
             raise ConfigError("build", f"{what}: total score of Score plugins could overflow")
-        total += weight * MAX_NODE_SCORE
+        total += weight * NODE_SCORE_MAX
     return weights
 
 

@@ -9,7 +9,7 @@ from kubesched.config.errors import ConfigError
 from kubesched.config.load import default_config, load_config
 from kubesched.config.types import KubeSchedulerProfile, Plugins
 from kubesched.framework.plugin_sets import (
-    EXTENSION_POINTS,
+    EXPANSION_ORDER,
     PluginSets,
     build_profiles,
     needed_plugins,
@@ -73,7 +73,7 @@ def test_multi_point_is_expanded(filters: dict[str, Any], order: tuple[str, ...]
 
 def test_every_point_is_listed() -> None:
     points = resolved(multiPoint=ABC).points
-    assert set(points) == set(EXTENSION_POINTS)
+    assert set(points) == set(EXPANSION_ORDER)
     assert points["queueSort"] == ("Sort",)
     assert points["permit"] == ()
 
