@@ -1,0 +1,1 @@
+"""What is filled in or refused because of other objects."""

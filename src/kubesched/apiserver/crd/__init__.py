@@ -1,0 +1,1 @@
+"""Kinds that users define themselves."""

@@ -1,0 +1,1 @@
+"""What is particular to a kind: its defaults, its rules, what it keeps on update."""

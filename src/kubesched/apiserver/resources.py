@@ -1,0 +1,134 @@
+"""What the server serves: resources, their kinds, and what hangs below them.
+
+Owns the registry that discovery, routing and the verbs share. Never handles a request.
+Upstream: pkg/controlplane/instance.go, the installed APIResourceLists
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubesched.apiserver.documents import Document
+from kubesched.apiserver.schema.types import Struct
+from kubesched.apiserver.strategy import Request, Strategy
+
+
+@dataclass(slots=True)
+class ViewSubresource:
+    """A part of the object with rules of its own: `status`, `resize`, `ephemeralcontainers`."""
+
+    name: str
+    strategy: Strategy
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+
+
+@dataclass(slots=True)
+class ScaleSubresource:
+    """The replica count of an object, as autoscaling/v1 Scale."""
+
+    spec_path: tuple[str, ...] = ("spec", "replicas")
+    status_path: tuple[str, ...] = ("status", "replicas")
+    selector_path: tuple[str, ...] = ("spec", "selector")
+    name: str = "scale"
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+
+
+class Action(Protocol):
+    """What POSTing to a subresource does: `binding`, `eviction`, `token`."""
+
+    name: str
+    group: str
+    version: str
+    kind: str
+    """The kind of the body."""
+
+    def create(self, body: Document, request: Request, writer: Writer) -> Document:
+        """Do it, and return the answer's document."""
+
+
+class Writer(Protocol):
+    """Writing other objects from within an action, through the same verbs as a client."""
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Document | None: ...
+
+    def list(self, group: str, resource: str, namespace: str = "") -> Iterator[Document]: ...
+
+    def create(
+        self, group: str, resource: str, document: Document, request: Request
+    ) -> Document: ...
+
+    def replace(self, group: str, resource: str, document: Document, request: Request) -> Document:
+        """Store a document whose rules were already applied; Conflict if it is not the newest."""
+
+    def delete(
+        self,
+        group: str,
+        resource: str,
+        namespace: str,
+        name: str,
+        options: Document,
+        request: Request,
+    ) -> Document: ...
+
+
+@dataclass(slots=True)
+class Resource:
+    """One resource in one version."""
+
+    group: str
+    version: str
+    resource: str
+    """The plural in paths."""
+    kind: str
+    singular: str
+    is_namespaced: bool
+    verbs: tuple[str, ...]
+    strategy: Strategy
+    schema: Struct | None
+    """None: anything goes (custom resources without a schema)."""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    views: dict[str, ViewSubresource] = field(default_factory=dict)
+    scale: ScaleSubresource | None = None
+    actions: dict[str, Action] = field(default_factory=dict)
+    creates: Action | None = None
+    """What POSTing to the collection does where nothing is stored (bindings, tokenreviews)."""
+    storage: str = ""
+    """Where objects are kept: `group/resource`; resources that share it show the same objects."""
+    to_storage: Any = None
+    """Document in this version to the stored one (events.k8s.io to core events), None if equal."""
+    from_storage: Any = None
+    list_kind: str = ""
+
+    def __post_init__(self) -> None:
+        self.storage = self.storage or f"{self.group}/{self.resource}"
+        self.list_kind = self.list_kind or f"{self.kind}List"
+
+    @property
+    def api_version(self) -> str:
+        """Return what apiVersion says."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Registry:
+    """Every resource served, by group, version and plural."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Resource] = {}
+
+    def add(self, resource: Resource) -> None:
+        """Serve a resource from now on."""
+        self._by_path[resource.group, resource.version, resource.resource] = resource
+
+    def remove(self, group: str, version: str, resource: str) -> None:
+        """Cease to serve a resource."""
+        self._by_path.pop((group, version, resource), None)
+
+    def find(self, group: str, version: str, resource: str) -> Resource | None:
+        """Return a resource, None if it is not served."""
+        return self._by_path.get((group, version, resource))
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._by_path.values()))

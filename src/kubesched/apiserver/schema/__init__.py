@@ -1,0 +1,1 @@
+"""What the fields of every kind are: names, types, how they are merged."""
