@@ -14,7 +14,7 @@ SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short clean
+.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short schemas clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,9 @@ bench: $(STAMP) ## Measure decisions a second, in memory; more arguments in ARGS
 
 bench-short: $(STAMP) ## See that every benchmark's workload still drains; measures nothing
 	$(PY) benchmarks/run.py --short
+
+schemas: $(STAMP) ## Write apiserver/data again: KUBECONFIG of a running kube-apiserver v1.36.4
+	$(PY) conformance/schemas/generate.py --kubeconfig "$(KUBECONFIG)"
 
 clean: ## Remove what the targets made, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -46,6 +46,9 @@ _HEADINGS = {
     ProblemType.INTERNAL: "Internal error",
     ProblemType.TYPE_INVALID: "Invalid value",
 }
+OMITTED = object()
+"""A value that is not shown, where the problem is with the whole."""
+
 _WITHOUT_VALUE = {
     ProblemType.REQUIRED,
     ProblemType.FORBIDDEN,
@@ -67,7 +70,8 @@ class Problem:
     def body(self) -> str:
         """Return the text without the path."""
         heading = _HEADINGS[self.type]
-        text = heading if self.type in _WITHOUT_VALUE else f"{heading}: {_shown(self.value)}"
+        is_bare = self.type in _WITHOUT_VALUE or self.value is OMITTED
+        text = heading if is_bare else f"{heading}: {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
@@ -146,6 +150,9 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = {key: value for key, value in details.items() if value not in (None, "", [])}
+        self.list_metadata: Document = {}
+        """`metadata` of the Status: a continue token to go on with all the same."""
+        self.shows_details = bool(self.details)
 
     @property
     def status(self) -> Document:
@@ -153,14 +160,14 @@ class ApiError(Exception):
         status: Document = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.list_metadata,
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
             "details": self.details,
             "code": self.code,
         }
-        if not self.details:
+        if not self.details and not self.shows_details:
             del status["details"]
         if not self.reason:
             del status["reason"]
@@ -271,6 +278,14 @@ def too_many_requests(message: str, retry_after_s: int) -> ApiError:
 def too_large(message: str) -> ApiError:
     """Return RequestEntityTooLarge."""
     return ApiError(413, "RequestEntityTooLarge", message)
+
+
+def rejected() -> ApiError:
+    """Return Invalid without a reason: a patch that does not apply."""
+    message = "the server rejected our request due to an error in our request"
+    error = ApiError(422, "Invalid", message)
+    error.shows_details = True  # upstream writes the empty object
+    return error
 
 
 def internal(message: str) -> ApiError:

@@ -12,23 +12,28 @@ import re
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_LABEL_PATTERN = re.compile(_LABEL)
+_SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
+_DNS_1035_PATTERN = re.compile(_DNS_1035)
 
 
 def _too_long(name: str, limit: int) -> list[str]:
     if len(name.encode("utf-8", "surrogatepass")) > limit:
-        return [f"must be no more than {limit} bytes"]
+        return [f"must be no more than {limit} characters"]
     return []
 
 
 def _masked(name: str, *, is_prefix: bool) -> str:
     """Return a prefix as if the generated part stood behind it."""
-    return name[:-1] + "a" if is_prefix and name.endswith("-") and len(name) > 1 else name
+    # Parity: generic.go maskTrailingDash, v1.36: it takes the character before the dash too.
+    return name[:-2] + "a" if is_prefix and name.endswith("-") and len(name) > 1 else name
 
 
 def subdomain_problems(name: str, *, is_prefix: bool = False) -> list[str]:
     """Return what keeps a name from being an RFC 1123 subdomain."""
+    name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 253)
-    if not re.fullmatch(_SUBDOMAIN, _masked(name, is_prefix=is_prefix)):
+    if not _SUBDOMAIN_PATTERN.fullmatch(name):
         problems.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
             "'-' or '.', and must start and end with an alphanumeric character "
@@ -39,8 +44,13 @@ def subdomain_problems(name: str, *, is_prefix: bool = False) -> list[str]:
 
 def label_problems(name: str, *, is_prefix: bool = False) -> list[str]:
     """Return what keeps a name from being an RFC 1123 label."""
+    name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 63)
-    if not re.fullmatch(_LABEL, _masked(name, is_prefix=is_prefix)):
+    if _LABEL_PATTERN.fullmatch(name):
+        return problems
+    if _SUBDOMAIN_PATTERN.fullmatch(name):
+        problems.append("must not contain dots")
+    else:
         problems.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or "
             "'-', and must start and end with an alphanumeric character "
@@ -51,8 +61,9 @@ def label_problems(name: str, *, is_prefix: bool = False) -> list[str]:
 
 def dns_1035_problems(name: str, *, is_prefix: bool = False) -> list[str]:
     """Return what keeps a name from being an RFC 1035 label (services)."""
+    name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 63)
-    if not re.fullmatch(_DNS_1035, _masked(name, is_prefix=is_prefix)):
+    if not _DNS_1035_PATTERN.fullmatch(name):
         problems.append(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
             "start with an alphabetic character, and end with an alphanumeric character "

@@ -93,6 +93,16 @@ class Resource:
     views: dict[str, ViewSubresource] = field(default_factory=dict)
     scale: ScaleSubresource | None = None
     actions: dict[str, Action] = field(default_factory=dict)
+    empty_status: Document | None = None
+    """What `status` is where nothing is known yet, None where it is left out."""
+    empty_object: Document = field(default_factory=dict)
+    """What an object without content shows beside its metadata (`spec: {}`)."""
+    is_custom: bool = False
+    """Whether a CustomResourceDefinition defines it."""
+    printer_columns: tuple[dict[str, Any], ...] = ()
+    """The additionalPrinterColumns of a custom kind."""
+    warning: str = ""
+    """What users of a deprecated version are told in every answer."""
     creates: Action | None = None
     """What POSTing to the collection does where nothing is stored (bindings, tokenreviews)."""
     storage: str = ""

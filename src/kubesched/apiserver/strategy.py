@@ -80,6 +80,8 @@ class Strategy:
     """Whether metadata.generation starts at 1 and moves with what is not metadata or status."""
     has_status = True
     """Whether main writes leave `status` alone (and the status subresource the rest)."""
+    keeps_status_on_create = False
+    """Whether a created object may bring its status along (nodes, events)."""
     default_grace_period_s: int | None = None
     """Not None for kinds that are deleted gracefully (pods)."""
     returns_deleted_object = False
@@ -144,6 +146,16 @@ class Strategy:
 
     def after_create(self, document: Document, request: Request) -> None:
         """Note that an object was stored (allocations, caches)."""
+
+    def after_update(self, new: Document, old: Document, request: Request) -> None:
+        """Note that a changed object was stored."""
+
+    def begin_deletion(self, document: Document, request: Request) -> bool:
+        """Mark a document as being deleted; False leaves that to the verb, as for most kinds."""
+        return False
+
+    def after_marked(self, document: Document, request: Request) -> None:
+        """Note that a document which begin_deletion marked was stored."""
 
     def after_delete(self, document: Document, request: Request) -> None:
         """Note that an object is gone."""

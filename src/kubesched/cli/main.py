@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import click
 
+from kubesched.cli.apiserver import apiserver
 from kubesched.cli.capacity import capacity
 from kubesched.cli.config import config
 from kubesched.cli.decide import decide
@@ -30,6 +31,7 @@ def cli() -> None:
     """The Kubernetes scheduler, in Python."""
 
 
+cli.add_command(apiserver)
 cli.add_command(capacity)
 cli.add_command(config)
 cli.add_command(decide)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 class ScalarKind(StrEnum):
@@ -37,6 +37,8 @@ class Scalar:
     """A leaf."""
 
     kind: ScalarKind
+    go: str = ""
+    """What decoding errors call the type."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,14 @@ class Struct:
     """Whether it is an object of its own, with apiVersion, kind and metadata."""
     keeps_unknown: bool = False
     """Whether fields it does not know stay (custom resources)."""
+    go: str = ""
+    """What decoding errors call the type: `v1.PodSpec`."""
+    conformer: Any = field(default=None, compare=False, repr=False)
+    """What schema.conform built for it (or crd, for its instances), living as long as the type."""
+    message: Any = field(default=None, compare=False, repr=False)
+    """What protobuf built for it."""
+    walker: Any = field(default=None, compare=False, repr=False)
+    """What patch.walkers built for it, kept here so that it lives as long as the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,10 @@ class Field:
     """By which key strategic merge patches tell elements of the list apart."""
     is_required: bool = False
     """Whether OpenAPI names it as required."""
+    via: str = ""
+    """The inlined Go fields on the way, which decoding errors name: `VolumeSource`."""
+    numbers: tuple[int, ...] = ()
+    """What leads to the field in a protobuf message, through inlined structs."""
 
 
 @dataclass(slots=True)
@@ -82,6 +96,7 @@ class ListOf:
     """What tells elements of a `map` list apart."""
     key_defaults: Mapping[str, object] = field(default_factory=dict)
     """What a key is where an element leaves it out (protocol of a container port)."""
+    go: str = ""
 
 
 @dataclass(slots=True)
@@ -90,6 +105,7 @@ class MapOf:
 
     value: Type
     is_atomic: bool = False
+    go: str = ""
 
 
 Type: TypeAlias = Scalar | Struct | ListOf | MapOf

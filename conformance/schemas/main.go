@@ -1,0 +1,53 @@
+// Schemas writes what the embedded API server must know of every kind: the fields of the Go types and what their
+// tags say, joined with what OpenAPI says of lists, maps and required fields.
+//
+//	schemas types             writes the types as JSON on standard output
+//	schemas proto < v2.json   turns an OpenAPI v2 document into the protobuf form that kubectl asks for
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	openapiv2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "schemas:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("one argument is needed: types or proto")
+	}
+	switch args[0] {
+	case "types":
+		return json.NewEncoder(os.Stdout).Encode(allTypes())
+	case "proto":
+		return toProto()
+	}
+	return fmt.Errorf("%q is neither types nor proto", args[0])
+}
+
+func toProto() error {
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return err
+	}
+	document, err := openapiv2.ParseDocument(text)
+	if err != nil {
+		return err
+	}
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(document)
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(encoded)
+	return err
+}

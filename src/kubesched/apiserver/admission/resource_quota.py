@@ -1,0 +1,200 @@
+"""ResourceQuota: what all objects of a namespace may ask together.
+
+Owns the refusal. What is used is counted from the objects there are, so a quota holds from the
+moment its limits are known, whoever keeps its status.
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
+pkg/quota/v1/evaluator/core
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.admission.refusals import Plugin, refusal
+from kubesched.apiserver.documents import Document, name_of
+from kubesched.apiserver.kinds.qos import qos_class
+from kubesched.apiserver.kinds.quantities import (
+    POD_LEVEL,
+    add_lists,
+    aggregate,
+    is_extended,
+    is_huge_page,
+)
+from kubesched.apiserver.strategy import Request
+from kubesched.objects.quantity import parse_quantity
+
+_OLD_COUNTS = frozenset({
+    "configmaps", "resourcequotas", "replicationcontrollers", "secrets", "services",
+    "persistentvolumeclaims", "pods",
+})  # fmt: skip
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+Amounts = dict[str, str]
+
+
+class ResourceQuota(Plugin):
+    """Refuses what would go over a quota."""
+
+    def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
+        """Refuse a creation, or a change that asks for more, that a quota has no room for."""
+        if new is None or request.subresource not in {"", "resize"} or not request.namespace:
+            return
+        for quota in request.reader.list("", "resourcequotas", request.namespace):
+            hard = (quota.get("status") or {}).get("hard") or {}
+            if hard:
+                _check(quota, hard, new, old, request)
+
+
+def _check(
+    quota: Document, hard: Amounts, new: Document, old: Document | None, request: Request
+) -> None:
+    if not _is_covered(quota, new, request):
+        return
+    wanted = _usage(new, request, hard)
+    before = _usage(old, request, hard) if old is not None else {}
+    delta = {
+        name: str(parse_quantity(text) - parse_quantity(before.get(name, "0")))
+        for name, text in wanted.items()
+        if name in hard
+    }
+    delta = {name: text for name, text in delta.items() if parse_quantity(text).unscaled > 0}
+    if old is None:
+        _check_specified(quota, hard, new, request)
+    if not delta:
+        return
+    used: Amounts = {}
+    for other in request.reader.list(request.group, request.resource, request.namespace):
+        if _is_covered(quota, other, request) and not _is_over(other, request):
+            used = add_lists(used, _usage(other, request, hard))
+    over = sorted(
+        name
+        for name, text in delta.items()
+        if parse_quantity(used.get(name, "0")) + parse_quantity(text) > parse_quantity(hard[name])
+    )
+    if over:
+        why = (
+            f"exceeded quota: {name_of(quota)}, requested: {_listed(over, delta)}, used: "
+            f"{_listed(over, used)}, limited: {_listed(over, hard)}"
+        )
+        raise refusal(new, request, why)
+
+
+def _listed(names: list[str], amounts: Amounts) -> str:
+    return ",".join(f"{name}={amounts.get(name, '0')}" for name in names)
+
+
+def _is_over(document: Document, request: Request) -> bool:
+    if request.resource != "pods" or request.group:
+        return False
+    return (document.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def _check_specified(quota: Document, hard: Amounts, pod: Document, request: Request) -> None:
+    if request.group or request.resource != "pods":
+        return
+    missing: dict[str, list[str]] = {}
+    spec = pod["spec"]
+    whole = spec.get("resources") or {}
+    for kind in ("containers", "initContainers"):
+        for container in spec.get(kind) or ():
+            resources = container.get("resources") or {}
+            for name in hard:
+                which, _, resource = name.rpartition(".")
+                which, resource = (which or "requests"), resource
+                if resource not in _COMPUTE[:2] or which not in {"requests", "limits"}:
+                    continue
+                if resource in (whole.get(which) or {}):
+                    continue
+                if resource not in (resources.get(which) or {}):
+                    missing.setdefault(name, []).append(container.get("name") or "")
+    if missing:
+        listed = "; ".join(
+            f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)
+        )
+        raise refusal(pod, request, f"failed quota: {name_of(quota)}: must specify {listed}")
+
+
+def _is_covered(quota: Document, document: Document, request: Request) -> bool:
+    spec = quota.get("spec") or {}
+    terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    if not terms:
+        return True
+    if request.group or request.resource != "pods":
+        return False
+    return all(_in_scope(term, document["spec"]) for term in terms)
+
+
+def _in_scope(term: Document, spec: Document) -> bool:
+    scope = term.get("scopeName")
+    if scope in {"Terminating", "NotTerminating"}:
+        has_deadline = spec.get("activeDeadlineSeconds") is not None
+        return has_deadline == (scope == "Terminating")
+    if scope in {"BestEffort", "NotBestEffort"}:
+        return (qos_class(spec) == "BestEffort") == (scope == "BestEffort")
+    if scope == "PriorityClass":
+        name, values = spec.get("priorityClassName") or "", term.get("values") or []
+        return {
+            "In": name in values,
+            "NotIn": name not in values,
+            "Exists": bool(name),
+            "DoesNotExist": not name,
+        }.get(term.get("operator") or "", False)
+    return False
+
+
+def _usage(document: Document, request: Request, hard: Amounts) -> Amounts:
+    resource = request.resource
+    counted = f"count/{resource}.{request.group}" if request.group else f"count/{resource}"
+    usage: Amounts = {counted: "1"}
+    if request.group:
+        return usage
+    if resource in _OLD_COUNTS:
+        usage[resource] = "1"
+    if resource == "pods":
+        usage |= _pod_usage(document["spec"])
+    elif resource == "services":
+        usage |= _service_usage(document.get("spec") or {})
+    elif resource == "persistentvolumeclaims":
+        usage |= _claim_usage(document)
+    return {name: text for name, text in usage.items() if name in hard}
+
+
+def _pod_usage(spec: Document) -> Amounts:
+    usage: Amounts = {}
+    whole = spec.get("resources") or {}
+    for which in ("requests", "limits"):
+        amounts = aggregate(spec, which)
+        for name, text in (whole.get(which) or {}).items():
+            if name in POD_LEVEL:
+                amounts[name] = text
+        amounts = add_lists(amounts, spec.get("overhead") or {}) if amounts else amounts
+        for name, text in amounts.items():
+            usage[f"{which}.{name}"] = text
+            if which == "requests" and (name in _COMPUTE or is_huge_page(name)):
+                usage[name] = text
+            if is_extended(name) and which == "limits":
+                del usage[f"{which}.{name}"]
+    return usage
+
+
+def _service_usage(spec: Document) -> Amounts:
+    kind, ports = spec.get("type"), spec.get("ports") or []
+    usage = {"services.nodeports": "0", "services.loadbalancers": "0"}
+    if kind == "NodePort":
+        usage["services.nodeports"] = str(len(ports))
+    elif kind == "LoadBalancer":
+        usage["services.loadbalancers"] = "1"
+        allocates = spec.get("allocateLoadBalancerNodePorts") is not False
+        chosen = sum(bool(port.get("nodePort")) for port in ports)
+        usage["services.nodeports"] = str(len(ports) if allocates else chosen)
+    return usage
+
+
+def _claim_usage(claim: Document) -> Amounts:
+    spec = claim.get("spec") or {}
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage") or "0"
+    usage = {"requests.storage": size}
+    name = spec.get("storageClassName")
+    if name:
+        suffix = f"{name}.storageclass.storage.k8s.io"
+        usage[f"{suffix}/requests.storage"] = size
+        usage[f"{suffix}/persistentvolumeclaims"] = "1"
+    return usage

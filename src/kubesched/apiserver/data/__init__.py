@@ -1,0 +1,1 @@
+"""Generated data: the schemas, discovery and OpenAPI of Kubernetes v1.36.4."""

@@ -1,0 +1,110 @@
+"""DELETE: of one object, or of many.
+
+Owns the reading of delete options and the answers. What deleting means is verbs.deletion's.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.apiserver.asked import Answer, Asked, request_of
+from kubesched.apiserver.bodies import conformed
+from kubesched.apiserver.decoding import NotJsonError, decode_json, not_an_object
+from kubesched.apiserver.documents import Document, name_of, namespace_of
+from kubesched.apiserver.errors import ApiError, bad_request, unsupported_media_type
+from kubesched.apiserver.rendering import Whole
+from kubesched.apiserver.requests import is_true
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema.load import named_schema
+from kubesched.apiserver.verbs.context import Context, encode
+from kubesched.apiserver.verbs.deletion import delete
+from kubesched.apiserver.verbs.list_options import list_options
+from kubesched.apiserver.verbs.reading import list_page
+from kubesched.apiserver.write_options import Query
+from kubesched.apiserver.yaml_bodies import NotYamlError, decode_yaml
+from kubesched.objects.field_errors import go_quote
+from kubesched.objects.label_selectors import parse_int64
+
+
+def delete_one(context: Context, asked: Asked, resource: Resource, rendering: Whole) -> Answer:
+    """Delete what the path names."""
+    options = _delete_options(asked)
+    request = request_of(context, asked, resource, is_dry_run=bool(options.get("dryRun")))
+    result, is_gone = delete(context, resource, options, request)
+    # Parity: handlers/delete.go DeleteResource, v1.36: only the old way of asking is answered so.
+    is_accepted = not is_gone and options.get("orphanDependents") is False
+    data = encode(result) if result.get("kind") == "Status" else rendering.one(result)
+    return Answer(data, 202 if is_accepted else 200, warnings=request.warnings)
+
+
+def delete_collection(
+    context: Context, asked: Asked, resource: Resource, rendering: Whole
+) -> Answer:
+    """Delete what a list would show."""
+    options = _delete_options(asked)
+    wanted = list_options(asked.query, resource)
+    page = list_page(context, resource, asked.namespace_for(resource), wanted)
+    warnings: list[str] = []
+    for entry in page.entries:
+        document = context.document(resource, entry)
+        request = request_of(context, asked, resource, is_dry_run=bool(options.get("dryRun")))
+        request.name, request.namespace = name_of(document), namespace_of(document)
+        try:
+            delete(context, resource, dict(options), request)
+        except ApiError as error:
+            # One deletion may take others with it.
+            if error.reason != "NotFound":
+                raise
+        warnings += request.warnings
+    return Answer(rendering.listed(page), warnings=warnings)
+
+
+def _delete_options(asked: Asked) -> Document:
+    """Return the options of a deletion: those in the body, or else those of the query."""
+    if not asked.body:
+        return _from_query(asked.query)
+    try:
+        value, _ = _decoders(asked.media_type)(asked.body)
+    except NotJsonError as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error.text}") from None
+    except NotYamlError as error:
+        raise bad_request(error.text) from None
+    if not isinstance(value, dict):
+        raise bad_request(not_an_object(value))
+    kind = value.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        raise bad_request(
+            f"no kind {go_quote(kind)} is registered for version "
+            f'{go_quote(value.get("apiVersion") or "")} in scheme "pkg/runtime/scheme.go:111"'
+        )
+    schema = named_schema("meta/v1.DeleteOptions")
+    return conformed(schema, "DeleteOptions", value, [], "Ignore", [])
+
+
+def _decoders(media_type: str) -> Callable[[bytes], tuple[Any, list[str]]]:
+    if media_type in {"", "application/json"}:
+        return decode_json
+    if media_type == "application/yaml":
+        return decode_yaml
+    raise unsupported_media_type(("application/json", "application/yaml"))
+
+
+def _from_query(query: Query) -> Document:
+    options: Document = {}
+    grace = query.get("gracePeriodSeconds", "")
+    if grace:
+        options["gracePeriodSeconds"] = parse_int64(grace)
+        if options["gracePeriodSeconds"] is None:
+            raise bad_request(f"strconv.ParseInt: parsing {go_quote(grace)}: invalid syntax")
+    policy = query.get("propagationPolicy", "")
+    if policy:
+        options["propagationPolicy"] = policy
+    orphans = query.get("orphanDependents", "")
+    if orphans:
+        options["orphanDependents"] = is_true(orphans)
+    dry_run = query.getall("dryRun", [])
+    if dry_run:
+        options["dryRun"] = dry_run
+    return options

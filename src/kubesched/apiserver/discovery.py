@@ -1,0 +1,212 @@
+"""What the server says it serves.
+
+Owns the documents of /api, /apis and below, in both their forms. They are made from the registry,
+so custom kinds are in them as soon as they are served.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from kubesched.apiserver.documents import Document
+from kubesched.apiserver.negotiation import clauses
+from kubesched.apiserver.resources import Registry, Resource
+
+AGGREGATED_TYPE: Final = (
+    "application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+)
+_AGGREGATED_GROUP: Final = "apidiscovery.k8s.io"
+
+
+def aggregated_version(accept: str) -> str:
+    """Return the version of aggregated discovery a client prefers, empty if it wants the old."""
+    for clause in clauses(accept):
+        parameters = clause.parameters
+        if clause.media_type not in {"application/json", "*/*"}:
+            continue
+        if parameters.get("g") == _AGGREGATED_GROUP and parameters.get("v") in {"v2", "v2beta1"}:
+            return parameters["v"]
+        if "as" not in parameters:
+            return ""
+    return ""
+
+
+class Discovery:
+    """Answers for /api and /apis."""
+
+    def __init__(self, registry: Registry, address: str) -> None:
+        self._registry = registry
+        self._address = address
+
+    def document(self, parts: list[str], accept: str) -> tuple[Document, str] | None:
+        """Return the document of a path and its content type, None if nothing is there."""
+        version = aggregated_version(accept) if len(parts) == 1 else ""
+        if version:
+            core_only = parts[0] == "api"
+            return self._aggregated(version, core_only=core_only), AGGREGATED_TYPE.format(
+                version=version
+            )
+        found = self._core(parts[1:]) if parts[0] == "api" else self._group(parts[1:])
+        return None if found is None else (found, "application/json")
+
+    def _core(self, parts: list[str]) -> Document | None:
+        if not parts:
+            return {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [
+                    {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address}
+                ],
+            }
+        return self._resources("", parts[0]) if len(parts) == 1 else None
+
+    def _group(self, parts: list[str]) -> Document | None:
+        groups = self.groups()
+        if not parts:
+            shown = [_group_document(name, versions) for name, versions in groups.items()]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": shown}
+        name = parts[0]
+        if name not in groups:
+            return None
+        if len(parts) == 1:
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group_document(name, groups[name])}
+        return self._resources(name, parts[1]) if len(parts) == 2 else None
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the named groups and their versions, the preferred one first."""
+        found: dict[str, list[str]] = {}
+        for resource in self._registry:
+            versions = found.setdefault(resource.group, []) if resource.group else []
+            if resource.version not in versions:
+                versions.append(resource.version)
+        return found
+
+    def _resources(self, group: str, version: str) -> Document | None:
+        served = self._served(group, version)
+        if not served:
+            return None
+        listed: list[Document] = []
+        for resource in served:
+            listed.append(_resource_document(resource))
+            listed.extend(_subresource_documents(resource))
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": sorted(listed, key=lambda one: str(one["name"])),
+        }
+
+    def _served(self, group: str, version: str) -> list[Resource]:
+        return [one for one in self._registry if (one.group, one.version) == (group, version)]
+
+    def _aggregated(self, version: str, *, core_only: bool) -> Document:
+        groups = {"": ["v1"]} if core_only else self.groups()
+        items = [
+            {
+                "metadata": {"name": name} if name else {},
+                "versions": [
+                    {
+                        "version": one,
+                        "resources": [
+                            _aggregated_resource(resource)
+                            for resource in sorted(
+                                self._served(name, one), key=lambda served: served.resource
+                            )
+                        ],
+                        "freshness": "Current",
+                    }
+                    for one in versions
+                ],
+            }
+            for name, versions in groups.items()
+        ]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": f"{_AGGREGATED_GROUP}/{version}",
+            "metadata": {},
+            "items": items,
+        }
+
+
+def _group_document(name: str, versions: list[str]) -> Document:
+    shown = [{"groupVersion": f"{name}/{one}", "version": one} for one in versions]
+    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
+
+
+def _resource_document(resource: Resource) -> Document:
+    document: Document = {
+        "name": resource.resource,
+        "singularName": resource.singular,
+        "namespaced": resource.is_namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        document["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        document["categories"] = list(resource.categories)
+    if "list" in resource.verbs and "watch" in resource.verbs:
+        document["storageVersionHash"] = _storage_version_hash(resource)
+    return document
+
+
+def _storage_version_hash(resource: Resource) -> str:
+    # Parity: endpoints/discovery/storageversionhash.go StorageVersionHash, v1.36
+    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+def subresources(resource: Resource) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
+    """Yield name, group, version, kind and verbs of what is below a resource.
+
+    Group and version are empty where they are the resource's own.
+    """
+    for view in resource.views.values():
+        yield view.name, "", "", resource.kind, view.verbs
+    if resource.scale is not None:
+        yield resource.scale.name, "autoscaling", "v1", "Scale", resource.scale.verbs
+    for name, action in resource.actions.items():
+        is_own = (action.group, action.version) == (resource.group, resource.version)
+        group, version = ("", "") if is_own else (action.group, action.version)
+        yield name, group, version, action.kind, ("create",)
+
+
+def _subresource_documents(resource: Resource) -> Iterator[Document]:
+    for name, group, version, kind, verbs in subresources(resource):
+        document: Document = {
+            "name": f"{resource.resource}/{name}",
+            "singularName": "",
+            "namespaced": resource.is_namespaced,
+        }
+        if version:
+            document |= {"group": group, "version": version}
+        yield {**document, "kind": kind, "verbs": list(verbs)}
+
+
+def _aggregated_resource(resource: Resource) -> Document:
+    document: Document = {
+        "resource": resource.resource,
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "scope": "Namespaced" if resource.is_namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        document["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        document["categories"] = list(resource.categories)
+    below = [
+        {
+            "subresource": name,
+            "responseKind": {"group": group, "version": version, "kind": kind},
+            "verbs": list(verbs),
+        }
+        for name, group, version, kind, verbs in subresources(resource)
+    ]
+    if below:
+        document["subresources"] = sorted(below, key=lambda one: str(one["subresource"]))
+    return document

@@ -1,0 +1,90 @@
+"""The kinds of the core group.
+
+Owns the list of their rules, and of what hangs below them.
+Upstream: pkg/registry/core/rest/storage_core.go
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.kinds.configuration import (
+    ConfigMapStrategy,
+    SecretStrategy,
+    ServiceAccountStrategy,
+)
+from kubesched.apiserver.kinds.endpoints import EndpointsStrategy
+from kubesched.apiserver.kinds.events import (
+    EventStrategy,
+    NewEventStrategy,
+    from_core,
+    to_core,
+)
+from kubesched.apiserver.kinds.namespaces import FinalizeStrategy, NamespaceStrategy
+from kubesched.apiserver.kinds.nodes import NodeStrategy
+from kubesched.apiserver.kinds.persistent_volume_claims import PersistentVolumeClaimStrategy
+from kubesched.apiserver.kinds.persistent_volumes import PersistentVolumeStrategy
+from kubesched.apiserver.kinds.pod import (
+    EphemeralContainersStrategy,
+    PodStrategy,
+    ResizeStrategy,
+)
+from kubesched.apiserver.kinds.pod_actions import BindingAction, EvictionAction
+from kubesched.apiserver.kinds.quotas import LimitRangeStrategy, ResourceQuotaStrategy
+from kubesched.apiserver.kinds.replication import (
+    PodTemplateStrategy,
+    ReplicationControllerStrategy,
+)
+from kubesched.apiserver.kinds.services import ServiceStrategy
+from kubesched.apiserver.resources import Action, Resource
+from kubesched.apiserver.strategy import Strategy
+
+
+def core_strategies() -> dict[tuple[str, str], Strategy]:
+    """Return the rules of core kinds, by group and resource."""
+    return {
+        ("", "configmaps"): ConfigMapStrategy(),
+        ("", "endpoints"): EndpointsStrategy(),
+        ("", "events"): EventStrategy(),
+        ("events.k8s.io", "events"): NewEventStrategy(),
+        ("", "limitranges"): LimitRangeStrategy(),
+        ("", "namespaces"): NamespaceStrategy(),
+        ("", "nodes"): NodeStrategy(),
+        ("", "persistentvolumeclaims"): PersistentVolumeClaimStrategy(),
+        ("", "persistentvolumes"): PersistentVolumeStrategy(),
+        ("", "pods"): PodStrategy(),
+        ("", "podtemplates"): PodTemplateStrategy(),
+        ("", "replicationcontrollers"): ReplicationControllerStrategy(),
+        ("", "resourcequotas"): ResourceQuotaStrategy(),
+        ("", "secrets"): SecretStrategy(),
+        ("", "serviceaccounts"): ServiceAccountStrategy(),
+        ("", "services"): ServiceStrategy(),
+    }
+
+
+def core_views() -> dict[tuple[str, str, str], Strategy]:
+    """Return the rules of views other than status."""
+    return {
+        ("", "pods", "ephemeralcontainers"): EphemeralContainersStrategy(),
+        ("", "pods", "resize"): ResizeStrategy(),
+        ("", "namespaces", "finalize"): FinalizeStrategy(),
+    }
+
+
+def core_actions() -> dict[tuple[str, str, str], Action]:
+    """Return what POSTing to a subresource of a core kind does."""
+    return {
+        ("", "pods", "binding"): BindingAction(),
+        ("", "pods", "eviction"): EvictionAction(),
+    }
+
+
+def core_collection_actions() -> dict[tuple[str, str], Action]:
+    """Return what POSTing to a collection of the core group does where nothing is stored."""
+    return {("", "bindings"): BindingAction()}
+
+
+def share_storage(resource: Resource) -> None:
+    """Make resources that show the same objects keep them in one place."""
+    if (resource.group, resource.resource) == ("events.k8s.io", "events"):
+        resource.storage = "/events"
+        resource.to_storage = to_core
+        resource.from_storage = from_core

@@ -1,0 +1,26 @@
+"""The strategies of every group beside the core.
+
+Owns the list.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.kinds.apps import apps_strategies
+from kubesched.apiserver.kinds.batch import batch_strategies
+from kubesched.apiserver.kinds.cluster_rules import cluster_strategies
+from kubesched.apiserver.kinds.other_kinds import other_strategies
+from kubesched.apiserver.kinds.policy import policy_strategies
+from kubesched.apiserver.kinds.storage import storage_strategies
+from kubesched.apiserver.strategy import Strategy
+
+
+def rest_strategies() -> dict[tuple[str, str], Strategy]:
+    """Return strategies by group and resource."""
+    return {
+        **apps_strategies(),
+        **batch_strategies(),
+        **cluster_strategies(),
+        **other_strategies(),
+        **policy_strategies(),
+        **storage_strategies(),
+    }

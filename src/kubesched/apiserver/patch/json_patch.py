@@ -1,0 +1,202 @@
+"""JSON patches (RFC 6902), as the API server applies them.
+
+Owns the operations and what is wrong with them. Paths that are not there, indices out of range and
+failed tests all give the same refusal.
+Upstream: gopkg.in/evanphx/json-patch.v4/patch.go,
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go applyJSPatch
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.apiserver.documents import Document, copy_of
+from kubesched.apiserver.errors import (
+    ApiError,
+    bad_request,
+    invalid,
+    invalid_object,
+    rejected,
+    too_large,
+)
+from kubesched.apiserver.patch.go_text import json_type
+
+MAX_OPERATIONS: Final = 10000
+_INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_FIELDS: Final = ("op", "path", "from", "value")
+_TEXTS: Final = ("op", "path", "from")
+
+
+def apply_json_patch(document: Document, patch: Any) -> Document:
+    """Return the document with a decoded patch applied; the document stays as it is."""
+    operations = _operations(patch)
+    root: Any = copy_of(document)
+    for operation in operations:
+        root = _apply(root, operation)
+    if not isinstance(root, dict):
+        detail = (
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go "
+            'value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind '
+            'string "json:\\"kind,omitempty\\"" }'
+        )
+        raise invalid_result(root, detail)
+    return root
+
+
+def unknown_fields(patch: Any) -> list[str]:
+    """Return the complaints of strict decoding about a patch that decodes."""
+    return [
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(patch if isinstance(patch, list) else [])
+        for name in (operation or {})
+        if name not in _FIELDS
+    ]
+
+
+def invalid_result(patched: Any, detail: str) -> ApiError:
+    """Return the refusal of a patched document that does not decode."""
+    text = msgspec.json.encode(patched, order="sorted").decode()
+    for char, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(char, escaped)
+    return invalid_object("", "", "", [invalid("patch", text, detail)])
+
+
+def _operations(patch: Any) -> list[dict[str, Any]]:
+    """Check the shape of a patch; parity: handlers/patch.go jsonPatchOp."""
+    if patch is None:
+        return []
+    if not isinstance(patch, list):
+        raise _undecodable(patch, "value", "[]handlers.jsonPatchOp")
+    for operation in patch:
+        if operation is not None and not isinstance(operation, dict):
+            raise _undecodable(operation, "value", "handlers.jsonPatchOp")
+        for name in _TEXTS:
+            value = (operation or {}).get(name)
+            if value is not None and not isinstance(value, str):
+                raise _undecodable(value, f"struct field jsonPatchOp.{name}", "string")
+    if len(patch) > MAX_OPERATIONS:
+        raise too_large(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
+        )
+    return [operation or {} for operation in patch]
+
+
+def _undecodable(value: Any, into: str, kind: str) -> ApiError:
+    return bad_request(
+        f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go {into} "
+        f"of type {kind}"
+    )
+
+
+def _apply(root: Any, operation: dict[str, Any]) -> Any:
+    """Return the root after an operation."""
+    kind, path = operation.get("op"), operation.get("path")
+    value = copy_of(operation.get("value"))
+    if path is None:
+        raise rejected()
+    if kind == "replace" and path == "":
+        if not isinstance(value, dict | list):
+            raise rejected()
+        return value
+    if kind == "test":
+        if not _equal(root if path == "" else _get(*_find(root, path)), value):
+            raise rejected()
+    elif kind in {"move", "copy"}:
+        _transfer(root, operation.get("from"), path, moves=kind == "move")
+    else:
+        _write(root, kind, path, value)
+    return root
+
+
+def _write(root: Any, kind: str | None, path: str, value: Any) -> None:
+    if kind == "add":
+        _add(root, path, value)
+    elif kind == "replace":
+        _set(*_find(root, path), value)
+    elif kind == "remove":
+        _remove(*_find(root, path))
+    else:
+        raise rejected()
+
+
+def _transfer(root: Any, source: str | None, path: str, *, moves: bool) -> None:
+    if source is None:
+        raise rejected()
+    container, key = _find(root, source)
+    value = _get(container, key)
+    if moves:
+        _remove(container, key)
+        _add(root, path, value)
+    else:
+        _add(root, path, copy_of(value))
+
+
+def _find(root: Any, path: str) -> tuple[Any, str]:
+    """Return the container of what a path names, and its key there."""
+    parts = path.split("/")
+    if len(parts) < 2:
+        raise rejected()
+    container = root
+    for part in parts[1:-1]:
+        container = _get(container, _unescaped(part))
+        if not isinstance(container, dict | list):
+            raise rejected()
+    return container, _unescaped(parts[-1])
+
+
+def _unescaped(part: str) -> str:
+    return re.sub("~[01]", lambda found: "/" if found[0] == "~1" else "~", part)
+
+
+def _index(container: list[Any], key: str, limit: int) -> int:
+    """Return an index below a limit; negative ones count from there."""
+    if not _INDEX.fullmatch(key):
+        raise rejected()
+    index = int(key)
+    if index >= limit or index < -limit:
+        raise rejected()
+    return index + limit if index < 0 else index
+
+
+def _get(container: Any, key: str) -> Any:
+    if isinstance(container, dict):
+        return container.get(key)
+    return container[_index(container, key, len(container))]
+
+
+def _set(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    else:
+        container[_index(container, key, len(container))] = value
+
+
+def _add(root: Any, path: str, value: Any) -> None:
+    container, key = _find(root, path)
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, len(container) + 1), value)
+
+
+def _remove(container: Any, key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(container, key, len(container))]
+    elif key in container:
+        del container[key]
+    else:
+        raise rejected()
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Compare as upstream does: numbers by how they are written."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,97 @@
+"""What a path and a method ask for.
+
+Owns the reading of paths and query parameters. Never looks at what is served.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+_VERBS: Final = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_NAMESPACE_SUBRESOURCES: Final = {"status", "finalize"}
+
+
+@dataclass(slots=True)
+class RequestInfo:
+    """A request as authorizers and verbs see it."""
+
+    path: str
+    verb: str
+    is_resource_request: bool = False
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: tuple[str, ...] = ()
+    """What follows a subresource (the path behind a proxy)."""
+
+
+def request_info(method: str, raw_path: str, query: Mapping[str, str]) -> RequestInfo:
+    """Read a path, as it came, with its escapes."""
+    path = unquote(raw_path)
+    parts = [unquote(part) for part in raw_path.strip("/").split("/")]
+    info = RequestInfo(path, method.lower())
+    least, prefix = (4, "apis") if parts[0] == "apis" else (3, "api")
+    if parts[0] != prefix or len(parts) < least or not all(parts):
+        return info
+    if prefix == "apis":
+        info.group, parts = parts[1], parts[2:]
+    else:
+        parts = parts[1:]
+    info.version, parts = parts[0], parts[1:]
+    info.is_resource_request = True
+    info.verb = _VERBS.get(method, "")
+    is_watch_path = parts[0] == "watch" and len(parts) > 1
+    if is_watch_path:
+        parts = parts[1:]
+    _read_resource(info, parts)
+    _refine_verb(info, method, query, is_watch_path=is_watch_path)
+    return info
+
+
+def _read_resource(info: RequestInfo, parts: list[str]) -> None:
+    if parts[0] == "namespaces" and len(parts) > 1:
+        info.namespace = parts[1]
+        # The namespace itself unless something below it is meant.
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    info.resource = parts[0]
+    info.name = parts[1] if len(parts) > 1 else ""
+    info.subresource = parts[2] if len(parts) > 2 else ""
+    info.rest = tuple(parts[3:])
+
+
+def _refine_verb(
+    info: RequestInfo, method: str, query: Mapping[str, str], *, is_watch_path: bool
+) -> None:
+    """Tell one from many: list, watch, deletecollection."""
+    if method in {"GET", "HEAD"}:
+        wants_watch = is_watch_path or is_true(query.get("watch"))
+        if is_watch_path or (not info.name and wants_watch):
+            info.verb = "watch"
+        elif not info.name:
+            info.verb = "list"
+        if info.verb == "list" or (info.verb == "watch" and not info.name):
+            # One object by field selector: authorizers see its name.
+            info.name = ""
+    elif method == "DELETE" and not info.name:
+        info.verb = "deletecollection"
+
+
+def is_true(text: str | None) -> bool:
+    """Tell whether a query parameter switches something on."""
+    # Parity: apimachinery/pkg/runtime/converter.go Convert_Slice_string_To_bool, v1.36
+    return text is not None and text.lower() not in {"false", "0"}

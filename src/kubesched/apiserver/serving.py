@@ -1,0 +1,216 @@
+"""A whole server, put together.
+
+Owns the registry's making from the shipped discovery document, schemas and the rules of kinds,
+the loading of what was kept, and which parts a server is made of. The one place that knows them
+all.
+Upstream: cmd/kube-apiserver/app/server.go, pkg/controlplane/instance.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.apiserver import kinds
+from kubesched.apiserver.bootstrap import documents, make_missing
+from kubesched.apiserver.crd.custom_kinds import CustomKinds
+from kubesched.apiserver.crd.definition import GROUP as DEFINITIONS_GROUP
+from kubesched.apiserver.crd.definition import RESOURCE as DEFINITIONS
+from kubesched.apiserver.crd.strategy import DefinitionStrategy
+from kubesched.apiserver.discovery import Discovery
+from kubesched.apiserver.documents import Document
+from kubesched.apiserver.identity import Identities
+from kubesched.apiserver.namespaces import FinalizeStrategy
+from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.persistence import SqliteJournal
+from kubesched.apiserver.resources import (
+    Action,
+    Registry,
+    Resource,
+    ScaleSubresource,
+    ViewSubresource,
+)
+from kubesched.apiserver.schema.conform import conform
+from kubesched.apiserver.schema.load import read_data, schema_for
+from kubesched.apiserver.schema.types import Struct
+from kubesched.apiserver.server import ApiServer, Authenticates, Authorizes, PathHandler
+from kubesched.apiserver.store import EMPTY, Store
+from kubesched.apiserver.strategy import Admission, Strategy
+from kubesched.apiserver.verbs.context import Context, decode
+from kubesched.apiserver.watch_cache import Entry
+from kubesched.kit.clock import Clock
+from kubesched.kit.rng import Generator
+
+Actions = Mapping[tuple[str, str, str], Action]
+SERVICE_IP: Final = "10.0.0.1"
+DEFAULT_PORT: Final = 6443
+_NAMELESS: Final = Strategy()
+
+
+class _Specless(Strategy):
+    """The rules of a kind without rules and without a spec whose changes could be counted."""
+
+    bumps_generation = False
+
+
+_SPECLESS: Final = _Specless()
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a server is made of beside its kinds; whoever builds one fills it."""
+
+    clock: Clock
+    seed: int
+    data: Path | None = None
+    address: str = "127.0.0.1"
+    port: int = 6443
+    actions: dict[tuple[str, str, str], Action] = field(default_factory=dict)
+    pages: dict[str, PathHandler] = field(default_factory=dict)
+    openapi: OpenApi = field(default_factory=OpenApi)
+    objects: list[tuple[str, str, Document]] = field(default_factory=list)
+    """More objects to make at the start: group, resource, document."""
+
+
+def build_context(parts: Parts) -> Context:
+    """Return the state of a server: what is served, what is kept."""
+    journal = None if parts.data is None else SqliteJournal(parts.data)
+    store = Store(journal, version=1 if journal is None else max(1, journal.version()))
+    context = Context(
+        registry=build_registry(parts.actions),
+        store=store,
+        clock=parts.clock,
+        identities=Identities(parts.seed),
+        admission=_admission(parts),
+    )
+    if journal is not None:
+        load(context, journal.objects())
+    return context
+
+
+def _admission(parts: Parts) -> Sequence[Admission]:
+    try:
+        from kubesched.apiserver.admission.chain import BARE, admission_chain
+    except ImportError:
+        return ()
+    return admission_chain(BARE, Generator(parts.seed, "admission"))
+
+
+def build_server(
+    context: Context, parts: Parts, *, authenticator: Authenticates, authorizer: Authorizes
+) -> ApiServer:
+    """Return a server over a context, with what every cluster has in it."""
+    make_missing(context, [*documents(SERVICE_IP, parts.port or DEFAULT_PORT), *parts.objects])
+    journal = context.store.journal
+    if isinstance(journal, SqliteJournal):
+        journal.commit()
+    return ApiServer(
+        context,
+        authenticator=authenticator,
+        authorizer=authorizer,
+        discovery=Discovery(context.registry, f"{parts.address}:{parts.port}"),
+        journal=journal if isinstance(journal, SqliteJournal) else None,
+        pages=parts.pages,
+        openapi=parts.openapi,
+    )
+
+
+def build_registry(actions: Actions) -> Registry:
+    """Return a registry of every built-in resource."""
+    registry = Registry()
+    discovery: dict[str, Any] = msgspec.json.decode(read_data("discovery.json.gz"))
+    strategies = dict(kinds.strategies())
+    try:
+        from kubesched.apiserver.kinds.rest import rest_strategies
+        strategies = {**rest_strategies(), **strategies}
+    except ImportError:
+        pass
+    strategies[DEFINITIONS_GROUP, DEFINITIONS] = DefinitionStrategy()
+    views = kinds.views() if hasattr(kinds, "views") else {}
+    known: dict[tuple[str, str, str], Action] = {}
+    if hasattr(kinds, "actions"):
+        known |= kinds.actions()
+    if hasattr(kinds, "collection_actions"):
+        known |= {(*key, ""): one for key, one in kinds.collection_actions().items()}
+    known |= actions
+    views = {("", "namespaces", "finalize"): FinalizeStrategy(), **views}
+    maker = _Maker(strategies, views, known)
+    for group in (*discovery["api"]["items"], *discovery["apis"]["items"]):
+        name = group["metadata"].get("name", "")
+        for version in group["versions"]:
+            for raw in version["resources"]:
+                registry.add(maker.resource(name, version["version"], raw))
+    return registry
+
+
+@dataclass(slots=True)
+class _Maker:
+    """Makes resources of what discovery says and what is known of their kinds."""
+
+    strategies: Mapping[tuple[str, str], Strategy]
+    views: Mapping[tuple[str, str, str], Strategy]
+    actions: Actions
+
+    def resource(self, group: str, version: str, raw: Document) -> Resource:
+        """Return one resource."""
+        name, kind = raw["resource"], raw["responseKind"]["kind"]
+        schema = schema_for(group, version, kind)
+        resource = Resource(
+            group=group,
+            version=version,
+            resource=name,
+            kind=kind,
+            singular=raw.get("singularResource", ""),
+            is_namespaced=raw["scope"] == "Namespaced",
+            verbs=tuple(raw["verbs"]),
+            strategy=self.strategies.get((group, name)) or _default_strategy(schema),
+            schema=schema,
+            short_names=tuple(raw.get("shortNames", ())),
+            categories=tuple(raw.get("categories", ())),
+            creates=self.actions.get((group, name, "")),
+        )
+        if schema is not None:
+            empty = conform(schema, {"kind": kind, "apiVersion": resource.api_version}).document
+            resource.empty_status = empty.get("status")
+            resource.empty_object = {
+                key: value
+                for key, value in empty.items()
+                if key not in {"kind", "apiVersion", "metadata"}
+            }
+        for below in raw.get("subresources", ()):
+            self._add_subresource(resource, below)
+        kinds.share_storage(resource)
+        return resource
+
+    def _add_subresource(self, resource: Resource, raw: Document) -> None:
+        name, verbs = raw["subresource"], tuple(raw["verbs"])
+        key = (resource.group, resource.resource, name)
+        if name == "scale":
+            resource.scale = ScaleSubresource(verbs=verbs)
+        elif name == "status":
+            resource.views[name] = ViewSubresource(name, resource.strategy, verbs)
+        elif key in self.views:
+            resource.views[name] = ViewSubresource(name, self.views[key], verbs)
+        elif key in self.actions:
+            resource.actions[name] = self.actions[key]
+
+
+def _default_strategy(schema: Struct | None) -> Strategy:
+    return _NAMELESS if schema is None or "spec" in schema.fields else _SPECLESS
+
+
+def load(context: Context, rows: Iterable[tuple[str, str, int, bytes]]) -> None:
+    """Take what was kept."""
+    by_storage = {resource.storage: resource for resource in context.registry}
+    for storage, key, version, data in rows:
+        document: Document = decode(data)
+        resource = by_storage.get(storage)
+        strategy = _NAMELESS if resource is None else resource.strategy
+        labels = (document.get("metadata") or {}).get("labels") or EMPTY
+        entry = Entry(key, version, data, labels, strategy.fields(document))
+        context.store.load(storage, entry)

@@ -1,0 +1,1 @@
+"""What clients can do to objects, alike for every kind."""

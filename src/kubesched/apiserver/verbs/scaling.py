@@ -1,0 +1,76 @@
+"""The replica count of an object, as a Scale of its own.
+
+Owns the way from an object to its Scale and back.
+Upstream: pkg/registry/apps/deployment/storage/storage.go ScaleREST,
+staging/src/k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.apiserver.documents import Document, dig, metadata_of, name_of
+from kubesched.apiserver.errors import conflict, invalid, invalid_object
+from kubesched.apiserver.resources import Resource, ScaleSubresource
+from kubesched.objects.label_selectors import label_selector, selector_from_set
+from kubesched.objects.meta import LabelSelector
+
+GROUP: Final = "autoscaling"
+_SHOWN: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(scale: ScaleSubresource, document: Document) -> Document:
+    """Return an object's Scale."""
+    metadata = metadata_of(document)
+    status: Document = {"replicas": dig(document, *scale.status_path) or 0}
+    selector = _selector_text(dig(document, *scale.selector_path))
+    if selector:
+        status["selector"] = selector
+    replicas = dig(document, *scale.spec_path)
+    return {
+        "kind": "Scale",
+        "apiVersion": f"{GROUP}/v1",
+        "metadata": {name: metadata[name] for name in _SHOWN if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def _selector_text(selector: Any) -> str:
+    """Return a selector as text: it may be one, labels, or a selector of labels."""
+    if selector is None or isinstance(selector, str):
+        return selector or ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        return str(selector_from_set(selector))
+    return str(label_selector(msgspec.convert(selector, LabelSelector)))
+
+
+def set_scale(
+    resource: Resource, scale: ScaleSubresource, document: Document, wanted: Document
+) -> None:
+    """Write what a Scale says into its object."""
+    metadata, name = metadata_of(wanted), name_of(document)
+    replicas = dig(wanted, "spec", "replicas") or 0
+    if replicas < 0:
+        problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_object(GROUP, "Scale", name_of(wanted), [problem])
+    uid, is_uid = metadata.get("uid"), metadata_of(document).get("uid")
+    if uid and uid != is_uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
+        raise conflict(resource.group, resource.resource, name, why)
+    _set(document, scale.spec_path, replicas)
+    version = metadata.get("resourceVersion")
+    if version:
+        metadata_of(document)["resourceVersion"] = version
+
+
+def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
+    *parents, last = path
+    for step in parents:
+        inner = document.get(step)
+        if not isinstance(inner, dict):
+            inner = document[step] = {}
+        document = inner
+    document[last] = value

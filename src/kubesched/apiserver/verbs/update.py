@@ -1,0 +1,174 @@
+"""Replacing an object, or a part of one.
+
+Owns the order of what happens between a changed document and the stored one, for PUT and PATCH
+alike. How the new document comes about is the caller's.
+Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go Update,
+staging/src/k8s.io/apiserver/pkg/registry/rest/update.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.apiserver.documents import Document, metadata_of, name_of
+from kubesched.apiserver.errors import conflict, invalid, invalid_object, not_found
+from kubesched.apiserver.metadata import (
+    carry_over,
+    carry_over_system_fields,
+    dedup_owner_references,
+    kube_finalizer_problems,
+    resource_version_of,
+    set_namespace,
+    update_problems,
+)
+from kubesched.apiserver.patch.managed_fields import keep_times
+from kubesched.apiserver.resources import Resource, ViewSubresource
+from kubesched.apiserver.strategy import Request
+from kubesched.apiserver.verbs.admitting import admit, validate
+from kubesched.apiserver.verbs.context import Context, WriteOptions
+from kubesched.apiserver.verbs.create import show_empty_status, store_new
+from kubesched.apiserver.verbs.deletion import is_to_be_deleted, remove
+from kubesched.apiserver.verbs.ownership import note_created, note_updated, put_back
+from kubesched.apiserver.verbs.storage_keys import storage_key
+from kubesched.apiserver.watch_cache import Entry
+
+Change = Callable[[Document | None], Document]
+"""From what is stored (its own copy, None: nothing) to what should be."""
+
+
+@dataclass(slots=True)
+class Update:
+    """One update; made by a handler, run once."""
+
+    context: Context
+    resource: Resource
+    request: Request
+    options: WriteOptions
+    change: Change
+    view: ViewSubresource | None = None
+    may_create: bool = False
+    """Whether an object that is not there is created, whatever its kind allows (apply)."""
+    checks_uid: bool = False
+    """Whether a UID in the document is a precondition (PUT)."""
+    has_noted_fields: bool = False
+    """Whether the change sets managedFields itself (apply)."""
+
+    def run(self) -> tuple[Document, bool]:
+        """Return the object as stored, and whether it was created."""
+        context, resource, request = self.context, self.resource, self.request
+        entry = context.entry(resource, request.namespace, request.name)
+        if entry is None:
+            return self._create(), True
+        old = context.document(resource, entry)
+        new = self.change(context.document(resource, entry))
+        self._check_uid(new, old)
+        if not self.has_noted_fields:
+            note_updated(resource, old, new, request, self.options)
+        dedup_owner_references(new, request.warnings, is_after=False)
+        admit(context, resource, new, old, request)
+        dedup_owner_references(new, request.warnings, is_after=True)
+        self._check_version(new, entry)
+        self._prepare(new, old)
+        self._check(new, old)
+        keep_times(old, new)
+        validate(context, new, old, request)
+        return self._store(new, old, entry), False
+
+    def _create(self) -> Document:
+        resource, request = self.resource, self.request
+        allowed = resource.strategy.allows_create_on_update or self.may_create
+        if not allowed or self.view is not None:
+            raise not_found(resource.group, resource.resource, request.name)
+        document = self.change(None)
+        self._check_uid(document, {})
+        request.verb = "create"
+        resource.strategy.default(document)
+        set_namespace(document, request.namespace if resource.is_namespaced else "")
+        metadata_of(document).setdefault("name", request.name)
+        if not self.has_noted_fields:
+            note_created(resource, document, request, self.options)
+        admit(self.context, resource, document, None, request)
+        return store_new(self.context, resource, document, request, self.options)
+
+    def _check_uid(self, new: Document, old: Document) -> None:
+        """Refuse a document that bears another object's UID."""
+        wanted, found = metadata_of(new).get("uid") or "", metadata_of(old).get("uid") or ""
+        if self.checks_uid and wanted and wanted != found:
+            key = storage_key(self.resource, self.request.namespace, self.request.name)
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
+                f"UID in object meta: {found}"
+            )
+            raise conflict(self.resource.group, self.resource.resource, self.request.name, why)
+
+    def _check_version(self, new: Document, entry: Entry) -> None:
+        resource, name = self.resource, self.request.name
+        version = resource_version_of(new)
+        if version == 0 and resource.strategy.allows_unconditional_update:
+            metadata_of(new)["resourceVersion"] = str(entry.version)
+        elif version == 0:
+            problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_object(resource.group, resource.resource, name, [problem])
+        elif version != entry.version:
+            raise conflict(resource.group, resource.resource, name)
+
+    def _prepare(self, new: Document, old: Document) -> None:
+        resource, request = self.resource, self.request
+        set_namespace(new, request.namespace if resource.is_namespaced else "")
+        carry_over(new, old)
+        put_back(resource, new, old, request.subresource)
+        show_empty_status(resource, new)
+        if request.subresource == "status":
+            resource.strategy.prepare_for_status_update(new, old, request)
+        else:
+            strategy = resource.strategy if self.view is None else self.view.strategy
+            strategy.prepare_for_update(new, old, request)
+        carry_over_system_fields(new, old)
+        self._move_generation(new, old)
+
+    def _move_generation(self, new: Document, old: Document) -> None:
+        metadata, was = metadata_of(new), metadata_of(old).get("generation") or 0
+        if not self.resource.strategy.bumps_generation or metadata.get("generation") != was:
+            return
+        if _content(new) != _content(old):
+            metadata["generation"] = was + 1
+
+    def _check(self, new: Document, old: Document) -> None:
+        resource, request = self.resource, self.request
+        # Parity: upstream checks metadata for all kinds alike, and every kind does so again.
+        problems = update_problems(new, old) * 2
+        if not resource.is_custom:
+            problems += kube_finalizer_problems(metadata_of(new).get("finalizers"))
+        if request.subresource == "status":
+            problems += resource.strategy.validate_status_update(new, old, request)
+        else:
+            strategy = resource.strategy if self.view is None else self.view.strategy
+            problems += strategy.validate_update(new, old, request)
+            if not problems:
+                request.warnings += strategy.warnings(new, old)
+        if problems:
+            raise invalid_object(resource.group, resource.kind, name_of(new), problems)
+
+    def _store(self, new: Document, old: Document, entry: Entry) -> Document:
+        context, resource = self.context, self.resource
+        if is_to_be_deleted(resource, new, old):
+            if not self.options.is_dry_run:
+                remove(context, resource, old, self.request)
+            return new
+        same = context.new_entry(resource, new, entry.version)
+        if same.data == entry.data or self.options.is_dry_run:
+            return new
+        context.store.put(
+            resource.storage, context.new_entry(resource, new, context.store.next_version())
+        )
+        resource.strategy.after_update(new, old, self.request)
+        return new
+
+
+def _content(document: Document) -> dict[str, Any]:
+    """Return what a generation counts: all but names, metadata and status."""
+    hidden = {"metadata", "status", "kind", "apiVersion"}
+    return {key: value for key, value in document.items() if key not in hidden}
