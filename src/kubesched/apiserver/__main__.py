@@ -8,29 +8,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import secrets
 import signal
 from pathlib import Path
 
-from kubesched.apiserver.auth.authentication import ADMIN
-from kubesched.apiserver.auth.authorization import Authorizer
-from kubesched.apiserver.serving import Parts, build_context, build_server
+from kubesched.apiserver.embedded import EmbeddedServer, Settings
 from kubesched.kit.clock import SystemClock
 
 
-class _Everybody:
-    def user_of(self, headers: object, peer_certificate: object = None) -> object:
-        return ADMIN
-
-
 async def _serve(options: argparse.Namespace) -> None:
-    parts = Parts(
-        clock=SystemClock(), seed=secrets.randbits(63), data=options.data, port=options.port
-    )
-    context = build_context(parts)
-    server = build_server(context, parts, authenticator=_Everybody(), authorizer=Authorizer())
-    await server.start("127.0.0.1", options.port)
-    print(f"http://127.0.0.1:{server.port}", flush=True)
+    settings = Settings(port=options.port, data=options.data, has_tls=False)
+    server = EmbeddedServer(settings, SystemClock())
+    await server.start()
+    logging.getLogger(__name__).info("serving at %s", server.url)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,8 +33,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m kubesched.apiserver")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--data", type=Path, default=None)
-    logging.basicConfig(level=logging.INFO)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     asyncio.run(_serve(parser.parse_args()))
 
 
-main()
+if __name__ == "__main__":
+    main()

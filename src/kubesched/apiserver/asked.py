@@ -25,6 +25,8 @@ class Asked:
     query: Query
     headers: Mapping[str, str]
     body: bytes = b""
+    warnings: list[str] = field(default_factory=list)
+    """Texts for headers; those of a request that is refused are sent too."""
 
     @property
     def content_type(self) -> str:
@@ -53,7 +55,6 @@ class Answer:
     data: bytes
     code: int = 200
     media_type: str = "application/json"
-    warnings: list[str] = field(default_factory=list)
 
 
 def request_of(context: Context, asked: Asked, resource: Resource, **details: Any) -> Request:
@@ -66,5 +67,6 @@ def request_of(context: Context, asked: Asked, resource: Resource, **details: An
         name=info.name,
         subresource=info.subresource,
         verb=info.verb,
+        warnings=asked.warnings,
         **details,
     )

@@ -7,7 +7,12 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update}.go
 
 from __future__ import annotations
 
-from kubesched.apiserver.decoding import check_custom_kind, check_kind, decode_body
+from kubesched.apiserver.decoding import (
+    check_custom_kind,
+    check_kind,
+    decode_body,
+    strict_problems,
+)
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema.conform import cannot_be_handled, conform, strict_decoding_error
@@ -47,7 +52,7 @@ def conformed(
     if schema is not None:
         found = conform(schema, raw)
         document = found.document
-        problems += found.problems
+        problems = strict_problems(duplicates, found.problems, is_custom=found.is_custom)
     if problems and field_validation == "Strict":
         raise cannot_be_handled(kind, raw, strict_decoding_error(problems))
     if field_validation != "Ignore":

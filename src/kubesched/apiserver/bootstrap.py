@@ -25,8 +25,10 @@ _PRIORITY_CLASSES: Final = (
     (
         "system-cluster-critical",
         2000000000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another "
-        "node if necessary.",
+        (
+            "Used for system critical pods that must run in the cluster, but can be moved to "
+            "another node if necessary."
+        ),
     ),
 )
 

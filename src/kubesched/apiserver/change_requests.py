@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from kubesched.apiserver.asked import Answer, Asked, request_of
 from kubesched.apiserver.bodies import read_body
-from kubesched.apiserver.documents import Document
-from kubesched.apiserver.errors import ApiError, not_found
+from kubesched.apiserver.documents import Document, dig
+from kubesched.apiserver.errors import ApiError, bad_request, not_found
 from kubesched.apiserver.metadata import set_namespace
 from kubesched.apiserver.rendering import Whole
 from kubesched.apiserver.resources import Resource, ScaleSubresource, ViewSubresource
-from kubesched.apiserver.schema.load import schema_for
-from kubesched.apiserver.strategy import Request, Strategy
-from kubesched.apiserver.verbs.context import Context, WriteOptions, encode
+from kubesched.apiserver.strategy import Request
+from kubesched.apiserver.verbs.context import Context, WriteOptions
 from kubesched.apiserver.verbs.patching import (
     APPLY_PATCH,
     CUSTOM_PATCH_TYPES,
     PATCH_TYPES,
-    apply_of,
+    apply_document,
     check_name,
     patch_of,
+    read_applied,
 )
-from kubesched.apiserver.verbs.scaling import GROUP, scale_of, set_scale
+from kubesched.apiserver.verbs.scaling import GROUP, scale_of, scale_resource, set_path, set_scale
 from kubesched.apiserver.verbs.update import Change, Update
 from kubesched.apiserver.write_options import write_options
 
@@ -45,7 +45,9 @@ def change(context: Context, asked: Asked, resource: Resource, rendering: Whole)
     # Rules do not tell a patch from an update, which it becomes.
     request.verb = "update"
     if resource.scale is not None and info.subresource == resource.scale.name:
-        return _change_scale(context, asked, resource, resource.scale, request, options)
+        update = _scale_update(context, asked, resource, resource.scale, request, options)
+        scaled = scale_of(resource.scale, update.run()[0])
+        return Answer(rendering.of(scale_resource(resource)).one(scaled))
     update = Update(
         context,
         resource,
@@ -59,14 +61,15 @@ def change(context: Context, asked: Asked, resource: Resource, rendering: Whole)
     )
     document, is_created = update.run()
     code = 201 if is_created else 200
-    return Answer(rendering.one(document), code, warnings=request.warnings)
+    return Answer(rendering.one(document), code)
 
 
 def _change_of(asked: Asked, resource: Resource, request: Request, options: WriteOptions) -> Change:
     if asked.info.verb == "update":
         return _put(asked, resource, request, options)
     if asked.media_type == APPLY_PATCH:
-        return apply_of(resource, resource.schema, asked.body, request, options)
+        applied = read_applied(asked.body, request, options)
+        return apply_document(resource, resource.schema, applied, request, options)
     return patch_of(resource, resource.schema, asked.body, asked.media_type, request, options)
 
 
@@ -90,19 +93,20 @@ def _body(asked: Asked, resource: Resource, request: Request, options: WriteOpti
     return document
 
 
-def _change_scale(
+def _scale_update(
     context: Context,
     asked: Asked,
     resource: Resource,
     scale: ScaleSubresource,
     request: Request,
     options: WriteOptions,
-) -> Answer:
-    shown = _scale_resource(resource)
+) -> Update:
+    """Return the update of an object that a change of its Scale makes."""
+    shown = scale_resource(resource)
 
     def rescaled(old: Document | None) -> Document:
         if old is None:
-            raise not_found(resource.group, resource.resource, request.name)
+            raise not_found(resource.error_group, resource.resource, request.name)
         if asked.info.verb == "update":
             wanted = _body(asked, shown, request, options)
         else:
@@ -111,21 +115,32 @@ def _change_scale(
         set_scale(resource, scale, old, wanted)
         return old
 
-    view = ViewSubresource(scale.name, resource.strategy)
-    document, _ = Update(context, resource, request, options, rescaled, view=view).run()
-    return Answer(encode(scale_of(scale, document)), warnings=request.warnings)
-
-
-def _scale_resource(resource: Resource) -> Resource:
-    """Return how a resource's Scale is read from a body."""
-    return Resource(
-        group=GROUP,
-        version="v1",
-        resource=resource.resource,
-        kind="Scale",
-        singular="",
-        is_namespaced=resource.is_namespaced,
-        verbs=(),
-        strategy=Strategy(),
-        schema=schema_for(GROUP, "v1", "Scale"),
+    is_apply = asked.media_type == APPLY_PATCH and asked.info.verb == "patch"
+    return Update(
+        context,
+        resource,
+        request,
+        options,
+        _applied_scale(asked, resource, scale, request, options) if is_apply else rescaled,
+        view=ViewSubresource(scale.name, resource.strategy),
+        has_noted_fields=is_apply,
     )
+
+
+def _applied_scale(
+    asked: Asked,
+    resource: Resource,
+    scale: ScaleSubresource,
+    request: Request,
+    options: WriteOptions,
+) -> Change:
+    """Return the change that applying a Scale makes: its replicas are applied to the object."""
+    wanted = read_applied(asked.body, request, options)
+    if wanted.get("apiVersion") != f"{GROUP}/v1" or wanted.get("kind") != "Scale":
+        raise bad_request("invalid object type: a Scale of autoscaling/v1 is needed")
+    applied: Document = {"apiVersion": resource.api_version, "kind": resource.kind}
+    applied["metadata"] = {"name": request.name}
+    replicas = dig(wanted, "spec", "replicas")
+    if replicas is not None:
+        set_path(applied, scale.spec_path, replicas)
+    return apply_document(resource, resource.schema, applied, request, options)

@@ -47,20 +47,6 @@ class Decoded:
     document: Document
     duplicates: list[str] = field(default_factory=list)
 
-    def all_problems(self, unknown: list[str]) -> list[str]:
-        """Return what strict decoding says, unknown fields included, in upstream's order."""
-        if not self.duplicates:
-            return unknown
-        if self.duplicates[0].startswith("yaml: "):
-            return self.duplicates + unknown
-        # What stands below an unknown field is not looked at.
-        skipped = [text.removeprefix("unknown field ")[:-1] for text in unknown]
-        return unknown + [
-            text
-            for text in self.duplicates
-            if not text.removeprefix("duplicate field ").startswith(tuple(skipped))
-        ]
-
 
 class NotJsonError(Exception):
     """A text that is not JSON; the text says why in Go's words."""
@@ -102,6 +88,21 @@ def _decode_protobuf(data: bytes) -> Document:
         _log.info("protobuf refused: %s", error)
         # Differs: upstream reads every kind and says what is wrong with a message.
         raise unsupported_media_type(MEDIA_TYPES[:2]) from error
+
+
+def strict_problems(
+    duplicates: list[str], unknown: list[str], *, is_custom: bool = False
+) -> list[str]:
+    """Return what strict decoding says about fields given twice and unknown ones, in its order."""
+    if not duplicates or is_custom or duplicates[0].startswith("yaml: "):
+        return duplicates + unknown
+    # What stands below an unknown field is not looked at.
+    skipped = tuple(text.removeprefix("unknown field ")[:-1] for text in unknown)
+    return unknown + [
+        text
+        for text in duplicates
+        if not text.removeprefix("duplicate field ").startswith(skipped or ("\n",))
+    ]
 
 
 def unrecognized(data: bytes, kind: str, why: str) -> ApiError:

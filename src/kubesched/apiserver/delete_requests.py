@@ -36,7 +36,7 @@ def delete_one(context: Context, asked: Asked, resource: Resource, rendering: Wh
     # Parity: handlers/delete.go DeleteResource, v1.36: only the old way of asking is answered so.
     is_accepted = not is_gone and options.get("orphanDependents") is False
     data = encode(result) if result.get("kind") == "Status" else rendering.one(result)
-    return Answer(data, 202 if is_accepted else 200, warnings=request.warnings)
+    return Answer(data, 202 if is_accepted else 200)
 
 
 def delete_collection(
@@ -46,7 +46,6 @@ def delete_collection(
     options = _delete_options(asked)
     wanted = list_options(asked.query, resource)
     page = list_page(context, resource, asked.namespace_for(resource), wanted)
-    warnings: list[str] = []
     for entry in page.entries:
         document = context.document(resource, entry)
         request = request_of(context, asked, resource, is_dry_run=bool(options.get("dryRun")))
@@ -57,8 +56,7 @@ def delete_collection(
             # One deletion may take others with it.
             if error.reason != "NotFound":
                 raise
-        warnings += request.warnings
-    return Answer(rendering.listed(page), warnings=warnings)
+    return Answer(rendering.listed(page))
 
 
 def _delete_options(asked: Asked) -> Document:

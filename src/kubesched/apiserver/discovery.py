@@ -173,6 +173,8 @@ def subresources(resource: Resource) -> Iterator[tuple[str, str, str, str, tuple
         is_own = (action.group, action.version) == (resource.group, resource.version)
         group, version = ("", "") if is_own else (action.group, action.version)
         yield name, group, version, action.kind, ("create",)
+    for name, one in resource.unserved.items():
+        yield name, one.group, one.version, one.kind, one.verbs
 
 
 def _subresource_documents(resource: Resource) -> Iterator[Document]:
@@ -182,7 +184,7 @@ def _subresource_documents(resource: Resource) -> Iterator[Document]:
             "singularName": "",
             "namespaced": resource.is_namespaced,
         }
-        if version:
+        if version and (group, version) != (resource.group, resource.version):
             document |= {"group": group, "version": version}
         yield {**document, "kind": kind, "verbs": list(verbs)}
 

@@ -29,9 +29,10 @@ from kubesched.apiserver.auth.reviews import Reviews
 from kubesched.apiserver.auth.token_request import TokenAction
 from kubesched.apiserver.auth.tokens import ISSUER, ServiceAccountTokens, new_key
 from kubesched.apiserver.documents import Document
+from kubesched.apiserver.pages import Page, PathHandler
 from kubesched.apiserver.persistence import SqliteJournal
 from kubesched.apiserver.resources import Action, Registry
-from kubesched.apiserver.server import ApiServer, Page, PathHandler
+from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.serving import Parts, build_context, build_server
 from kubesched.apiserver.strategy import User
 from kubesched.kit.clock import Clock

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from kubesched.apiserver.documents import Document
-from kubesched.objects.field_errors import aggregate_text, go_quote
+from kubesched.objects.field_errors import aggregate_text, go_json, go_quote
 
 
 class ProblemType(StrEnum):
@@ -71,11 +71,19 @@ class Problem:
         """Return the text without the path."""
         heading = _HEADINGS[self.type]
         is_bare = self.type in _WITHOUT_VALUE or self.value is OMITTED
-        text = heading if is_bare else f"{heading}: {_shown(self.value)}"
+        if self.type == ProblemType.NOT_SUPPORTED and isinstance(self.value, str):
+            # Values of enumerations are no plain strings to Go: it prints them as JSON.
+            text = f"{heading}: {go_json(self.value)}"
+        else:
+            text = heading if is_bare else f"{heading}: {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"
+
+
+class InOrder(dict[str, Any]):
+    """A struct in an error: its fields are shown in their order, those of a map sorted."""
 
 
 def _shown(value: Any) -> str:
@@ -89,7 +97,10 @@ def _shown(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     # Differs in nothing that Go prints: maps come sorted, and <, > and & escaped.
-    text = msgspec.json.encode(value, order="deterministic").decode()
+    is_struct = isinstance(value, InOrder) or (
+        isinstance(value, list) and bool(value) and isinstance(value[0], InOrder)
+    )
+    text = msgspec.json.encode(value, order=None if is_struct else "deterministic").decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -150,6 +161,8 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = {key: value for key, value in details.items() if value not in (None, "", [])}
+        if not self.details.get("retryAfterSeconds", True):
+            del self.details["retryAfterSeconds"]
         self.list_metadata: Document = {}
         """`metadata` of the Status: a continue token to go on with all the same."""
         self.shows_details = bool(self.details)
@@ -188,7 +201,7 @@ def not_found(group: str, resource: str, name: str) -> ApiError:
 def path_not_found() -> ApiError:
     """Return NotFound for a path that nothing serves."""
     error = ApiError(404, "NotFound", "the server could not find the requested resource")
-    error.details = {}
+    error.shows_details = True
     return error
 
 

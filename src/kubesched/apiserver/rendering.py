@@ -39,6 +39,10 @@ class Whole:
         self._wanted = wanted
         self.key = f"{resource.api_version}/{resource.kind}"
 
+    def of(self, resource: Resource) -> Whole:
+        """Return the same rendering of another resource."""
+        return type(self)(self._context, resource, self._wanted)
+
     def one(self, document: Document) -> bytes:
         """Return one object of an answer."""
         return encode(document)
@@ -117,7 +121,8 @@ class MetadataOnly(Whole):
                 "kind": f"{_PARTIAL}List",
                 "apiVersion": f"{_META}/v1",
                 "metadata": list_metadata(page),
-                "items": items,
+                # Parity: a list that is converted has null for nothing.
+                "items": items or None,
             }
         )
 

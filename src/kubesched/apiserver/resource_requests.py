@@ -7,14 +7,13 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/{installer.go,handlers/*.go
 
 from __future__ import annotations
 
-from typing import Final
-
 from kubesched.apiserver.asked import Answer, Asked, request_of
 from kubesched.apiserver.bodies import read_body
 from kubesched.apiserver.change_requests import change
+from kubesched.apiserver.connections import method_not_allowed
 from kubesched.apiserver.delete_requests import delete_collection, delete_one
-from kubesched.apiserver.documents import Document, name_of
-from kubesched.apiserver.errors import ApiError, bad_request, path_not_found
+from kubesched.apiserver.documents import Document, dig, name_of
+from kubesched.apiserver.errors import ApiError, path_not_found
 from kubesched.apiserver.metadata import set_namespace
 from kubesched.apiserver.negotiation import negotiate
 from kubesched.apiserver.rendering import Whole, rendering_of
@@ -26,18 +25,22 @@ from kubesched.apiserver.verbs.context import Context, WriteOptions, encode
 from kubesched.apiserver.verbs.create import create
 from kubesched.apiserver.verbs.list_options import list_options
 from kubesched.apiserver.verbs.reading import get, list_page
-from kubesched.apiserver.verbs.scaling import scale_of
+from kubesched.apiserver.verbs.scaling import scale_of, scale_resource
 from kubesched.apiserver.verbs.watching import Watcher
 from kubesched.apiserver.verbs.writing import ContextWriter
 from kubesched.apiserver.write_options import write_options
 
-_NAMED_ACTIONS: Final = ("Binding", "Eviction")
+
+class NoSuchPageError(Exception):
+    """A path of a group that is not there at all: not even a Status answers."""
 
 
 def resource_of(registry: Registry, info: RequestInfo) -> Resource:
     """Return the resource a path names; raise where nothing is there or the verb is not."""
     resource = registry.find(info.group, info.version, info.resource)
     if resource is None:
+        if info.group and not any(one.group == info.group for one in registry):
+            raise NoSuchPageError
         raise path_not_found()
     # The path of a namespace itself names it as if it were inside.
     is_inside = bool(info.namespace) and (info.group, info.resource) != ("", "namespaces")
@@ -46,6 +49,9 @@ def resource_of(registry: Registry, info: RequestInfo) -> Resource:
     if resource.is_namespaced and not is_inside and info.name:
         raise path_not_found()
     verbs = _verbs_at(resource, info)
+    is_of_one = info.verb in {"get", "update", "patch", "delete"}
+    if is_of_one != bool(info.name) and not info.subresource and info.verb != "watch":
+        raise method_not_allowed()
     if resource.is_namespaced and not is_inside and info.verb not in {"list", "watch"}:
         raise method_not_allowed()
     if info.verb not in verbs:
@@ -62,15 +68,9 @@ def _verbs_at(resource: Resource, info: RequestInfo) -> tuple[str, ...]:
         return resource.scale.verbs
     if info.subresource in resource.actions:
         return ("create",)
+    if info.subresource in resource.unserved:
+        return resource.unserved[info.subresource].verbs
     raise path_not_found()
-
-
-def method_not_allowed() -> ApiError:
-    """Return the refusal of a method that a path does not have."""
-    text = "the server does not allow this method on the requested resource"
-    error = ApiError(405, "MethodNotAllowed", text)
-    error.shows_details = True
-    return error
 
 
 def run(context: Context, asked: Asked) -> Answer | Watcher:
@@ -84,6 +84,8 @@ def run(context: Context, asked: Asked) -> Answer | Watcher:
         type_name=_type_name(resource),
     )
     rendering = rendering_of(context, resource, wanted)
+    if resource.deprecation:
+        asked.warnings.append(resource.deprecation)
     answer = _dispatch(context, asked, resource, rendering)
     if isinstance(answer, Answer):
         answer.media_type = wanted.media_type
@@ -100,6 +102,8 @@ def _dispatch(
     context: Context, asked: Asked, resource: Resource, rendering: Whole
 ) -> Answer | Watcher:
     verb = asked.info.verb
+    if asked.info.subresource in resource.unserved:
+        return _unserved(context, asked, resource)
     if verb == "get":
         return _get(context, asked, resource, rendering)
     if verb == "list":
@@ -107,7 +111,7 @@ def _dispatch(
         page = list_page(context, resource, asked.namespace_for(resource), options)
         return Answer(rendering.listed(page))
     if verb == "watch":
-        options = list_options(asked.query, resource)
+        options = list_options(asked.query, resource, is_watch=True)
         if asked.info.name:
             options.fields = options.fields.with_name(asked.info.name)
         return Watcher(context, resource, asked.namespace_for(resource), options, rendering)
@@ -120,13 +124,26 @@ def _dispatch(
     return delete_collection(context, asked, resource, rendering)
 
 
+def _unserved(context: Context, asked: Asked, resource: Resource) -> Answer:
+    """Answer for what only a kubelet could do."""
+    info = asked.info
+    entry = get(context, resource, asked.namespace_for(resource), info.name, "")
+    document = context.document(resource, entry)
+    if info.subresource == "log" and not dig(document, "spec", "nodeName"):
+        # Parity: pkg/registry/core/pod/rest/log.go: a pod without a node has no log yet.
+        return Answer(b"", 204)
+    text = f"{resource.resource}/{info.subresource} needs a kubelet, and this server has none"
+    raise ApiError(503, "ServiceUnavailable", text)
+
+
 def _get(context: Context, asked: Asked, resource: Resource, rendering: Whole) -> Answer:
     info = asked.info
     version = asked.query.get("resourceVersion", "")
     entry = get(context, resource, asked.namespace_for(resource), info.name, version)
     if resource.scale is not None and info.subresource == resource.scale.name:
         document = context.document(resource, entry)
-        return Answer(encode(scale_of(resource.scale, document)))
+        shown = rendering.of(scale_resource(resource))
+        return Answer(shown.one(scale_of(resource.scale, document)))
     return Answer(rendering.stored(entry))
 
 
@@ -140,7 +157,7 @@ def _create(context: Context, asked: Asked, resource: Resource, rendering: Whole
         resource, asked.body, asked.content_type, options.field_validation, request.warnings
     )
     created = create(context, resource, document, request, options)
-    return Answer(rendering.one(created), 201, warnings=request.warnings)
+    return Answer(rendering.one(created), 201)
 
 
 def _act(
@@ -169,7 +186,7 @@ def _act(
     _name_action(asked, resource, body, request)
     result = action.create(body, request, ContextWriter(context, options))
     code = result.get("code") if result.get("kind") == "Status" else None
-    return Answer(encode(result), code or 201, warnings=request.warnings)
+    return Answer(encode(result), code or 201)
 
 
 def _name_action(asked: Asked, resource: Resource, body: Document, request: Request) -> None:
@@ -178,6 +195,3 @@ def _name_action(asked: Asked, resource: Resource, body: Document, request: Requ
         set_namespace(body, request.namespace)
     if not asked.info.subresource:
         request.name = name_of(body)
-    elif body["kind"] in _NAMED_ACTIONS and name_of(body) != asked.info.name:
-        # Parity: pkg/registry/core/pod/storage/{storage,eviction}.go, v1.36
-        raise bad_request(f"name in URL does not match name in {body['kind']} object")

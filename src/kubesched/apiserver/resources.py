@@ -35,6 +35,16 @@ class ScaleSubresource:
     verbs: tuple[str, ...] = ("get", "patch", "update")
 
 
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """What upstream has below a resource and this server has not: it needs a kubelet."""
+
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+
+
 class Action(Protocol):
     """What POSTing to a subresource does: `binding`, `eviction`, `token`."""
 
@@ -97,12 +107,14 @@ class Resource:
     """What `status` is where nothing is known yet, None where it is left out."""
     empty_object: Document = field(default_factory=dict)
     """What an object without content shows beside its metadata (`spec: {}`)."""
+    deprecation: str = ""
+    """What every answer warns of."""
     is_custom: bool = False
     """Whether a CustomResourceDefinition defines it."""
     printer_columns: tuple[dict[str, Any], ...] = ()
     """The additionalPrinterColumns of a custom kind."""
-    warning: str = ""
-    """What users of a deprecated version are told in every answer."""
+    unserved: dict[str, Unserved] = field(default_factory=dict)
+    """Subresources that are named in discovery only."""
     creates: Action | None = None
     """What POSTing to the collection does where nothing is stored (bindings, tokenreviews)."""
     storage: str = ""
@@ -115,6 +127,11 @@ class Resource:
     def __post_init__(self) -> None:
         self.storage = self.storage or f"{self.group}/{self.resource}"
         self.list_kind = self.list_kind or f"{self.kind}List"
+
+    @property
+    def error_group(self) -> str:
+        """Return the group that refusals name: where the objects are kept."""
+        return self.storage.partition("/")[0]
 
     @property
     def api_version(self) -> str:

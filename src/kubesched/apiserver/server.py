@@ -11,26 +11,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
-from urllib.parse import unquote
 
 from aiohttp import web
 
 from kubesched.apiserver.asked import Answer, Asked
 from kubesched.apiserver.auth.attributes import Attributes, refusal
+from kubesched.apiserver.auth.impersonation import impersonated
+from kubesched.apiserver.connections import StatusServer
 from kubesched.apiserver.discovery import Discovery
-from kubesched.apiserver.errors import ApiError, internal, path_not_found, too_large
+from kubesched.apiserver.durations import check_timeout
+from kubesched.apiserver.errors import ApiError, internal, too_large
 from kubesched.apiserver.health import Health
+from kubesched.apiserver.metrics import Metrics
 from kubesched.apiserver.negotiation import YAML
 from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.pages import NO_PAGE, Page, Pages, PathHandler
 from kubesched.apiserver.requests import RequestInfo, request_info
-from kubesched.apiserver.resource_requests import run
+from kubesched.apiserver.resource_requests import NoSuchPageError, run
 from kubesched.apiserver.strategy import User
 from kubesched.apiserver.verbs.context import Context, decode, encode
-from kubesched.apiserver.verbs.watching import WatchExpiredError, Watcher
-from kubesched.apiserver.version import VERSION
+from kubesched.apiserver.verbs.watching import Watcher, WatchExpiredError
 from kubesched.apiserver.yaml_answers import as_yaml
 
 _log = logging.getLogger(__name__)
@@ -40,7 +42,6 @@ _BOOKMARK_EVERY_S: Final = 60.0
 _BOOKMARK_BEFORE_END_S: Final = 2.0
 _KEEPALIVE_S: Final = 3600.0
 _HEADERS: Final = {"Cache-Control": "no-cache, private"}
-_TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Authenticates(Protocol):
@@ -69,24 +70,10 @@ class Settles(Protocol):
         """Write what is left."""
 
 
-@dataclass(slots=True)
-class Page:
-    """An answer that is not about a resource."""
-
-    data: bytes
-    content_type: str = "application/json"
-    code: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-PathHandler = Callable[[list[str], Mapping[str, str]], Page | None]
-"""From the parts of a path and the headers to a page, None if nothing is there."""
-
-
 class ApiServer:
     """A server: made, started, stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # One for each part it is made of.
         self,
         context: Context,
         *,
@@ -100,20 +87,18 @@ class ApiServer:
         self.context = context
         self._authenticator = authenticator
         self._authorizer = authorizer
-        self._discovery = discovery
         self._journal = journal
-        self._pages = dict(pages or {})
-        self._openapi = openapi
         self._watchers: dict[Watcher, None] = {}
         self._is_stopping = False
         self._runner: web.ServerRunner | None = None
-        self._health = Health(lambda: not self._is_stopping)
+        self._metrics = Metrics(context)
+        health = Health(lambda: not self._is_stopping)
+        self._pages = Pages(discovery, health, self._metrics, openapi, pages or {})
         self.port = 0
-        self._request_counts: dict[tuple[str, str, int], int] = {}
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         """Listen from now on; port 0 takes any, `port` tells which."""
-        server = web.Server(self._handle, access_log=None, keepalive_timeout=_KEEPALIVE_S)
+        server = StatusServer(self._handle, access_log=None, keepalive_timeout=_KEEPALIVE_S)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.3)
         await self._runner.setup()
         site = web.TCPSite(
@@ -134,32 +119,43 @@ class ApiServer:
             self._journal.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        info = request_info(request.method, request.rel_url.raw_path, request.query)
+        warnings: list[str] = []
         try:
-            return await self._answer(request)
+            response = await self._answer(request, info, warnings)
         except ApiError as error:
-            return _refused(error)
+            response = _refused(error)
+        except NoSuchPageError:
+            response = _paged(NO_PAGE)
         except (ConnectionResetError, asyncio.CancelledError):
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001  # Whatever fails, the client is told and the rest goes on.
             _log.exception("request failed: %s %s", request.method, request.path)
-            return _refused(internal("the server failed while handling the request"))
+            response = _refused(internal("the server failed while handling the request"))
+        self._metrics.count(info, response.status)
+        if not response.prepared:
+            for warning in dict.fromkeys(warnings):
+                response.headers.add("Warning", warning_header(warning))
+        return response
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        info = request_info(request.method, request.rel_url.raw_path, request.query)
-        user = self._authenticator.user_of(request.headers, _peer_certificate(request))
+    async def _answer(
+        self, request: web.BaseRequest, info: RequestInfo, warnings: list[str]
+    ) -> web.StreamResponse:
+        proven = self._authenticator.user_of(request.headers, _peer_certificate(request))
+        user = impersonated(proven, request.headers, self._authorizer)
         self._authorize(info, user)
         if not info.is_resource_request:
-            return self._page(request, info)
-        body = b""
-        if request.body_exists:
-            body = await _read(request)
-        asked = Asked(info, user, request.query, request.headers, body)
+            path = request.rel_url.raw_path
+            return _paged(self._pages.answer(request.method, path, request.headers, request.query))
+        check_timeout(request.query.get("timeout", ""))
+        body = await _read(request) if request.body_exists else b""
+        asked = Asked(info, user, request.query, request.headers, body, warnings)
         try:
             answer = run(self.context, asked)
         except WatchExpiredError as error:
-            return await self._expired(request, error.refusal)
+            return _expired(error.refusal)
         if isinstance(answer, Watcher):
-            return await self._stream(request, answer)
+            return await self._stream(request, answer, warnings)
         if self._journal is not None and info.verb not in {"get", "list"}:
             await self._journal.wait_settled()
         return _answered(answer)
@@ -180,61 +176,15 @@ class ApiServer:
         if not is_allowed:
             raise refusal(attributes, reason)
 
-    def _page(self, request: web.BaseRequest, info: RequestInfo) -> web.StreamResponse:
-        """Answer for a path that names no resource."""
-        parts = [unquote(part) for part in request.rel_url.raw_path.strip("/").split("/")]
-        page = self._page_of(parts, request)
-        if page is None:
-            if parts[0] in {"api", "apis"} and len(parts) > 2:
-                raise path_not_found()
-            page = Page(b"404 page not found\n", _TEXT, 404)
-        if request.method not in {"GET", "HEAD"} and page.code == 200:
-            page = Page(b"Method Not Allowed\n", _TEXT, 405)
-        headers = {**_HEADERS, **page.headers, "Content-Type": page.content_type}
-        return web.Response(body=page.data, status=page.code, headers=headers)
-
-    def _page_of(self, parts: list[str], request: web.BaseRequest) -> Page | None:
-        first = parts[0]
-        if first in {"api", "apis"}:
-            found = self._discovery.document(parts, request.headers.get("Accept", ""))
-            return None if found is None else Page(encode(found[0]), found[1])
-        if first in {"healthz", "livez", "readyz"}:
-            answer = self._health.answer(
-                parts,
-                is_verbose="verbose" in request.query,
-                excluded=request.query.getall("exclude", []),
-            )
-            return None if answer is None else Page(answer[1].encode(), _TEXT, answer[0])
-        if first == "openapi" and self._openapi is not None:
-            return self._openapi_page(request)
-        if parts == ["version"]:
-            return Page(encode(VERSION))
-        if parts == [""]:
-            return Page(encode({"paths": self._paths()}))
-        handler = self._pages.get(first)
-        return None if handler is None else handler(parts, request.headers)
-
-    def _openapi_page(self, request: web.BaseRequest) -> Page:
-        assert self._openapi is not None
-        found = self._openapi.answer(
-            request.rel_url.path.rstrip("/"),
-            request.headers.get("Accept", ""),
-            request.query.get("hash", ""),
-        )
-        return Page(found.body, found.content_type, found.status, dict(found.headers))
-
-    def _paths(self) -> list[str]:
-        paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/readyz"]
-        for group, versions in self._discovery.groups().items():
-            paths.append(f"/apis/{group}")
-            paths += [f"/apis/{group}/{version}" for version in versions]
-        paths += [f"/{first}" for first in self._pages]
-        return sorted({*paths, "/version"})
-
-    async def _stream(self, request: web.BaseRequest, watcher: Watcher) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.BaseRequest, watcher: Watcher, warnings: list[str]
+    ) -> web.StreamResponse:
         """Write a watch until it ends, by whoever ends it."""
         self._watchers[watcher] = None
+        self._metrics.watcher_count = len(self._watchers)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/json"})
+        for warning in warnings:
+            response.headers.add("Warning", warning_header(warning))
         response.enable_chunked_encoding()
         try:
             await response.prepare(request)
@@ -251,6 +201,7 @@ class ApiServer:
         finally:
             watcher.close()
             self._watchers.pop(watcher, None)
+            self._metrics.watcher_count = len(self._watchers)
         return response
 
     async def _follow(self, response: web.StreamResponse, watcher: Watcher) -> None:
@@ -279,12 +230,16 @@ class ApiServer:
             if data:
                 await response.write(data)
 
-    async def _expired(self, request: web.BaseRequest, error: ApiError) -> web.StreamResponse:
-        """Write the watch that consists of its refusal."""
-        data = encode({"type": "ERROR", "object": error.status}) + b"\n"
-        headers = {**_HEADERS, "Content-Type": "application/json"}
-        del request
-        return web.Response(body=data, headers=headers)
+
+def _expired(error: ApiError) -> web.Response:
+    """Return the watch that consists of its refusal."""
+    data = encode({"type": "ERROR", "object": error.status}) + b"\n"
+    return web.Response(body=data, headers={**_HEADERS, "Content-Type": "application/json"})
+
+
+def _paged(page: Page) -> web.Response:
+    headers = {**_HEADERS, **page.headers, "Content-Type": page.content_type}
+    return web.Response(body=page.data, status=page.code, headers=headers)
 
 
 async def _read(request: web.BaseRequest) -> bytes:
@@ -295,7 +250,7 @@ async def _read(request: web.BaseRequest) -> bytes:
         chunks.append(chunk)
         size += len(chunk)
         if size > BODY_BYTES_MAX:
-            raise too_large(f"limit is {BODY_BYTES_MAX}")
+            raise too_large(f"Request entity too large: limit is {BODY_BYTES_MAX}")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -312,15 +267,13 @@ def _answered(answer: Answer) -> web.Response:
         data = as_yaml(decode(data))
     response = web.Response(body=data, status=answer.code, headers=_HEADERS)
     response.headers["Content-Type"] = answer.media_type
-    for warning in dict.fromkeys(answer.warnings):
-        response.headers.add("Warning", warning_header(warning))
     return response
 
 
 def warning_header(text: str) -> str:
     """Return a warning as its header has it."""
     # Parity: apimachinery/pkg/util/net/http.go NewWarningHeader, v1.36
-    printable = "".join(char for char in text if char.isprintable() or char in "\t")
+    printable = "".join(char for char in text if char.isprintable() or char == "\t")
     escaped = printable.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'
 

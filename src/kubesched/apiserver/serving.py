@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.apiserver import kinds
+from kubesched.apiserver.admission.chain import BARE, AdmissionOptions, admission_chain
 from kubesched.apiserver.bootstrap import documents, make_missing
 from kubesched.apiserver.crd.custom_kinds import CustomKinds
 from kubesched.apiserver.crd.definition import GROUP as DEFINITIONS_GROUP
@@ -24,21 +25,22 @@ from kubesched.apiserver.crd.strategy import DefinitionStrategy
 from kubesched.apiserver.discovery import Discovery
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.identity import Identities
-from kubesched.apiserver.namespaces import FinalizeStrategy
+from kubesched.apiserver.kinds.rest import rest_strategies
 from kubesched.apiserver.openapi import OpenApi
-from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.pages import PathHandler
 from kubesched.apiserver.persistence import SqliteJournal
 from kubesched.apiserver.resources import (
     Action,
     Registry,
     Resource,
     ScaleSubresource,
+    Unserved,
     ViewSubresource,
 )
 from kubesched.apiserver.schema.conform import conform
 from kubesched.apiserver.schema.load import read_data, schema_for
 from kubesched.apiserver.schema.types import Struct
-from kubesched.apiserver.server import ApiServer, Authenticates, Authorizes, PathHandler
+from kubesched.apiserver.server import ApiServer, Authenticates, Authorizes
 from kubesched.apiserver.store import EMPTY, Store
 from kubesched.apiserver.strategy import Admission, Strategy
 from kubesched.apiserver.verbs.context import Context, decode
@@ -71,6 +73,8 @@ class Parts:
     address: str = "127.0.0.1"
     port: int = 6443
     actions: dict[tuple[str, str, str], Action] = field(default_factory=dict)
+    admission: AdmissionOptions = BARE
+    """Which admission plugins are on; bare: a pod needs no service account, a node no kubelet."""
     pages: dict[str, PathHandler] = field(default_factory=dict)
     openapi: OpenApi = field(default_factory=OpenApi)
     objects: list[tuple[str, str, Document]] = field(default_factory=list)
@@ -88,23 +92,22 @@ def build_context(parts: Parts) -> Context:
         identities=Identities(parts.seed),
         admission=_admission(parts),
     )
+    for resource in context.registry:
+        store.bucket(resource.storage)
     if journal is not None:
         load(context, journal.objects())
     return context
 
 
 def _admission(parts: Parts) -> Sequence[Admission]:
-    try:
-        from kubesched.apiserver.admission.chain import BARE, admission_chain
-    except ImportError:
-        return ()
-    return admission_chain(BARE, Generator(parts.seed, "admission"))
+    return admission_chain(parts.admission, Generator(parts.seed, "admission"))
 
 
 def build_server(
     context: Context, parts: Parts, *, authenticator: Authenticates, authorizer: Authorizes
 ) -> ApiServer:
     """Return a server over a context, with what every cluster has in it."""
+    CustomKinds(context, parts.openapi).load()
     make_missing(context, [*documents(SERVICE_IP, parts.port or DEFAULT_PORT), *parts.objects])
     journal = context.store.journal
     if isinstance(journal, SqliteJournal):
@@ -124,22 +127,14 @@ def build_registry(actions: Actions) -> Registry:
     """Return a registry of every built-in resource."""
     registry = Registry()
     discovery: dict[str, Any] = msgspec.json.decode(read_data("discovery.json.gz"))
-    strategies = dict(kinds.strategies())
-    try:
-        from kubesched.apiserver.kinds.rest import rest_strategies
-        strategies = {**rest_strategies(), **strategies}
-    except ImportError:
-        pass
+    strategies = {**rest_strategies(), **kinds.strategies()}
     strategies[DEFINITIONS_GROUP, DEFINITIONS] = DefinitionStrategy()
-    views = kinds.views() if hasattr(kinds, "views") else {}
-    known: dict[tuple[str, str, str], Action] = {}
-    if hasattr(kinds, "actions"):
-        known |= kinds.actions()
-    if hasattr(kinds, "collection_actions"):
-        known |= {(*key, ""): one for key, one in kinds.collection_actions().items()}
-    known |= actions
-    views = {("", "namespaces", "finalize"): FinalizeStrategy(), **views}
-    maker = _Maker(strategies, views, known)
+    known = {
+        **kinds.actions(),
+        **{(*key, ""): one for key, one in kinds.collection_actions().items()},
+        **actions,
+    }
+    maker = _Maker(strategies, kinds.views(), known)
     for group in (*discovery["api"]["items"], *discovery["apis"]["items"]):
         name = group["metadata"].get("name", "")
         for version in group["versions"]:
@@ -198,6 +193,10 @@ class _Maker:
             resource.views[name] = ViewSubresource(name, self.views[key], verbs)
         elif key in self.actions:
             resource.actions[name] = self.actions[key]
+        else:
+            shown = raw["responseKind"]
+            kind = (shown.get("group", ""), shown.get("version", ""), shown["kind"])
+            resource.unserved[name] = Unserved(*kind, verbs)
 
 
 def _default_strategy(schema: Struct | None) -> Strategy:

@@ -63,7 +63,7 @@ class Admission(Protocol):
     """One admission plugin, asked about every kind."""
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
-        """Fill in or refuse by raising ApiError; no new document: a deletion, no old: a creation."""
+        """Fill in or refuse by raising ApiError; no new: a deletion, no old: a creation."""
 
     def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Refuse, once everything is filled in and valid."""
@@ -86,11 +86,17 @@ class Strategy:
     """Not None for kinds that are deleted gracefully (pods)."""
     returns_deleted_object = False
     """Whether deleting answers with the object, not with a Status."""
+    orphans_by_default = False
+    """Whether dependents stay where the client does not say what becomes of them."""
+    unselectable: tuple[str, ...] = ()
+    """How names begin that fields() has and that selectors may not use."""
+    field_refusal = "field label not supported: {}"
+    """What a selector by another field is told."""
     collects_garbage = True
     """Whether deletions may orphan or wait for dependents (not so for events)."""
 
     def default(self, document: Document) -> None:
-        """Fill in what the user left out; idempotent, also called on updates and patched results."""
+        """Fill in what the user left out; idempotent, called on updates and patched results too."""
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
         """Return what is wrong with a name, without path; a DNS subdomain unless overridden."""

@@ -7,7 +7,9 @@ staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go managerOrUserAgent
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, TypeAlias
+
+from multidict import MultiMapping
 
 from kubesched.apiserver.errors import (
     Problem,
@@ -25,14 +27,8 @@ _MANAGER_LENGTH_MAX: Final = 128
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 
 
-class Query(Protocol):
-    """Query parameters, of which one name may occur twice."""
-
-    def get(self, key: str, default: str = "") -> str:
-        """Return the first value of a parameter."""
-
-    def getall(self, key: str, default: list[str]) -> list[str]:
-        """Return all values of a parameter."""
+Query: TypeAlias = MultiMapping[str]
+"""Query parameters, of which one name may occur twice."""
 
 
 def write_options(

@@ -6,9 +6,13 @@ Upstream: sigs.k8s.io/yaml
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import yaml
 
 from kubesched.apiserver.documents import Document
+
+_STRING: Final = "tag:yaml.org,2002:str"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -24,9 +28,14 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text:
         style = "|"
-    elif dumper.resolve(yaml.ScalarNode, text, (True, False)) != "tag:yaml.org,2002:str":
+    elif _resolve(dumper, text) != _STRING:
         style = '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return dumper.represent_scalar(_STRING, text, style=style)
+
+
+def _resolve(dumper: Any, text: str) -> Any:
+    """Return what a reader would take the text for, unquoted."""
+    return dumper.resolve(yaml.ScalarNode, text, (True, False))
 
 
 _Dumper.add_representer(str, _text)

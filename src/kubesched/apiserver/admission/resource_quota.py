@@ -96,8 +96,8 @@ def _check_specified(quota: Document, hard: Amounts, pod: Document, request: Req
         for container in spec.get(kind) or ():
             resources = container.get("resources") or {}
             for name in hard:
-                which, _, resource = name.rpartition(".")
-                which, resource = (which or "requests"), resource
+                prefix, _, resource = name.rpartition(".")
+                which = prefix or "requests"
                 if resource not in _COMPUTE[:2] or which not in {"requests", "limits"}:
                     continue
                 if resource in (whole.get(which) or {}):
@@ -123,10 +123,10 @@ def _is_covered(quota: Document, document: Document, request: Request) -> bool:
 
 
 def _in_scope(term: Document, spec: Document) -> bool:
-    scope = term.get("scopeName")
+    scope: str = term.get("scopeName") or ""
     if scope in {"Terminating", "NotTerminating"}:
         has_deadline = spec.get("activeDeadlineSeconds") is not None
-        return has_deadline == (scope == "Terminating")
+        return bool(has_deadline == (scope == "Terminating"))
     if scope in {"BestEffort", "NotBestEffort"}:
         return (qos_class(spec) == "BestEffort") == (scope == "BestEffort")
     if scope == "PriorityClass":

@@ -47,7 +47,9 @@ class RuntimeClass(Plugin):
             if not _same(overhead, found["overhead"].get("podFixed") or {}):
                 raise refusal(new, request, _MISMATCH)
         elif overhead:
-            why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            why = (
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
             raise refusal(new, request, why)
 
 

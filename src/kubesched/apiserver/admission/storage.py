@@ -81,7 +81,9 @@ class PersistentVolumeClaimResize(Plugin):
             raise refusal(new, request, "Only bound persistent volume claims can be expanded")
         name = _class_name(new)
         is_kept = bool(name) and name == _class_name(old)
-        found = request.reader.get("storage.k8s.io", "storageclasses", "", name) if is_kept else None
+        found = (
+            request.reader.get("storage.k8s.io", "storageclasses", "", name) if is_kept else None
+        )
         if found is None or not found.get("allowVolumeExpansion"):
             why = (
                 "only dynamically provisioned pvc can be resized and the storageclass that "

@@ -173,7 +173,7 @@ class CustomKinds:
             scale=version.scale,
             is_custom=True,
             printer_columns=version.columns,
-            warning=version.warning,
+            deprecation=version.warning,
             to_storage=None if is_plain else to_storage(definition),
             from_storage=None if is_plain else from_storage(definition, version),
             list_kind=definition.list_kind,

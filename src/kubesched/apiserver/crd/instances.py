@@ -35,6 +35,7 @@ class InstanceStrategy(Strategy):
     """The rules of one version of a custom kind."""
 
     allows_unconditional_update = False
+    field_refusal = "field label not supported: {}"
 
     def __init__(
         self,
@@ -46,6 +47,9 @@ class InstanceStrategy(Strategy):
         self.version = version
         self.has_status = version.has_status
         self._on_gone = on_gone
+        self._is_stored = version.is_storage
+        self._to_storage = to_storage(definition)
+        self._from_storage = from_storage(definition, version)
 
     def default(self, document: Document) -> None:
         fill_defaults(document, self.version.schema)
@@ -112,6 +116,19 @@ class InstanceStrategy(Strategy):
             found[path] = _text(value)
         return found
 
+    def after_create(self, document: Document, request: Request) -> None:
+        self._show_as_stored(document)
+
+    def after_update(self, new: Document, old: Document, request: Request) -> None:
+        self._show_as_stored(new)
+
+    def _show_as_stored(self, document: Document) -> None:
+        """Make a document what a client would get: what the stored version drops is gone."""
+        if not self._is_stored:
+            shown = self._from_storage(self._to_storage(document))
+            document.clear()
+            document |= shown
+
     def after_delete(self, document: Document, request: Request) -> None:
         self._on_gone(document)
 
@@ -124,9 +141,13 @@ def _text(value: Any) -> str:
 
 def _replica_problems(document: Document, path: tuple[str, ...]) -> list[Problem]:
     place = "." + ".".join(path)
-    value = dig(document, *path)
-    if value is None:
-        return []
+    value: Any = document
+    for step in path:
+        if not isinstance(value, dict):
+            return [_wrong_type(path, 0, value, "map[string]interface{}")]
+        if step not in value:
+            return []
+        value = value[step]
     if type(value) is not int:
         return [_wrong_type(path, 0, value, "int64")]
     if value < 0:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from kubesched.apiserver.documents import Document
 
 _LIFTED: Final = {
@@ -28,6 +30,31 @@ _GO_NAMES: Final = (
     ("SelectableFields", "selectableFields", None),
 )
 
+_SCHEMA_NAMES: Final[tuple[tuple[str, str, Any], ...]] = (
+    ("ID", "id", ""), ("Schema", "$schema", ""), ("Ref", "$ref", None),
+    ("Description", "description", ""), ("Type", "type", ""), ("Nullable", "nullable", False),
+    ("Format", "format", ""), ("Title", "title", ""), ("Default", "default", None),
+    ("Maximum", "maximum", None), ("ExclusiveMaximum", "exclusiveMaximum", False),
+    ("Minimum", "minimum", None), ("ExclusiveMinimum", "exclusiveMinimum", False),
+    ("MaxLength", "maxLength", None), ("MinLength", "minLength", None), ("Pattern", "pattern", ""),
+    ("MaxItems", "maxItems", None), ("MinItems", "minItems", None),
+    ("UniqueItems", "uniqueItems", False), ("MultipleOf", "multipleOf", None),
+    ("Enum", "enum", None), ("MaxProperties", "maxProperties", None),
+    ("MinProperties", "minProperties", None), ("Required", "required", None),
+    ("Items", "items", None), ("AllOf", "allOf", None), ("OneOf", "oneOf", None),
+    ("AnyOf", "anyOf", None), ("Not", "not", None), ("Properties", "properties", None),
+    ("AdditionalProperties", "additionalProperties", None),
+    ("PatternProperties", "patternProperties", None), ("Dependencies", "dependencies", None),
+    ("AdditionalItems", "additionalItems", None), ("Definitions", "definitions", None),
+    ("ExternalDocs", "externalDocs", None), ("Example", "example", None),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", None),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", False),
+    ("XIntOrString", "x-kubernetes-int-or-string", False),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", None),
+    ("XListType", "x-kubernetes-list-type", None), ("XMapType", "x-kubernetes-map-type", None),
+    ("XValidations", "x-kubernetes-validations", None),
+)  # fmt: skip
+
 
 def to_internal(spec: Document) -> Document:
     """Return a spec with what all versions share at the top; the given one is left alone."""
@@ -45,6 +72,43 @@ def to_internal(spec: Document) -> Document:
     return made
 
 
-def internal_versions(versions: list[Document]) -> list[dict[str, Any]]:
+def internal_versions(versions: list[Document]) -> msgspec.Raw:
     """Return versions as an error prints them."""
-    return [{go: version.get(name, zero) for go, name, zero in _GO_NAMES} for version in versions]
+    return _printed([_go_version(version) for version in versions])
+
+
+def internal_schema(schema: Document) -> msgspec.Raw:
+    """Return a schema as an error prints it."""
+    return _printed(_go_schema(schema))
+
+
+def _printed(value: Any) -> msgspec.Raw:
+    # Encoded here, because Go prints fields in the order in which types declare them.
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _go_version(version: Document) -> dict[str, Any]:
+    made = {go: version.get(name, zero) for go, name, zero in _GO_NAMES}
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    if made["Schema"] is not None:
+        made["Schema"] = {"OpenAPIV3Schema": None if schema is None else _go_schema(schema)}
+    return made
+
+
+def _go_schema(schema: Document) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for go, name, zero in _SCHEMA_NAMES:
+        value = schema.get(name, zero)
+        if name in {"properties", "patternProperties", "definitions"} and value:
+            value = {key: _go_schema(value[key]) for key in sorted(value)}
+        elif name in {"allOf", "oneOf", "anyOf"} and value:
+            value = [_go_schema(part) for part in value]
+        elif name == "not" and value is not None:
+            value = _go_schema(value)
+        elif name == "items" and isinstance(value, dict):
+            value = {"Schema": _go_schema(value), "JSONSchemas": None}
+        elif name in {"additionalProperties", "additionalItems"} and value is not None:
+            inner = _go_schema(value) if isinstance(value, dict) else None
+            value = {"Allows": value is not False, "Schema": inner}
+        made[go] = value
+    return made

@@ -268,17 +268,17 @@ def _selectable_problems(fields: Any, schema: Any, path: str) -> list[Problem]:
             continue
         steps = text.removeprefix(".").split(".")
         if not text.startswith("."):
-            why = "is an invalid path: field path must start with '.'"
+            why = f"is an invalid path: expected [ or . but got: {steps[0]}"
             problems.append(invalid(place, text, why))
             continue
         found = _schema_at(schema, steps)
-        if found is None and steps[0] != "metadata":
-            why = f"is an invalid path: does not refer to a valid field: {text}"
+        if found is None:
+            why = "is an invalid path: does not refer to a valid field"
             problems.append(invalid(place, text, why))
             continue
         if steps[0] == "metadata":
             problems.append(invalid(place, text, "must not point to fields in metadata"))
-        elif (found or {}).get("type") not in {"string", "boolean", "integer"}:
+        if found.get("type") not in {"string", "boolean", "integer"}:
             why = (
                 "must point to a field of type string, boolean or integer. Enum string fields "
                 "and strings with formats are allowed."
@@ -355,21 +355,21 @@ def _immutable_problems(spec: Document, old: Document, document: Document) -> li
 def _stored_problems(stored: list[str], versions: list[Document]) -> list[Problem]:
     path = "status.storedVersions"
     if not stored:
-        return [invalid(path, stored, "must have at least one stored version")]
-    names = [version.get("name") for version in versions]
-    problems = [
-        invalid(path, stored, f"must have the storage version {version.get('name')}")
-        for version in versions
-        if version.get("storage") and version.get("name") not in stored
-    ]
-    for index, name in enumerate(stored):
-        if name not in names:
-            text = (
-                f"missing from spec.versions; {name} was previously a storage version, and must "
-                f"remain in spec.versions until a storage migration ensures no data remains "
-                f"persisted in {name} and removes {name} from status.storedVersions"
-            )
-            problems.append(invalid(f"{path}[{index}]", name, text))
+        return [invalid(path, None, "must have at least one stored version")]
+    problems: list[Problem] = []
+    left = {name: index for index, name in enumerate(stored)}
+    for version in versions:
+        name = version.get("name") or ""
+        # Parity: a name that comes twice is not found the second time.
+        if left.pop(name, None) is None and version.get("storage"):
+            problems.append(invalid(path, stored, f"must have the storage version {name}"))
+    for name, index in left.items():
+        text = (
+            f"missing from spec.versions; {name} was previously a storage version, and must "
+            f"remain in spec.versions until a storage migration ensures no data remains "
+            f"persisted in {name} and removes {name} from status.storedVersions"
+        )
+        problems.append(invalid(f"{path}[{index}]", name, text))
     return problems
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubesched.apiserver.crd.embedded import embedded_problems
+from kubesched.apiserver.crd.internal_form import internal_schema
 from kubesched.apiserver.crd.structure import prune
 from kubesched.apiserver.crd.values import value_problems
 from kubesched.apiserver.documents import copy_of
@@ -81,7 +82,7 @@ def _root_problems(schema: Schema, path: str) -> list[Problem]:
                 f"only [{' '.join(_ALLOWED_AT_ROOT)}] fields are allowed at the root of the "
                 "schema if the status subresource is enabled"
             )
-            return [invalid(f"{path}.openAPIV3Schema", schema, text)]
+            return [invalid(f"{path}.openAPIV3Schema", internal_schema(schema), text)]
     return []
 
 

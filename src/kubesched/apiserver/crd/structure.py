@@ -24,7 +24,7 @@ def conformer_of(group: str, kind: str, schema: Schema) -> Callable[[Document], 
     """Return what schema.conform calls to shape an instance."""
 
     def conform(raw: Document) -> Conformed:
-        document = copy_of(raw)
+        document: Document = _rewritten(raw)
         problems: list[str] = []
         if "metadata" in document:
             document["metadata"], unknown = _metadata(document["metadata"], "metadata")
@@ -36,9 +36,21 @@ def conformer_of(group: str, kind: str, schema: Schema) -> Callable[[Document], 
             problems += sorted(pruned)
             drop_nulls(document, schema)
             problems += _coerce(document, schema, "")
-        return Conformed(document, [f'unknown field "{path}"' for path in problems])
+        texts = [f'unknown field "{path}"' for path in problems]
+        return Conformed(document, texts, is_custom=True)
 
     return conform
+
+
+def _rewritten(value: Any) -> Any:
+    """Return a copy, with numbers as Go writes them: 2.0 is 2."""
+    if isinstance(value, dict):
+        return {key: _rewritten(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rewritten(part) for part in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    return value
 
 
 def _metadata(raw: Any, path: str) -> tuple[Any, list[str]]:

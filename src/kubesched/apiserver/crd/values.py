@@ -199,18 +199,35 @@ class _Validator:
     def _number(self, value: float, schema: Schema, path: str) -> _Result:
         place = self._place(path)
         result = _Result(count=1)
-        is_narrow = schema.get("type") == "integer" and schema.get("format") == "int32"
-        if is_narrow and not -(2**31) <= value < 2**31:
-            text = f"Checked value must be of type integer with format int32 in {path}"
-            result.problems.append(self._composite(text))
+        if schema.get("type") == "integer":
+            self._integer_range(result, value, schema.get("format"), path)
         factor = schema.get("multipleOf")
-        if factor and not float(value / factor).is_integer():
-            text = f"{path} in body should be a multiple of {_shown(factor, value)}"
-            result.problems.append(invalid(place, value, text))
+        if factor is not None:
+            self._multiple_of(result, value, factor, path)
         for limit, text in _limit_problems(value, schema):
             whole = f"{path} in body should be {text} {_shown(limit, value)}"
             result.problems.append(invalid(place, value, whole))
         return result
+
+    def _integer_range(self, result: _Result, value: float, form: str | None, path: str) -> None:
+        if form == "int32" and not -(2**31) <= value < 2**31:
+            text = f"Checked value must be of type integer with format int32 in {path}"
+        elif isinstance(value, float) and not value.is_integer():
+            shown = f"with format {form}" if form in {"int32", "int64"} else "(default format)"
+            text = f"Checked value must be of type integer {shown} in {path}"
+        else:
+            return
+        result.problems.append(self._composite(text))
+
+    def _multiple_of(self, result: _Result, value: float, factor: float, path: str) -> None:
+        # Parity: validate/values.go MultipleOfNativeType, v1.36: beside integers it is cut to one.
+        factor = int(factor) if isinstance(value, int) else factor
+        if factor <= 0:
+            text = f"factor MultipleOf declared for {path} must be positive: {factor}"
+            result.problems.append(invalid(self._place(path), factor, text))
+        elif not float(value / factor).is_integer():
+            text = f"{path} in body should be a multiple of {_shown(factor, value)}"
+            result.problems.append(invalid(self._place(path), value, text))
 
     def _list(self, value: list[Any], schema: Schema, path: str, old: Any) -> _Result:
         place = self._place(path)

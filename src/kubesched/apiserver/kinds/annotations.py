@@ -124,7 +124,8 @@ def _check_match(
     if is_wrong:
         text = f"{what} type in annotation and field must match"
         out.append(forbidden_field(f"{path}.type", text))
-    elif kind == "Localhost":
-        if profile.get("localhostProfile") != annotation.removeprefix("localhost/"):
-            text = f"{what} profile in annotation and field must match"
-            out.append(forbidden_field(f"{path}.localhostProfile", text))
+    elif kind == "Localhost" and (
+        profile.get("localhostProfile") != annotation.removeprefix("localhost/")
+    ):
+        text = f"{what} profile in annotation and field must match"
+        out.append(forbidden_field(f"{path}.localhostProfile", text))

@@ -8,11 +8,17 @@ pkg/registry/apps/*/strategy.go
 
 from __future__ import annotations
 
-from typing import Any
-
 from kubesched.apiserver.documents import Document, copy_of, dig, metadata_of, name_of
-from kubesched.apiserver.errors import Problem, forbidden_field, invalid, not_supported, required
+from kubesched.apiserver.errors import (
+    InOrder,
+    Problem,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesched.apiserver.kinds.checks import check_dns_label, check_not_negative
+from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.templates import (
     check_template,
     default_claim_template,
@@ -32,8 +38,10 @@ from kubesched.apiserver.kinds.workload_rules import (
     check_percent_limit,
     check_selector,
     check_template_labels,
+    is_empty_selector,
     name_warnings,
     part_of,
+    selector_matches,
     set_default,
 )
 from kubesched.apiserver.names import label_problems
@@ -185,10 +193,6 @@ class ReplicaSetStrategy(_Workload):
         check_available(status, "readyReplicas", out)
         return out
 
-    def fields(self, document: Document) -> dict[str, str]:
-        replicas = dig(document, "status", "replicas") or 0
-        return {**super().fields(document), "status.replicas": str(replicas)}
-
 
 class StatefulSetStrategy(_Workload):
     """Stateful sets."""
@@ -213,12 +217,24 @@ class StatefulSetStrategy(_Workload):
         rolling = strategy.get("rollingUpdate")
         if strategy["type"] == _ROLLING and rolling is not None:
             set_default(rolling, "partition", 0)
-            set_default(rolling, "maxUnavailable", 1)
         policy = part_of(spec, "persistentVolumeClaimRetentionPolicy")
         policy["whenDeleted"] = policy.get("whenDeleted") or "Retain"
         policy["whenScaled"] = policy.get("whenScaled") or "Retain"
         set_default(spec, "replicas", 1)
         set_default(spec, "revisionHistoryLimit", 10)
+
+    def prepare_for_create(self, document: Document, request: Request) -> None:
+        self._drop_max_unavailable(document, None)
+
+    def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
+        self._drop_max_unavailable(new, old)
+
+    def _drop_max_unavailable(self, document: Document, old: Document | None) -> None:
+        # Parity: behind the gate MaxUnavailableStatefulSet, which is off in v1.36.
+        path = ("spec", "updateStrategy", "rollingUpdate")
+        rolling = dig(document, *path)
+        if rolling and (old is None or dig(old, *path, "maxUnavailable") is None):
+            rolling.pop("maxUnavailable", None)
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         return self._problems(document, None)
@@ -346,10 +362,15 @@ class DaemonSetStrategy(_Workload):
 
     def _problems(self, document: Document, old: Document | None) -> list[Problem]:
         spec, out = _spec_of(document), []  # type: ignore[var-annotated]
-        selector = spec.get("selector")
-        usable = check_selector(spec, "spec", "daemonset", out)
-        if selector is not None and usable:
-            check_template_labels(spec, "spec", out)
+        selector, before = spec.get("selector"), len(out)
+        check_label_selector(selector, "spec.selector", out)
+        labels = dig(spec, "template", "metadata", "labels") or {}
+        if len(out) == before and not selector_matches(selector, labels):
+            text = "`selector` does not match template `labels`"
+            out.append(invalid("spec.template.metadata.labels", labels or None, text))
+        if selector is not None and is_empty_selector(selector):
+            text = "empty selector is invalid for daemonset"
+            out.append(invalid("spec.selector", selector, text))
         check_template(spec.get("template") or {}, "spec.template", out, old=_template_of(old))
         check_always_restarts(spec, "spec", "DaemonSet", out)
         check_counts(spec, ("minReadySeconds",), out, path="spec")
@@ -453,9 +474,9 @@ def _check_rolling_deployment(rolling: Document, out: list[Problem]) -> None:
     check_percent_limit(unavailable, f"{path}.maxUnavailable", out)
 
 
-def _go_struct(document: Document, *names: tuple[str, str]) -> dict[str, Any]:
+def _go_struct(document: Document, *names: tuple[str, str]) -> InOrder:
     # Parity: upstream prints its internal type here, whose fields have no JSON names.
-    return {go: document.get(json) for json, go in names}
+    return InOrder({go: document.get(json) for json, go in names})
 
 
 def _is_positive(text: str | None) -> bool:

@@ -71,6 +71,8 @@ def _default_job_spec(spec: Document) -> None:
 class JobStrategy(Strategy):
     """Jobs."""
 
+    orphans_by_default = True
+
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
         # Labels of the template are the job's own where it has none, before any is generated.
@@ -90,6 +92,9 @@ class JobStrategy(Strategy):
         for key in _UID_LABELS:
             labels.setdefault(key, uid)
         part_of(spec, "selector", "matchLabels").setdefault(_UID_LABELS[1], uid)
+        if not dig(document, "metadata", "labels"):
+            # Parity: defaults apply again when what was stored is read, and then there are labels.
+            metadata_of(document)["labels"] = copy_of(labels)
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         out: list[Problem] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from kubesched.apiserver.errors import Problem, invalid
@@ -38,11 +39,14 @@ def range_text(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
+_prefixed_key_problems = lru_cache(maxsize=4096)(label_key_errors)
+
+
 def key_problems(key: str) -> list[str]:
-    """Return what keeps a text from being a qualified name (a label key)."""
+    """Return what keeps a text from being a qualified name (a label key); not to be written."""
     if _LABEL_KEY.fullmatch(key):
         return []
-    return label_key_errors(key)
+    return _prefixed_key_problems(key)
 
 
 def value_problems(value: str) -> list[str]:
@@ -130,8 +134,10 @@ def env_name_problems(name: str) -> list[str]:
     if name.isascii() and name.isprintable() and "=" not in name:
         return [] if name else ["environment variable name must be non-empty"]
     return [
-        "a valid environment variable name must consist only of printable ASCII characters "
-        "other than '='"
+        (
+            "a valid environment variable name must consist only of printable ASCII characters "
+            "other than '='"
+        )
     ]
 
 
@@ -140,8 +146,10 @@ def header_problems(name: str) -> list[str]:
     if _HEADER_PATTERN.fullmatch(name):
         return []
     return [
-        "a valid HTTP header must consist of alphanumeric characters or '-' "
-        f"(e.g. 'X-Header-Name', regex used for validation is '{_HEADER}')"
+        (
+            "a valid HTTP header must consist of alphanumeric characters or '-' "
+            f"(e.g. 'X-Header-Name', regex used for validation is '{_HEADER}')"
+        )
     ]
 
 
@@ -273,6 +281,6 @@ def cidr_warnings(value: str, path: str) -> list[str]:
     return []
 
 
-def dual_stack_is_right(families: list[int]) -> bool:
+def dual_stack_is_right(families: Sequence[int]) -> bool:
     """Tell whether several addresses are one of each family."""
     return len(families) == 2 and families[0] != families[1]

@@ -6,8 +6,9 @@ Upstream: pkg/apis/{scheduling,rbac,coordination,node}/validation/validation.go 
 
 from __future__ import annotations
 
-from kubesched.apiserver.documents import Document, name_of
+from kubesched.apiserver.documents import Document, metadata_of, name_of
 from kubesched.apiserver.errors import (
+    InOrder,
     Problem,
     duplicate,
     forbidden,
@@ -49,6 +50,7 @@ class PriorityClassStrategy(Strategy):
     """Priority classes."""
 
     has_status = False
+    bumps_generation = False
 
     def default(self, document: Document) -> None:
         set_default(document, "preemptionPolicy", "PreemptLowerPriority")
@@ -87,6 +89,15 @@ class PriorityClassStrategy(Strategy):
 
     def admit_update(self, new: Document, old: Document, request: Request) -> None:
         self._check_default(new, request)
+
+    def prepare_for_create(self, document: Document, request: Request) -> None:
+        # Parity: upstream sets it once, and never moves it.
+        metadata_of(document)["generation"] = 1
+
+    def admit_delete(self, old: Document, request: Request) -> None:
+        if name_of(old) in _SYSTEM_CLASSES:
+            text = "this is a system priority class and cannot be deleted"
+            raise forbidden("scheduling.k8s.io", "priorityclasses", name_of(old), text)
 
     def _check_default(self, document: Document, request: Request) -> None:
         # Parity: plugin/pkg/admission/priority/admission.go validatePriorityClass, v1.36.
@@ -235,11 +246,13 @@ class BindingStrategy(_RbacStrategy):
         if new.get("roleRef") != old.get("roleRef"):
             ref = new.get("roleRef") or {}
             # Parity: upstream prints its internal type here, whose fields have no JSON names.
-            shown = {
-                "APIGroup": ref.get("apiGroup", ""),
-                "Kind": ref.get("kind", ""),
-                "Name": ref.get("name", ""),
-            }
+            shown = InOrder(
+                {
+                    "APIGroup": ref.get("apiGroup", ""),
+                    "Kind": ref.get("kind", ""),
+                    "Name": ref.get("name", ""),
+                }
+            )
             out.append(invalid("roleRef", shown, "cannot change roleRef"))
         return out
 

@@ -63,9 +63,11 @@ def _check_sealed(new: Document, old: Document, names: tuple[str, ...], out: lis
         return
     if not new.get("immutable"):
         out.append(forbidden_field("immutable", _SEALED))
-    for name in names:
-        if (new.get(name) or {}) != (old.get(name) or {}):
-            out.append(forbidden_field(name, _SEALED))
+    out.extend(
+        forbidden_field(name, _SEALED)
+        for name in names
+        if (new.get(name) or {}) != (old.get(name) or {})
+    )
 
 
 def _decoded_size(data: dict[str, str]) -> int:
@@ -172,6 +174,7 @@ class ServiceAccountStrategy(Strategy):
 
     bumps_generation = False
     has_status = False
+    returns_deleted_object = True
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
         """Keep only the names of secrets."""

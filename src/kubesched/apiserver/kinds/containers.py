@@ -107,9 +107,11 @@ def check_init_containers(
         if container.get("restartPolicy") == "Always":
             _check_hooks(container, around, here, out)
             continue
-        for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-            if container.get(field) is not None:
-                out.append(forbidden_field(f"{here}.{field}", _ONLY_SIDECARS))
+        out.extend(
+            forbidden_field(f"{here}.{field}", _ONLY_SIDECARS)
+            for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+            if container.get(field) is not None
+        )
         if not around.options.restart_container_of_init:
             _check_init_resize(container, here, out)
 
@@ -143,9 +145,11 @@ def check_ephemeral_containers(
         target = container.get("targetContainerName")
         if target and target not in others:
             out.append(field_not_found(f"{here}.targetContainerName", target))
-        for field in _FORBIDDEN_IN_EPHEMERAL:
-            if container.get(field):
-                out.append(forbidden_field(f"{here}.{field}", _NOT_EPHEMERAL))
+        out.extend(
+            forbidden_field(f"{here}.{field}", _NOT_EPHEMERAL)
+            for field in _FORBIDDEN_IN_EPHEMERAL
+            if container.get(field)
+        )
         for position, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
                 if mount.get(field):

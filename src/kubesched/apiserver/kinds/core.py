@@ -82,8 +82,16 @@ def core_collection_actions() -> dict[tuple[str, str], Action]:
     return {("", "bindings"): BindingAction()}
 
 
+_DEPRECATED = {
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
+
+
 def share_storage(resource: Resource) -> None:
-    """Make resources that show the same objects keep them in one place."""
+    """Make resources that show the same objects keep them in one place; note what is deprecated."""
+    if not resource.group:
+        resource.deprecation = _DEPRECATED.get(resource.resource, "")
     if (resource.group, resource.resource) == ("events.k8s.io", "events"):
         resource.storage = "/events"
         resource.to_storage = to_core

@@ -36,7 +36,10 @@ _RESOURCES = (
     "requests.ephemeral-storage", "requests.memory",
 )  # fmt: skip
 _HUGE_PAGES = ("requests.hugepages-", "limits.hugepages-")
-_UNITS = ("1", *(f"1{unit}" for unit in "k M G T P E Ki Mi Gi Ti Pi Ei".split()))
+_UNITS = (
+    "1",
+    *(f"1{unit}" for unit in ["k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]),
+)
 _SIMPLE = frozenset({"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"})
 
 

@@ -74,6 +74,10 @@ class EventStrategy(Strategy):
     allows_create_on_update = True
     collects_garbage = False
 
+    def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
+        """Return nothing: any name will do."""
+        return []
+
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         """Return what is wrong with an event."""
         event = self._core(document)
@@ -116,6 +120,10 @@ class EventStrategy(Strategy):
 
 class NewEventStrategy(EventStrategy):
     """The rules of events that are written through events.k8s.io."""
+
+    def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
+        """Return what is wrong with a name."""
+        return subdomain_problems(name, is_prefix=is_prefix)
 
     def _core(self, document: Document) -> Document:
         return to_core(document)
@@ -201,4 +209,8 @@ def _shown(name: str, value: Any) -> Any:
         return internal_form("ObjectReference", value or {})
     if name == "count":
         return value or 0
-    return value if name in {"firstTimestamp", "lastTimestamp", "eventTime", "related"} else value or ""
+    return (
+        value
+        if name in {"firstTimestamp", "lastTimestamp", "eventTime", "related"}
+        else value or ""
+    )

@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any
 
 from kubesched.apiserver.documents import Document
+from kubesched.apiserver.errors import InOrder
 from kubesched.objects.quantity import parse_quantity
 
 _ESCAPES = str.maketrans({
@@ -35,11 +36,11 @@ def _shapes() -> dict[str, Shape]:
     return shapes
 
 
-def internal_form(type_name: str, document: Document) -> dict[str, Any]:
+def internal_form(type_name: str, document: Document) -> InOrder:
     """Return a document with the names, the order and the zero values of the internal type."""
     if type_name == "PodSpec":
         document = _with_security_context(document)
-    result: dict[str, Any] = {}
+    result = InOrder()
     for name, key, kind, omits_empty in _shapes()[type_name]:
         value = document.get(key)
         if omits_empty and not value:

@@ -21,6 +21,7 @@ class NamespaceStrategy(Strategy):
     """The rules of namespaces."""
 
     bumps_generation = False
+    returns_deleted_object = True
 
     def default(self, document: Document) -> None:
         """Label a namespace with its name, and say it is active."""

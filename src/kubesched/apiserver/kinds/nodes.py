@@ -136,11 +136,11 @@ def _check_node(node: Document, out: list[Problem]) -> None:
 
 def _check_families(ranges: list[str], out: list[Problem]) -> None:
     parsed = [parse_cidr_sloppily(value) for value in ranges]
-    wrong = next((one for one, found in zip(ranges, parsed, strict=True) if not found), None)
+    wrong = next((index for index, found in enumerate(parsed) if not found), None)
     if wrong is not None:
         text = (
-            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address: "
-            f"{wrong}"
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR"
+            f"[{wrong}]: <nil> (invalid CIDR address: {ranges[wrong]})"
         )
         out.append(Problem(ProblemType.INTERNAL, "spec.podCIDRs", None, text))
     families = [found[0].version for found in parsed if found]

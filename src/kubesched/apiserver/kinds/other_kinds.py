@@ -1,7 +1,7 @@
 """Kinds of which only defaults and a few rules matter here.
 
-Owns those of networking, discovery, autoscaling, admission registration and certificates.
-Upstream: pkg/apis/{networking,discovery,autoscaling,admissionregistration}/v1/defaults.go,
+Owns those of autoscaling, admission registration and certificates.
+Upstream: pkg/apis/{autoscaling,admissionregistration}/v1/defaults.go,
 pkg/registry/certificates/certificates/strategy.go
 """
 
@@ -10,30 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.documents import Document, copy_of, dig
-from kubesched.apiserver.errors import (
-    Problem,
-    duplicate,
-    invalid,
-    not_supported,
-    required,
-    too_many,
-)
-from kubesched.apiserver.kinds.checks import check_dns_label, check_ip, port_number_problems
-from kubesched.apiserver.kinds.workload_rules import check_immutable, part_of, set_default
+from kubesched.apiserver.errors import Problem, invalid, not_supported, required
+from kubesched.apiserver.kinds.selectors import check_label_selector
+from kubesched.apiserver.kinds.workload_rules import part_of, set_default
+from kubesched.apiserver.names import path_segment_problems, subdomain_problems
 from kubesched.apiserver.strategy import Request, Strategy
 
 _ADMISSION = "admissionregistration.k8s.io"
 _SIGNERS = "certificates.k8s.io"
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def other_strategies() -> dict[tuple[str, str], Strategy]:
     """Return the strategies of these groups."""
     return {
-        ("networking.k8s.io", "networkpolicies"): NetworkPolicyStrategy(),
-        ("networking.k8s.io", "ingressclasses"): IngressClassStrategy(),
-        ("networking.k8s.io", "ingresses"): Strategy(),
-        ("discovery.k8s.io", "endpointslices"): EndpointSliceStrategy(),
         ("autoscaling", "horizontalpodautoscalers"): AutoscalerStrategy(),
         (_ADMISSION, "validatingwebhookconfigurations"): WebhooksStrategy(),
         (_ADMISSION, "mutatingwebhookconfigurations"): WebhooksStrategy(reinvocation="Never"),
@@ -45,91 +34,10 @@ def other_strategies() -> dict[tuple[str, str], Strategy]:
     }
 
 
-class NetworkPolicyStrategy(Strategy):
-    """Network policies."""
-
-    has_status = False
-
-    def default(self, document: Document) -> None:
-        spec = part_of(document, "spec")
-        for direction in ("ingress", "egress"):
-            for rule in spec.get(direction) or ():
-                for port in rule.get("ports") or ():
-                    set_default(port, "protocol", "TCP")
-        if not spec.get("policyTypes"):
-            spec["policyTypes"] = ["Ingress", *(["Egress"] if spec.get("egress") else [])]
-
-
-class IngressClassStrategy(Strategy):
-    """Ingress classes."""
-
-    has_status = False
-
-    def default(self, document: Document) -> None:
-        parameters = dig(document, "spec", "parameters")
-        if parameters is not None:
-            set_default(parameters, "scope", "Cluster")
-
-
-class EndpointSliceStrategy(Strategy):
-    """Endpoint slices."""
-
-    has_status = False
-
-    def default(self, document: Document) -> None:
-        for port in document.get("ports") or ():
-            set_default(port, "name", "")
-            set_default(port, "protocol", "TCP")
-
-    def validate_create(self, document: Document, request: Request) -> list[Problem]:
-        out: list[Problem] = []
-        kind, kinds = document.get("addressType") or "", ["FQDN", "IPv4", "IPv6"]
-        if not kind:
-            out.append(required("addressType"))
-        elif kind not in kinds:
-            out.append(not_supported("addressType", kind, kinds))
-        _check_ports(document.get("ports") or [], out)
-        endpoints = document.get("endpoints") or []
-        if len(endpoints) > 1000:
-            out.append(too_many("endpoints", len(endpoints), 1000))
-            return out
-        for index, endpoint in enumerate(endpoints):
-            path, addresses = f"endpoints[{index}].addresses", endpoint.get("addresses") or []
-            if not addresses:
-                out.append(required(path, "must contain at least 1 address"))
-            elif len(addresses) > 100:
-                out.append(too_many(path, len(addresses), 100))
-            if kind in {"IPv4", "IPv6"}:
-                for place, address in enumerate(addresses):
-                    check_ip(address, f"{path}[{place}]", out)
-        return out
-
-    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
-        out = self.validate_create(new, request)
-        check_immutable(new.get("addressType"), old.get("addressType"), "addressType", out)
-        return out
-
-
-def _check_ports(ports: list[Document], out: list[Problem]) -> None:
-    names: list[str] = []
-    for index, port in enumerate(ports):
-        path, name = f"ports[{index}]", port.get("name") or ""
-        if name:
-            check_dns_label(name, f"{path}.name", out)
-        if name in names:
-            out.append(duplicate(f"{path}.name", name))
-        names.append(name)
-        if port.get("protocol") not in _PROTOCOLS:
-            out.append(not_supported(f"{path}.protocol", port.get("protocol"), _PROTOCOLS))
-        number = port.get("port")
-        if number is not None:
-            out.extend(
-                invalid(f"{path}.port", number, text) for text in port_number_problems(number)
-            )
-
-
 class AutoscalerStrategy(Strategy):
     """Horizontal pod autoscalers."""
+
+    bumps_generation = False
 
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
@@ -146,6 +54,39 @@ class AutoscalerStrategy(Strategy):
             up = {"stabilizationWindowSeconds": 0, "policies": [pods, percent]}
             _default_scaling(behavior, "scaleUp", up)
             _default_scaling(behavior, "scaleDown", {"policies": [copy_of(percent)]})
+
+    def validate_create(self, document: Document, request: Request) -> list[Problem]:
+        out: list[Problem] = []
+        _check_autoscaler(document.get("spec") or {}, out)
+        return out
+
+    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
+        return self.validate_create(new, request)
+
+
+def _check_autoscaler(spec: Document, out: list[Problem]) -> None:
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if least is not None and least < 1:
+        out.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most == 0:
+        out.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    elif most < 0:
+        out.append(invalid("spec.maxReplicas", most, "must be greater than or equal to 1"))
+    if least is not None and most < least:
+        text = "must be greater than or equal to `minReplicas`"
+        out.append(invalid("spec.maxReplicas", most, text))
+    target, path = spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef"
+    for field in ("kind", "name"):
+        value = target.get(field) or ""
+        if not value:
+            out.append(required(f"{path}.{field}"))
+        out.extend(invalid(f"{path}.{field}", value, text) for text in path_segment_problems(value))
+    version = target.get("apiVersion") or ""
+    if version.count("/") > 1:
+        text = f"unexpected GroupVersion string: {version}"
+        out.append(invalid(f"{path}.apiVersion", version, text))
+    elif not version.rpartition("/")[0] and version != "v1":
+        out.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
 
 
 def _default_scaling(behavior: Document, field: str, wanted: Document) -> None:
@@ -175,6 +116,49 @@ class WebhooksStrategy(Strategy):
                 set_default(service, "port", 443)
             for rule in webhook.get("rules") or ():
                 set_default(rule, "scope", "*")
+
+    def validate_create(self, document: Document, request: Request) -> list[Problem]:
+        out: list[Problem] = []
+        for index, webhook in enumerate(document.get("webhooks") or ()):
+            _check_webhook(webhook, f"webhooks[{index}]", out)
+        return out
+
+    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
+        return self.validate_create(new, request)
+
+
+def _check_webhook(webhook: Document, path: str, out: list[Problem]) -> None:
+    name = webhook.get("name") or ""
+    problems = subdomain_problems(name)
+    if not name:
+        out.append(required(f"{path}.name"))
+    elif problems:
+        out.append(invalid(f"{path}.name", name, ",".join(problems)))
+    elif name.count(".") < 2:
+        text = "should be a domain with at least three segments separated by dots"
+        out.append(invalid(f"{path}.name", name, text))
+    policies = {"failurePolicy": ["Fail", "Ignore"], "matchPolicy": ["Equivalent", "Exact"]}
+    out.extend(
+        not_supported(f"{path}.{field}", webhook[field], known)
+        for field, known in policies.items()
+        if webhook.get(field) is not None and webhook[field] not in known
+    )
+    effects, harmless = webhook.get("sideEffects"), ["None", "NoneOnDryRun"]
+    if effects is None:
+        text = f"must specify one of {', '.join(harmless)}"
+        out.append(required(f"{path}.sideEffects", text))
+    elif effects not in harmless:
+        out.append(not_supported(f"{path}.sideEffects", effects, harmless))
+    timeout = webhook.get("timeoutSeconds")
+    if timeout is not None and not 1 <= timeout <= 30:
+        text = "the timeout value must be between 1 and 30 seconds"
+        out.append(invalid(f"{path}.timeoutSeconds", timeout, text))
+    for field in ("namespaceSelector", "objectSelector"):
+        check_label_selector(webhook.get(field), f"{path}.{field}", out)
+    client = webhook.get("clientConfig") or {}
+    if (client.get("url") is None) == (client.get("service") is None):
+        text = "exactly one of url or service is required"
+        out.append(required(f"{path}.clientConfig", text))
 
 
 class AdmissionPolicyStrategy(Strategy):

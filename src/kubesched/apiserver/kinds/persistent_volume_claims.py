@@ -46,6 +46,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     """The rules of claims."""
 
     bumps_generation = False
+    returns_deleted_object = True
 
     def default(self, document: Document) -> None:
         """Fill in a claim."""
@@ -145,14 +146,11 @@ def _settle_sources(spec: Document, old: Document | None) -> None:
 
 
 def _reference(source: Document) -> Document:
-    copied: Document = {
+    return {
         "apiGroup": source.get("apiGroup"),
         "kind": source.get("kind") or "",
         "name": source.get("name") or "",
     }
-    if copied["apiGroup"] is None:
-        copied["apiGroup"] = None
-    return copied
 
 
 def _is_known_source(source: Document) -> bool:
@@ -184,10 +182,10 @@ def _check_change(new: Document, old: Document, out: list[Problem]) -> None:
         )
         out.append(forbidden_field("spec", text))
     size = parse_quantity(_size(spec, "resources", "requests"))
-    if size < parse_quantity(_size(before, "resources", "requests")):
-        if size <= parse_quantity(_size(old, "status", "capacity")):
-            text = "field can not be less than status.capacity"
-            out.append(forbidden_field("spec.resources.requests.storage", text))
+    is_less = size < parse_quantity(_size(before, "resources", "requests"))
+    if is_less and size <= parse_quantity(_size(old, "status", "capacity")):
+        text = "field can not be less than status.capacity"
+        out.append(forbidden_field("spec.resources.requests.storage", text))
     if spec.get("volumeMode") != before.get("volumeMode"):
         out.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
     name = spec.get("volumeAttributesClassName")

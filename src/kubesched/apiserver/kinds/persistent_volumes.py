@@ -80,7 +80,8 @@ _SOURCES: dict[str, tuple[str, str, Check]] = {
 }
 _GONE = (
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("photonPersistentDisk", "photonPersistentDisk",
+     "deprecated in v1.11, non-functional in v1.16+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
     ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
@@ -92,6 +93,7 @@ class PersistentVolumeStrategy(Strategy):
     """The rules of persistent volumes."""
 
     bumps_generation = False
+    returns_deleted_object = True
 
     def default(self, document: Document) -> None:
         """Fill in a volume."""
@@ -293,10 +295,10 @@ def _check_change(new: Document, old: Document, out: list[Problem]) -> None:
         shown = None if affinity is None else internal_form("VolumeNodeAffinity", affinity)
         text = f"{IMMUTABLE}, except for updating from beta label to GA"
         out.append(invalid("nodeAffinity", shown, text))
-    if old.get("volumeAttributesClassName") is not None:
-        if new.get("volumeAttributesClassName") is None:
-            text = "update from non-nil value to nil is forbidden"
-            out.append(forbidden_field("spec.volumeAttributesClassName", text))
+    name = "volumeAttributesClassName"
+    if old.get(name) is not None and new.get(name) is None:
+        text = "update from non-nil value to nil is forbidden"
+        out.append(forbidden_field(f"spec.{name}", text))
 
 
 def _is_same_affinity(new: Document | None, old: Document) -> bool:

@@ -25,7 +25,11 @@ from kubesched.apiserver.kinds.pod_changes import (
 from kubesched.apiserver.kinds.pod_defaults import default_pod
 from kubesched.apiserver.kinds.pod_resize import check_pod_resize, keep_all_but_resources
 from kubesched.apiserver.kinds.pod_spec import check_pod_metadata_and_spec
-from kubesched.apiserver.kinds.pod_status import check_pod_status, keep_observed_generations
+from kubesched.apiserver.kinds.pod_status import (
+    check_pod_status,
+    drop_disabled_status,
+    keep_observed_generations,
+)
 from kubesched.apiserver.kinds.pod_warnings import pod_warnings
 from kubesched.apiserver.kinds.qos import qos_class
 from kubesched.apiserver.names import label_problems
@@ -44,6 +48,7 @@ class PodStrategy(Strategy):
 
     default_grace_period_s = 30
     returns_deleted_object = True
+    keeps_status_on_create = True
 
     def default(self, document: Document) -> None:
         """Fill in a pod."""
@@ -56,7 +61,9 @@ class PodStrategy(Strategy):
     def prepare_for_create(self, document: Document, request: Request) -> None:
         """Start as pending, with a class of service; merge labels into selectors."""
         spec = document["spec"]
-        status = document["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        # Parity: upstream believes a class that is given.
+        quality = (document.get("status") or {}).get("qosClass") or qos_class(spec)
+        status = document["status"] = {"phase": "Pending", "qosClass": quality}
         document["metadata"]["generation"] = 1
         drop_disabled(spec, None)
         if spec.get("schedulingGates"):
@@ -100,6 +107,7 @@ class PodStrategy(Strategy):
         if not status.get("qosClass") and old_status.get("qosClass"):
             status["qosClass"] = old_status["qosClass"]
         keep_observed_generations(status, old_status)
+        drop_disabled_status(status, old_status)
 
     def validate_status_update(
         self, new: Document, old: Document, request: Request

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.apiserver.documents import Document, copy_of, labels_of, name_of
+from kubesched.apiserver.documents import Document, copy_of, labels_of, name_of, namespace_of
 from kubesched.apiserver.errors import (
     ApiError,
     Problem,
@@ -90,9 +90,11 @@ def _check_preconditions(binding: Document, pod: Document, name: str) -> None:
     for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         wanted, actual = asked.get(field), found.get(field)
         if wanted and wanted != actual:
+            key = f"/registry/pods/{namespace_of(pod)}/{name}"
             reason = (
-                f"Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: "
-                f"{actual}"
+                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: {shown} in precondition: {wanted}, "
+                f"{shown} in object meta: {actual}"
             )
             raise conflict("", "pods", name, reason)
 
@@ -160,9 +162,7 @@ class EvictionAction:
         self._delete(pod, options, request, writer)
         return {**copy_of(SUCCESS), "code": 201}
 
-    def _delete(
-        self, pod: Document, options: Document, request: Request, writer: Writer
-    ) -> None:
+    def _delete(self, pod: Document, options: Document, request: Request, writer: Writer) -> None:
         name = name_of(pod)
         if not _is_dry_run(options):
             _check_delete_preconditions(pod, options)
@@ -235,6 +235,8 @@ def _check_delete_preconditions(pod: Document, options: Document) -> None:
 
 def _refusal(message: str, retry_after_s: int) -> ApiError:
     error = too_many_requests(_REFUSED, retry_after_s)
+    if not retry_after_s:
+        error.details.pop("retryAfterSeconds", None)
     error.details["causes"] = [{"reason": "DisruptionBudget", "message": message}]
     return error
 

@@ -11,12 +11,16 @@ from typing import Any
 
 from kubesched.apiserver.documents import Document, copy_of
 from kubesched.apiserver.errors import Problem, forbidden_field, invalid, required
-from kubesched.apiserver.kinds.annotations import MIRROR, check_annotation_changes
+from kubesched.apiserver.kinds.annotations import (
+    MIRROR,
+    check_annotation_changes,
+    check_pod_annotations,
+)
 from kubesched.apiserver.kinds.checks import INT32_MAX, range_text
 from kubesched.apiserver.kinds.internal_form import internal_diff, internal_form, is_same
 from kubesched.apiserver.kinds.options import PodOptions
 from kubesched.apiserver.kinds.placement import check_tolerations
-from kubesched.apiserver.kinds.pod_spec import check_pod_annotations, check_pod_metadata_and_spec
+from kubesched.apiserver.kinds.pod_spec import check_pod_metadata_and_spec
 from kubesched.objects.field_errors import go_quote
 
 _REFUSAL = (

@@ -101,13 +101,15 @@ def _default_pod_level(spec: Document) -> None:
     limits = dict(resources.get("limits") or {})
     requests = dict(resources.get("requests") or {})
     if limits or requests:
-        for name, text in aggregate(spec, "limits").items():
-            if is_huge_page(name) and name not in requests and name not in limits:
-                limits[name] = text
-        if limits:
-            resources["limits"] = limits
+        huge = aggregate(spec, "limits").items()
+        limits |= {
+            name: text
+            for name, text in huge
+            if is_huge_page(name) and name not in requests and name not in limits
+        }
     if not limits:
         return
+    resources["limits"] = limits
     for name, text in aggregate(spec, "requests").items():
         if name not in requests and _is_pod_level(name) and allows_overcommit(name):
             requests[name] = text
@@ -122,13 +124,18 @@ def _is_pod_level(name: str) -> bool:
     return name in POD_LEVEL or is_huge_page(name)
 
 
+_CONTAINER = (
+    ("terminationMessagePath", "/dev/termination-log"),
+    ("terminationMessagePolicy", "File"),
+)
+
+
 def _default_container(container: Document) -> None:
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = default_pull_policy(container.get("image") or "")
-    if not container.get("terminationMessagePath"):
-        container["terminationMessagePath"] = "/dev/termination-log"
-    if not container.get("terminationMessagePolicy"):
-        container["terminationMessagePolicy"] = "File"
+    for name, value in _CONTAINER:
+        if not container.get(name):
+            container[name] = value
     for port in container.get("ports") or ():
         if not port.get("protocol"):
             port["protocol"] = "TCP"
@@ -139,6 +146,10 @@ def _default_container(container: Document) -> None:
     if resources:
         round_list(resources.get("limits"))
         round_list(resources.get("requests"))
+    _default_handlers(container)
+
+
+def _default_handlers(container: Document) -> None:
     for name in _PROBES:
         if container.get(name) is not None:
             _default_probe(container[name])
@@ -180,6 +191,10 @@ def _default_http_get(action: Document | None) -> None:
 
 def _default_status(status: Document) -> None:
     _mirror_ips(status, "podIP", "podIPs")
+    round_list(status.get("allocatedResources"))
+    whole: dict[str, Any] = status.get("resources") or {}
+    round_list(whole.get("limits"))
+    round_list(whole.get("requests"))
     for kind in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for one in status.get(kind) or ():
             round_list(one.get("allocatedResources"))
@@ -192,9 +207,7 @@ def _mirror_ips(status: Document, single: str, several: str) -> None:
     """Keep a pod's first address and its list of addresses in step, as conversion does."""
     # Parity: pkg/apis/core/v1/conversion.go Convert_v1_PodStatus_To_core_PodStatus, v1.36
     first, listed = status.get(single), status.get(several)
-    if first and not listed:
-        status[several] = [{"ip": first}]
-    elif listed and first and listed[0].get("ip") != first:
+    if (first and not listed) or (listed and first and listed[0].get("ip") != first):
         status[several] = [{"ip": first}]
     elif listed and not first:
         status[single] = listed[0].get("ip") or ""

@@ -161,22 +161,27 @@ def _check_containers(
         if not is_same("Container", container, old):
             out.append(forbidden_field("spec", _ONLY))
     for index, (container, old) in enumerate(_pairs(munged, old_spec, "initContainers")):
-        path = f"spec.initContainers[{index}]"
-        is_changed = not is_same("Container", container, old)
-        _put_back(container.setdefault("resources", {}), old.get("resources"))
-        container["resources"].pop("claims", None)
-        if not is_same("Container", container, old):
-            text = "only cpu and memory resources for init or sidecar containers are mutable"
+        _check_init_container(container, old, f"spec.initContainers[{index}]", out)
+
+
+def _check_init_container(
+    container: Document, old: Document, path: str, out: list[Problem]
+) -> None:
+    is_changed = not is_same("Container", container, old)
+    _put_back(container.setdefault("resources", {}), old.get("resources"))
+    container["resources"].pop("claims", None)
+    if not is_same("Container", container, old):
+        text = "only cpu and memory resources for init or sidecar containers are mutable"
+        out.append(forbidden_field(path, text))
+    if not is_changed or container.get("restartPolicy") == "Always":
+        return
+    for policy in container.get("resizePolicy") or ():
+        if policy.get("restartPolicy") == "RestartContainer":
+            text = (
+                "non-sidecar init containers with a resize policy of RestartContainer "
+                "cannot be resized"
+            )
             out.append(forbidden_field(path, text))
-        if not is_changed or container.get("restartPolicy") == "Always":
-            continue
-        for policy in container.get("resizePolicy") or ():
-            if policy.get("restartPolicy") == "RestartContainer":
-                text = (
-                    "non-sidecar init containers with a resize policy of RestartContainer "
-                    "cannot be resized"
-                )
-                out.append(forbidden_field(path, text))
 
 
 def _pairs(new: Document, old: Document, kind: str) -> list[tuple[Document, Document]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubesched.apiserver.documents import Document, dig, name_of
 from kubesched.apiserver.errors import (
+    InOrder,
     Problem,
     duplicate,
     field_not_found,
@@ -236,11 +237,7 @@ def _check_resource_claims(
             check_dns_label(name, f"{here}.name", out)
             seen.add(name)
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-        shown = {
-            "Name": name,
-            "ResourceClaimName": direct,
-            "ResourceClaimTemplateName": template,
-        }
+        shown = InOrder(Name=name, ResourceClaimName=direct, ResourceClaimTemplateName=template)
         if direct is not None and template is not None:
             text = (
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -324,12 +321,19 @@ def _check_dns_config(spec: Document, path: str, out: list[Problem]) -> None:
             out.append(required(f"{path}.nameservers", text))
             return
     config = config or {}
-    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    servers = config.get("nameservers") or []
     if len(servers) > 3:
         text = "must not have more than 3 nameservers"
         out.append(invalid(f"{path}.nameservers", servers, text))
     for index, server in enumerate(servers):
         check_ip(server, f"{path}.nameservers[{index}]", out)
+    _check_searches(config.get("searches") or [], path, out)
+    for index, option in enumerate(config.get("options") or ()):
+        if not option.get("name"):
+            out.append(required(f"{path}.options[{index}]", "must not be empty"))
+
+
+def _check_searches(searches: list[str], path: str, out: list[Problem]) -> None:
     if len(searches) > 32:
         text = "must not have more than 32 search paths"
         out.append(invalid(f"{path}.searches", searches, text))
@@ -341,9 +345,6 @@ def _check_dns_config(spec: Document, path: str, out: list[Problem]) -> None:
             bare = search.removesuffix(".")
             texts = underscored_subdomain_problems(bare)
             out.extend(invalid(f"{path}.searches[{index}]", bare, text) for text in texts)
-    for index, option in enumerate(config.get("options") or ()):
-        if not option.get("name"):
-            out.append(required(f"{path}.options[{index}]", "must not be empty"))
 
 
 def _check_gates(gates: list[Document], path: str, out: list[Problem]) -> None:
@@ -360,12 +361,16 @@ def _check_host_users(spec: Document, options: PodOptions, path: str, out: list[
     text = "when `hostUsers` is false"
     if spec.get("hostNetwork") and not options.user_namespaces_on_host_network:
         out.append(forbidden_field(f"{path}.hostNetwork", text))
-    for name in ("HostPID", "HostIPC"):
-        if spec.get(name[0].lower() + name[1:]):
-            out.append(forbidden_field(f"{path}.{name}", text))
-    for kind, index, container in all_containers(spec):
-        if container.get("volumeDevices"):
-            out.append(forbidden_field(f"{path}.{kind}[{index}].volumeDevices", text))
+    out.extend(
+        forbidden_field(f"{path}.{name}", text)
+        for name in ("HostPID", "HostIPC")
+        if spec.get(name[0].lower() + name[1:])
+    )
+    out.extend(
+        forbidden_field(f"{path}.{kind}[{index}].volumeDevices", text)
+        for kind, index, container in all_containers(spec)
+        if container.get("volumeDevices")
+    )
 
 
 def _check_hostname_override(spec: Document, path: str, out: list[Problem]) -> None:

@@ -7,16 +7,23 @@ pkg/registry/core/pod/strategy.go podStatusStrategy
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.errors import (
+    InOrder,
     Problem,
+    ProblemType,
     duplicate,
     forbidden_field,
     invalid,
-
+    not_supported,
+    required,
+    too_long,
 )
 from kubesched.apiserver.kinds.checks import (
     IMMUTABLE,
+    check_dns_label,
     check_ip,
     check_qualified_name,
     dual_stack_is_right,
@@ -28,6 +35,7 @@ from kubesched.apiserver.kinds.pod_changes import check_annotations
 from kubesched.apiserver.names import subdomain_problems
 
 _SYSTEM = ("PodScheduled", "Ready", "Initialized")
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _NOT_NEGATIVE = "must be a non-negative integer"
 
 
@@ -46,6 +54,23 @@ def keep_observed_generations(status: Document, old: Document) -> None:
             condition["observedGeneration"] = generation
 
 
+def drop_disabled_status(status: Document, old: Document) -> None:
+    """Drop fields of features that are off by default, unless the old status has them."""
+    # Parity: pkg/api/pod/util.go dropDisabledPodStatusFields, v1.36 with default gates
+    name = "nodeAllocatableResourceClaimStatuses"
+    if not old.get(name):
+        status.pop(name, None)
+    if not any(mount.get("volumeStatus") is not None for mount in _mounts(old)):
+        for mount in _mounts(status):
+            mount.pop("volumeStatus", None)
+
+
+def _mounts(status: Document) -> Iterator[Document]:
+    for kind in _STATUSES:
+        for one in status.get(kind) or ():
+            yield from one.get("volumeMounts") or ()
+
+
 def check_pod_status(new: Document, old: Document, options: PodOptions) -> list[Problem]:
     """Return what is wrong with a changed status."""
     out: list[Problem] = []
@@ -59,10 +84,12 @@ def check_pod_status(new: Document, old: Document, options: PodOptions) -> list[
     quality = status.get("qosClass") or ""
     if quality != (old_status.get("qosClass") or ""):
         out.append(invalid("status.qosClass", quality, IMMUTABLE))
-    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+    for kind in _STATUSES:
         _check_transitions(kind, status, old_status, old["spec"], out)
     if status.get("resourceClaimStatuses"):
         _check_claim_statuses(status["resourceClaimStatuses"], new["spec"], out)
+    if status.get("extendedResourceClaimStatus") is not None:
+        _check_extended_claim(status["extendedResourceClaimStatus"], new["spec"], out)
     _check_ips(status, old_status, "podIPs", out)
     if status.get("hostIPs"):
         first = status["hostIPs"][0].get("ip") or ""
@@ -71,7 +98,62 @@ def check_pod_status(new: Document, old: Document, options: PodOptions) -> list[
         _check_ips(status, old_status, "hostIPs", out)
     if (new["spec"].get("os") or {}).get("name") != "windows":
         _check_users(status, out)
+    _check_device_health(status, new["spec"], out)
     return out
+
+
+def _check_device_health(status: Document, spec: Document, out: list[Problem]) -> None:
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        containers = {
+            one.get("name"): one.get("resources") or {}
+            for one in spec.get("initContainers" if kind.startswith("init") else "containers") or ()
+        }
+        for index, one in enumerate(status.get(kind) or ()):
+            resources = containers.get(one.get("name"))
+            for position, health in enumerate(one.get("allocatedResourcesStatus") or ()):
+                path = f"status.{kind}[{index}].allocatedResourcesStatus[{position}]"
+                if resources is not None:
+                    _check_device_name(health.get("name") or "", resources, path, out)
+                _check_devices(health.get("resources") or (), path, out)
+    for index, one in enumerate(status.get("ephemeralContainerStatuses") or ()):
+        if one.get("allocatedResourcesStatus"):
+            path = f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus"
+            out.append(forbidden_field(path, "must not be specified in container status"))
+
+
+def _check_device_name(name: str, resources: Document, path: str, out: list[Problem]) -> None:
+    if name.startswith("claim:"):
+        known = {
+            f"claim:{one.get('name') or ''}" + (f"/{one['request']}" if one.get("request") else "")
+            for one in resources.get("claims") or ()
+        }
+        text = (
+            "must match one of the container's resource claims in a format "
+            "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+        )
+    else:
+        known = set(resources.get("requests") or ())
+        text = "must match one of the container's resource requests"
+    if name not in known:
+        out.append(invalid(f"{path}.name", name, text))
+
+
+def _check_devices(devices: Iterable[Document], path: str, out: list[Problem]) -> None:
+    seen: set[str] = set()
+    for index, device in enumerate(devices):
+        here, health = f"{path}.resources[{index}]", device.get("health") or ""
+        if health not in {"Healthy", "Unhealthy", "Unknown"}:
+            known = ("Healthy", "Unhealthy", "Unknown")
+            out.append(not_supported(f"{here}.health", health, known))
+        message = device.get("message")
+        if message is not None and not message:
+            out.append(required(f"{here}.message", "must be non-empty if specified"))
+        elif message is not None and len(message.encode()) > 1024:
+            out.append(too_long(f"{here}.message", 1024))
+        name = device.get("resourceID") or ""
+        if name in seen:
+            out.append(duplicate(f"{here}.resourceID", name))
+        seen.add(name)
 
 
 def _check_conditions(status: Document, out: list[Problem]) -> None:
@@ -141,9 +223,7 @@ def _may_restart(kind: str, name: str | None, exit_code: int, spec: Document) ->
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def _check_claim_statuses(
-    statuses: list[Document], spec: Document, out: list[Problem]
-) -> None:
+def _check_claim_statuses(statuses: list[Document], spec: Document, out: list[Problem]) -> None:
     known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
     for index, status in enumerate(statuses):
@@ -160,6 +240,45 @@ def _check_claim_statuses(
             out.extend(invalid(f"{path}.resourceClaimName", claim, text) for text in texts)
 
 
+def _check_extended_claim(status: Document, spec: Document, out: list[Problem]) -> None:
+    path = "status.extendedResourceClaimStatus"
+    containers = {
+        one.get("name") or "": (one.get("resources") or {}).get("requests") or {}
+        for kind in ("initContainers", "containers")
+        for one in spec.get(kind) or ()
+    }
+    mappings = status.get("requestMappings") or []
+    if not mappings:
+        text = "at least one request mapping is required"
+        out.append(required(f"{path}.requestMappings", text))
+    seen: list[tuple[str, ...]] = []
+    names = ("containerName", "resourceName", "requestName")
+    for index, mapping in enumerate(mappings):
+        here = f"{path}.requestMappings[{index}]"
+        container, resource, request = key = tuple(mapping.get(name) or "" for name in names)
+        start = "must match the"
+        if container not in containers:
+            text = f"{start} name of an entry in spec.initContainers.name or spec.containers.name"
+            out.append(invalid(f"{here}.containerName", container, text))
+        elif resource not in containers[container]:
+            text = (
+                f"{start} extended resource name of an entry in spec.initContainers.resources."
+                "requests or spec.containers.resources.requests"
+            )
+            out.append(invalid(f"{here}.resourceName", resource, text))
+        check_dns_label(request, f"{path}.requestName", out)
+        if key in seen:
+            out.extend(
+                duplicate(f"{here}.{name}", value) for name, value in zip(names, key, strict=True)
+            )
+        seen.append(key)
+    claim, here = status.get("resourceClaimName") or "", f"{path}.resourceClaimName"
+    if not claim:
+        out.append(required(here))
+    else:
+        out.extend(invalid(here, claim, text) for text in subdomain_problems(claim))
+
+
 def _check_ips(status: Document, old_status: Document, name: str, out: list[Problem]) -> None:
     listed = [one.get("ip") or "" for one in status.get(name) or ()]
     known = tuple(one.get("ip") or "" for one in old_status.get(name) or ())
@@ -168,14 +287,21 @@ def _check_ips(status: Document, old_status: Document, name: str, out: list[Prob
     if len(listed) > 1:
         parsed = [parse_ip_sloppily(address) for address in listed]
         families = [one.version for one in parsed if one is not None]
+        for index, one in enumerate(parsed):
+            if one is None:
+                text = "failed to check for dual stack with error:"
+                text += f"invalid IP[{index}]: {listed[index]}"
+                out.append(Problem(ProblemType.INTERNAL, f"status.{name}", None, text))
+                families = []
+                break
         if not dual_stack_is_right(families):
-            shown = [{"IP": address} for address in listed]
+            shown = [InOrder(IP=address) for address in listed]
             text = "may specify no more than one IP for each IP family"
             out.append(invalid(f"status.{name}", shown, text))
 
 
 def _check_users(status: Document, out: list[Problem]) -> None:
-    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+    for kind in _STATUSES:
         for index, one in enumerate(status.get(kind) or ()):
             user = (one.get("user") or {}).get("linux")
             if user is None:
@@ -185,5 +311,3 @@ def _check_users(status: Document, out: list[Problem]) -> None:
                 number = user.get(name) or 0
                 texts = id_problems(number)
                 out.extend(invalid(f"{path}.{name}", number, text) for text in texts)
-
-

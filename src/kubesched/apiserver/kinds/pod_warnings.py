@@ -87,9 +87,11 @@ def pod_warnings(holder: Document, path: str) -> list[str]:
 
 
 def _placement(spec: Document, path: str, found: list[str]) -> None:
-    for key in spec.get("nodeSelector") or ():
-        if key in DEPRECATED_LABELS:
-            found.append(f"{path}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}")
+    found.extend(
+        f"{path}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
+        for key in spec.get("nodeSelector") or ()
+        if key in DEPRECATED_LABELS
+    )
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     here = f"{path}.affinity.nodeAffinity"
     for index, term in enumerate((affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()):
@@ -107,9 +109,7 @@ def _placement(spec: Document, path: str, found: list[str]) -> None:
             found.append(f"{own}.labelSelector: {_NULL_SELECTOR}")
 
 
-def node_term_warnings(
-    term: Document, path: str, found: list[str], *, checks_values: bool
-) -> None:
+def node_term_warnings(term: Document, path: str, found: list[str], *, checks_values: bool) -> None:
     """Note what is odd about a term of a node selector."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         own, key = f"{path}.matchExpressions[{index}]", expression.get("key") or ""
@@ -172,9 +172,7 @@ def _hidden_variables(variables: Any, path: str, found: list[str]) -> None:
         reference = f"$({name})"
         if name not in seen:
             seen.add(name)
-        elif (
-            variable.get("valueFrom") is not None or value == reference or reference not in value
-        ):
+        elif variable.get("valueFrom") is not None or value == reference or reference not in value:
             text = f"hides previous definition of {go_quote(name)}, which may be dropped when"
             found.append(f"{path}.env[{index}]: {text} using apply")
 

@@ -8,7 +8,7 @@ pkg/registry/policy/poddisruptionbudget/strategy.go
 from __future__ import annotations
 
 from kubesched.apiserver.documents import Document
-from kubesched.apiserver.errors import Problem, invalid, not_supported
+from kubesched.apiserver.errors import InOrder, Problem, invalid, not_supported
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.workload_rules import (
     check_counts,
@@ -33,12 +33,14 @@ class PodDisruptionBudgetStrategy(Strategy):
         out: list[Problem] = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             # Parity: upstream prints its internal type here, whose fields have no JSON names.
-            shown = {
-                "MinAvailable": spec["minAvailable"],
-                "Selector": spec.get("selector"),
-                "MaxUnavailable": spec["maxUnavailable"],
-                "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
-            }
+            shown = InOrder(
+                {
+                    "MinAvailable": spec["minAvailable"],
+                    "Selector": spec.get("selector"),
+                    "MaxUnavailable": spec["maxUnavailable"],
+                    "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+                }
+            )
             text = "minAvailable and maxUnavailable cannot be both set"
             out.append(invalid("spec", shown, text))
         for field in ("minAvailable", "maxUnavailable"):

@@ -73,6 +73,12 @@ class LimitRangeStrategy(Strategy):
             for name in _LISTS:
                 round_list(limit.get(name))
 
+    def prepare_for_create(self, document: Document, request: Request) -> None:
+        """Name what has no name after its UID."""
+        metadata = document["metadata"]
+        if not metadata.get("name"):
+            metadata["name"] = metadata.get("uid") or ""
+
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         """Return what is wrong with limits."""
         out: list[Problem] = []
@@ -100,20 +106,18 @@ def _check_type(kind: str, path: str, out: list[Problem]) -> None:
 
 def _check_limit(limit: Document, kind: str, path: str, out: list[Problem]) -> None:
     check = check_container_resource_name if kind in {"Pod", "Container"} else check_resource_name
-    for name in ("max", "min"):
+    for name in ("max", "min", "default", "defaultRequest"):
+        if kind == "Pod" and name.startswith("default"):
+            if limit.get(name):
+                text = "may not be specified when `type` is 'Pod'"
+                out.append(forbidden_field(f"{path}.{name}", text))
+            continue
         for resource in limit.get(name) or {}:
             check(resource, f"{path}.{name}[{resource}]", out)
-    for name in ("default", "defaultRequest"):
-        if kind == "Pod" and limit.get(name):
-            text = "may not be specified when `type` is 'Pod'"
-            out.append(forbidden_field(f"{path}.{name}", text))
-        elif kind != "Pod":
-            for resource in limit.get(name) or {}:
-                check(resource, f"{path}.{name}[{resource}]", out)
-    if kind == "PersistentVolumeClaim":
-        if not any("storage" in (limit.get(name) or {}) for name in ("min", "max")):
-            text = "either minimum or maximum storage value is required, but neither was provided"
-            out.append(required(f"{path}.limits", text))
+    has_size = any("storage" in (limit.get(name) or {}) for name in ("min", "max"))
+    if kind == "PersistentVolumeClaim" and not has_size:
+        text = "either minimum or maximum storage value is required, but neither was provided"
+        out.append(required(f"{path}.limits", text))
     for resource in limit.get("maxLimitRequestRatio") or {}:
         check(resource, f"{path}.maxLimitRequestRatio[{resource}]", out)
     lists = [limit.get(name) or {} for name in _LISTS]
@@ -123,9 +127,7 @@ def _check_limit(limit: Document, kind: str, path: str, out: list[Problem]) -> N
         _check_order(resource, [amounts.get(resource) for amounts in lists], path, out)
 
 
-def _check_order(
-    name: str, amounts: list[str | None], path: str, out: list[Problem]
-) -> None:
+def _check_order(name: str, amounts: list[str | None], path: str, out: list[Problem]) -> None:
     largest, least, default, request, ratio = amounts
     for low, high, shown, field, low_text, high_text in (
         (least, largest, least, "min", "min value", "max value"),
@@ -141,12 +143,11 @@ def _check_order(
             out.append(invalid(f"{path}.{field}[{name}]", shown, text))
     if ratio is not None:
         _check_ratio(ratio, least, largest, f"{path}.maxLimitRequestRatio[{name}]", out)
-    if default is not None and request is not None and not allows_overcommit(name):
-        if parse_quantity(default) != parse_quantity(request):
-            text = (
-                f"default value {default} must equal to defaultRequest value {request} in {name}"
-            )
-            out.append(invalid(f"{path}.defaultRequest[{name}]", request, text))
+    if default is None or request is None or allows_overcommit(name):
+        return
+    if parse_quantity(default) != parse_quantity(request):
+        text = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        out.append(invalid(f"{path}.defaultRequest[{name}]", request, text))
 
 
 def _check_ratio(
@@ -172,6 +173,7 @@ class ResourceQuotaStrategy(Strategy):
     """The rules of ResourceQuotas."""
 
     bumps_generation = False
+    returns_deleted_object = True
 
     def default(self, document: Document) -> None:
         """Round amounts."""
@@ -219,10 +221,12 @@ class ResourceQuotaStrategy(Strategy):
             if shown not in hard and name in {"cpu", "memory"} and name in hard:
                 shown = name
             limit = f"limits.{name}"
-            if shown in hard and limit in hard:
-                if parse_quantity(hard[shown]) > parse_quantity(hard[limit]):
-                    text = f"ResourceQuota {shown} ({hard[shown]}) should be less than"
-                    found.append(f"{text} {limit} ({hard[limit]})")
+            request, most = hard.get(shown), hard.get(limit)
+            if request is None or most is None:
+                continue
+            if parse_quantity(request) > parse_quantity(most):
+                text = f"ResourceQuota {shown} ({request}) should be less than"
+                found.append(f"{text} {limit} ({most})")
         return found
 
 
@@ -245,11 +249,10 @@ def _check_spec(spec: Document, out: list[Problem]) -> None:
     for scope in scopes:
         if scope not in _SCOPES:
             out.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        for _ in _misfits(scope, hard):
-            out.append(invalid("spec.scopes", scopes, "unsupported scope applied to resource"))
-    for pair in _PAIRS:
-        if pair <= set(scopes):
-            out.append(invalid("spec.scopes", scopes, "conflicting scopes"))
+        text = "unsupported scope applied to resource"
+        out.extend(invalid("spec.scopes", scopes, text) for _ in _misfits(scope, hard))
+    text = "conflicting scopes"
+    out.extend(invalid("spec.scopes", scopes, text) for pair in _PAIRS if pair <= set(scopes))
     if spec.get("scopeSelector") is not None:
         _check_selector(spec, hard, out)
 
@@ -258,7 +261,9 @@ def _misfits(scope: str, hard: dict[str, str]) -> list[str]:
     fitting = _SCOPES.get(scope)
     if fitting is None:
         return []
-    return [name for name in sorted(hard) if is_standard_quota_resource(name) and name not in fitting]
+    return [
+        name for name in sorted(hard) if is_standard_quota_resource(name) and name not in fitting
+    ]
 
 
 def _check_selector(spec: Document, hard: dict[str, str], out: list[Problem]) -> None:
@@ -282,21 +287,22 @@ def _check_selector(spec: Document, hard: dict[str, str], out: list[Problem]) ->
             out.append(invalid(f"{path}.operator", operator, text))
         _check_operator(operator, values, path, out)
         seen.add(scope)
-    for pair in _PAIRS:
-        if pair <= seen:
-            out.append(invalid(path, spec.get("scopes"), "conflicting scopes"))
+    text = "conflicting scopes"
+    out.extend(invalid(path, spec.get("scopes"), text) for pair in _PAIRS if pair <= seen)
 
 
-def _check_operator(
-    operator: str, values: list[str], path: str, out: list[Problem]
-) -> None:
+def _check_operator(operator: str, values: list[str], path: str, out: list[Problem]) -> None:
     if operator in {"In", "NotIn"}:
         if not values:
-            text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            text = (
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            )
             out.append(required(f"{path}.values", text))
     elif operator in {"Exists", "DoesNotExist"}:
         if values:
-            text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            text = (
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            )
             out.append(invalid(f"{path}.values", values, text))
     else:
         out.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))

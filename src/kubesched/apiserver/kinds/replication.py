@@ -21,6 +21,7 @@ from kubesched.apiserver.kinds.pod import drop_disabled
 from kubesched.apiserver.kinds.pod_defaults import default_pod_spec
 from kubesched.apiserver.kinds.pod_spec import check_pod_template
 from kubesched.apiserver.kinds.pod_warnings import pod_warnings
+from kubesched.apiserver.names import label_problems, subdomain_problems
 from kubesched.apiserver.strategy import Request, Strategy
 
 _COUNTS = (
@@ -39,6 +40,13 @@ def template_options(old: Document | None) -> PodOptions:
 
 class ReplicationControllerStrategy(Strategy):
     """The rules of ReplicationControllers."""
+
+    orphans_by_default = True
+
+    def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
+        """Return what is wrong with a name; upstream counts bytes here."""
+        texts = subdomain_problems(name, is_prefix=is_prefix)
+        return [text.replace("253 characters", "253 bytes") for text in texts]
 
     def default(self, document: Document) -> None:
         """Fill in selector, labels and the number of replicas."""
@@ -88,7 +96,15 @@ class ReplicationControllerStrategy(Strategy):
             same = document["metadata"].get("generation") == old["metadata"].get("generation")
             if same:
                 return []
-        return pod_warnings(document["spec"].get("template") or {}, "spec.template")
+        found = []
+        texts = label_problems(name_of(document)) if old is None else []
+        if texts:
+            listed = " ".join(texts)
+            found.append(
+                "metadata.name: this is used in Pod names and hostnames, which can result in "
+                f"surprising behavior; a DNS label is recommended: [{listed}]"
+            )
+        return found + pod_warnings(document["spec"].get("template") or {}, "spec.template")
 
     def fields(self, document: Document) -> dict[str, str]:
         """Return the values a field selector may ask for."""
@@ -153,6 +169,7 @@ class PodTemplateStrategy(Strategy):
     """The rules of PodTemplates."""
 
     has_status = False
+    returns_deleted_object = True
 
     def default(self, document: Document) -> None:
         """Fill in the template."""

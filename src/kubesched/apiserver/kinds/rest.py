@@ -8,6 +8,8 @@ from __future__ import annotations
 from kubesched.apiserver.kinds.apps import apps_strategies
 from kubesched.apiserver.kinds.batch import batch_strategies
 from kubesched.apiserver.kinds.cluster_rules import cluster_strategies
+from kubesched.apiserver.kinds.devices import device_strategies
+from kubesched.apiserver.kinds.networking import networking_strategies
 from kubesched.apiserver.kinds.other_kinds import other_strategies
 from kubesched.apiserver.kinds.policy import policy_strategies
 from kubesched.apiserver.kinds.storage import storage_strategies
@@ -20,6 +22,8 @@ def rest_strategies() -> dict[tuple[str, str], Strategy]:
         **apps_strategies(),
         **batch_strategies(),
         **cluster_strategies(),
+        **device_strategies(),
+        **networking_strategies(),
         **other_strategies(),
         **policy_strategies(),
         **storage_strategies(),

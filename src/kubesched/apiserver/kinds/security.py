@@ -8,10 +8,10 @@ validatePodSpecSecurityContext
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.errors import (
+    InOrder,
     Problem,
     duplicate,
     forbidden_field,
@@ -21,6 +21,7 @@ from kubesched.apiserver.errors import (
     too_long,
 )
 from kubesched.apiserver.kinds.checks import id_problems
+from kubesched.apiserver.kinds.internal_form import internal_form
 from kubesched.apiserver.kinds.options import PodOptions
 from kubesched.apiserver.kinds.paths import check_descending
 from kubesched.apiserver.kinds.windows import check_windows_options
@@ -113,7 +114,7 @@ def check_seccomp(profile: Document | None, path: str, out: list[Problem]) -> No
         out.append(not_supported(f"{path}.type", kind, _PROFILES))
     if kind != "Localhost":
         if local is not None:
-            shown = {"Type": kind, "LocalhostProfile": local}
+            shown = InOrder(Type=kind, LocalhostProfile=local)
             text = "can only be set when seccomp type is Localhost"
             out.append(invalid(f"{path}.localhostProfile", shown, text))
     elif local is None:
@@ -185,14 +186,8 @@ def _check_escalation(context: Document, path: str, out: list[Problem]) -> None:
     start = "cannot set `allowPrivilegeEscalation` to false and"
     if context.get("privileged"):
         text = f"{start} `privileged` to true"
-        out.append(invalid(path, _shown_context(context), text))
+        out.append(invalid(path, internal_form("SecurityContext", context), text))
     for capability in (context.get("capabilities") or {}).get("add") or ():
         if capability == "CAP_SYS_ADMIN":
             text = f"{start} `capabilities.Add` CAP_SYS_ADMIN"
-            out.append(invalid(path, _shown_context(context), text))
-
-
-def _shown_context(context: Document) -> Any:
-    from kubesched.apiserver.kinds.internal_form import internal_form  # noqa: PLC0415
-
-    return internal_form("SecurityContext", context)
+            out.append(invalid(path, internal_form("SecurityContext", context), text))

@@ -120,7 +120,7 @@ class ServiceAllocator:
             self._network.network_address,
             self._network.broadcast_address,
         }:
-            text = _OUTSIDE.format(address=address, network=self._network)
+            text = "the provided network does not match the current range"
         elif address in taken:
             text = "provided IP is already allocated"
         if text:
@@ -143,19 +143,25 @@ class ServiceAllocator:
         has_ports = spec.get("type") in {"NodePort", "LoadBalancer"}
         if not wants_health and not has_ports:
             return
-        taken = self._taken_ports(service, request)
+        taken = self._taken_ports(service, request) | own
+        # Upstream's trial of a port does not look at the range.
+        checks_range = not request.is_dry_run
         if has_ports:
-            self._allocate_node_ports(service, own, taken)
+            self._allocate_node_ports(service, own, taken, checks_range=checks_range)
         if wants_health:
             number = spec.get("healthCheckNodePort")
             if not number:
                 spec["healthCheckNodePort"] = self._next_port(taken)
-            elif number not in own and (text := self._port_problem(number, taken)):
+            elif number not in own and (
+                text := self._port_problem(number, taken, checks_range=checks_range)
+            ):
                 raise internal(
                     f"failed to allocate requested HealthCheck NodePort {number}: {text}"
                 )
 
-    def _allocate_node_ports(self, service: Document, own: set[int], taken: set[int]) -> None:
+    def _allocate_node_ports(
+        self, service: Document, own: set[int], taken: set[int], *, checks_range: bool
+    ) -> None:
         spec = service["spec"]
         chosen: dict[int, int] = {}
         allocates = needs_node_port(spec)
@@ -170,10 +176,11 @@ class ServiceAllocator:
                 continue
             same = chosen.get(port.get("port") or 0)
             wanted = number or same or asked.get(port.get("port")) or 0
-            if wanted and wanted not in own and wanted != same:
-                if text := self._port_problem(wanted, taken):
-                    path = f"spec.ports[{index}].nodePort"
-                    _refuse(service, [invalid(path, wanted, text)])
+            is_new = wanted and wanted not in own and wanted != same
+            text = is_new and self._port_problem(wanted, taken, checks_range=checks_range)
+            if text:
+                path = f"spec.ports[{index}].nodePort"
+                _refuse(service, [invalid(path, wanted, text)])
             wanted = wanted or self._next_port(taken)
             port["nodePort"] = wanted
             taken.add(wanted)
@@ -189,9 +196,9 @@ class ServiceAllocator:
             taken.add(one["spec"].get("healthCheckNodePort") or 0)
         return taken
 
-    def _port_problem(self, number: int, taken: set[int]) -> str:
+    def _port_problem(self, number: int, taken: set[int], *, checks_range: bool) -> str:
         first, last = self._ranges.first_port, self._ranges.last_port
-        if not first <= number <= last:
+        if checks_range and not first <= number <= last:
             text = f"The range of valid ports is {first}-{last}"
             return f"provided port is not in the valid range. {text}"
         return "provided port is already allocated" if number in taken else ""
@@ -199,14 +206,17 @@ class ServiceAllocator:
     def _next_port(self, taken: set[int]) -> int:
         first, last = self._ranges.first_port, self._ranges.last_port
         offset = min(max(16, (last - first + 1) // 32), 128)
-        for number in [*range(first + offset, last + 1), *range(first, first + offset)]:
+        numbers: list[int] = [*range(first + offset, last + 1), *range(first, first + offset)]
+        for number in numbers:
             if number not in taken:
                 taken.add(number)
                 return number
         raise internal("failed to allocate a nodePort: range is full")
 
 
-_OUTSIDE = "the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+_OUTSIDE = (
+    "the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+)
 
 
 def _refuse(service: Document, problems: list[Problem]) -> None:
@@ -250,16 +260,15 @@ def _keep_allocated(spec: Document, before: Document) -> None:
             spec["clusterIPs"] = list(before["clusterIPs"])
     if needs_node_port(spec) and needs_node_port(before):
         now = {port.get("nodePort") for port in spec.get("ports") or ()}
-        known = {
-            port.get("name") or "": port.get("nodePort") for port in before.get("ports") or ()
-        }
+        known = {port.get("name") or "": port.get("nodePort") for port in before.get("ports") or ()}
         for port in spec.get("ports") or ():
             kept = known.get(port.get("name") or "")
             if not port.get("nodePort") and kept and kept not in now:
                 port["nodePort"] = kept
-    if needs_health_check(spec) and needs_health_check(before):
-        if not spec.get("healthCheckNodePort") and before.get("healthCheckNodePort"):
-            spec["healthCheckNodePort"] = before["healthCheckNodePort"]
+    number = before.get("healthCheckNodePort")
+    keeps_check = needs_health_check(spec) and needs_health_check(before)
+    if keeps_check and number and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = number
 
 
 def _normalize(spec: Document, before: Document) -> None:

@@ -79,10 +79,10 @@ def check_service(service: Document, old: Document | None, out: list[Problem]) -
     spec = service["spec"]
     before = (old or {}).get("spec") or {}
     annotations = service["metadata"].get("annotations") or {}
-    if _HINTS in annotations and _MODE in annotations:
-        if annotations[_HINTS] != annotations[_MODE]:
-            text = f"must match annotations[{_HINTS}] when both are specified"
-            out.append(invalid(f"metadata.annotations[{_MODE}]", annotations[_MODE], text))
+    hints, mode = annotations.get(_HINTS), annotations.get(_MODE)
+    if hints is not None and mode is not None and hints != mode:
+        text = f"must match annotations[{_HINTS}] when both are specified"
+        out.append(invalid(f"metadata.annotations[{_MODE}]", mode, text))
     kind = spec.get("type") or ""
     if not spec.get("ports") and not is_headless(spec) and kind != "ExternalName":
         out.append(required("spec.ports"))
@@ -111,9 +111,11 @@ def _check_for_type(spec: Document, kind: str, out: list[Problem]) -> None:
     if kind != "ExternalName":
         return
     text = "may not be set for ExternalName services"
-    for name in ("clusterIPs", "ipFamilies"):
-        if spec.get(name):
-            out.append(forbidden_field(f"spec.{name}", text))
+    out.extend(
+        forbidden_field(f"spec.{name}", text)
+        for name in ("clusterIPs", "ipFamilies")
+        if spec.get(name)
+    )
     if spec.get("ipFamilyPolicy") is not None:
         out.append(forbidden_field("spec.ipFamilyPolicy", text))
     name = (spec.get("externalName") or "").removesuffix(".")
@@ -286,15 +288,14 @@ def _check_load_balancer(spec: Document, kind: str, out: list[Problem]) -> None:
     check_load_balancer_class(spec, None, out)
 
 
-def check_load_balancer_class(
-    spec: Document, before: Document | None, out: list[Problem]
-) -> None:
+def check_load_balancer_class(spec: Document, before: Document | None, out: list[Problem]) -> None:
     """Note what is wrong with the class of a load balancer."""
     path, name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
     is_balanced = spec.get("type") == "LoadBalancer"
-    if before is not None and is_balanced and before.get("type") == "LoadBalancer":
-        if name != before.get("loadBalancerClass"):
-            out.append(invalid(path, name, "may not change once set"))
+    was_balanced = before is not None and before.get("type") == "LoadBalancer"
+    old_name = (before or {}).get("loadBalancerClass")
+    if is_balanced and was_balanced and name != old_name:
+        out.append(invalid(path, name, "may not change once set"))
     if name is None:
         return
     if is_balanced:
@@ -323,13 +324,20 @@ def _check_traffic(spec: Document, kind: str, out: list[Problem]) -> None:
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         )
         out.append(invalid(path, port, text))
+    _check_inner_traffic(spec, kind, out)
+
+
+def _check_inner_traffic(spec: Document, kind: str, out: list[Problem]) -> None:
     policy, path = spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy"
     if policy is None:
         if kind in {"NodePort", "LoadBalancer", "ClusterIP"}:
             out.append(required(path))
     elif policy not in {"Cluster", "Local"}:
         out.append(not_supported(path, policy, ["Cluster", "Local"]))
-    wish, known = spec.get("trafficDistribution"), ["PreferClose", "PreferSameZone", "PreferSameNode"]
+    wish, known = (
+        spec.get("trafficDistribution"),
+        ["PreferClose", "PreferSameZone", "PreferSameNode"],
+    )
     if wish is not None and wish not in known:
         out.append(not_supported("spec.trafficDistribution", wish, known))
 
@@ -340,9 +348,10 @@ def check_service_change(spec: Document, before: Document, out: list[Problem]) -
         _check_address_change(spec, before, out)
         _check_family_change(spec, before, out)
     check_load_balancer_class(spec, before, out)
-    if needs_health_check(before) and needs_health_check(spec):
-        if spec.get("healthCheckNodePort") != before.get("healthCheckNodePort"):
-            out.append(forbidden_field("spec.healthCheckNodePort", "field is immutable"))
+    name = "healthCheckNodePort"
+    keeps_check = needs_health_check(before) and needs_health_check(spec)
+    if keeps_check and spec.get(name) != before.get(name):
+        out.append(forbidden_field(f"spec.{name}", "field is immutable"))
 
 
 def _check_address_change(spec: Document, before: Document, out: list[Problem]) -> None:

@@ -39,9 +39,10 @@ class ServiceStrategy(Strategy):
 
     bumps_generation = False
     allows_create_on_update = True
+    returns_deleted_object = True
 
-    def __init__(self, ranges: ServiceRanges = ServiceRanges()) -> None:
-        self._allocator = ServiceAllocator(ranges)
+    def __init__(self, ranges: ServiceRanges | None = None) -> None:
+        self._allocator = ServiceAllocator(ranges or ServiceRanges())
 
     def default(self, document: Document) -> None:
         """Fill in a service."""
@@ -54,16 +55,7 @@ class ServiceStrategy(Strategy):
                 port["protocol"] = "TCP"
             if port.get("targetPort") in {None, 0, ""}:
                 port["targetPort"] = port.get("port") or 0
-        if is_externally_accessible(spec) and not spec.get("externalTrafficPolicy"):
-            spec["externalTrafficPolicy"] = "Cluster"
-        if spec.get("internalTrafficPolicy") is None and spec["type"] in _WITH_ADDRESS:
-            spec["internalTrafficPolicy"] = "Cluster"
-        if spec["type"] == "LoadBalancer":
-            if spec.get("allocateLoadBalancerNodePorts") is None:
-                spec["allocateLoadBalancerNodePorts"] = True
-            for ingress in _ingresses(document):
-                if ingress.get("ip") and ingress.get("ipMode") is None:
-                    ingress["ipMode"] = "VIP"
+        _default_traffic(document, spec)
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
         """Return what is wrong with a name."""
@@ -72,6 +64,8 @@ class ServiceStrategy(Strategy):
     def prepare_for_create(self, document: Document, request: Request) -> None:
         """Give the service its addresses and ports."""
         document["status"] = {"loadBalancer": {}}
+        if document["spec"].get("type") == "ExternalName":
+            document["spec"].pop("internalTrafficPolicy", None)
         self._allocator.begin_create(document, request)
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
@@ -113,6 +107,19 @@ class ServiceStrategy(Strategy):
         }
 
 
+def _default_traffic(document: Document, spec: Document) -> None:
+    if is_externally_accessible(spec) and not spec.get("externalTrafficPolicy"):
+        spec["externalTrafficPolicy"] = "Cluster"
+    if spec.get("internalTrafficPolicy") is None and spec["type"] in _WITH_ADDRESS:
+        spec["internalTrafficPolicy"] = "Cluster"
+    if spec["type"] == "LoadBalancer":
+        if spec.get("allocateLoadBalancerNodePorts") is None:
+            spec["allocateLoadBalancerNodePorts"] = True
+        for ingress in _ingresses(document):
+            if ingress.get("ip") and ingress.get("ipMode") is None:
+                ingress["ipMode"] = "VIP"
+
+
 def _ingresses(service: Document) -> list[Document]:
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
     return balancer.get("ingress") or []
@@ -144,6 +151,9 @@ def _drop_for_type(new: Document, old: Document) -> None:
         _drop_if_same(spec, before, "loadBalancerClass")
     if is_externally_accessible(before) and not is_externally_accessible(spec):
         _drop_if_same(spec, before, "externalTrafficPolicy")
+    if spec.get("type") == "ExternalName":
+        # Parity: storage.go defaultOnReadInternalTrafficPolicy, v1.36
+        spec.pop("internalTrafficPolicy", None)
     if spec.get("type") != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
 
@@ -175,26 +185,31 @@ def _status_problems(new: Document, old: Document) -> list[Problem]:
         return out
     known = tuple(one["ip"] for one in _ingresses(old) if one.get("ip"))
     for index, ingress in enumerate(ingresses):
-        here = f"{path}[{index}]"
-        address, mode = ingress.get("ip"), ingress.get("ipMode")
-        if address:
-            check_ip(address, f"{here}.ip", out, known)
-        if mode is None:
-            if address:
-                out.append(required(f"{here}.ipMode", "must be specified when `ip` is set"))
-        elif not address:
-            text = "may not be specified when `ip` is not set"
-            out.append(forbidden_field(f"{here}.ipMode", text))
-        elif mode not in {"VIP", "Proxy"}:
-            out.append(not_supported(f"{here}.ipMode", mode, ["Proxy", "VIP"]))
-        name = ingress.get("hostname")
-        if name:
-            texts = subdomain_problems(name)
-            out.extend(invalid(f"{here}.hostname", name, text) for text in texts)
-            if parse_ip_sloppily(name) is not None:
-                text = "must be a DNS name, not an IP address"
-                out.append(invalid(f"{here}.hostname", name, text))
+        _check_ingress(ingress, known, f"{path}[{index}]", out)
     return out
+
+
+def _check_ingress(
+    ingress: Document, known: tuple[str, ...], here: str, out: list[Problem]
+) -> None:
+    address, mode = ingress.get("ip"), ingress.get("ipMode")
+    if address:
+        check_ip(address, f"{here}.ip", out, known)
+    if mode is None:
+        if address:
+            out.append(required(f"{here}.ipMode", "must be specified when `ip` is set"))
+    elif not address:
+        text = "may not be specified when `ip` is not set"
+        out.append(forbidden_field(f"{here}.ipMode", text))
+    elif mode not in {"VIP", "Proxy"}:
+        out.append(not_supported(f"{here}.ipMode", mode, ["Proxy", "VIP"]))
+    name = ingress.get("hostname")
+    if name:
+        texts = subdomain_problems(name)
+        out.extend(invalid(f"{here}.hostname", name, text) for text in texts)
+        if parse_ip_sloppily(name) is not None:
+            text = "must be a DNS name, not an IP address"
+            out.append(invalid(f"{here}.hostname", name, text))
 
 
 def _warnings(service: Document) -> list[str]:
@@ -211,13 +226,28 @@ def _warnings(service: Document) -> list[str]:
         for index, address in enumerate(spec.get("clusterIPs") or ()):
             found += ip_warnings(address, f"spec.clusterIPs[{index}]")
     if is_headless:
-        for name, shown, is_odd in (
-            ("loadBalancerIP", "loadBalancerIP", bool(spec.get("loadBalancerIP"))),
-            ("externalIPs", "externalIPs", bool(spec.get("externalIPs"))),
-            ("sessionAffinity", "SessionAffinity", spec.get("sessionAffinity") != "None"),
-        ):
-            if is_odd and name:
-                found.append(f"spec.{shown} is ignored for headless services")
+        found += [
+            f"spec.{shown} is ignored for headless services"
+            for shown, is_odd in (
+                ("loadBalancerIP", bool(spec.get("loadBalancerIP"))),
+                ("externalIPs", bool(spec.get("externalIPs"))),
+                ("SessionAffinity", spec.get("sessionAffinity") != "None"),
+            )
+            if is_odd
+        ]
+    found += _outside_warnings(spec, is_headless=is_headless)
+    if kind == "ExternalName" and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if kind != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
+def _outside_warnings(spec: Document, *, is_headless: bool) -> list[str]:
+    found: list[str] = []
+    kind = spec.get("type")
     for index, address in enumerate(spec.get("externalIPs") or ()):
         found += ip_warnings(address, f"spec.externalIPs[{index}]")
     if spec.get("externalIPs") and not is_headless and kind != "ExternalName":
@@ -227,12 +257,4 @@ def _warnings(service: Document) -> list[str]:
         found += ip_warnings(spec["loadBalancerIP"], "spec.loadBalancerIP")
     for index, value in enumerate(spec.get("loadBalancerSourceRanges") or ()):
         found += cidr_warnings(value, f"spec.loadBalancerSourceRanges[{index}]")
-    if kind == "ExternalName" and spec.get("externalIPs"):
-        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
-    if kind != "ExternalName" and spec.get("externalName"):
-        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
-    if spec.get("trafficDistribution") == "PreferClose":
-        found.append(
-            'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
-        )
     return found

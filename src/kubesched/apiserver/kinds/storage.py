@@ -7,7 +7,7 @@ pkg/registry/storage/*/strategy.go
 
 from __future__ import annotations
 
-from kubesched.apiserver.documents import Document, copy_of, dig
+from kubesched.apiserver.documents import Document, copy_of, dig, metadata_of
 from kubesched.apiserver.errors import (
     Problem,
     duplicate,
@@ -166,6 +166,10 @@ class CsiDriverStrategy(Strategy):
     has_status = False
     allows_unconditional_update = False
 
+    def prepare_for_create(self, document: Document, request: Request) -> None:
+        # Parity: upstream begins to count with the first change.
+        metadata_of(document).pop("generation", None)
+
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
         set_default(spec, "attachRequired", True)
@@ -220,7 +224,7 @@ class CsiStorageCapacityStrategy(Strategy):
         name = document.get("storageClassName") or ""
         out.extend(invalid("storageClassName", name, text) for text in subdomain_problems(name))
         capacity = document.get("capacity")
-        if capacity is not None and parse_quantity(capacity).sign < 0:
+        if capacity is not None and parse_quantity(capacity).sign() < 0:
             out.append(invalid("capacity", str(capacity), NOT_NEGATIVE))
         return out
 

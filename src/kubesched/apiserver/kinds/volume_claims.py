@@ -48,9 +48,9 @@ def check_claim_template(template: Document, path: str, out: list[Problem]) -> N
 def check_access_modes(modes: Sequence[str], path: str, out: list[Problem]) -> None:
     """Note what is wrong with access modes."""
     here = f"{path}.accessModes"
-    for mode in modes:
-        if mode not in ACCESS_MODES:
-            out.append(not_supported(here, mode, ACCESS_MODES))
+    out.extend(
+        not_supported(here, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES
+    )
     known = {mode for mode in modes if mode in ACCESS_MODES}
     if "ReadWriteOncePod" in known and len(known) > 1:
         text = "may not use ReadWriteOncePod with other access modes"

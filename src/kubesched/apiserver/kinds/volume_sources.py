@@ -25,6 +25,11 @@ ISCSI_LENGTH = (
     "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "
     "iscsi.initiatorName is specified."
 )
+_MANAGED_DISK = (
+    "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/"
+    "{disk-id}"
+)
+_BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 _HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate",
     "Socket",
@@ -166,9 +171,8 @@ def check_quobyte(source: Document, path: str, out: list[Problem]) -> None:
         text = "must be a UUID and may not exceed a length of 64 characters"
         out.append(required(f"{path}.tenant", text))
     else:
-        for pair in registry.split(","):
-            if not _is_host_port(pair):
-                out.append(invalid(f"{path}.registry", registry, pairs))
+        wrong = sum(not _is_host_port(pair) for pair in registry.split(","))
+        out.extend(invalid(f"{path}.registry", registry, pairs) for _ in range(wrong))
     if not source.get("volume"):
         out.append(required(f"{path}.volume"))
 
@@ -222,14 +226,9 @@ def check_azure_disk(source: Document, path: str, out: list[Problem]) -> None:
         if value is not None and value not in known:
             out.append(not_supported(f"{path}.{name}", value, known))
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
-        known = (
-            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/"
-            "disks/{disk-id}",
-        )
-        out.append(not_supported(f"{path}.diskURI", uri, known))
+        out.append(not_supported(f"{path}.diskURI", uri, [_MANAGED_DISK]))
     if kind is not None and kind != "Managed" and not uri.startswith("https://"):
-        known = ("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",)
-        out.append(not_supported(f"{path}.diskURI", uri, known))
+        out.append(not_supported(f"{path}.diskURI", uri, [_BLOB_DISK]))
 
 
 def check_storage_os(source: Document, path: str, out: list[Problem]) -> None:

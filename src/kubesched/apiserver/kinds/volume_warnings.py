@@ -12,7 +12,10 @@ from kubesched.objects.quantity import parse_quantity
 
 # Kind: the name in paths, the text.
 _GONE = {
-    "photonPersistentDisk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "photonPersistentDisk": (
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
     "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
@@ -24,7 +27,9 @@ _GONE_LATER = {
     "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
-_File = tuple[str, str]
+_FILES = {"configMap": "ConfigMap", "secret": "Secret", "downwardAPI": "DownwardAPI"}
+# A path, and of which kind and name what brings it there.
+_File = tuple[str, tuple[str, str]]
 
 
 def volume_warnings(volumes: list[Document], path: str) -> list[str]:
@@ -42,9 +47,7 @@ def volume_warnings(volumes: list[Document], path: str) -> list[str]:
     return found
 
 
-def _gone(
-    volume: Document, kinds: dict[str, tuple[str, str]], path: str, found: list[str]
-) -> None:
+def _gone(volume: Document, kinds: dict[str, tuple[str, str]], path: str, found: list[str]) -> None:
     for kind, (shown, text) in kinds.items():
         if volume.get(kind) is not None:
             found.append(f"{path}.{shown}: {text}")
@@ -63,44 +66,44 @@ def claim_size_warnings(spec: Document, path: str) -> list[str]:
 
 
 def _overlaps(volume: Document, found: list[str]) -> None:
-    start = f"volume {go_quote(volume.get('name') or '')}"
-    for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret"), ("downwardAPI", "")):
+    name = volume.get("name") or ""
+    for kind, shown in _FILES.items():
         source = volume.get(kind)
-        if source is None or not source.get("items"):
-            continue
-        name = source.get("secretName" if kind == "secret" else "name") or ""
-        what = f"{shown} {go_quote(name)}" if shown else "DownwardAPI"
-        _note_overlaps([(one.get("path") or "", "") for one in source["items"]], start, what, found)
+        if source is not None and source.get("items"):
+            about = (shown, source.get("secretName" if kind == "secret" else "name") or "")
+            files = [(one.get("path") or "", ("", "")) for one in source["items"]]
+            _note_overlaps(files, name, about, found)
     projected = volume.get("projected")
     if projected is not None:
-        files: list[_File] = []
+        files = []
         for source in projected.get("sources") or ():
             if not source:
-                found.append(f"{start} (Projected) has no sources provided")
-            files.extend(_files_of(source))
-        _note_overlaps(files, start, "Projected", found)
+                found.append(f"volume {go_quote(name)} (Projected) has no sources provided")
+            files += _files_of(source)
+        _note_overlaps(files, name, ("Projected", ""), found)
 
 
 def _files_of(source: Document) -> list[_File]:
-    for kind, shown in (("configMap", "ConfigMap"), ("secret", "Secret")):
-        part = source.get(kind) or {}
-        if part.get("items"):
-            what = f"{shown} {go_quote(part.get('name') or '')}"
-            return [(one.get("path") or "", what) for one in part["items"]]
-    if (source.get("downwardAPI") or {}).get("items"):
-        return [(one.get("path") or "", "DownwardAPI") for one in source["downwardAPI"]["items"]]
+    for kind, shown in _FILES.items():
+        part = source.get(kind)
+        if part is not None and part.get("items"):
+            origin = (shown, part.get("name") or "")
+            return [(one.get("path") or "", origin) for one in part["items"]]
     token = source.get("serviceAccountToken")
-    return [(token.get("path") or "", "ServiceAccountToken")] if token is not None else []
+    if token is None:
+        return []
+    return [(token.get("path") or "", ("ServiceAccountToken", ""))]
 
 
-def _note_overlaps(files: list[_File], start: str, what: str, found: list[str]) -> None:
+def _note_overlaps(files: list[_File], name: str, about: tuple[str, str], found: list[str]) -> None:
     seen: list[_File] = []
     for path, origin in files:
         one = (path.rstrip("/"), origin)
         for other in seen:
             if one[0] and other[0] and _covers(one[0], other[0]):
                 text = f"{_shown(one)} with {_shown(other)}"
-                found.append(f"{start} ({what}): overlapping paths: {text}")
+                start = f"volume {go_quote(name)} ({_shown_origin(about)})"
+                found.append(f"{start}: overlapping paths: {text}")
         seen.append(one)
 
 
@@ -109,4 +112,10 @@ def _covers(first: str, second: str) -> bool:
 
 
 def _shown(file: _File) -> str:
-    return f"{go_quote(file[0])} ({file[1]})" if file[1] else go_quote(file[0])
+    path, origin = file
+    return f"{go_quote(path)} ({_shown_origin(origin)})" if origin[0] else go_quote(path)
+
+
+def _shown_origin(origin: tuple[str, str]) -> str:
+    kind, name = origin
+    return f"{kind} {go_quote(name)}" if kind in {"ConfigMap", "Secret"} else kind

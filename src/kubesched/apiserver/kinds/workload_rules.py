@@ -151,7 +151,7 @@ def check_not_over_replicas(status: Document, fields: Sequence[str], out: list[P
     """Note counts of a part that exceed the whole."""
     replicas = status.get("replicas") or 0
     out.extend(
-        invalid(f"status.{field}", status[field], _NOT_OVER_REPLICAS)
+        invalid(f"status.{field}", status.get(field) or 0, _NOT_OVER_REPLICAS)
         for field in fields
         if (status.get(field) or 0) > replicas
     )

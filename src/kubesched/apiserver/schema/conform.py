@@ -29,6 +29,8 @@ class Conformed:
 
     document: Document
     problems: list[str] = field(default_factory=list)
+    is_custom: bool = False
+    """Whether it is an instance of a custom kind."""
 
 
 class WrongTypeError(Exception):

@@ -57,9 +57,9 @@ def _cell(document: Document, column: Document, now_s: float) -> Any:
     return _typed(value, str(kind), now_s)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any) -> str:
     if value is None:
-        return None
+        return "<no value>"
     if isinstance(value, dict | list):
         text = msgspec.json.encode(value, order="sorted").decode()
         for char, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):

@@ -83,7 +83,7 @@ def _attempt(
         metadata_problems += kube_finalizer_problems(metadata_of(document).get("finalizers"))
     # Parity: kinds check their metadata first, then the rest; what any name must be comes last.
     if found := [*metadata_problems, *problems] or path_problems(document):
-        raise invalid_object(resource.group, resource.kind, name_of(document), found)
+        raise invalid_object(resource.error_group, resource.kind, name_of(document), found)
     request.warnings += resource.strategy.warnings(document, None)
     validate(context, document, None, request)
     _refuse_taken_name(context, resource, document)
@@ -129,7 +129,7 @@ def _refuse_taken_name(context: Context, resource: Resource, document: Document)
         raise ApiError(500, "", text)
     if existing is None:
         return
-    error = already_exists(resource.group, resource.resource, name)
+    error = already_exists(resource.error_group, resource.resource, name)
     if metadata.get("generateName"):
         error.message += ", the server was not able to generate a unique name for the object"
         error.details["retryAfterSeconds"] = 1

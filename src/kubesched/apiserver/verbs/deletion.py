@@ -23,7 +23,7 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.strategy import Request
 from kubesched.apiserver.times import time_text
 from kubesched.apiserver.verbs.admitting import admit, validate
-from kubesched.apiserver.verbs.context import Context
+from kubesched.apiserver.verbs.context import Context, is_same
 from kubesched.objects.times import parse_time
 
 _POLICIES: Final = ("Foreground", "Background", "Orphan", "nil")
@@ -36,7 +36,7 @@ def delete(
     """Delete what a request names; return the answer and whether the object is gone."""
     entry = context.entry(resource, request.namespace, request.name)
     if entry is None:
-        raise not_found(resource.group, resource.resource, request.name)
+        raise not_found(resource.error_group, resource.resource, request.name)
     old = context.document(resource, entry)
     _check_options(options)
     _check_preconditions(resource, old, options)
@@ -94,7 +94,7 @@ def _store(
     if _is_dry_run(options) or entry is None:
         return document
     del request
-    if context.new_entry(resource, document, entry.version).data != entry.data:
+    if not is_same(document, context.document(resource, entry)):
         new = context.new_entry(resource, document, context.store.next_version())
         context.store.put(resource.storage, new)
     return document
@@ -199,6 +199,8 @@ def _garbage_finalizers(
     if policy is None:
         # What is on the object counts where the client says nothing.
         wanted = [one for one in given if one in {FINALIZER_ORPHAN, FINALIZER_FOREGROUND}][:1]
+        if not wanted and resource.strategy.orphans_by_default:
+            wanted = [FINALIZER_ORPHAN]
         return [*kept, *wanted]
     added = {"Orphan": [FINALIZER_ORPHAN], "Foreground": [FINALIZER_FOREGROUND]}
     return [*kept, *added.get(policy, [])]
@@ -222,19 +224,37 @@ def _check_preconditions(resource: Resource, document: Document, options: Docume
     wanted = options.get("preconditions") or {}
     metadata, name = metadata_of(document), name_of(document)
     uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    if _is_namespace(resource):
+        _check_namespace_preconditions(metadata, name, uid, version)
     if uid is not None and uid != metadata.get("uid"):
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record "
             f"({metadata.get('uid')}). The object might have been deleted and then recreated"
         )
-        raise conflict(resource.group, resource.kind, name, why)
+        raise conflict(resource.error_group, resource.kind, name, why)
     if version is not None and version != metadata.get("resourceVersion"):
         why = (
             f"the ResourceVersion in the precondition ({version}) does not match the "
             f"ResourceVersion in record ({metadata.get('resourceVersion')}). "
             "The object might have been modified"
         )
-        raise conflict(resource.group, resource.kind, name, why)
+        raise conflict(resource.error_group, resource.kind, name, why)
+
+
+def _check_namespace_preconditions(
+    metadata: dict[str, Any], name: str, uid: str | None, version: str | None
+) -> None:
+    """Refuse as the storage of namespaces does, which looks first and has other words."""
+    for what, wanted, found in (
+        ("UID", uid, metadata.get("uid")),
+        ("ResourceVersion", version, metadata.get("resourceVersion")),
+    ):
+        if wanted is not None and wanted != found:
+            why = (
+                f"Precondition failed: {what} in precondition: {wanted}, "
+                f"{what} in object meta: {found}"
+            )
+            raise conflict("", "namespaces", name, why)
 
 
 def _is_dry_run(options: Document) -> bool:

@@ -23,6 +23,7 @@ from kubesched.apiserver.errors import (
     invalid_object,
     not_supported,
 )
+from kubesched.apiserver.json_syntax import json_syntax_error
 from kubesched.apiserver.requests import is_true
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.selectors import (
@@ -103,7 +104,9 @@ class ListOptions:
         return problems
 
 
-def list_options(query: Mapping[str, str], resource: Resource) -> ListOptions:
+def list_options(
+    query: Mapping[str, str], resource: Resource, *, is_watch: bool = False
+) -> ListOptions:
     """Read list options from query parameters."""
     try:
         labels = parse_label_selector(query.get("labelSelector", ""))
@@ -112,11 +115,16 @@ def list_options(query: Mapping[str, str], resource: Resource) -> ListOptions:
         raise bad_request(str(error)) from None
     _check_fields(fields, resource)
     initial = query.get("sendInitialEvents")
+    version = query.get("resourceVersion", "")
+    match = query.get("resourceVersionMatch", "")
+    if is_watch and initial is None and version in {"", "0"}:
+        # Parity: internalversion/defaults.go SetListOptionsDefaults, v1.36
+        initial, match = "true", match or "NotOlderThan"
     return ListOptions(
         labels=labels,
         fields=fields,
-        version=query.get("resourceVersion", ""),
-        version_match=query.get("resourceVersionMatch", ""),
+        version=version,
+        version_match=match,
         limit=max(0, _number(query, "limit") or 0),
         token=query.get("continue", ""),
         timeout_s=_number(query, "timeoutSeconds"),
@@ -138,17 +146,22 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 def _check_fields(fields: FieldSelector, resource: Resource) -> None:
     if not fields.terms:
         return
-    known = set(resource.strategy.fields({"metadata": {}, "spec": {}, "status": {}})) | _META_FIELDS
+    strategy = resource.strategy
+    known = _META_FIELDS | {
+        name
+        for name in strategy.fields({"metadata": {}, "spec": {}, "status": {}})
+        if not name.startswith(strategy.unselectable)
+    }
     for term in fields.terms:
         if term.field in known:
             continue
-        if known == _META_FIELDS:
+        if known == _META_FIELDS and not resource.is_custom:
             text = (
                 f"{go_quote(term.field)} is not a known field selector: "
                 'only "metadata.name", "metadata.namespace"'
             )
             raise bad_request(text)
-        raise bad_request(f"field label not supported: {term.field}")
+        raise bad_request(strategy.field_refusal.format(term.field))
 
 
 def read_version(text: str) -> int:
@@ -196,8 +209,10 @@ def decode_token(token: str) -> tuple[int, str]:
     try:
         data = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
         found: Any = msgspec.json.decode(data)
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, UnicodeEncodeError) as error:
         raise _bad_token(f"continue key is not valid: {error}") from None
+    except msgspec.DecodeError:
+        raise _bad_token(f"continue key is not valid: {json_syntax_error(data)}") from None
     if not isinstance(found, dict) or found.get("v") != _TOKEN_VERSION:
         shown = found.get("v") if isinstance(found, dict) else ""
         why = "server does not recognize this encoded version"

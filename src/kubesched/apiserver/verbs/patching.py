@@ -56,7 +56,7 @@ def patch_of(
 
     def change(old: Document | None) -> Document:
         if old is None:
-            raise not_found(resource.group, resource.resource, request.name)
+            raise not_found(resource.error_group, resource.resource, request.name)
         problems = list(duplicates)
         if media_type == JSON_PATCH:
             new = apply_json_patch(old, patch)
@@ -122,14 +122,8 @@ def _decoded(data: bytes, media_type: str) -> tuple[Any, list[str]]:
         raise bad_request(f"{prefix}{error.text}") from None
 
 
-def apply_of(
-    resource: Resource,
-    schema: Struct | None,
-    data: bytes,
-    request: Request,
-    options: WriteOptions,
-) -> Change:
-    """Return the change that applying a configuration makes."""
+def read_applied(data: bytes, request: Request, options: WriteOptions) -> Document:
+    """Return the configuration in the body of an apply."""
     try:
         applied, duplicates = decode_yaml(data)
     except NotYamlError as error:
@@ -143,12 +137,23 @@ def apply_of(
             f"{json_type(applied)} into Go value of type map[string]interface {{}}"
         )
         raise bad_request(f"error decoding YAML: {text}")
+    if duplicates and options.field_validation == "Strict":
+        raise bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
+    if options.field_validation != "Ignore":
+        request.warnings += duplicates
+    return applied
+
+
+def apply_document(
+    resource: Resource,
+    schema: Struct | None,
+    applied: Document,
+    request: Request,
+    options: WriteOptions,
+) -> Change:
+    """Return the change that applying a configuration makes."""
 
     def change(old: Document | None) -> Document:
-        if duplicates and options.field_validation == "Strict":
-            raise bad_request(f"error strict decoding YAML: {', '.join(duplicates)}")
-        if options.field_validation != "Ignore":
-            request.warnings += duplicates
         if old is None:
             _refuse_uid(resource, applied, request)
         by = manager_of(resource, request, options, "Apply")
@@ -169,7 +174,7 @@ def _refuse_uid(resource: Resource, applied: Document, request: Request) -> None
             f"uid mismatch: the provided object specified uid {uid}, "
             "and no existing object was found"
         )
-        raise conflict(resource.group, resource.resource, request.name, why)
+        raise conflict(resource.error_group, resource.resource, request.name, why)
 
 
 def _check_identity(resource: Resource, new: Document, request: Request) -> None:

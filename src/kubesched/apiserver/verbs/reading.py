@@ -20,6 +20,7 @@ from kubesched.apiserver.verbs.list_options import (
     ListOptions,
     decode_token,
     encode_token,
+    parse_version,
     read_version,
     too_large_version,
 )
@@ -47,12 +48,15 @@ class Page:
 
 def get(context: Context, resource: Resource, namespace: str, name: str, version: str) -> Entry:
     """Return one object as it is kept."""
-    wanted = read_version(version)
+    try:
+        wanted = parse_version(version)
+    except ValueError as error:
+        raise ApiError(500, "", str(error)) from None
     if wanted > context.store.version:
         raise too_large_version(wanted, context.store.version)
     entry = context.entry(resource, namespace, name)
     if entry is None:
-        raise not_found(resource.group, resource.resource, name)
+        raise not_found(resource.error_group, resource.resource, name)
     return entry
 
 

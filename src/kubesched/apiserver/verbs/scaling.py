@@ -11,9 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.apiserver.documents import Document, dig, metadata_of, name_of
-from kubesched.apiserver.errors import conflict, invalid, invalid_object
+from kubesched.apiserver.documents import Document, dig, metadata_of, name_of, namespace_of
+from kubesched.apiserver.errors import invalid, invalid_object
 from kubesched.apiserver.resources import Resource, ScaleSubresource
+from kubesched.apiserver.schema.load import schema_for
+from kubesched.apiserver.strategy import Strategy
+from kubesched.apiserver.verbs.storage_keys import wrong_uid
 from kubesched.objects.label_selectors import label_selector, selector_from_set
 from kubesched.objects.meta import LabelSelector
 
@@ -53,20 +56,21 @@ def set_scale(
     """Write what a Scale says into its object."""
     metadata, name = metadata_of(wanted), name_of(document)
     replicas = dig(wanted, "spec", "replicas") or 0
-    if replicas < 0:
+    # The rules of custom kinds say it in words of their own.
+    if replicas < 0 and not resource.is_custom:
         problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_object(GROUP, "Scale", name_of(wanted), [problem])
     uid, is_uid = metadata.get("uid"), metadata_of(document).get("uid")
     if uid and uid != is_uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
-        raise conflict(resource.group, resource.resource, name, why)
-    _set(document, scale.spec_path, replicas)
+        raise wrong_uid(resource, namespace_of(document), name, wanted=uid, found=is_uid)
+    set_path(document, scale.spec_path, replicas)
     version = metadata.get("resourceVersion")
     if version:
         metadata_of(document)["resourceVersion"] = version
 
 
-def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
+def set_path(document: Document, path: tuple[str, ...], value: Any) -> None:
+    """Write a value at a path."""
     *parents, last = path
     for step in parents:
         inner = document.get(step)
@@ -74,3 +78,18 @@ def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
             inner = document[step] = {}
         document = inner
     document[last] = value
+
+
+def scale_resource(resource: Resource) -> Resource:
+    """Return how a resource's Scale is read from a body."""
+    return Resource(
+        group=GROUP,
+        version="v1",
+        resource=resource.resource,
+        kind="Scale",
+        singular="",
+        is_namespaced=resource.is_namespaced,
+        verbs=(),
+        strategy=Strategy(),
+        schema=schema_for(GROUP, "v1", "Scale"),
+    )

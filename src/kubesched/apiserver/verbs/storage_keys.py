@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubesched.apiserver.errors import ApiError, conflict
 from kubesched.apiserver.resources import Resource
 
 _SPECIAL: Final = {
@@ -27,3 +28,15 @@ def storage_key(resource: Resource, namespace: str, name: str) -> str:
         prefix = f"{resource.group}/{resource.resource}"
     within = f"{namespace}/{name}" if resource.is_namespaced else name
     return f"/registry/{prefix}/{within}"
+
+
+def wrong_uid(
+    resource: Resource, namespace: str, name: str, *, wanted: str, found: str | None
+) -> ApiError:
+    """Return the refusal of a write that names another object's UID."""
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {storage_key(resource, namespace, name)}, "
+        "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: "
+        f"{wanted}, UID in object meta: {found or ''}"
+    )
+    return conflict(resource.error_group, resource.resource, name, why)

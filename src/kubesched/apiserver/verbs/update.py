@@ -27,11 +27,11 @@ from kubesched.apiserver.patch.managed_fields import keep_times
 from kubesched.apiserver.resources import Resource, ViewSubresource
 from kubesched.apiserver.strategy import Request
 from kubesched.apiserver.verbs.admitting import admit, validate
-from kubesched.apiserver.verbs.context import Context, WriteOptions
+from kubesched.apiserver.verbs.context import Context, WriteOptions, is_same
 from kubesched.apiserver.verbs.create import show_empty_status, store_new
 from kubesched.apiserver.verbs.deletion import is_to_be_deleted, remove
 from kubesched.apiserver.verbs.ownership import note_created, note_updated, put_back
-from kubesched.apiserver.verbs.storage_keys import storage_key
+from kubesched.apiserver.verbs.storage_keys import wrong_uid
 from kubesched.apiserver.watch_cache import Entry
 
 Change = Callable[[Document | None], Document]
@@ -80,7 +80,7 @@ class Update:
         resource, request = self.resource, self.request
         allowed = resource.strategy.allows_create_on_update or self.may_create
         if not allowed or self.view is not None:
-            raise not_found(resource.group, resource.resource, request.name)
+            raise not_found(resource.error_group, resource.resource, request.name)
         document = self.change(None)
         self._check_uid(document, {})
         request.verb = "create"
@@ -96,13 +96,10 @@ class Update:
         """Refuse a document that bears another object's UID."""
         wanted, found = metadata_of(new).get("uid") or "", metadata_of(old).get("uid") or ""
         if self.checks_uid and wanted and wanted != found:
-            key = storage_key(self.resource, self.request.namespace, self.request.name)
-            why = (
-                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, "
-                f"UID in object meta: {found}"
+            request = self.request
+            raise wrong_uid(
+                self.resource, request.namespace, request.name, wanted=wanted, found=found
             )
-            raise conflict(self.resource.group, self.resource.resource, self.request.name, why)
 
     def _check_version(self, new: Document, entry: Entry) -> None:
         resource, name = self.resource, self.request.name
@@ -111,9 +108,9 @@ class Update:
             metadata_of(new)["resourceVersion"] = str(entry.version)
         elif version == 0:
             problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid_object(resource.group, resource.resource, name, [problem])
+            raise invalid_object(resource.error_group, resource.resource, name, [problem])
         elif version != entry.version:
-            raise conflict(resource.group, resource.resource, name)
+            raise conflict(resource.error_group, resource.resource, name)
 
     def _prepare(self, new: Document, old: Document) -> None:
         resource, request = self.resource, self.request
@@ -150,7 +147,7 @@ class Update:
             if not problems:
                 request.warnings += strategy.warnings(new, old)
         if problems:
-            raise invalid_object(resource.group, resource.kind, name_of(new), problems)
+            raise invalid_object(resource.error_group, resource.kind, name_of(new), problems)
 
     def _store(self, new: Document, old: Document, entry: Entry) -> Document:
         context, resource = self.context, self.resource
@@ -158,8 +155,8 @@ class Update:
             if not self.options.is_dry_run:
                 remove(context, resource, old, self.request)
             return new
-        same = context.new_entry(resource, new, entry.version)
-        if same.data == entry.data or self.options.is_dry_run:
+        metadata_of(new)["resourceVersion"] = str(entry.version)
+        if self.options.is_dry_run or is_same(new, old):
             return new
         context.store.put(
             resource.storage, context.new_entry(resource, new, context.store.next_version())

@@ -32,7 +32,9 @@ class ContextWriter:
             raise path_not_found()
         return found
 
-    def _request(self, found: Resource, request: Request, **names: str) -> Request:
+    def _request(
+        self, found: Resource, request: Request, *, verb: str, namespace: str, name: str
+    ) -> Request:
         return replace(
             request,
             group=found.group,
@@ -40,7 +42,9 @@ class ContextWriter:
             resource=found.resource,
             kind=found.kind,
             subresource="",
-            **names,
+            verb=verb,
+            namespace=namespace,
+            name=name,
         )
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Document | None:

@@ -1,0 +1,1 @@
+"""Random writes, for conformance/fuzz_patches.py."""

@@ -1,0 +1,61 @@
+"""Connections that answer even what is not HTTP with a Status.
+
+Owns the answer to requests that the parser refuses. Never sees a request it accepts.
+Upstream: none; Go's net/http does this there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.web_protocol import RequestHandler
+
+from kubesched.apiserver.errors import ApiError, bad_request
+from kubesched.apiserver.verbs.context import encode
+
+Handler = Any
+
+
+def method_not_allowed() -> ApiError:
+    """Return the refusal of a method that a path does not have."""
+    text = "the server does not allow this method on the requested resource"
+    error = ApiError(405, "MethodNotAllowed", text)
+    error.shows_details = True
+    return error
+
+
+class _StatusHandler(RequestHandler):
+    """One connection."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what cannot be read as a request."""
+        if request.writer is not None and request.writer.output_size > 0:
+            raise ConnectionResetError("the answer has begun already")
+        if isinstance(exc, BadHttpMethod):
+            error = method_not_allowed()
+        elif status >= 500:
+            error = ApiError(500, "InternalError", "Internal error occurred")
+        else:
+            error = bad_request(f"the request cannot be read: {message or 'it is not HTTP'}")
+        response = web.Response(body=encode(error.status), status=error.code)
+        response.headers["Content-Type"] = "application/json"
+        response.force_close()
+        return response
+
+
+class StatusServer(web.Server):
+    """A server whose connections answer with Status objects."""
+
+    def __call__(self) -> RequestHandler:
+        """Return the protocol of a new connection."""
+        return _StatusHandler(self, loop=self._loop, **self._kwargs)

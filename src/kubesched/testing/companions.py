@@ -1,0 +1,129 @@
+"""The programs beside an API server that make a whole cluster: controllers, scheduler, kubelets.
+
+Owns their flags. Never knows whether the API server is the real or the embedded one, but for the
+wire format it is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.testing.http import Api
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.programs import Programs
+from kubesched.testing.server import ADMIN, CONTROLLER_MANAGER, SCHEDULER, ApiServer
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """What runs beside the API server."""
+
+    nodes: int = 3
+    scheduler: bool = True
+    """Whether kube-scheduler runs; False leaves pods to whoever is tested."""
+    json_only: bool = False
+    """Whether to tell them to speak JSON instead of protobuf."""
+
+
+def start_companions(
+    server: ApiServer, programs: Programs, processes: ProcessGroup, wanted: Companions
+) -> None:
+    """Start the programs and wait until every node is Ready."""
+    wire = ["--kube-api-content-type=application/json"] if wanted.json_only else []
+    processes.start(
+        "kube-controller-manager",
+        [
+            programs.path("kube-controller-manager"),
+            *_controller_manager_flags(server),
+            *wire,
+        ],
+    )
+    if wanted.scheduler:
+        processes.start(
+            "kube-scheduler",
+            [
+                programs.path("kube-scheduler"),
+                f"--kubeconfig={server.kubeconfigs[SCHEDULER.name]}",
+                "--leader-elect=false",
+                "--secure-port=0",
+                *wire,
+            ],
+        )
+    processes.start(
+        "kwok",
+        [
+            programs.path("kwok"),
+            f"--kubeconfig={server.kubeconfigs[ADMIN.name]}",
+            "--manage-all-nodes=true",
+            "--node-ip=10.200.0.99",
+            "--node-lease-duration-seconds=40",
+            f"--server-address=127.0.0.1:{free_ports(1)[0]}",
+            *(f"--config={stage}" for stage in programs.stages()),
+        ],
+    )
+    with server.api() as api:
+        for number in range(1, wanted.nodes + 1):
+            api.post("/api/v1/nodes", a_ready_to_be_node(number)).must(201)
+        processes.wait_until(lambda: _is_up(api, wanted.nodes), "the cluster", timeout_s=60)
+
+
+def _controller_manager_flags(server: ApiServer) -> list[str]:
+    flags = [
+        f"--kubeconfig={server.kubeconfigs[CONTROLLER_MANAGER.name]}",
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        "--secure-port=0",
+    ]
+    if server.service_account_key:
+        flags.append(f"--service-account-private-key-file={server.service_account_key}")
+    if server.ca_file:
+        flags.append(f"--root-ca-file={server.ca_file}")
+    if server.ca_file and server.authority_key:
+        flags.append(f"--cluster-signing-cert-file={server.ca_file}")
+        flags.append(f"--cluster-signing-key-file={server.authority_key}")
+    return flags
+
+
+def a_ready_to_be_node(number: int) -> dict[str, Any]:
+    """Return a node that KWOK takes over."""
+    amounts = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+    name = f"n{number}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/zone": f"z{number % 3}",
+            },
+        },
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.200.0.{number}"},
+                {"type": "Hostname", "address": name},
+            ],
+            "allocatable": amounts,
+            "capacity": amounts,
+        },
+    }
+
+
+def _is_up(api: Api, node_count: int) -> bool:
+    """Return whether nodes can take pods, and pods can be created."""
+    nodes = api.get("/api/v1/nodes").must(200).json["items"]
+    ready = sum(
+        any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in node["status"].get("conditions", [])
+        )
+        and not node["spec"].get("taints")
+        for node in nodes
+    )
+    # Pods are refused until their namespace has its account.
+    account = api.get("/api/v1/namespaces/default/serviceaccounts/default")
+    return ready >= node_count and account.code == 200

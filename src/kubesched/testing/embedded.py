@@ -1,0 +1,93 @@
+"""The embedded API server, as a test sees it.
+
+Owns its start and end inside the test process, on a loop and thread of its own, with the users a
+real cluster of the test kit has. What it serves is apiserver's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubesched.apiserver.embedded import EmbeddedServer, Settings, key_pem
+from kubesched.apiserver.strategy import User
+from kubesched.kit.clock import SystemClock
+from kubesched.testing.server import USERS, ApiServer
+
+_START_S_MAX = 30
+
+
+@dataclass(slots=True)
+class RunningEmbedded(ApiServer):
+    """A running embedded server."""
+
+    embedded: EmbeddedServer | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def compact(self) -> None:
+        """Have it forget every version but the newest."""
+        assert self.embedded is not None
+        assert self.loop is not None
+        done = asyncio.run_coroutine_threadsafe(_compact(self.embedded), self.loop)
+        done.result(_START_S_MAX)
+
+
+@contextmanager
+def embedded_server(
+    *, port: int = 0, data: Path | None = None, directory: Path | None = None, tls: bool = True
+) -> Iterator[RunningEmbedded]:
+    """Run the embedded server, with RBAC and the users of the test kit.
+
+    Args:
+        port: Where it listens; a free port if 0.
+        data: The file where objects are kept; in memory if None.
+        directory: Where kubeconfigs and keys go, and stay; a temporary one if None.
+        tls: Whether it serves HTTPS.
+    """
+    place = directory or Path(tempfile.mkdtemp(prefix="kubesched-embedded-"))
+    place.mkdir(parents=True, exist_ok=True)
+    users = {one.token: User(one.name, f"{one.name}-uid", one.groups) for one in USERS}
+    settings = Settings(port=port, data=data, tokens=users, has_rbac=True, has_tls=tls)
+    server = EmbeddedServer(settings, SystemClock())
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="embedded-api-server", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result(_START_S_MAX)
+        yield _running(server, loop, place)
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_START_S_MAX)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_START_S_MAX)
+        loop.close()
+        if directory is None:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _running(
+    server: EmbeddedServer, loop: asyncio.AbstractEventLoop, place: Path
+) -> RunningEmbedded:
+    running = RunningEmbedded(url=server.url, directory=place, embedded=server, loop=loop)
+    if server.settings.has_tls:
+        running.ca_file = place / "ca.crt"
+        running.ca_file.write_bytes(server.authority.pem)
+        running.authority_key = place / "ca.key"
+        running.authority_key.touch(mode=0o600)
+        running.authority_key.write_bytes(server.authority.key_pem)
+    running.service_account_key = place / "sa.key"
+    running.service_account_key.touch(mode=0o600)
+    running.service_account_key.write_bytes(key_pem(server.account_key))
+    running.write_kubeconfigs()
+    return running
+
+
+async def _compact(server: EmbeddedServer) -> None:
+    store = server.context.store
+    for bucket in store.buckets.values():
+        bucket.history.compact(store.version)

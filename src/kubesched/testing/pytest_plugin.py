@@ -1,0 +1,88 @@
+"""Fixtures of the test kit: `pytest_plugins = ["kubesched.testing.pytest_plugin"]`.
+
+Owns which server tests run against (--server embedded or real) and how long it lives. Never skips:
+a real server that cannot be started fails the tests that ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kubesched.testing.embedded import embedded_server
+from kubesched.testing.http import Api
+from kubesched.testing.real_cluster import RealCluster, real_cluster
+from kubesched.testing.server import ADMIN, PLAIN, ApiServer
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of a server."""
+    group = parser.getgroup("kubesched")
+    group.addoption(
+        "--server",
+        choices=["embedded", "real"],
+        default="embedded",
+        help="the API server that the fixture `api_server` runs",
+    )
+    group.addoption(
+        "--programs",
+        action="store_true",
+        help="also run the tests that need what `make control-plane` builds",
+    )
+    group.addoption(
+        "--record",
+        action="store_true",
+        help="write the answers of the real server down instead of comparing them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line("markers", "programs: needs what `make control-plane` builds")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests that need built programs, unless they are asked for."""
+    if config.getoption("--programs"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("programs")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("programs")]
+
+
+@pytest.fixture(scope="session")
+def api_server(request: pytest.FixtureRequest) -> Iterator[ApiServer]:
+    """Run the server that --server names, for the whole session."""
+    start = real_cluster if request.config.getoption("--server") == "real" else embedded_server
+    with start() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def api(api_server: ApiServer) -> Iterator[Api]:
+    """Return a driver that asks as an administrator."""
+    with api_server.api(ADMIN) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def plain_api(api_server: ApiServer) -> Iterator[Api]:
+    """Return a driver that asks as a user without any rights."""
+    with api_server.api(PLAIN) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def bare_cluster() -> Iterator[RealCluster]:
+    """Run a real API server, without controllers, for the whole session."""
+    with real_cluster("bare") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def whole_cluster() -> Iterator[RealCluster]:
+    """Run a real cluster of three nodes for the whole session."""
+    with real_cluster("whole") as cluster:
+        yield cluster

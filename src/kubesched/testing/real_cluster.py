@@ -1,0 +1,172 @@
+"""A real Kubernetes v1.36.4 on loopback, for as long as a test needs it.
+
+Owns etcd's and kube-apiserver's flags and the two forms of a cluster: *bare* (the API server alone,
+with every node and pod as a test makes it) and *whole* (controllers, scheduler and KWOK's kubelets
+beside it). Never builds the programs: `make control-plane` does.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from kubesched.testing.certificates import CertificateFiles, write_certificates
+from kubesched.testing.companions import Companions, start_companions
+from kubesched.testing.http import Api
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.programs import Programs
+from kubesched.testing.server import USERS, ApiServer, TokenUser
+
+Form: TypeAlias = Literal["bare", "whole"]
+
+# A node that a test makes would stay tainted not-ready, and pods would wait for accounts that no
+# controller makes.
+_OFF_WHEN_BARE = "ServiceAccount,TaintNodesByCondition"
+
+
+@dataclass(slots=True)
+class RealCluster(ApiServer):
+    """A running cluster."""
+
+    form: Form = "bare"
+    etcd_url: str = ""
+    pids: dict[str, int] = field(default_factory=dict)
+
+    def compact(self) -> None:
+        """Have etcd forget every revision but the newest; kube-apiserver follows in a second."""
+        with Api(self.etcd_url) as etcd:
+            # Putting the key by which API servers tell each other has the newest revision too.
+            key = base64.b64encode(b"compact_rev_key").decode()
+            found = etcd.post("/v3/kv/range", {"key": key}).must(200).json
+            revision = found["header"]["revision"]
+            value = base64.b64encode(revision.encode()).decode()
+            etcd.post("/v3/kv/put", {"key": key, "value": value}).must(200)
+            etcd.post("/v3/kv/compaction", {"revision": revision, "physical": True}).must(200)
+
+
+@contextmanager
+def real_cluster(
+    form: Form = "bare",
+    *,
+    nodes: int = 3,
+    scheduler: bool = True,
+    port: int | None = None,
+    directory: Path | None = None,
+    programs: Programs | None = None,
+) -> Iterator[RealCluster]:
+    """Run a real cluster; everything is gone afterwards, but the logs of one that failed.
+
+    Args:
+        form: `bare`, or `whole` with controllers, a scheduler and kubelets.
+        nodes: How many nodes a whole cluster has.
+        scheduler: Whether kube-scheduler runs in a whole cluster.
+        port: Where kube-apiserver listens; a free port if None.
+        directory: Where files go, and stay; a temporary one, removed afterwards, if None.
+        programs: What to run; the user's cache if None.
+    """
+    programs = programs or Programs.built()
+    place = directory or Path(tempfile.mkdtemp(prefix="kubesched-real-"))
+    place.mkdir(parents=True, exist_ok=True)
+    with ProcessGroup(place) as processes:
+        try:
+            cluster = _start_api_server(form, place, port, programs, processes)
+            if form == "whole":
+                wanted = Companions(nodes=nodes, scheduler=scheduler)
+                start_companions(cluster, programs, processes, wanted)
+            cluster.pids = processes.pids()
+            yield cluster
+        except BaseException as error:
+            # The folder stays, so that whoever reads the failure can read the logs.
+            error.add_note(f"the logs of the real cluster are in {place}")
+            raise
+    if directory is None:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _start_api_server(
+    form: Form,
+    place: Path,
+    port: int | None,
+    programs: Programs,
+    processes: ProcessGroup,
+) -> RealCluster:
+    certificates = write_certificates(place)
+    chosen, etcd_port, peer_port = [port, *free_ports(2)] if port else free_ports(3)
+    assert chosen is not None
+    cluster = RealCluster(
+        url=f"https://127.0.0.1:{chosen}",
+        directory=place,
+        ca_file=certificates.authority,
+        service_account_key=certificates.service_account_key,
+        authority_key=certificates.authority_key,
+        form=form,
+        etcd_url=f"http://127.0.0.1:{etcd_port}",
+    )
+    cluster.write_kubeconfigs()
+    processes.start(
+        "etcd",
+        [
+            programs.path("etcd"),
+            f"--data-dir={place / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={cluster.etcd_url}",
+            f"--advertise-client-urls={cluster.etcd_url}",
+            f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
+        ],
+    )
+    processes.start(
+        "kube-apiserver",
+        [programs.path("kube-apiserver"), *_api_server_flags(cluster, certificates, chosen)],
+    )
+    with Api(cluster.url, ca_file=cluster.ca_file) as anonymous:
+        processes.wait_until(lambda: _is_ready(anonymous), "kube-apiserver", timeout_s=60)
+    return cluster
+
+
+def _api_server_flags(cluster: RealCluster, certificates: CertificateFiles, port: int) -> list[str]:
+    tokens = cluster.directory / "tokens.csv"
+    tokens.write_text("".join(map(_token_line, USERS)))
+    flags = [
+        f"--etcd-servers={cluster.etcd_url}",
+        f"--secure-port={port}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--tls-cert-file={certificates.serving}",
+        f"--tls-private-key-file={certificates.serving_key}",
+        f"--client-ca-file={certificates.authority}",
+        f"--token-auth-file={tokens}",
+        "--authorization-mode=Node,RBAC",
+        f"--service-account-key-file={certificates.service_account_public_key}",
+        f"--service-account-signing-key-file={certificates.service_account_key}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/16",
+        "--endpoint-reconciler-type=none",
+        f"--requestheader-client-ca-file={certificates.authority}",
+        "--requestheader-allowed-names=front",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+    ]
+    if cluster.form == "bare":
+        flags.append(f"--disable-admission-plugins={_OFF_WHEN_BARE}")
+    return flags
+
+
+def _token_line(user: TokenUser) -> str:
+    # An empty last column would be a group without a name.
+    groups = f',"{",".join(user.groups)}"' if user.groups else ""
+    return f"{user.token},{user.name},{user.name}-uid{groups}\n"
+
+
+def _is_ready(api: Api) -> bool:
+    try:
+        return api.get("/readyz").code == 200
+    except OSError:
+        return False

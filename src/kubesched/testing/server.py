@@ -1,0 +1,87 @@
+"""A running API server, real or embedded, as a test sees it.
+
+Owns the address, the users and the kubeconfigs. Never starts anything: real_cluster and
+embedded_server do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+import yaml
+
+from kubesched.testing.http import Api
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUser:
+    """Somebody who is known by a bearer token."""
+
+    name: str
+    token: str
+    groups: tuple[str, ...] = ()
+
+
+ADMIN = TokenUser("admin", "admin-token", ("system:masters",))
+PLAIN = TokenUser("plain", "plain-token")
+SCHEDULER = TokenUser("system:kube-scheduler", "scheduler-token")
+CONTROLLER_MANAGER = TokenUser("system:kube-controller-manager", "controller-manager-token")
+USERS = (ADMIN, PLAIN, SCHEDULER, CONTROLLER_MANAGER)
+
+
+@dataclass(slots=True)
+class ApiServer:
+    """Where a server listens and who may ask it what."""
+
+    url: str
+    directory: Path
+    """Where kubeconfigs, certificates and logs are."""
+    ca_file: Path | None = None
+    service_account_key: Path | None = None
+    """The key that signs service account tokens, where it is kept in a file."""
+    authority_key: Path | None = None
+    kubeconfigs: Mapping[str, Path] = field(default_factory=dict)
+    """By name of the user."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the administrator's kubeconfig."""
+        return self.kubeconfigs[ADMIN.name]
+
+    def api(self, user: TokenUser | None = ADMIN) -> Api:
+        """Return a driver that asks as a user; None: as nobody."""
+        token = user.token if user else None
+        return Api(self.url, token=token, ca_file=self.ca_file)
+
+    def compact(self) -> None:
+        """Forget the past: older continue tokens and resourceVersions are gone afterwards."""
+        raise NotImplementedError
+
+    def write_kubeconfigs(self) -> None:
+        """Write a kubeconfig for every user."""
+        written = {}
+        for user in USERS:
+            path = self.directory / f"{user.name.replace(':', '-')}.kubeconfig"
+            path.write_text(_kubeconfig(self.url, self.ca_file, user))
+            written[user.name] = path
+        self.kubeconfigs = written
+
+
+def _kubeconfig(url: str, ca_file: Path | None, user: TokenUser) -> str:
+    cluster: dict[str, str] = {"server": url}
+    if ca_file:
+        cluster["certificate-authority"] = str(ca_file)
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": user.name, "user": {"token": user.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user.name}}],
+            "current-context": "test",
+        },
+        sort_keys=False,
+    )

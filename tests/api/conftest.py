@@ -1,0 +1,29 @@
+"""What tests of API behaviour share: a namespace of their own each, and the way to record answers.
+
+Owns the option --record. Servers come from kubesched.testing.pytest_plugin (--server).
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from kubesched.testing import Api
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> bool:
+    """Return whether answers are to be recorded instead of compared."""
+    return bool(request.config.getoption("--record"))
+
+
+@pytest.fixture
+def namespace(api: Api) -> str:
+    """Return the name of a new namespace, which also serves as a text unique to the test."""
+    name = f"test{next(_numbers):04}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    api.post("/api/v1/namespaces", body).must(201)
+    return name
