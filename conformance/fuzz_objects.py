@@ -6,7 +6,10 @@ an object that both have, or as an update of its status. Codes, documents, refus
 causes, and warnings are compared. Where upstream walks a Go map the order of causes is not.
 
     python conformance/fuzz_objects.py --real URL --token TOKEN --ours URL
-        [--steps N] [--seed N] [--kinds pods,...] [--show N]
+        [--steps N] [--seed N] [--kinds pods,...] [--show N] [--record FILE]
+
+With --record, requests that both answer alike are written down with the real server's answers
+(gzipped JSON lines): tests/unit/apiserver/kinds/recorded.jsonl.gz.
 
 The real server runs without the ServiceAccount and TaintNodesByCondition admission plugins.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import gzip
 import json
 import random
 import re
@@ -23,6 +27,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -365,6 +370,7 @@ class Fuzz:
         self.real, self.ours, self.rng = real, ours, random.Random(seed)
         self.prefix = f"fuzz-{seed}"
         self.counts: Counter[str] = Counter()
+        self.recorded: list[Document] = []
 
     def collection(self, kind: str) -> str:
         """Return a kind's path."""
@@ -439,11 +445,37 @@ class Fuzz:
                 view = "/status" if mode == "status" else ""
                 answers.append(server.ask("PUT", f"{path}/{name}{view}?dryRun=All", document))
         self.counts[f"{mode} {answers[0].code}"] += 1
+        self._record(mode, path, name, changes, answers)
         return (
             differences(*(comparable(one) for one in answers)),
             f"{mode} {kind}",
             sent | {"changes": [str(one) for one in changes]},
         )
+
+    def _record(
+        self, mode: str, path: str, name: str, changes: list[Mutation], answers: list[Answer]
+    ) -> None:
+        """Write down what the real server answered, if ours did the same."""
+        if comparable(answers[0]) != comparable(answers[1]):
+            return
+        kind = path.rpartition("/")[2]
+        before = None if mode == "create" else self.real.ask("GET", f"{path}/{name}").body
+        body = (
+            self.base(self._kind_of(path, kind), name) if before is None else copy.deepcopy(before)
+        )
+        for change in changes:
+            change.apply(body)
+        view = {"create": "", "update": f"/{name}", "status": f"/{name}/status"}[mode]
+        self.recorded.append({
+            "method": "POST" if mode == "create" else "PUT",
+            "path": f"{path}{view}",
+            "before": before,
+            "body": body,
+            "answer": comparable(answers[0]),
+        })  # fmt: skip
+
+    def _kind_of(self, path: str, resource: str) -> str:
+        return "newevents" if path.startswith("/apis/events.k8s.io") else resource
 
 
 def _vary(kind: str, variant: int, document: Document) -> None:
@@ -471,6 +503,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default=",".join(TEMPLATES))
     parser.add_argument("--show", type=int, default=20)
+    parser.add_argument("--record", type=Path, default=None)
     options = parser.parse_args()
     kinds = options.kinds.split(",")
     run = Fuzz(Server(options.real, options.token), Server(options.ours), options.seed)
@@ -490,6 +523,9 @@ def main() -> int:
                 for text in found:
                     print(f"    {text}")
     run.clean(kinds)
+    if options.record is not None:
+        lines = "".join(json.dumps(one, sort_keys=True) + "\n" for one in run.recorded)
+        options.record.write_bytes(gzip.compress(lines.encode(), mtime=0))
     summary = {
         "steps": options.steps,
         "answers": dict(sorted(run.counts.items())),

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/storage"
 )
 
 type field struct {
@@ -133,6 +135,9 @@ func main() {
 		{reflect.TypeFor[core.EventSource](), reflect.TypeFor[v1.EventSource]()},
 		{reflect.TypeFor[core.ScopeSelector](), reflect.TypeFor[v1.ScopeSelector]()},
 		{reflect.TypeFor[core.NodeConfigSource](), reflect.TypeFor[v1.NodeConfigSource]()},
+		{reflect.TypeFor[core.PodTemplateSpec](), reflect.TypeFor[v1.PodTemplateSpec]()},
+		{reflect.TypeFor[storage.CSINodeDriver](), reflect.TypeFor[storagev1.CSINodeDriver]()},
+		{reflect.TypeFor[storage.VolumeAttachmentSpec](), reflect.TypeFor[storagev1.VolumeAttachmentSpec]()},
 	} {
 		add(pair[0], pair[1])
 	}

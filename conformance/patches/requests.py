@@ -49,6 +49,10 @@ class Step:
     force: bool = False
 
 
+def _is_plain(value: Any) -> bool:
+    return str(value).isascii() and str(value).isalnum()
+
+
 class Requests:
     """Random requests, from a seed."""
 
@@ -173,6 +177,8 @@ class Requests:
                 operation["from"] = "/" + "/".join(part.replace("/", "~1") for part in source)
             else:
                 operation["value"] = self.random.choice([*values, None])
+            if operation["op"] == "test" and not _is_plain(operation["value"]):
+                operation["value"] = "1"  # upstream compares how strings are written
             if self.random.random() < 0.02:
                 operation.pop(self.random.choice(list(operation)))
             if self.random.random() < 0.02:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from kubesched.apiserver.asked import Answer, Asked, request_of
 from kubesched.apiserver.bodies import read_body
-from kubesched.apiserver.documents import Document, dig
-from kubesched.apiserver.errors import ApiError, bad_request, not_found
+from kubesched.apiserver.documents import Document, metadata_of
+from kubesched.apiserver.errors import ApiError, not_found
 from kubesched.apiserver.metadata import set_namespace
+from kubesched.apiserver.patch.scale_fields import parent_managed_fields, scale_managed_fields
 from kubesched.apiserver.rendering import Whole
 from kubesched.apiserver.resources import Resource, ScaleSubresource, ViewSubresource
 from kubesched.apiserver.strategy import Request
 from kubesched.apiserver.verbs.context import Context, WriteOptions
+from kubesched.apiserver.verbs.ownership import note_updated
 from kubesched.apiserver.verbs.patching import (
     APPLY_PATCH,
     CUSTOM_PATCH_TYPES,
@@ -24,7 +26,7 @@ from kubesched.apiserver.verbs.patching import (
     patch_of,
     read_applied,
 )
-from kubesched.apiserver.verbs.scaling import GROUP, scale_of, scale_resource, set_path, set_scale
+from kubesched.apiserver.verbs.scaling import scale_of, scale_resource, set_scale
 from kubesched.apiserver.verbs.update import Change, Update
 from kubesched.apiserver.write_options import write_options
 
@@ -106,41 +108,35 @@ def _scale_update(
 
     def rescaled(old: Document | None) -> Document:
         if old is None:
-            raise not_found(resource.error_group, resource.resource, request.name)
-        if asked.info.verb == "update":
-            wanted = _body(asked, shown, request, options)
-        else:
-            patch = patch_of(shown, shown.schema, asked.body, asked.media_type, request, options)
-            wanted = patch(scale_of(scale, old))
+            raise not_found(resource.group, resource.resource, request.name)
+        current = scale_of(scale, old)
+        managed = metadata_of(old).get("managedFields") or []
+        metadata_of(current)["managedFields"] = scale_managed_fields(managed, scale.spec_path)
+        wanted = _changed_scale(asked, shown, current, request, options)
         set_scale(resource, scale, old, wanted)
+        metadata_of(old)["managedFields"] = parent_managed_fields(
+            managed,
+            metadata_of(wanted).get("managedFields") or [],
+            scale.spec_path,
+            resource.api_version,
+        )
         return old
 
-    is_apply = asked.media_type == APPLY_PATCH and asked.info.verb == "patch"
-    return Update(
-        context,
-        resource,
-        request,
-        options,
-        _applied_scale(asked, resource, scale, request, options) if is_apply else rescaled,
-        view=ViewSubresource(scale.name, resource.strategy),
-        has_noted_fields=is_apply,
-    )
+    view = ViewSubresource(scale.name, resource.strategy)
+    return Update(context, resource, request, options, rescaled, view=view, has_noted_fields=True)
 
 
-def _applied_scale(
-    asked: Asked,
-    resource: Resource,
-    scale: ScaleSubresource,
-    request: Request,
-    options: WriteOptions,
-) -> Change:
-    """Return the change that applying a Scale makes: its replicas are applied to the object."""
-    wanted = read_applied(asked.body, request, options)
-    if wanted.get("apiVersion") != f"{GROUP}/v1" or wanted.get("kind") != "Scale":
-        raise bad_request("invalid object type: a Scale of autoscaling/v1 is needed")
-    applied: Document = {"apiVersion": resource.api_version, "kind": resource.kind}
-    applied["metadata"] = {"name": request.name}
-    replicas = dig(wanted, "spec", "replicas")
-    if replicas is not None:
-        set_path(applied, scale.spec_path, replicas)
-    return apply_document(resource, resource.schema, applied, request, options)
+def _changed_scale(
+    asked: Asked, shown: Resource, current: Document, request: Request, options: WriteOptions
+) -> Document:
+    """Return a Scale as a request wants it, with who owns its fields."""
+    if asked.media_type == APPLY_PATCH and asked.info.verb == "patch":
+        applied = read_applied(asked.body, request, options)
+        return apply_document(shown, shown.schema, applied, request, options)(current)
+    if asked.info.verb == "update":
+        wanted = _body(asked, shown, request, options)
+    else:
+        patch = patch_of(shown, shown.schema, asked.body, asked.media_type, request, options)
+        wanted = patch(current)
+    note_updated(shown, current, wanted, request, options)
+    return wanted

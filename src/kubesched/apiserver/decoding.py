@@ -27,6 +27,7 @@ from kubesched.apiserver.errors import (
     unsupported_media_type,
 )
 from kubesched.apiserver.json_syntax import json_syntax_error
+from kubesched.apiserver.schema.conform import WrongTypeError, conform_or_raise
 from kubesched.apiserver.schema.load import schema_for
 from kubesched.apiserver.yaml_bodies import NotYamlError, decode_yaml
 from kubesched.objects.field_errors import go_quote
@@ -169,6 +170,8 @@ def check_kind(document: Document, group: str, version: str, kind: str) -> None:
             f"the API version in the data ({api_version}) does not match "
             f"the expected API version ({expected})"
         )
+    elif wrong := _wrong_type(document, given_group, given_version, given_kind):
+        why = wrong
     else:
         why = (
             f"converting ({given_version}.{given_kind}) to ({_internal(group)}.{kind}): "
@@ -195,6 +198,17 @@ def check_custom_kind(document: Document, data: bytes, group: str, version: str,
         problem = invalid("kind", given_kind, f"must be {kind}")
         name = dig(document, "metadata", "name")
         raise invalid_object(group, given_kind, name if isinstance(name, str) else "", [problem])
+
+
+def _wrong_type(document: Document, group: str, version: str, kind: str) -> str:
+    """Return what keeps a document from being of the kind it says it is."""
+    schema = schema_for(group, version, kind)
+    try:
+        if schema is not None:
+            conform_or_raise(schema, document)
+    except WrongTypeError as error:
+        return error.text
+    return ""
 
 
 def _internal(group: str) -> str:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
+from kubesched.apiserver.crd.definition import version_order
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.negotiation import clauses
 from kubesched.apiserver.resources import Registry, Resource
@@ -83,6 +84,8 @@ class Discovery:
             versions = found.setdefault(resource.group, []) if resource.group else []
             if resource.version not in versions:
                 versions.append(resource.version)
+                if resource.is_custom:
+                    versions.sort(key=version_order)
         return found
 
     def _resources(self, group: str, version: str) -> Document | None:
@@ -90,14 +93,17 @@ class Discovery:
         if not served:
             return None
         listed: list[Document] = []
-        for resource in served:
+        for resource in sorted(served, key=lambda one: one.resource):
             listed.append(_resource_document(resource))
             listed.extend(_subresource_documents(resource))
         return {
             "kind": "APIResourceList",
             "apiVersion": "v1",
             "groupVersion": f"{group}/{version}" if group else version,
-            "resources": sorted(listed, key=lambda one: str(one["name"])),
+            # What is below a custom kind comes in an order of its own.
+            "resources": listed
+            if served[0].is_custom
+            else sorted(listed, key=lambda one: str(one["name"])),
         }
 
     def _served(self, group: str, version: str) -> list[Resource]:
@@ -156,7 +162,7 @@ def _resource_document(resource: Resource) -> Document:
 
 def _storage_version_hash(resource: Resource) -> str:
     # Parity: endpoints/discovery/storageversionhash.go StorageVersionHash, v1.36
-    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    text = f"{resource.group}/{resource.storage_version or resource.version}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
@@ -174,7 +180,8 @@ def subresources(resource: Resource) -> Iterator[tuple[str, str, str, str, tuple
         group, version = ("", "") if is_own else (action.group, action.version)
         yield name, group, version, action.kind, ("create",)
     for name, one in resource.unserved.items():
-        yield name, one.group, one.version, one.kind, one.verbs
+        if name not in resource.actions:
+            yield name, one.group, one.version, one.kind, one.verbs
 
 
 def _subresource_documents(resource: Resource) -> Iterator[Document]:
@@ -192,7 +199,7 @@ def _subresource_documents(resource: Resource) -> Iterator[Document]:
 def _aggregated_resource(resource: Resource) -> Document:
     document: Document = {
         "resource": resource.resource,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {**_own_names(resource), "kind": resource.kind},
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -204,11 +211,23 @@ def _aggregated_resource(resource: Resource) -> Document:
     below = [
         {
             "subresource": name,
-            "responseKind": {"group": group, "version": version, "kind": kind},
+            "responseKind": {
+                **({"group": group, "version": version} if version else _own_names(resource)),
+                "kind": kind,
+            },
             "verbs": list(verbs),
         }
         for name, group, version, kind, verbs in subresources(resource)
     ]
+    if below and not resource.is_custom:
+        below.sort(key=lambda one: str(one["subresource"]))
     if below:
-        document["subresources"] = sorted(below, key=lambda one: str(one["subresource"]))
+        document["subresources"] = below
     return document
+
+
+def _own_names(resource: Resource) -> Document:
+    """Return the names of a resource's own version, which only custom kinds show."""
+    if not resource.is_custom:
+        return {"group": "", "version": ""}
+    return {"group": resource.group, "version": resource.version}

@@ -14,6 +14,7 @@ from typing import Any, Final
 from kubesched.apiserver.documents import Document, metadata_of
 from kubesched.apiserver.errors import (
     ApiError,
+    InOrder,
     Problem,
     bad_request,
     forbidden_field,
@@ -22,6 +23,8 @@ from kubesched.apiserver.errors import (
     too_long,
 )
 from kubesched.apiserver.names import label_problems, path_segment_problems
+from kubesched.apiserver.schema.go_order import go_ordered
+from kubesched.apiserver.schema.load import named_schema
 from kubesched.apiserver.strategy import Strategy
 from kubesched.objects.field_errors import go_quote, label_key_errors, label_value_errors
 
@@ -39,6 +42,8 @@ _IMMUTABLE_FIELDS: Final = (
     "deletionGracePeriodSeconds",
 )
 _BANNED_OWNER: Final = ("v1", "Event")
+
+_OWNER: Final = named_schema("meta/v1.OwnerReference")
 
 _key_problems = lru_cache(maxsize=4096)(label_key_errors)
 _value_problems = lru_cache(maxsize=16384)(label_value_errors)
@@ -187,7 +192,7 @@ def owner_reference_problems(references: Iterable[Mapping[str, Any]] | None) -> 
         ]
         if (api_version, kind) == _BANNED_OWNER:
             text = "/v1, Kind=Event is disallowed from being an owner"
-            problems.append(invalid(path, reference, text))
+            problems.append(invalid(path, InOrder(go_ordered(_OWNER, dict(reference))), text))
         if reference.get("controller"):
             current = f"{kind}/{reference.get('name') or ''}"
             if controller:
@@ -195,7 +200,8 @@ def owner_reference_problems(references: Iterable[Mapping[str, Any]] | None) -> 
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {current}'
                 )
-                problems.append(invalid(path, listed, text))
+                shown = [InOrder(go_ordered(_OWNER, one)) for one in listed]
+                problems.append(invalid(path, shown, text))
             else:
                 controller = current
     return problems

@@ -102,7 +102,8 @@ def _dispatch(
     context: Context, asked: Asked, resource: Resource, rendering: Whole
 ) -> Answer | Watcher:
     verb = asked.info.verb
-    if asked.info.subresource in resource.unserved:
+    below = asked.info.subresource
+    if below in resource.unserved and below not in resource.actions:
         return _unserved(context, asked, resource)
     if verb == "get":
         return _get(context, asked, resource, rendering)

@@ -31,6 +31,8 @@ class ScaleSubresource:
     spec_path: tuple[str, ...] = ("spec", "replicas")
     status_path: tuple[str, ...] = ("status", "replicas")
     selector_path: tuple[str, ...] = ("spec", "selector")
+    needs_replicas: bool = False
+    """Whether there is no Scale of an object that names no replica count (custom kinds)."""
     name: str = "scale"
     verbs: tuple[str, ...] = ("get", "patch", "update")
 
@@ -111,6 +113,8 @@ class Resource:
     """What every answer warns of."""
     is_custom: bool = False
     """Whether a CustomResourceDefinition defines it."""
+    storage_version: str = ""
+    """The version in which a custom kind's objects are kept."""
     printer_columns: tuple[dict[str, Any], ...] = ()
     """The additionalPrinterColumns of a custom kind."""
     unserved: dict[str, Unserved] = field(default_factory=dict)

@@ -88,6 +88,8 @@ class Strategy:
     """Whether deleting answers with the object, not with a Status."""
     orphans_by_default = False
     """Whether dependents stay where the client does not say what becomes of them."""
+    checks_metadata_again = False
+    """Whether an update has to pass the metadata rules of a creation, too."""
     unselectable: tuple[str, ...] = ()
     """How names begin that fields() has and that selectors may not use."""
     field_refusal = "field label not supported: {}"

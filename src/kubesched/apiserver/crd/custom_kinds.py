@@ -172,6 +172,7 @@ class CustomKinds:
             views=views,
             scale=version.scale,
             is_custom=True,
+            storage_version=definition.storage_version.name,
             printer_columns=version.columns,
             deprecation=version.warning,
             to_storage=None if is_plain else to_storage(definition),

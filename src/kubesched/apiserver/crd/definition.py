@@ -103,6 +103,7 @@ def _scale_of(raw: Document | None) -> ScaleSubresource | None:
         _steps(raw["specReplicasPath"]),
         _steps(raw["statusReplicasPath"]),
         _steps(raw.get("labelSelectorPath") or ""),
+        needs_replicas=True,
     )
 
 

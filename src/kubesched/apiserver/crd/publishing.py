@@ -65,16 +65,16 @@ def _kind_schema(
             "kind": {"type": "string"},
             "metadata": _reference(prefix, _OBJECT_META),
         }
+    if is_second:
+        made.pop("x-kubernetes-preserve-unknown-fields", None)
     made["type"] = "object"
     made["x-kubernetes-group-version-kind"] = _group_version_kind(
         definition, version, definition.kind
     )
-    if definition.scope == "Namespaced" or version.selectable_fields:
-        made |= (
-            {"x-kubernetes-selectable-fields": version.selectable_fields}
-            if (version.selectable_fields)
-            else {}
-        )
+    if version.selectable_fields:
+        made["x-kubernetes-selectable-fields"] = [
+            {"fieldPath": one["jsonPath"].removeprefix(".")} for one in version.selectable_fields
+        ]
     return made
 
 
@@ -205,8 +205,46 @@ def _template(document: dict[str, Any]) -> dict[str, Any]:
         if path.startswith(start) and "/deployments" in path and "/watch/" not in path
     }
     # Instances are neither written as protobuf nor patched by strategy.
-    dropped = ("application/vnd.kubernetes.protobuf", "application/strategic-merge-patch+json")
-    return _without(kept, dropped)
+    dropped = (
+        "application/vnd.kubernetes.protobuf",
+        "application/strategic-merge-patch+json",
+        "application/json;stream=watch",
+    )
+    made: dict[str, Any] = _without(kept, dropped)
+    listing = made[f"{start}namespaces/{{namespace}}/deployments"]["get"]["parameters"]
+    for operations in made.values():
+        for operation in operations.values():
+            if isinstance(operation, dict):
+                _adapt(operation, listing)
+    return made
+
+
+def _adapt(operation: dict[str, Any], listing: list[Any]) -> None:
+    """Change what is said of Deployments to what is said of instances."""
+    action = operation["x-kubernetes-action"]
+    operation["x-kubernetes-group-version-kind"] = {
+        "group": "apps",
+        "kind": "Deployment",
+        "version": "v1",
+    }
+    content = operation.get("requestBody", {}).get("content", {})
+    if "*/*" in content:
+        schema = content.pop("*/*")
+        content |= {"application/json": schema, "application/yaml": schema}
+    if operation.get("consumes") == ["*/*"]:
+        operation["consumes"] = ["application/json", "application/yaml"]
+    if action == "patch":
+        operation["responses"].pop("201", None)
+    elif action == "get":
+        wanted = ("resourceVersion", "#/parameters/resourceVersion-")
+        operation["parameters"] = [
+            one
+            for one in listing
+            if one.get("name") == wanted[0] or one.get("$ref", "").startswith(wanted[1])
+        ]
+    elif action == "deletecollection":
+        operation["parameters"] = listing
+        operation.pop("requestBody", None)
 
 
 def _without(value: Any, dropped: tuple[str, ...]) -> Any:

@@ -255,7 +255,7 @@ class StatefulSetStrategy(_Workload):
         return out
 
     def _problems(self, document: Document, old: Document | None) -> list[Problem]:
-        spec, out = _spec_of(document), []  # type: ignore[var-annotated]
+        spec, out = _spec_of(document), []
         policy = spec.get("podManagementPolicy")
         if policy not in {"OrderedReady", "Parallel"}:
             text = "must be 'OrderedReady' or 'Parallel'"

@@ -19,8 +19,9 @@ from kubesched.apiserver.errors import (
     not_supported,
     required,
 )
-from kubesched.apiserver.kinds.checks import INT32_MAX
+from kubesched.apiserver.kinds.checks import IMMUTABLE, INT32_MAX
 from kubesched.apiserver.kinds.cron import schedule_problem
+from kubesched.apiserver.kinds.internal_form import internal_form
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.templates import (
     check_template,
@@ -323,7 +324,9 @@ def _check_template_update(new: Document, old: Document, out: list[Problem]) -> 
                 dig(template, "spec", kind) or (), dig(before, "spec", kind) or (), strict=False
             ):
                 _carry(mine, theirs, "resources")
-    check_immutable(template, before, "spec.template", out)
+    if template != before:
+        flat = {**(template.get("metadata") or {}), "spec": template.get("spec") or {}}
+        out.append(invalid("spec.template", internal_form("PodTemplateSpec", flat), IMMUTABLE))
 
 
 def _carry(source: Document, target: Document, field: str) -> None:

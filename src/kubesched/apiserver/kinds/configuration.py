@@ -30,6 +30,7 @@ _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 class ConfigMapStrategy(Strategy):
     """The rules of ConfigMaps."""
 
+    checks_metadata_again = True
     bumps_generation = False
     has_status = False
 
@@ -77,6 +78,7 @@ def _decoded_size(data: dict[str, str]) -> int:
 class SecretStrategy(Strategy):
     """The rules of Secrets."""
 
+    checks_metadata_again = True
     bumps_generation = False
     has_status = False
 

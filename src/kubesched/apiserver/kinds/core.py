@@ -6,6 +6,7 @@ Upstream: pkg/registry/core/rest/storage_core.go
 
 from __future__ import annotations
 
+from kubesched.apiserver.kinds.autoscaling_versions import to_first, to_second
 from kubesched.apiserver.kinds.configuration import (
     ConfigMapStrategy,
     SecretStrategy,
@@ -96,3 +97,7 @@ def share_storage(resource: Resource) -> None:
         resource.storage = "/events"
         resource.to_storage = to_core
         resource.from_storage = from_core
+    names = (resource.group, resource.version, resource.resource)
+    if names == ("autoscaling", "v1", "horizontalpodautoscalers"):
+        resource.to_storage = to_second
+        resource.from_storage = to_first

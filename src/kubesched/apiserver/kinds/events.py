@@ -69,6 +69,8 @@ def _put(document: Document, name: str, value: Any, empty: Any) -> None:
 class EventStrategy(Strategy):
     """The rules of events."""
 
+    unselectable = ("regarding.", "reportingController")
+
     bumps_generation = False
     has_status = False
     allows_create_on_update = True
@@ -120,6 +122,8 @@ class EventStrategy(Strategy):
 
 class NewEventStrategy(EventStrategy):
     """The rules of events that are written through events.k8s.io."""
+
+    unselectable = ("involvedObject.", "reportingComponent", "source")
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
         """Return what is wrong with a name."""

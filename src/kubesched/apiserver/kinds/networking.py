@@ -196,7 +196,7 @@ class IngressStrategy(Strategy):
     """Ingresses."""
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
-        spec, out = document.get("spec") or {}, []  # type: ignore[var-annotated]
+        spec, out = document.get("spec") or {}, []
         rules, backend = spec.get("rules") or [], spec.get("defaultBackend")
         if not rules and backend is None:
             text = "either `defaultBackend` or `rules` must be specified"

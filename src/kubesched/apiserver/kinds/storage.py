@@ -18,10 +18,12 @@ from kubesched.apiserver.errors import (
     too_long,
 )
 from kubesched.apiserver.kinds.checks import (
+    IMMUTABLE,
     NOT_NEGATIVE,
     check_not_negative,
     check_qualified_name,
 )
+from kubesched.apiserver.kinds.internal_form import internal_form
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.workload_rules import check_immutable, part_of, set_default
 from kubesched.apiserver.names import subdomain_problems
@@ -110,7 +112,9 @@ class VolumeAttachmentStrategy(Strategy):
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
         out = self.validate_create(new, request)
-        check_immutable(new.get("spec"), old.get("spec"), "spec", out)
+        if new.get("spec") != old.get("spec"):
+            shown = internal_form("VolumeAttachmentSpec", new.get("spec") or {})
+            out.append(invalid("spec", shown, IMMUTABLE))
         return out
 
     def prepare_for_status_update(self, new: Document, old: Document, request: Request) -> None:
@@ -156,7 +160,9 @@ class CsiNodeStrategy(Strategy):
             if after is not None:
                 kept = {key: value for key, value in before.items() if key != "allocatable"}
                 given = {key: value for key, value in after.items() if key != "allocatable"}
-                check_immutable(given, kept, "spec.drivers", out)
+                if given != kept:
+                    shown = internal_form("CSINodeDriver", given)
+                    out.append(invalid("spec.drivers", shown, IMMUTABLE))
         return out
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from kubesched.apiserver.documents import Document, name_of, namespace_of
 from kubesched.apiserver.errors import ApiError, bad_request
+from kubesched.apiserver.patch.converting import conversion_problem
 from kubesched.apiserver.patch.field_sets import (
     FieldSet,
     FieldSetError,
@@ -103,6 +104,18 @@ def _check(
 def _where(document: Document, applied: Document) -> str:
     kind = _kind_text(str(applied.get("apiVersion") or ""), str(applied.get("kind") or ""))
     return f"{namespace_of(document)}/{name_of(document)}; {kind}"
+
+
+def unconvertible(of: Struct, merged: Document, applied: Document, detail: str) -> ApiError:
+    """Return the refusal of a merged object whose values its type cannot hold."""
+    kind = _where(applied, applied).partition("; ")[2]
+    problem = conversion_problem(of, merged) or f"error decoding from json: {detail}"
+    return ApiError(
+        500,
+        "",
+        f"failed to convert new object ({_where(applied, applied)}) to proper version: "
+        f"unable to convert unstructured object to {kind}: {problem}",
+    )
 
 
 def _check_live(of: Struct | None, live: Document, applied: Document, *, is_tracked: bool) -> None:

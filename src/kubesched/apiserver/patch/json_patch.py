@@ -36,6 +36,7 @@ def apply_json_patch(document: Document, patch: Any) -> Document:
     root: Any = copy_of(document)
     for operation in operations:
         root = _apply(root, operation)
+    _sort_touched(root, operations)
     if not isinstance(root, dict):
         detail = (
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go "
@@ -44,6 +45,32 @@ def apply_json_patch(document: Document, patch: Any) -> Document:
         )
         raise invalid_result(root, detail)
     return root
+
+
+def _sort_touched(root: Any, operations: list[dict[str, Any]]) -> None:
+    """Sort the maps that operations have looked into, as Go does when it writes them.
+
+    The order decides which of several problems a client gets to see.
+    """
+    for operation in [{"path": ""}, *operations]:
+        for pointer in (operation.get("path"), operation.get("from")):
+            container = root
+            for part in (pointer or "").split("/")[1:]:
+                _sort(container)
+                try:
+                    container = _get(container, _unescaped(part))
+                except ApiError:
+                    break
+                if not isinstance(container, dict | list):
+                    break
+    _sort(root)
+
+
+def _sort(container: Any) -> None:
+    if isinstance(container, dict):
+        items = [(key, container[key]) for key in sorted(container)]
+        container.clear()
+        container.update(items)
 
 
 def unknown_fields(patch: Any) -> list[str]:
@@ -57,8 +84,8 @@ def unknown_fields(patch: Any) -> list[str]:
 
 
 def invalid_result(patched: Any, detail: str) -> ApiError:
-    """Return the refusal of a patched document that does not decode."""
-    text = msgspec.json.encode(patched, order="sorted").decode()
+    """Return the refusal of a patched document, in Go's order, that does not decode."""
+    text = msgspec.json.encode(patched).decode()
     for char, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(char, escaped)
     return invalid_object("", "", "", [invalid("patch", text, detail)])

@@ -26,6 +26,7 @@ def apply_merge_patch(document: Document, patch: Any) -> Document:
 
 
 def _merged_maps(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return the merged map, sorted as Go writes it: that decides which problem is seen first."""
     result = {key: value for key, value in current.items() if patch.get(key, "") is not None}
     for key, value in patch.items():
         if value is None:
@@ -37,13 +38,14 @@ def _merged_maps(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, An
             result[key] = _merged_maps(mine, value)
         else:
             result[key] = copy_of(value)
-    return result
+    return {key: result[key] for key in sorted(result)}
 
 
 def _without_nulls(value: Any) -> Any:
     """Return a value without fields that are null; elements of lists stay."""
     if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+        kept = sorted(key for key, part in value.items() if part is not None)
+        return {key: _without_nulls(value[key]) for key in kept}
     if isinstance(value, list):
         return [_without_nulls(part) for part in value]
     return value

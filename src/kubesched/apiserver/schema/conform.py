@@ -58,7 +58,15 @@ def conform_or_raise(schema: Struct, raw: Document) -> Conformed:
         conformed: Conformed = conformer(raw)
     except RecursionError as error:
         raise WrongTypeError("exceeded max depth") from error
+    _keep_reset(raw, conformed.document)
     return conformed
+
+
+def _keep_reset(raw: Document, document: Document) -> None:
+    """Keep an empty list of managers: to Go it is not null, and asks to forget them."""
+    metadata = raw.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") == []:
+        document["metadata"]["managedFields"] = []
 
 
 def cannot_be_handled(kind: str, raw: Document, why: str) -> Exception:

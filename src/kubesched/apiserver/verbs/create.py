@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.apiserver.documents import Document, copy_of, metadata_of, name_of
-from kubesched.apiserver.errors import ApiError, already_exists, invalid_object
+from kubesched.apiserver.errors import ApiError, Problem, already_exists, invalid_object
 from kubesched.apiserver.metadata import (
     create_problems,
     dedup_owner_references,
@@ -76,11 +76,7 @@ def _attempt(
     _prepare(context, resource, document, request)
     request.name = request.name or name_of(document)
     problems = resource.strategy.validate_create(document, request)
-    metadata_problems = create_problems(
-        document, resource.strategy, is_namespaced=resource.is_namespaced
-    )
-    if not resource.is_custom:
-        metadata_problems += kube_finalizer_problems(metadata_of(document).get("finalizers"))
+    metadata_problems = created_metadata_problems(resource, document)
     # Parity: kinds check their metadata first, then the rest; what any name must be comes last.
     if found := [*metadata_problems, *problems] or path_problems(document):
         raise invalid_object(resource.error_group, resource.kind, name_of(document), found)
@@ -110,6 +106,14 @@ def _prepare(context: Context, resource: Resource, document: Document, request: 
         document.pop("status", None)
         show_empty_status(resource, document)
     strategy.prepare_for_create(document, request)
+
+
+def created_metadata_problems(resource: Resource, document: Document) -> list[Problem]:
+    """Return what is wrong with the metadata of a new object."""
+    problems = create_problems(document, resource.strategy, is_namespaced=resource.is_namespaced)
+    if not resource.is_custom:
+        problems += kube_finalizer_problems(metadata_of(document).get("finalizers"))
+    return problems
 
 
 def show_empty_status(resource: Resource, document: Document) -> None:

@@ -69,6 +69,7 @@ def _delete(
         return answer_for(resource, old), False
     metadata = metadata_of(new)
     finalizers = _garbage_finalizers(resource, metadata, options)
+    _warn_of_orphans(resource, options, request)
     if set(finalizers) != set(metadata.get("finalizers") or ()):
         _set_or_drop(metadata, "finalizers", finalizers)
     has_finalizers = bool(metadata.get("finalizers"))
@@ -182,6 +183,16 @@ def _mark_as_deleting(context: Context, metadata: dict[str, Any]) -> None:
     if was is None or parse_time(was) > now_s:
         metadata["deletionTimestamp"] = time_text(now_s)
     metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _warn_of_orphans(resource: Resource, options: Document, request: Request) -> None:
+    said = options.get("propagationPolicy") or options.get("orphanDependents") is not None
+    if resource.strategy.orphans_by_default and resource.group == "batch" and not said:
+        request.warnings.append(
+            "child pods are preserved by default when jobs are deleted; set "
+            "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
+            "suppress this warning"
+        )
 
 
 def _garbage_finalizers(

@@ -14,7 +14,8 @@ from kubesched.apiserver.decoding import NotJsonError, check_kind, decode_json
 from kubesched.apiserver.documents import Document, name_of, namespace_of
 from kubesched.apiserver.errors import ApiError, bad_request, conflict, not_found
 from kubesched.apiserver.metadata import set_namespace
-from kubesched.apiserver.patch.apply import apply
+from kubesched.apiserver.patch.apply import apply, unconvertible
+from kubesched.apiserver.patch.converting import conversion_problem
 from kubesched.apiserver.patch.go_text import json_type
 from kubesched.apiserver.patch.json_patch import apply_json_patch, unknown_fields
 from kubesched.apiserver.patch.json_patch import invalid_result as invalid_json_result
@@ -26,6 +27,11 @@ from kubesched.apiserver.schema.conform import (
     WrongTypeError,
     conform_or_raise,
     strict_decoding_error,
+)
+from kubesched.apiserver.schema.go_order import (
+    go_ordered,
+    opened_by_merge,
+    opened_by_operations,
 )
 from kubesched.apiserver.schema.types import Struct
 from kubesched.apiserver.strategy import Request
@@ -68,8 +74,11 @@ def patch_of(
 
         def refusal(detail: str) -> ApiError:
             if media_type == STRATEGIC_PATCH:
-                return invalid_strategic_result(patch, detail)
-            return invalid_json_result(new, detail)
+                problem = None if schema is None else conversion_problem(schema, new)
+                return invalid_strategic_result(patch, problem or detail)
+            by_operations = media_type == JSON_PATCH
+            opened = opened_by_operations(patch) if by_operations else opened_by_merge(patch)
+            return invalid_json_result(go_ordered(schema, new, opened), detail)
 
         _settle_kind(resource, new, media_type, refusal)
         new = _conformed(schema, new, problems, options, request, refusal)
@@ -159,7 +168,10 @@ def apply_document(
         by = manager_of(resource, request, options, "Apply")
         new = apply(schema, old, applied, by, force=bool(options.force))
         if schema is not None:
-            new = conform_or_raise(schema, new).document
+            try:
+                new = conform_or_raise(schema, new).document
+            except WrongTypeError as error:
+                raise unconvertible(schema, new, applied, error.text) from None
         _check_identity(resource, new, request)
         resource.strategy.default(new)
         return new

@@ -12,11 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.apiserver.documents import Document, dig, metadata_of, name_of, namespace_of
-from kubesched.apiserver.errors import invalid, invalid_object
+from kubesched.apiserver.errors import internal, invalid, invalid_object
 from kubesched.apiserver.resources import Resource, ScaleSubresource
 from kubesched.apiserver.schema.load import schema_for
 from kubesched.apiserver.strategy import Strategy
 from kubesched.apiserver.verbs.storage_keys import wrong_uid
+from kubesched.objects.field_errors import go_quote
 from kubesched.objects.label_selectors import label_selector, selector_from_set
 from kubesched.objects.meta import LabelSelector
 
@@ -28,10 +29,14 @@ def scale_of(scale: ScaleSubresource, document: Document) -> Document:
     """Return an object's Scale."""
     metadata = metadata_of(document)
     status: Document = {"replicas": dig(document, *scale.status_path) or 0}
-    selector = _selector_text(dig(document, *scale.selector_path))
+    found = dig(document, *scale.selector_path) if scale.selector_path else None
+    selector = _selector_text(found)
     if selector:
         status["selector"] = selector
     replicas = dig(document, *scale.spec_path)
+    if replicas is None and scale.needs_replicas:
+        path = "." + ".".join(scale.spec_path)
+        raise internal(f"the spec replicas field {go_quote(path)} does not exist")
     return {
         "kind": "Scale",
         "apiVersion": f"{GROUP}/v1",
@@ -63,14 +68,13 @@ def set_scale(
     uid, is_uid = metadata.get("uid"), metadata_of(document).get("uid")
     if uid and uid != is_uid:
         raise wrong_uid(resource, namespace_of(document), name, wanted=uid, found=is_uid)
-    set_path(document, scale.spec_path, replicas)
+    _set(document, scale.spec_path, replicas)
     version = metadata.get("resourceVersion")
     if version:
         metadata_of(document)["resourceVersion"] = version
 
 
-def set_path(document: Document, path: tuple[str, ...], value: Any) -> None:
-    """Write a value at a path."""
+def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
     *parents, last = path
     for step in parents:
         inner = document.get(step)
@@ -85,7 +89,7 @@ def scale_resource(resource: Resource) -> Resource:
     return Resource(
         group=GROUP,
         version="v1",
-        resource=resource.resource,
+        resource="scales",
         kind="Scale",
         singular="",
         is_namespaced=resource.is_namespaced,

@@ -28,7 +28,11 @@ from kubesched.apiserver.resources import Resource, ViewSubresource
 from kubesched.apiserver.strategy import Request
 from kubesched.apiserver.verbs.admitting import admit, validate
 from kubesched.apiserver.verbs.context import Context, WriteOptions, is_same
-from kubesched.apiserver.verbs.create import show_empty_status, store_new
+from kubesched.apiserver.verbs.create import (
+    created_metadata_problems,
+    show_empty_status,
+    store_new,
+)
 from kubesched.apiserver.verbs.deletion import is_to_be_deleted, remove
 from kubesched.apiserver.verbs.ownership import note_created, note_updated, put_back
 from kubesched.apiserver.verbs.storage_keys import wrong_uid
@@ -137,6 +141,8 @@ class Update:
         resource, request = self.resource, self.request
         # Parity: upstream checks metadata for all kinds alike, and every kind does so again.
         problems = update_problems(new, old) * 2
+        if resource.strategy.checks_metadata_again:
+            problems += created_metadata_problems(resource, new)
         if not resource.is_custom:
             problems += kube_finalizer_problems(metadata_of(new).get("finalizers"))
         if request.subresource == "status":
