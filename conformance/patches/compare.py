@@ -76,8 +76,8 @@ class Fuzzer:
         code, answer = self.real.ask(step.method, path + query, step.body, step.content_type)
         label = f"{step.method} {step.content_type.partition('/')[2] or 'json'} {code}"
         self.outcomes[label] = self.outcomes.get(label, 0) + 1
-        if self.other is not None and not code:
-            return  # the real server has panicked
+        if self.other is not None and (not code or _is_known(answer)):
+            return  # the real server has panicked, or does what ours is known not to
         if self.other is not None:
             theirs = self.other.ask(step.method, path + query, step.body, step.content_type)
             real = (code, _bare(answer, keeps_managers=True))
@@ -180,6 +180,12 @@ class Fuzzer:
         self._expect(kind, step, live, _bare(answer), _bare(form) if code == 200 else form)
 
 
+def _is_known(answer: Document) -> bool:
+    """Tell a written difference: nulls that applying leaves in custom resources are refused."""
+    message = answer.get("message", "")
+    return "fuzz.example.com" in message and '"null"' in message
+
+
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
@@ -206,7 +212,8 @@ def _bare(document: Document, *, keeps_managers: bool = False) -> Document:
         document.pop("details", None)
         document["message"] = document["message"].rpartition('": ')[2]
     causes = (document.get("details") or {}).get("causes") or []
-    causes.sort(key=json.dumps)  # upstream gives them in the order of a Go map
+    # Upstream gives them in the order of a Go map, and some of them more than once.
+    causes[:] = [json.loads(one) for one in sorted({json.dumps(cause) for cause in causes})]
     return document
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 # As a script this file sees only its own folder; the packages are above.
-sys.path[:0] = [str(HERE.parents[1])]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "src")]
 
-from conformance.schemas.generate import DATA, Server  # noqa: E402
+from conformance.patches.servers import Server, server_of  # noqa: E402
+from conformance.schemas.generate import DATA  # noqa: E402
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 DEFAULT = "limitranges"
@@ -28,25 +29,46 @@ DEFAULT = "limitranges"
 def main() -> None:
     """Write columns.json.gz."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kubeconfig", required=True, type=Path, help="a running server's")
-    server = Server(arguments.parse_args().kubeconfig)
+    arguments.add_argument("--kubeconfig", required=True, help="a running server's")
+    server = server_of(arguments.parse_args().kubeconfig, None)
     found: dict[str, Any] = {}
     for path, group in _versions(server):
-        for resource in server.get(path)["resources"]:
+        for resource in server.ask("GET", path)[1]["resources"]:
             name = resource["name"]
             if "/" in name or "list" not in resource["verbs"]:
                 continue
             key = f"{group}/{name}"
             if key not in found:
-                found[key] = server.get(f"{path}/{name}", accept=TABLE)["columnDefinitions"]
+                found[key] = _columns(server, f"{path}/{name}")
+    found["autoscaling/scales"] = _scale_columns(server)
     default = found[f"/{DEFAULT}"]
     own = {key: columns for key, columns in sorted(found.items()) if columns != default}
     data = json.dumps({"": default, **own}, separators=(",", ":")).encode()
     (DATA / "columns.json.gz").write_bytes(gzip.compress(data, mtime=0))
 
 
+def _columns(server: Server, path: str) -> Any:
+    return server.ask("GET", path, accept=TABLE)[1]["columnDefinitions"]
+
+
+def _scale_columns(server: Server) -> Any:
+    """Return the columns of a Scale, which only an object has."""
+    path = "/api/v1/namespaces/default/replicationcontrollers"
+    name = "columns-of-a-scale"
+    pod = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    spec = {"replicas": 0, "selector": {"a": "b"}, "template": pod}
+    server.ask("POST", path, {"metadata": {"name": name}, "spec": spec})
+    try:
+        return _columns(server, f"{path}/{name}/scale")
+    finally:
+        server.ask("DELETE", f"{path}/{name}")
+
+
 def _versions(server: Server) -> list[tuple[str, str]]:
-    groups = server.get("/apis")["groups"]
+    groups = server.ask("GET", "/apis")[1]["groups"]
     found = [("/api/v1", "")]
     for group in groups:
         if "." in group["name"] and not group["name"].endswith("k8s.io"):

@@ -47,22 +47,34 @@ class Server:
         cluster = config["clusters"][0]["cluster"]
         self._address = cluster["server"]
         self._token = config["users"][0]["user"]["token"]
-        self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self.tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+
+    def request(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str]
+    ) -> urllib.request.Request:
+        """Return a request of the user in the kubeconfig."""
+        headers = {"Authorization": f"Bearer {self._token}", **headers}
+        return urllib.request.Request(
+            self._address + path, data=data, headers=headers, method=method
+        )
 
     def get(self, path: str, *, accept: str = "application/json") -> Any:
         """Return the JSON at a path."""
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
-        request = urllib.request.Request(self._address + path, headers=headers)
-        with urllib.request.urlopen(request, context=self._tls) as answer:
+        request = self.request("GET", path, None, {"Accept": accept})
+        with urllib.request.urlopen(request, context=self.tls) as answer:
             return json.load(answer)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the Go program."""
+    return {**os.environ, "CGO_ENABLED": "0"}
 
 
 def generator(command: str, given: bytes = b"") -> bytes:
     """Return what the Go program says."""
-    environment = os.environ | {"CGO_ENABLED": "0"}
     ran = subprocess.run(
         ["go", "run", ".", command],
-        check=True, capture_output=True, input=given, cwd=HERE, env=environment,
+        check=True, capture_output=True, input=given, cwd=HERE, env=environment(),
     )  # fmt: skip
     return ran.stdout
 

@@ -3,6 +3,7 @@
 //
 //	schemas types             writes the types as JSON on standard output
 //	schemas proto < v2.json   turns an OpenAPI v2 document into the protobuf form that kubectl asks for
+//	schemas round < lines     decodes and encodes documents as the server does, to compare with
 package main
 
 import (
@@ -24,15 +25,17 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("one argument is needed: types or proto")
+		return fmt.Errorf("one argument is needed: types, proto or round")
 	}
 	switch args[0] {
 	case "types":
 		return json.NewEncoder(os.Stdout).Encode(allTypes())
 	case "proto":
 		return toProto()
+	case "round":
+		return roundTrips()
 	}
-	return fmt.Errorf("%q is neither types nor proto", args[0])
+	return fmt.Errorf("%q is none of types, proto and round", args[0])
 }
 
 func toProto() error {

@@ -250,7 +250,9 @@ def differences(real: Any, seen: Any, path: str = "") -> list[str]:
         return [
             line
             for key in sorted(real.keys() | seen.keys())
-            for line in differences(real.get(key, _NOTHING), seen.get(key, _NOTHING), f"{path}/{key}")
+            for line in differences(
+                real.get(key, _NOTHING), seen.get(key, _NOTHING), f"{path}/{key}"
+            )
         ]
     if isinstance(real, list) and isinstance(seen, list) and len(real) == len(seen):
         return [

@@ -169,9 +169,7 @@ def test_a_watch_is_a_verb_of_its_own(plain_api: Api, reader: None, namespace: s
     assert 'cannot watch resource "configmaps"' in answer.message
 
 
-def test_a_role_allows_what_it_says(
-    api: Api, plain_api: Api, reader: None, namespace: str
-) -> None:
+def test_a_role_allows_what_it_says(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
     api.post(config_maps(namespace), config_map("a")).must(201)
     plain_api.get(config_maps(namespace, "a")).must(200)
     plain_api.get(config_maps(namespace)).must(200)
@@ -188,7 +186,9 @@ def test_nobody_gives_what_they_do_not_have(
     api.patch(f"{RBAC}/namespaces/{namespace}/roles/reader", grant, MERGE_PATCH).must(200)
     for _ in range(200):
         group = "rbac.authorization.k8s.io"
-        if reviewed(api, "plain", verb="create", group=group, resource="roles", namespace=namespace):
+        if reviewed(
+            api, "plain", verb="create", group=group, resource="roles", namespace=namespace
+        ):
             break
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -254,7 +254,9 @@ def test_what_may_i(plain_api: Api, reader: None, namespace: str) -> None:
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
-    status = plain_api.post(f"{AUTHORIZATION}/selfsubjectrulesreviews", body).must(201).json["status"]
+    status = (
+        plain_api.post(f"{AUTHORIZATION}/selfsubjectrulesreviews", body).must(201).json["status"]
+    )
     assert {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]} in status[
         "resourceRules"
     ]

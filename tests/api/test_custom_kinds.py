@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from kubesched.testing import Api
-from kubesched.testing.http import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, TABLE
+from kubesched.testing.http import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    TABLE,
+)
 from tests.api.objects import make_things, name_of, version_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -85,9 +91,7 @@ def test_unknown_fields_are_warned_of_or_refused(api: Api, namespace: str) -> No
         ),
     ],
 )
-def test_values_are_validated(
-    api: Api, namespace: str, spec: dict[str, Any], message: str
-) -> None:
+def test_values_are_validated(api: Api, namespace: str, spec: dict[str, Any], message: str) -> None:
     path = make_things(api, namespace)
     answer = api.post(path, thing(namespace, **spec)).must(422)
     assert answer.reason == "Invalid"

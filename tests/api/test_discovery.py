@@ -10,9 +10,7 @@ import pytest
 
 from kubesched.testing import Api
 
-AGGREGATED = (
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-)
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 # What an API server only passes on to a kubelet or a service; the embedded one has neither.
 PASSED_ON = ("attach", "exec", "log", "portforward", "proxy")
 DATA = Path(__file__).parent / "answers" / "resources.json"

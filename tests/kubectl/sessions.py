@@ -93,9 +93,7 @@ class Session:
         if "retry" in step:
             self.retried(step["retry"])
             return []
-        result = self.run(
-            step["run"], stdin=step.get("stdin", ""), editor=step.get("editor", "")
-        )
+        result = self.run(step["run"], stdin=step.get("stdin", ""), editor=step.get("editor", ""))
         shown = [f"$ kubectl {step['run']}"]
         if not step.get("drop"):
             shown += self.comparable(result.stdout, step)

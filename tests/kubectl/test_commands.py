@@ -58,7 +58,9 @@ def test_the_output_is_as_on_the_real_server(
     if request.config.getoption("--record"):
         save_answers(version, {**answers, case["name"]: seen})
         return
-    found = list(difflib.unified_diff(answers[case["name"]], seen, "real", "seen", lineterm="", n=1))
+    found = list(
+        difflib.unified_diff(answers[case["name"]], seen, "real", "seen", lineterm="", n=1)
+    )
     if found:
         pytest.fail("\n".join(found), pytrace=False)
 

@@ -13,6 +13,7 @@ import logging
 import re
 import sys
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +38,7 @@ _log = logging.getLogger(__name__)
 # What walks over a document takes two frames a level, and Python allows a thousand.
 # Differs: upstream allows 10,000 levels.
 _DEPTH_MAX: Final = 300
-_INT64_DIGITS: Final = 18
+_DIGITS_MAX: Final = 1000
 _FLOAT_MAX: Final = sys.float_info.max
 
 
@@ -218,34 +219,30 @@ def _internal(group: str) -> str:
 
 def decode_json(data: bytes) -> tuple[Any, list[str]]:
     """Return a JSON value, and the texts about fields given twice; NotJsonError if it is none."""
-    _check_depth(data)
     try:
         value = msgspec.json.decode(data)
+        _check_depth(data)
         # Written compactly, as most clients write, a text has no room for a field given twice.
         if len(msgspec.json.encode(value)) == len(data.rstrip()):
             return value, []
-    except (ValueError, OverflowError, RecursionError):
+    except RecursionError as error:
+        raise NotJsonError("exceeded max depth") from error
+    except (ValueError, OverflowError):
         pass  # The careful way below reads it, or knows what is wrong with it.
     return _decode_carefully(data)
 
 
 def _check_depth(data: bytes) -> None:
+    """Refuse a text that is JSON, and nested deeper than what walks over documents can follow."""
     if data.count(b"{") + data.count(b"[") <= _DEPTH_MAX:
         return
-    brackets = _BRACKETS.sub(b"", _STRINGS.sub(b"", data))
-    for _ in range(_DEPTH_MAX):
-        if not brackets:
-            return
-        fewer = brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if len(fewer) == len(brackets):
-            return  # They do not match: the decoder will say so.
-        brackets = fewer
-    if brackets:
-        raise NotJsonError(json_syntax_error(data) or "exceeded max depth")
+    brackets = _STRINGS.sub(b"", data).translate(None, _NO_BRACKETS)
+    if max(accumulate(1 if char in b"{[" else -1 for char in brackets)) > _DEPTH_MAX:
+        raise NotJsonError("exceeded max depth")
 
 
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKETS: Final = re.compile(rb"[^][{}]+")
+_NO_BRACKETS: Final = bytes(char for char in range(256) if char not in b"[]{}")
 
 
 def _decode_carefully(data: bytes) -> tuple[Any, list[str]]:
@@ -274,6 +271,7 @@ def _decode_carefully(data: bytes) -> tuple[Any, list[str]]:
         raise NotJsonError("exceeded max depth") from error
     except ValueError as error:
         raise NotJsonError(json_syntax_error(data) or str(error)) from error
+    _check_depth(data)
     if b"\\u" in data:
         value = _without_lone_surrogates(value)
     return value, _paths_of(value, doubled) if doubled else []
@@ -285,10 +283,8 @@ def _no_constant(name: str) -> None:
 
 
 def _integer(text: str) -> int | float:
-    if len(text) <= _INT64_DIGITS:
-        return int(text)
-    number = int(text) if len(text) < 100 else 2**64
-    return number if -(2**63) <= number < 2**63 else _float(text)
+    # Longer ones Python refuses to read. What fits nowhere is refused where a number may stand.
+    return int(text) if len(text) < _DIGITS_MAX else _float(text)
 
 
 def _float(text: str) -> float:

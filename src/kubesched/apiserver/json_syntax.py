@@ -46,9 +46,9 @@ class _Scanner:
 
     def run(self) -> None:
         """Go over the text until it ends or something is wrong."""
-        self._value()
-        while self._owed:
-            self._after_value()
+        wants_value = True
+        while wants_value or self._owed:
+            wants_value = self._value() if wants_value else self._after_value()
         char = self._next()
         if char is not None:
             raise self._invalid("after top-level value")
@@ -68,14 +68,14 @@ class _Scanner:
         shown = {"'": r"'\''", '"': "'\"'"}.get(char, f"'{go_quote(char)[1:-1]}'")
         return _Wrong(f"invalid character {shown} {context}")
 
-    def _value(self) -> None:
-        """Take a value, or the start of one that has parts."""
+    def _value(self) -> bool:
+        """Take a value, or the start of one; return whether another must follow at once."""
         char = self._next()
         if char is None:
             raise _Wrong(_END)
         if char in b"{[":
-            self._open(char)
-        elif char == ord('"'):
+            return self._open(char)
+        if char == ord('"'):
             self._string()
         elif char in _LITERALS:
             self._literal(_LITERALS[char])
@@ -83,19 +83,20 @@ class _Scanner:
             self._number()
         else:
             raise self._invalid("looking for beginning of value")
+        return False
 
-    def _open(self, char: int) -> None:
+    def _open(self, char: int) -> bool:
         self._at += 1
         closer = ord("}") if char == ord("{") else ord("]")
         if len(self._owed) >= _DEPTH_MAX:
             raise _Wrong("exceeded max depth")
         if self._next() == closer:
             self._at += 1
-            return
+            return False
         self._owed.append(closer)
         if closer == ord("}"):
             self._key()
-        self._value()
+        return True
 
     def _key(self) -> None:
         if self._next() != ord('"'):
@@ -105,13 +106,13 @@ class _Scanner:
             raise self._invalid("after object key")
         self._at += 1
 
-    def _after_value(self) -> None:
+    def _after_value(self) -> bool:
         closer = self._owed[-1]
         char = self._next()
         if char == closer:
             self._owed.pop()
             self._at += 1
-            return
+            return False
         is_object = closer == ord("}")
         if char != ord(","):
             raise self._invalid(
@@ -120,7 +121,7 @@ class _Scanner:
         self._at += 1
         if is_object:
             self._key()
-        self._value()
+        return True
 
     def _string(self) -> None:
         self._at += 1

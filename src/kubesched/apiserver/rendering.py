@@ -65,7 +65,8 @@ class Whole:
             {
                 "kind": resource.list_kind,
                 "apiVersion": resource.api_version,
-                "metadata": list_metadata(page),
+                # Parity: lists of custom kinds say that there is no more.
+                "metadata": ({"continue": ""} if resource.is_custom else {}) | list_metadata(page),
             }
         )
         return b"".join((head[:-1], b',"items":[', b",".join(parts), b"]}"))

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
+from kubesched.apiserver.names import path_segment_problems
+from kubesched.apiserver.selectors import parse_field_selector
+
 _VERBS: Final = {
     "POST": "create",
     "GET": "get",
@@ -35,6 +38,8 @@ class RequestInfo:
     resource: str = ""
     name: str = ""
     subresource: str = ""
+    selected_name: str = ""
+    """The one name that a field selector lets a list have: authorizers look at it."""
     rest: tuple[str, ...] = ()
     """What follows a subresource (the path behind a proxy)."""
 
@@ -84,11 +89,18 @@ def _refine_verb(
             info.verb = "watch"
         elif not info.name:
             info.verb = "list"
-        if info.verb == "list" or (info.verb == "watch" and not info.name):
-            # One object by field selector: authorizers see its name.
-            info.name = ""
+        if not info.name:
+            info.selected_name = _selected_name(query.get("fieldSelector", ""))
     elif method == "DELETE" and not info.name:
         info.verb = "deletecollection"
+
+
+def _selected_name(text: str) -> str:
+    try:
+        name = parse_field_selector(text).demanded("metadata.name") or ""
+    except ValueError:
+        return ""
+    return "" if path_segment_problems(name) else name
 
 
 def is_true(text: str | None) -> bool:

@@ -23,6 +23,7 @@ from kubesched.apiserver.connections import StatusServer
 from kubesched.apiserver.discovery import Discovery
 from kubesched.apiserver.durations import check_timeout
 from kubesched.apiserver.errors import ApiError, internal, too_large
+from kubesched.apiserver.event_ttl import expire_events
 from kubesched.apiserver.health import Health
 from kubesched.apiserver.metrics import Metrics
 from kubesched.apiserver.negotiation import YAML
@@ -34,6 +35,7 @@ from kubesched.apiserver.strategy import User
 from kubesched.apiserver.verbs.context import Context, decode, encode
 from kubesched.apiserver.verbs.watching import Watcher, WatchExpiredError
 from kubesched.apiserver.yaml_answers import as_yaml
+from kubesched.kit.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +96,7 @@ class ApiServer:
         self._metrics = Metrics(context)
         health = Health(lambda: not self._is_stopping)
         self._pages = Pages(discovery, health, self._metrics, openapi, pages or {})
+        self._tasks = Tasks()
         self.port = 0
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
@@ -107,10 +110,12 @@ class ApiServer:
         await site.start()
         addresses = self._runner.addresses
         self.port = int(addresses[0][1])
+        self._tasks.start(expire_events(self.context), name="events expire")
 
     async def stop(self) -> None:
         """End every watch, answer what is under way, and close."""
         self._is_stopping = True
+        await self._tasks.stop()
         for watcher in list(self._watchers):
             watcher.close()
         if self._runner is not None:
@@ -170,7 +175,7 @@ class ApiServer:
             resource=info.resource,
             subresource=info.subresource,
             namespace=info.namespace,
-            name=info.name,
+            name=info.name or info.selected_name,
         )
         is_allowed, reason = self._authorizer.allows(attributes)
         if not is_allowed:

@@ -8,7 +8,7 @@ Upstream: cmd/kube-apiserver/app/server.go, pkg/controlplane/instance.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.apiserver import kinds
 from kubesched.apiserver.admission.chain import BARE, AdmissionOptions, admission_chain
+from kubesched.apiserver.admission.resource_quota import ResourceQuota
 from kubesched.apiserver.bootstrap import documents, make_missing
 from kubesched.apiserver.crd.custom_kinds import CustomKinds
 from kubesched.apiserver.crd.definition import GROUP as DEFINITIONS_GROUP
@@ -42,8 +43,9 @@ from kubesched.apiserver.schema.load import read_data, schema_for
 from kubesched.apiserver.schema.types import Struct
 from kubesched.apiserver.server import ApiServer, Authenticates, Authorizes
 from kubesched.apiserver.store import EMPTY, Store
-from kubesched.apiserver.strategy import Admission, Strategy
-from kubesched.apiserver.verbs.context import Context, decode
+from kubesched.apiserver.strategy import Admission, Request, Strategy
+from kubesched.apiserver.verbs.context import Context, WriteOptions, decode
+from kubesched.apiserver.verbs.writing import ContextWriter
 from kubesched.apiserver.watch_cache import Entry
 from kubesched.kit.clock import Clock
 from kubesched.kit.rng import Generator
@@ -94,9 +96,21 @@ def build_context(parts: Parts) -> Context:
     )
     for resource in context.registry:
         store.bucket(resource.storage)
+    for plugin in context.admission:
+        if isinstance(plugin, ResourceQuota):
+            plugin.charge = _charge(context)
     if journal is not None:
         load(context, journal.objects())
     return context
+
+
+def _charge(context: Context) -> Callable[[Document, Request], None]:
+    writer = ContextWriter(context, WriteOptions())
+
+    def charge(quota: Document, request: Request) -> None:
+        writer.replace("", "resourcequotas", quota, request)
+
+    return charge
 
 
 def _admission(parts: Parts) -> Sequence[Admission]:

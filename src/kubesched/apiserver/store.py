@@ -10,7 +10,7 @@ staging/src/k8s.io/apiserver/pkg/storage/cacher/watch_cache.go
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from kubesched.apiserver.watch_cache import Change, ChangeType, Entry, History
@@ -54,9 +54,9 @@ class Bucket:
             yield entries[key]
             index += 1
 
-    def between(self, prefix: str = "", start: str = "") -> tuple[int, int]:
-        """Return where the keys with a prefix, from a key on, begin and end in `keys`."""
-        first = bisect_left(self.keys, max(prefix, start))
+    def between(self, prefix: str = "") -> tuple[int, int]:
+        """Return where the keys with a prefix begin and end in `keys`."""
+        first = bisect_left(self.keys, prefix)
         # No character of a key comes between "/" and "0", so that ends a namespace.
         last = bisect_left(self.keys, f"{prefix[:-1]}0") if prefix else len(self.keys)
         return first, max(first, last)
@@ -114,8 +114,3 @@ class Store:
         self.version = change.version
         bucket.history.add(change)
         return change
-
-    def forget(self, storage: str, visit: Callable[[Entry], None]) -> None:
-        """Drop a whole bucket, visiting what was in it (a custom kind that ceases to be)."""
-        for entry in list(self.bucket(storage).range()):
-            visit(entry)

@@ -4,6 +4,7 @@ Owns the public test kit. Never holds a mock: servers are real or embedded, requ
 loopback. `kubesched.testing.pytest_plugin` has the fixtures.
 """
 
+from kubesched.testing.embedded import RunningEmbedded, embedded_cluster, embedded_server
 from kubesched.testing.http import Answer, Api, Watch
 from kubesched.testing.programs import MissingProgramError, Programs
 from kubesched.testing.real_cluster import RealCluster, real_cluster
@@ -18,7 +19,10 @@ __all__ = [
     "MissingProgramError",
     "Programs",
     "RealCluster",
+    "RunningEmbedded",
     "TokenUser",
     "Watch",
+    "embedded_cluster",
+    "embedded_server",
     "real_cluster",
 ]

@@ -18,6 +18,9 @@ from pathlib import Path
 from kubesched.apiserver.embedded import EmbeddedServer, Settings, key_pem
 from kubesched.apiserver.strategy import User
 from kubesched.kit.clock import SystemClock
+from kubesched.testing.companions import Companions, start_companions
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.programs import Programs
 from kubesched.testing.server import USERS, ApiServer
 
 _START_S_MAX = 30
@@ -55,7 +58,7 @@ def embedded_server(
     users = {one.token: User(one.name, f"{one.name}-uid", one.groups) for one in USERS}
     settings = Settings(port=port, data=data, tokens=users, has_rbac=True, has_tls=tls)
     server = EmbeddedServer(settings, SystemClock())
-    loop = asyncio.new_event_loop()
+    loop = _new_loop()
     thread = threading.Thread(target=loop.run_forever, name="embedded-api-server", daemon=True)
     thread.start()
     try:
@@ -68,6 +71,40 @@ def embedded_server(
         loop.close()
         if directory is None:
             shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def embedded_cluster(
+    *, nodes: int = 3, scheduler: bool = True, programs: Programs | None = None
+) -> Iterator[RunningEmbedded]:
+    """Run the embedded server with real controllers, scheduler and KWOK's kubelets beside it.
+
+    Args:
+        nodes: How many nodes the cluster has.
+        scheduler: Whether kube-scheduler runs.
+        programs: What to run; the user's cache if None.
+    """
+    programs = programs or Programs.built()
+    place = Path(tempfile.mkdtemp(prefix="kubesched-embedded-"))
+    with embedded_server(directory=place) as server, ProcessGroup(place) as processes:
+        try:
+            wanted = Companions(nodes=nodes, scheduler=scheduler, json_only=True)
+            start_companions(server, programs, processes, wanted)
+            yield server
+            processes.check()
+        except BaseException as error:
+            error.add_note(f"the logs of the controllers are in {place}")
+            raise
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return the quicker event loop where there is one, as the command does."""
+    try:
+        import uvloop  # noqa: PLC0415  # Not everywhere.
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def _running(

@@ -47,7 +47,7 @@ class PodTopologyLabels(Plugin):
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Copy the labels."""
-        if new is None or not is_about(request, "pods"):
+        if new is None or old is not None or not is_about(request, "pods"):
             return
         name = new["spec"].get("nodeName")
         node = request.reader.get("", "nodes", "", name) if name else None

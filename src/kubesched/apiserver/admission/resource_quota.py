@@ -1,12 +1,14 @@
 """ResourceQuota: what all objects of a namespace may ask together.
 
-Owns the refusal. What is used is counted from the objects there are, so a quota holds from the
-moment its limits are known, whoever keeps its status.
+Owns the refusal, and the charge: what an object adds is written to the quota's status before the
+object is stored. Giving it back when objects go is a controller's work.
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
 pkg/quota/v1/evaluator/core
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from kubesched.apiserver.admission.refusals import Plugin, refusal
 from kubesched.apiserver.documents import Document, name_of
@@ -30,23 +32,39 @@ Amounts = dict[str, str]
 
 
 class ResourceQuota(Plugin):
-    """Refuses what would go over a quota."""
+    """Refuses what would go over a quota, and charges what does not."""
+
+    def __init__(self) -> None:
+        self.charge: Callable[[Document, Request], None] | None = None
+        """Stores a quota with its new status; whoever builds a server sets it."""
 
     def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Refuse a creation, or a change that asks for more, that a quota has no room for."""
         if new is None or request.subresource not in {"", "resize"} or not request.namespace:
             return
-        for quota in request.reader.list("", "resourcequotas", request.namespace):
-            hard = (quota.get("status") or {}).get("hard") or {}
-            if hard:
-                _check(quota, hard, new, old, request)
+        quotas = [
+            (quota, hard)
+            for quota in request.reader.list("", "resourcequotas", request.namespace)
+            if (hard := (quota.get("status") or {}).get("hard"))
+            and _is_covered(quota, new, request)
+        ]
+        if old is None:
+            for quota, hard in quotas:
+                _check_specified(quota, hard, new, request)
+        charged = [
+            {**quota, "status": {**quota["status"], "used": used}}
+            for quota, hard in quotas
+            if (used := _charged(quota, hard, new, old, request)) is not None
+        ]
+        if self.charge is not None and not request.is_dry_run:
+            for quota in charged:
+                self.charge(quota, request)
 
 
-def _check(
+def _charged(
     quota: Document, hard: Amounts, new: Document, old: Document | None, request: Request
-) -> None:
-    if not _is_covered(quota, new, request):
-        return
+) -> Amounts | None:
+    """Return what is used with a new object, None if it uses nothing more."""
     wanted = _usage(new, request, hard)
     before = _usage(old, request, hard) if old is not None else {}
     delta = {
@@ -55,14 +73,13 @@ def _check(
         if name in hard
     }
     delta = {name: text for name, text in delta.items() if parse_quantity(text).unscaled > 0}
-    if old is None:
-        _check_specified(quota, hard, new, request)
     if not delta:
-        return
-    used: Amounts = {}
-    for other in request.reader.list(request.group, request.resource, request.namespace):
-        if _is_covered(quota, other, request) and not _is_over(other, request):
-            used = add_lists(used, _usage(other, request, hard))
+        return None
+    used: Amounts = quota["status"].get("used") or {}
+    unknown = sorted(name for name in delta if name not in used)
+    if unknown:
+        why = f"status unknown for quota: {name_of(quota)}, resources: {','.join(unknown)}"
+        raise refusal(new, request, why)
     over = sorted(
         name
         for name, text in delta.items()
@@ -74,16 +91,11 @@ def _check(
             f"{_listed(over, used)}, limited: {_listed(over, hard)}"
         )
         raise refusal(new, request, why)
+    return {**used, **add_lists({name: used[name] for name in delta}, delta)}
 
 
 def _listed(names: list[str], amounts: Amounts) -> str:
     return ",".join(f"{name}={amounts.get(name, '0')}" for name in names)
-
-
-def _is_over(document: Document, request: Request) -> bool:
-    if request.resource != "pods" or request.group:
-        return False
-    return (document.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def _check_specified(quota: Document, hard: Amounts, pod: Document, request: Request) -> None:

@@ -73,8 +73,8 @@ def _object(schema: Schema, name: str) -> Type:
     if not properties and not is_resource:
         if isinstance(extra, dict):
             return MapOf(_type(extra, name), is_atomic=is_atomic)
-        if not is_atomic and (keeps_unknown or extra):
-            return _ANY if keeps_unknown else MapOf(_ANY, is_atomic=is_atomic)
+        if not is_atomic and extra and not keeps_unknown:
+            return MapOf(_ANY)
     # Nothing is there unless it was given: as if every field were a pointer.
     fields = {key: Field(_type(part, key), is_pointer=True) for key, part in properties.items()}
     if is_resource:

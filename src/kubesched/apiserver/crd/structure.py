@@ -8,6 +8,7 @@ objectmeta}/algorithm.go, coerce.go; customresource_handler.go unstructuredSchem
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -50,6 +51,8 @@ def _rewritten(value: Any) -> Any:
         return [_rewritten(part) for part in value]
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return _rewritten(float(value)) if value.bit_length() < 1024 else sys.float_info.max
     return value
 
 

@@ -42,12 +42,14 @@ def device_strategies() -> dict[tuple[str, str], Strategy]:
         (_GROUP, "resourceclaims"): ResourceClaimStrategy(("spec",)),
         (_GROUP, "resourceclaimtemplates"): ResourceClaimStrategy(("spec", "spec")),
         (_GROUP, "resourceslices"): ResourceSliceStrategy(),
+        (_GROUP, "deviceclasses"): DeviceClassStrategy(),
     }
 
 
 class ResourceClaimStrategy(Strategy):
     """Resource claims, and templates of them."""
 
+    returns_deleted_object = True
     bumps_generation = False
 
     def __init__(self, path: tuple[str, ...]) -> None:
@@ -146,6 +148,7 @@ def _internal_claim(spec: Document) -> InOrder:
 class ResourceSliceStrategy(Strategy):
     """Resource slices."""
 
+    returns_deleted_object = True
     has_status = False
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
@@ -163,3 +166,10 @@ class ResourceSliceStrategy(Strategy):
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
         return self.validate_create(new, request)
+
+
+class DeviceClassStrategy(Strategy):
+    """Device classes."""
+
+    has_status = False
+    returns_deleted_object = True

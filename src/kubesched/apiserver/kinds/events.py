@@ -69,7 +69,7 @@ def _put(document: Document, name: str, value: Any, empty: Any) -> None:
 class EventStrategy(Strategy):
     """The rules of events."""
 
-    unselectable = ("regarding.", "reportingController")
+    unselectable: tuple[str, ...] = ("regarding.", "reportingController")
 
     bumps_generation = False
     has_status = False
@@ -123,7 +123,7 @@ class EventStrategy(Strategy):
 class NewEventStrategy(EventStrategy):
     """The rules of events that are written through events.k8s.io."""
 
-    unselectable = ("involvedObject.", "reportingComponent", "source")
+    unselectable: tuple[str, ...] = ("involvedObject.", "reportingComponent", "source")
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
         """Return what is wrong with a name."""
@@ -201,7 +201,9 @@ def _change_problems(event: Document, before: Document) -> list[Problem]:
         ("reportingComponent", "reportingController"), ("reportingInstance", ""),
     ):  # fmt: skip
         value, old = event.get(name), before.get(name)
-        if (value or None) != (old or None):
+        if name != "related":
+            value, old = value or None, old or None
+        if value != old:
             out.append(invalid(shown or name, _shown(name, value), IMMUTABLE))
     return out
 

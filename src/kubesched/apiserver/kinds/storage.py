@@ -50,6 +50,7 @@ def storage_strategies() -> dict[tuple[str, str], Strategy]:
 class StorageClassStrategy(Strategy):
     """Storage classes."""
 
+    returns_deleted_object = True
     has_status = False
     bumps_generation = False
 
@@ -86,6 +87,7 @@ class StorageClassStrategy(Strategy):
 class VolumeAttachmentStrategy(Strategy):
     """Volume attachments."""
 
+    returns_deleted_object = True
     bumps_generation = False
     allows_unconditional_update = False
 
@@ -127,6 +129,7 @@ class VolumeAttachmentStrategy(Strategy):
 class CsiNodeStrategy(Strategy):
     """CSI nodes."""
 
+    returns_deleted_object = True
     has_status = False
     bumps_generation = False
     allows_unconditional_update = False
@@ -169,6 +172,7 @@ class CsiNodeStrategy(Strategy):
 class CsiDriverStrategy(Strategy):
     """CSI drivers."""
 
+    returns_deleted_object = True
     has_status = False
     allows_unconditional_update = False
 
@@ -244,6 +248,7 @@ class CsiStorageCapacityStrategy(Strategy):
 class VolumeAttributesClassStrategy(Strategy):
     """Volume attributes classes."""
 
+    returns_deleted_object = True
     has_status = False
     bumps_generation = False
 

@@ -11,6 +11,7 @@ from kubesched.apiserver.errors import Problem
 from kubesched.apiserver.kinds.options import STRICT_TEMPLATE, options_for_update
 from kubesched.apiserver.kinds.pod_defaults import default_pod_spec
 from kubesched.apiserver.kinds.pod_spec import check_pod_template
+from kubesched.apiserver.kinds.pod_warnings import pod_warnings
 from kubesched.apiserver.kinds.volume_defaults import default_claim_spec
 
 
@@ -41,6 +42,5 @@ def check_template(
 
 
 def template_warnings(template: Document, old: Document | None, path: str) -> list[str]:
-    """Return what a user should know about a pod template."""
-    del template, old, path
-    return []
+    """Return what a user should know about a pod template, new or changed."""
+    return [] if template == old else pod_warnings(template, path)

@@ -16,9 +16,25 @@ def ordered_by(merged: list[Any], order: list[Any], live: list[Any], merge_key: 
     before = [_key(value, merge_key) for value in live]
     patched = [value for value in merged if _key(value, merge_key) in wanted]
     others = [value for value in merged if _key(value, merge_key) not in wanted]
-    patched.sort(key=lambda value: wanted.index(_key(value, merge_key)))
-    others.sort(key=lambda value: _index(before, _key(value, merge_key)))
+    patched = _sorted(patched, wanted, merge_key)
+    others = _sorted(others, before, merge_key)
     return _interleaved(others, patched, before, merge_key)
+
+
+def _sorted(values: list[Any], order: list[Any], merge_key: str) -> list[Any]:
+    """Sort by an order; elements that it does not have go before whatever they are held against."""
+    # Parity: normalizeSliceOrder. Its comparison is no order where an element is missing, so the
+    # outcome is that of the insertion sort which Go uses for short lists.
+    result: list[Any] = []
+    places: list[int] = []
+    for value in values:
+        place = _index(order, _key(value, merge_key))
+        at = len(result)
+        while at and (place < 0 or places[at - 1] < 0 or place < places[at - 1]):
+            at -= 1
+        result.insert(at, value)
+        places.insert(at, place)
+    return result
 
 
 def _key(value: Any, merge_key: str) -> Any:

@@ -336,7 +336,9 @@ def _struct_walker(of: Struct) -> Walker:
 
 def _walker(of: Type) -> Walker:
     if isinstance(of, Scalar):
-        return Walker(of)
+        # Free-form values of custom resources have no Go type; RawExtension, which has, is atomic.
+        is_free = of.kind is ScalarKind.ANY and not of.go
+        return DEDUCED if is_free else Walker(of)
     if isinstance(of, Struct):
         return _struct_walker(of)
     if isinstance(of, MapOf):

@@ -28,6 +28,16 @@ def schema_for(group: str, version: str, kind: str) -> Struct | None:
     return _schemas().kind(group, version, kind)
 
 
+def kinds() -> list[tuple[str, str, str]]:
+    """Return the group, version and name of every kind there is a type of."""
+    return [_parts(name) for name in _schemas().names()]
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    group, version, kind = name.split("/")
+    return group, version, kind
+
+
 def named_schema(name: str) -> Struct:
     """Return a type by the name it has in the data: `meta/v1.ObjectMeta`."""
     return _schemas().struct(name)
@@ -50,6 +60,9 @@ class _Schemas:
     def kind(self, group: str, version: str, kind: str) -> Struct | None:
         name = self._kinds.get(f"{group}/{version}/{kind}")
         return self.struct(name) if name else None
+
+    def names(self) -> list[str]:
+        return list(self._kinds)
 
     def struct(self, name: str) -> Struct:
         """Return a type; a name that ends in `!` is the same, owned whole."""

@@ -51,6 +51,7 @@ ROWS: Final[dict[tuple[str, str], Row]] = {
     ("apps", "replicasets"): workload_rows.replica_set_row,
     ("apps", "statefulsets"): workload_rows.stateful_set_row,
     ("autoscaling", "horizontalpodautoscalers"): workload_rows.autoscaler_row,
+    ("autoscaling", "scales"): workload_rows.scale_row,
     ("batch", "cronjobs"): workload_rows.cron_job_row,
     ("batch", "jobs"): workload_rows.job_row,
     ("certificates.k8s.io", "certificatesigningrequests"): other_rows.signing_request_row,

@@ -187,6 +187,12 @@ def disruption_budget_row(one: Document, now_s: float) -> list[Any]:
     ]
 
 
+def scale_row(one: Document, now_s: float) -> list[Any]:
+    """Return the cells of a Scale."""
+    counts = (dig(one, "spec", "replicas") or 0, dig(one, "status", "replicas") or 0)
+    return [_name(one), *counts, age(one, now_s)]
+
+
 def autoscaler_row(one: Document, now_s: float) -> list[Any]:
     """Return the cells of a HorizontalPodAutoscaler of either version."""
     spec, status = one.get("spec") or {}, one.get("status") or {}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.apiserver.kinds.cluster import Cluster, Reply
 
 from kubesched.apiserver.requests import request_info
+from tests.unit.apiserver.kinds.cluster import Cluster, Reply
 
 
 def _cases() -> list[Any]:
@@ -39,9 +39,7 @@ def test_answer_is_the_real_servers(case: dict[str, Any], cluster: Cluster) -> N
     assert _comparable(reply) == case["answer"]
 
 
-def _keep(
-    cluster: Cluster, path: str, document: dict[str, Any], changed: dict[str, Any]
-) -> None:
+def _keep(cluster: Cluster, path: str, document: dict[str, Any], changed: dict[str, Any]) -> None:
     """Store an object as the real server had it, under a version of ours."""
     info = request_info("GET", path, {})
     resource = cluster.context.registry.find(info.group, info.version, info.resource)

@@ -59,6 +59,8 @@ def test_directives_of_maps_delete_and_replace() -> None:
         pytest.param("abc", "", "cba", "cba", id="only the order"),
         pytest.param("abc", "d", "adbc", "adbc", id="a new element finds its place"),
         pytest.param("axb", "", "ba", "xba", id="others go before what they stood before"),
+        pytest.param("ad", "bc", "", "adcb", id="an order of nothing turns new elements around"),
+        pytest.param("adxyz", "ybcx", "", "cbadxyz", id="and puts them where Go's sort does"),
         pytest.param("abx", "", "ba", "bax", id="others stay behind what they stood behind"),
     ],
 )

@@ -108,6 +108,17 @@ def test_flow_schemas_come_by_precedence() -> None:
     assert [row["cells"][0] for row in rows] == ["z", "a", "b"]
 
 
+def test_a_scale_has_columns_of_its_own() -> None:
+    scales = _resource("autoscaling", "scales", "Scale")
+    scale = {"metadata": MAP["metadata"], "spec": {"replicas": 3}, "status": {"replicas": 2}}
+
+    table = _table(scales, scale)
+
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    assert columns == ["Name", "Desired", "Available", "Age"]
+    assert table["rows"][0]["cells"] == ["m", 3, 2, "90s"]
+
+
 def test_pods_that_are_done_say_so_to_clients() -> None:
     pods = _resource("", "pods", "Pod")
     pod = {"metadata": {"name": "p"}, "spec": {}, "status": {"phase": "Failed"}}

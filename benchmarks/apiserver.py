@@ -1,0 +1,260 @@
+"""How fast the embedded API server is, and how much memory it takes.
+
+Owns the figures that the server has to reach: with 5,000 nodes and 20,000 pods a list of all pods
+in 2 s, 1,000 pod creations a second for 20 s with three watchers that see every one of them, in
+less than 1 GB. Server, creators and watchers are processes of their own.
+"""
+
+import argparse
+import datetime
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+import msgspec  # noqa: E402
+
+from benchmarks import machine  # noqa: E402
+
+EPILOG = """examples:
+  apiserver.py                    everything, plain HTTP and HTTPS, paced and unpaced
+  apiserver.py --short            a small cluster for some seconds: does it all still work?
+  apiserver.py --check            fail where a figure is not reached
+  apiserver.py --profile FILE     where the server's time goes, in cProfile's format
+  apiserver.py --data FILE        with everything kept in a file
+"""
+LIST_S_MAX, RATE, MEMORY_MB_MAX = 2.0, 1000, 1000
+WATCHERS, CREATORS = 3, 16
+RESULTS = ROOT / "benchmarks" / "APISERVER.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+START_S_MAX = 60
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Figures:
+    """What one server did."""
+
+    name: str
+    load: dict[str, Any] = field(default_factory=dict)
+    load_cpu_s: float = 0.0
+    lists: dict[str, Any] = field(default_factory=dict)
+    paced: dict[str, Any] = field(default_factory=dict)
+    unpaced: dict[str, Any] = field(default_factory=dict)
+    loaded_mb: float = 0.0
+    peak_mb: float = 0.0
+
+
+@dataclass
+class Server:
+    """A running `kubesched apiserver`."""
+
+    process: subprocess.Popen[bytes]
+    kubeconfig: Path
+
+    def cpu_s(self) -> float:
+        """Return the processor time it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def memory_mb(self, name: str) -> float:
+        """Return its resident memory: VmRSS now, VmHWM at the most."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024 / 1e6
+        return 0.0
+
+
+@contextmanager
+def running(options: argparse.Namespace, *, tls: bool) -> Iterator[Server]:
+    """Run the server as people do."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-benchmark-") as place:
+        kubeconfig = Path(place, "kubeconfig")
+        command = [sys.executable, "-m", "kubesched.cli.main", "apiserver", "--port", "0"]
+        if options.profile:
+            command[1:2] = ["-m", "cProfile", "-o", str(options.profile), "-m"]
+        command += ["--tls" if tls else "--no-tls", "--write-kubeconfig", str(kubeconfig)]
+        if options.data:
+            command += ["--data", str(options.data)]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(START_S_MAX * 20):
+                if kubeconfig.exists() and kubeconfig.stat().st_size:
+                    break
+                if process.poll() is not None:
+                    raise SystemExit("the server did not start")
+                sleep(0.05)
+            yield Server(process, kubeconfig)
+        finally:
+            process.terminate()
+            process.wait(START_S_MAX)
+
+
+def client(server: Server, work: str, **settings: object) -> subprocess.Popen[str]:
+    """Start a client."""
+    script = ROOT / "benchmarks" / "apiserver_clients.py"
+    command = [sys.executable, str(script), work, "--kubeconfig", str(server.kubeconfig)]
+    for name, value in settings.items():
+        command += [f"--{name}", str(value)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return what a client measured."""
+    text = process.communicate(timeout=900)[0]
+    if process.returncode:
+        raise SystemExit("a client failed")
+    found: dict[str, Any] = msgspec.json.decode(text.splitlines()[-1])
+    return found
+
+
+def burst(server: Server, prefix: str, count: int, rate: float) -> dict[str, Any]:
+    """Create pods while three watch; return what all of them saw."""
+    watching = client(server, "watch", prefix=prefix, count=count, connections=WATCHERS)
+    assert watching.stdout is not None
+    if watching.stdout.readline().strip() != "watching":
+        raise SystemExit("the watches did not open")
+    cpu = server.cpu_s()
+    creating = client(
+        server, "create", prefix=prefix, count=count, rate=rate, connections=CREATORS
+    )
+    found = outcome(creating)
+    found["watched"] = outcome(watching)
+    found["server cpu"] = server.cpu_s() - cpu
+    return found
+
+
+def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
+    """Measure one server from its start to its end."""
+    figures = Figures("HTTPS" if tls else "HTTP")
+    nodes, pods, seconds = (250, 1000, 2) if options.short else (5_000, 20_000, 20)
+    with running(options, tls=tls) as server:
+        say(f"{figures.name}: loading {nodes} nodes and {pods} pods")
+        cpu, start = server.cpu_s(), perf_counter()
+        outcome(client(server, "create", resource="nodes", prefix="node", count=nodes))
+        outcome(client(server, "create", prefix="loaded", count=pods))
+        figures.load = {"objects": nodes + pods, "seconds": perf_counter() - start}
+        figures.load_cpu_s = server.cpu_s() - cpu
+        figures.loaded_mb = server.memory_mb("VmRSS")
+        figures.lists = outcome(client(server, "list", connections=3))
+        say(f"{figures.name}: {options.rate} pods a second for {seconds} s")
+        figures.paced = burst(server, "paced", options.rate * seconds, options.rate)
+        say(f"{figures.name}: as many as it can")
+        figures.unpaced = burst(server, "unpaced", options.rate * seconds // 2, 0)
+        figures.peak_mb = server.memory_mb("VmHWM")
+    return figures
+
+
+def problems(figures: Figures, options: argparse.Namespace) -> list[str]:
+    """Return what is not as it has to be."""
+    found = []
+    for name, one in (("paced", figures.paced), ("unpaced", figures.unpaced)):
+        if one["wrong"]:
+            found.append(f"{figures.name}, {name}: refused: {one['wrong']}")
+        if not all(one["watched"]["complete"]):
+            found.append(f"{figures.name}, {name}: watchers saw {one['watched']['seen']}")
+    if not options.check:
+        return found
+    slowest = max(figures.lists["seconds"])
+    if slowest > LIST_S_MAX:
+        found.append(f"{figures.name}: a list took {slowest:.2f} s")
+    rate = figures.paced["count"] / figures.paced["seconds"]
+    if rate < options.rate * 0.99:
+        found.append(f"{figures.name}: {rate:.0f} pods a second")
+    if figures.peak_mb > MEMORY_MB_MAX:
+        found.append(f"{figures.name}: {figures.peak_mb:.0f} MB")
+    return found
+
+
+def table(all_figures: Sequence[Figures]) -> str:
+    """Return the figures for people."""
+    lines = [
+        "| | " + " | ".join(figures.name for figures in all_figures) + " |",
+        "|---|" + "---:|" * len(all_figures),
+    ]
+
+    def row(name: str, cells: Sequence[str]) -> None:
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+
+    def ms(seconds: float) -> str:
+        return f"{seconds * 1000:.0f} ms"
+
+    row("list of all pods, slowest of 3", [ms(max(one.lists["seconds"])) for one in all_figures])
+    row("its size", [f"{one.lists['megabytes']:.0f} MB" for one in all_figures])
+    for name in ("paced", "unpaced"):
+        found = [getattr(one, name) for one in all_figures]
+        row(f"{name}: created a second", [f"{one['count'] / one['seconds']:.0f}" for one in found])
+        row(
+            f"{name}: latency p50 / p99 / max",
+            [f"{ms(one['p50'])} / {ms(one['p99'])} / {ms(one['max'])}" for one in found],
+        )
+        row(
+            f"{name}: created a second of the server's CPU",
+            [f"{one['count'] / one['server cpu']:.0f}" for one in found],
+        )
+        row(
+            f"{name}: CPU seconds of creator / watchers",
+            [f"{one['cpu']:.1f} / {one['watched']['cpu']:.1f}" for one in found],
+        )
+        row(
+            f"{name}: watchers that saw everything once",
+            [f"{sum(one['watched']['complete'])} of {WATCHERS}" for one in found],
+        )
+    row("resident, loaded / at the most", [
+        f"{one.loaded_mb:.0f} / {one.peak_mb:.0f} MB" for one in all_figures
+    ])
+    return "\n".join(lines)
+
+
+def write(text: str) -> None:
+    """Put the figures into the results."""
+    before, _, rest = RESULTS.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    today = datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # When it was measured.
+    head = f"{today}. {machine.description()}."
+    RESULTS.write_text(f"{before}{BEGIN}\n{head}\n\n{text}\n{END}{after}")
+
+
+def say(text: str) -> None:
+    """Report progress."""
+    sys.stderr.write(f"{text}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print; 1 if something did not do what it has to."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help="a small cluster, few seconds")
+    parser.add_argument("--check", action="store_true", help="fail where a figure is not reached")
+    parser.add_argument("--write", action="store_true", help="put the figures into APISERVER.md")
+    parser.add_argument("--rate", type=int, default=RATE, help="creations a second")
+    parser.add_argument("--scheme", choices=["http", "https", "both"], default="both")
+    parser.add_argument("--profile", type=Path, help="write the server's profile to this file")
+    parser.add_argument("--data", type=Path, help="have the server keep its objects in this file")
+    options = parser.parse_args(argv)
+    schemes = {"http": [False], "https": [True], "both": [False, True]}[options.scheme]
+    all_figures = [measure(options, tls=tls) for tls in schemes]
+    text = table(all_figures)
+    sys.stdout.write(f"{text}\n{machine.description()}\n")
+    if options.write:
+        write(text)
+    wrong = [one for figures in all_figures for one in problems(figures, options)]
+    for one in wrong:
+        say(f"FAILED: {one}")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Upstream's own conformance specs on a cluster made of the embedded API server.
+
+Owns how the specs of conformance-specs.txt are run: ginkgo over kubernetes' e2e.test, on a cluster
+with real controllers, a real scheduler and KWOK's kubelets. Prints the specs that failed, then
+`N of M passed`; the exit status says whether all of them did. Needs `make control-plane`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from kubesched.testing import ApiServer, Programs, embedded_cluster, real_cluster
+
+SPECS = Path(__file__).parent / "conformance-specs.txt"
+
+
+def main() -> int:
+    """Run the specs and report."""
+    options = parsed()
+    wanted = [spec for spec in specs(options.specs) if re.search(options.focus, spec)]
+    start = time.monotonic()
+    cluster = real_cluster("whole") if options.server == "real" else embedded_cluster()
+    with cluster as server:
+        print(f"e2e: the cluster is up after {time.monotonic() - start:.1f} s", flush=True)
+        start = time.monotonic()
+        results = run(server, wanted, options)
+    passed = [spec for spec in wanted if results.get(spec) == ""]
+    for spec in wanted:
+        if results.get(spec) != "":
+            print(f"  {spec}: {results.get(spec, 'did not run')}")
+    took_s = time.monotonic() - start
+    print(
+        f"e2e: {len(passed)} of {len(wanted)} passed in {took_s:.0f} s on the {options.server} server"
+    )
+    return 0 if len(passed) >= min(options.least or len(wanted), len(wanted)) else 1
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--server", choices=["embedded", "real"], default="embedded")
+    parser.add_argument("--specs", type=Path, default=SPECS, help="one spec a line")
+    parser.add_argument("--focus", default="", help="only specs that match")
+    parser.add_argument("--procs", type=int, default=8)
+    parser.add_argument("--minutes", type=int, default=20)
+    parser.add_argument("--least", type=int, default=0, help="how many must pass; all if 0")
+    parser.add_argument("--report", type=Path, help="where to write what ginkgo printed")
+    return parser.parse_args()
+
+
+def specs(path: Path) -> list[str]:
+    """Return the names of the specs."""
+    lines = path.read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def run(server: ApiServer, wanted: list[str], options: argparse.Namespace) -> dict[str, str]:
+    """Run specs and return what went wrong with each, nothing if it passed."""
+    programs = Programs.built()
+    with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
+        command = [
+            programs.path("ginkgo"),
+            f"--procs={options.procs}",
+            "--no-color",
+            f"--focus={'|'.join(re.escape(spec) for spec in wanted)}",
+            f"--timeout={options.minutes}m",
+            f"--output-dir={directory}",
+            "--junit-report=junit.xml",
+            programs.path("e2e.test"),
+            "--",
+            f"--kubeconfig={server.kubeconfig}",
+            f"--kubectl-path={programs.path('kubectl')}",
+            "--provider=skeleton",
+            "--minStartupPods=0",
+            "--kube-api-content-type=application/json",
+        ]
+        finished = subprocess.run(
+            [str(part) for part in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if options.report:
+            options.report.write_text(finished.stdout)
+        try:
+            return outcomes(Path(directory, "junit.xml"), wanted)
+        except OSError:
+            print(finished.stdout[-3000:], file=sys.stderr)
+            raise
+
+
+def outcomes(report: Path, wanted: list[str]) -> dict[str, str]:
+    """Return what ginkgo's report says about each spec."""
+    found: dict[str, str] = {}
+    for case in ET.parse(report).iter("testcase"):
+        name = (case.get("name") or "").removeprefix("[It] ")
+        spec = next((one for one in wanted if one in name), None)
+        status = case.get("status")
+        if spec is None or status in {"skipped", None}:
+            continue
+        failure = case.find("failure")
+        if status == "passed":
+            found[spec] = ""
+        else:
+            found[spec] = str(failure.get("message") if failure is not None else status)[:300]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
