@@ -263,9 +263,7 @@ func (w *walker) field(field reflect.StructField, name, options string, owner sp
 	made.Type = w.typeOf(t, &property)
 	switch property.Default.(type) {
 	case string, bool, int, int32, int64, float64:
-		if !reflect.ValueOf(property.Default).IsZero() {
-			made.Default = property.Default
-		}
+		made.Default = property.Default
 	}
 	return made
 }

@@ -212,6 +212,8 @@ def normal(value: Any, keep: Any, key: str = "") -> Any:
     """Return data with times, versions and addresses blanked, and managedFields gone."""
     if isinstance(value, dict):
         dropped = () if "managedFields" in keep else ("managedFields",)
+        if key == "columnDefinitions":
+            dropped = (*dropped, "description")  # prose, which we do not ship
         return {
             name: normal(part, keep, name) for name, part in value.items() if name not in dropped
         }

@@ -137,16 +137,21 @@ def not_an_object(value: Any) -> str:
 
 def _check_names(document: Document, data: bytes, kind: str) -> None:
     """Refuse a kind or version that is not even a text."""
+    if problem := names_problem(document):
+        raise unrecognized(data, kind, problem)
+
+
+def names_problem(document: Document) -> str:
+    """Return what keeps a document's kind and version from being read, empty if nothing does."""
     for name in ("apiVersion", "kind"):
         value = document.get(name)
         if value is None or isinstance(value, str):
             continue
         found = {bool: "bool", dict: "object", list: "array"}.get(type(value), "number")
         why = f"json: cannot unmarshal {found} into Go struct field .{name} of type string"
-        raise unrecognized(data, kind, f"couldn't get version/kind; json parse error: {why}")
+        return f"couldn't get version/kind; json parse error: {why}"
     version = document.get("apiVersion") or ""
-    if version.count("/") > 1:
-        raise unrecognized(data, kind, f"unexpected GroupVersion string: {version}")
+    return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
 
 
 def check_kind(document: Document, group: str, version: str, kind: str) -> None:

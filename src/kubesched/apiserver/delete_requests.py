@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.apiserver import protobuf
 from kubesched.apiserver.asked import Answer, Asked, request_of
 from kubesched.apiserver.bodies import conformed
-from kubesched.apiserver.decoding import NotJsonError, decode_json, not_an_object
+from kubesched.apiserver.decoding import (
+    MEDIA_TYPES,
+    NotJsonError,
+    decode_body,
+    decode_json,
+    names_problem,
+    not_an_object,
+)
 from kubesched.apiserver.documents import Document, name_of, namespace_of
 from kubesched.apiserver.errors import ApiError, bad_request, unsupported_media_type
 from kubesched.apiserver.rendering import Whole
@@ -69,8 +77,12 @@ def _delete_options(asked: Asked) -> Document:
         raise bad_request(f"couldn't get version/kind; json parse error: {error.text}") from None
     except NotYamlError as error:
         raise bad_request(error.text) from None
+    if value is None:
+        value = {}
     if not isinstance(value, dict):
         raise bad_request(not_an_object(value))
+    if problem := names_problem(value):
+        raise bad_request(problem)
     kind = value.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         raise bad_request(
@@ -86,7 +98,13 @@ def _decoders(media_type: str) -> Callable[[bytes], tuple[Any, list[str]]]:
         return decode_json
     if media_type == "application/yaml":
         return decode_yaml
-    raise unsupported_media_type(("application/json", "application/yaml"))
+    if media_type == protobuf.MEDIA_TYPE:
+        return _from_protobuf
+    raise unsupported_media_type(MEDIA_TYPES)
+
+
+def _from_protobuf(data: bytes) -> tuple[Any, list[str]]:
+    return decode_body(data, protobuf.MEDIA_TYPE, kind="DeleteOptions").document, []
 
 
 def _from_query(query: Query) -> Document:

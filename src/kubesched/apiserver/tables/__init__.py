@@ -42,13 +42,20 @@ def table_of(
     }
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
 def partial_metadata(document: Document) -> Document:
     """Return an object with nothing but its metadata."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": _META,
-        "metadata": document.get("metadata") or {},
-    }
+    metadata = document.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if document.get("kind") == "DaemonSet" and _TEMPLATE_GENERATION in annotations:
+        # Parity: it is made of the internal object, where this is a field of the spec.
+        kept = {key: value for key, value in annotations.items() if key != _TEMPLATE_GENERATION}
+        metadata = {key: value for key, value in metadata.items() if key != "annotations"}
+        if kept:
+            metadata["annotations"] = kept
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": metadata}
 
 
 @lru_cache(maxsize=1)

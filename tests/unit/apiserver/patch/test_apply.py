@@ -10,6 +10,7 @@ from kubesched.apiserver.errors import ApiError
 from kubesched.apiserver.patch.apply import LAST_APPLIED, apply
 from kubesched.apiserver.patch.managed_fields import Manager, note_create, note_update
 from kubesched.apiserver.schema.load import schema_for
+from tests.unit.apiserver.patch.keyed import KEYED
 
 MAP = schema_for("", "v1", "ConfigMap")
 POD = schema_for("", "v1", "Pod")
@@ -210,14 +211,6 @@ def _bad(**rest: Any) -> dict[str, Any]:
             '.spec.containers: duplicate entries for key [name="a"]',
             id="duplicate key",
         ),
-        pytest.param(
-            _bad(spec={"containers": [{"image": "a"}]}),
-            500,
-            "failed to create typed patch object (default/x; /v1, Kind=Pod): "
-            ".spec.containers: element 0: associative list with keys has an element that omits "
-            'all key fields ["name"] (and doesn\'t have default values for any key fields)',
-            id="no key",
-        ),
     ],
 )
 def test_configuration_is_refused(applied: dict[str, Any], code: int, message: str) -> None:
@@ -225,6 +218,22 @@ def test_configuration_is_refused(applied: dict[str, Any], code: int, message: s
         apply(POD, None, applied, _by("a"), force=True)
 
     assert _status(caught.value) == (code, message)
+
+
+def test_an_element_without_its_key_is_refused() -> None:
+    applied = _bad(spec={"containers": [{"image": "a"}]})
+
+    with pytest.raises(ApiError) as caught:
+        apply(KEYED, None, applied, _by("a"), force=True)
+
+    assert _status(caught.value) == (
+        500,
+        (
+            "failed to create typed patch object (default/x; /v1, Kind=Pod): .spec.containers: element "
+            '0: associative list with keys has an element that omits all key fields ["name"] (and '
+            "doesn't have default values for any key fields)"
+        ),
+    )
 
 
 def _client_side(data: dict[str, str]) -> dict[str, Any]:

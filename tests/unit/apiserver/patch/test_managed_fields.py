@@ -8,6 +8,7 @@ import pytest
 from kubesched.apiserver.patch.managed_fields import Manager, keep_times, note_create, note_update
 from kubesched.apiserver.patch.reset_fields import reset_fields
 from kubesched.apiserver.schema.load import schema_for
+from tests.unit.apiserver.patch.keyed import KEYED
 
 POD = schema_for("", "v1", "Pod")
 MAP = schema_for("", "v1", "ConfigMap")
@@ -191,11 +192,11 @@ def test_reset_fields_are_nobodys() -> None:
 
 def test_lists_that_cannot_be_told_apart_end_the_tracking() -> None:
     old = {**_map(), "kind": "Pod", "spec": {"containers": [{"name": "a"}]}}
-    note_create(POD, old, _by("a"))
+    note_create(KEYED, old, _by("a"))
     new = copy.deepcopy(old)
     new["spec"]["containers"] = [{}]
 
-    note_update(POD, old, new, _by("b", 1))
+    note_update(KEYED, old, new, _by("b", 1))
 
     assert "managedFields" not in new["metadata"]
 

@@ -1,0 +1,77 @@
+"""Random requests and ill-behaved clients against the embedded API server, for as long as wanted.
+
+    python conformance/fuzz_requests.py [--count N] [--seed N] [--rounds N] [--data FILE]
+
+Each round is a server of its own with the next seed. Whatever comes, the server has to answer with
+a Status or close the connection, and to log nothing but warnings; tests/integration runs a short
+round of the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from conformance.odd_requests.running import bombard  # noqa: E402
+from conformance.odd_requests.sending import Report  # noqa: E402
+from kubesched.apiserver.embedded import EmbeddedServer, Settings  # noqa: E402
+from kubesched.kit.clock import SystemClock  # noqa: E402
+
+
+class Complaints(logging.Handler):
+    """Collects what the server should not have to say."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take note of a line."""
+        self.texts.append(self.format(record))
+
+
+async def one_round(seed: int, count: int, data: Path | None) -> Report:
+    """Run a server through some requests."""
+    server = EmbeddedServer(Settings(has_tls=False, seed=seed, data=data), SystemClock())
+    await server.start()
+    try:
+        return await bombard(server.url, seed=seed, count=count)
+    finally:
+        await server.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the rounds; 1 if something went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000, help="requests a round")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", type=Path, help="keep objects in this file")
+    options = parser.parse_args(argv)
+    complaints = Complaints()
+    logging.getLogger().addHandler(complaints)
+    codes: Counter[int] = Counter()
+    problems: Counter[str] = Counter()
+    for seed in range(options.seed, options.seed + options.rounds):
+        report = asyncio.run(one_round(seed, options.count, options.data))
+        codes.update(report.codes)
+        for text in report.problems:
+            problems[text] += 1
+        print(f"seed {seed}: {len(report.problems)} problems", file=sys.stderr)
+    print("answers:", dict(sorted(codes.items())))
+    for text in [*problems, *complaints.texts]:
+        print(f"PROBLEM {text}\n")
+    return int(bool(problems or complaints.texts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
