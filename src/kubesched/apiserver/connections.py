@@ -31,6 +31,12 @@ class _StatusHandler(RequestHandler):
 
     __slots__ = ()
 
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Tell the log what went wrong, unless a client's body did."""
+        if isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            return  # The client was told; what is left of the body is read into the void.
+        super().log_exception(*args, **kw)
+
     def handle_error(
         self,
         request: web.BaseRequest,

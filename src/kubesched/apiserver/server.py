@@ -12,6 +12,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from aiohttp import web
@@ -22,7 +23,7 @@ from kubesched.apiserver.auth.impersonation import impersonated
 from kubesched.apiserver.connections import StatusServer
 from kubesched.apiserver.discovery import Discovery
 from kubesched.apiserver.durations import check_timeout
-from kubesched.apiserver.errors import ApiError, internal, too_large
+from kubesched.apiserver.errors import ApiError, bad_request, internal, too_large
 from kubesched.apiserver.event_ttl import expire_events
 from kubesched.apiserver.health import Health
 from kubesched.apiserver.metrics import Metrics
@@ -42,6 +43,8 @@ _log = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 _BOOKMARK_EVERY_S: Final = 60.0
 _BOOKMARK_BEFORE_END_S: Final = 2.0
+# Parity: Go's net/http DefaultMaxHeaderBytes.
+_HEAD_BYTES_MAX: Final = 1024 * 1024
 _KEEPALIVE_S: Final = 3600.0
 _HEADERS: Final = {"Cache-Control": "no-cache, private"}
 
@@ -101,7 +104,17 @@ class ApiServer:
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         """Listen from now on; port 0 takes any, `port` tells which."""
-        server = StatusServer(self._handle, access_log=None, keepalive_timeout=_KEEPALIVE_S)
+        server = StatusServer(
+            self._handle,
+            access_log=None,
+            keepalive_timeout=_KEEPALIVE_S,
+            # A client that goes away takes its watch with it, even if nothing is to be said.
+            handler_cancellation=True,
+            max_line_size=_HEAD_BYTES_MAX,
+            max_field_size=_HEAD_BYTES_MAX,
+            # Parity: bodies are taken as they come; compressed ones are not read.
+            auto_decompress=False,
+        )
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.3)
         await self._runner.setup()
         site = web.TCPSite(
@@ -186,6 +199,7 @@ class ApiServer:
     ) -> web.StreamResponse:
         """Write a watch until it ends, by whoever ends it."""
         self._watchers[watcher] = None
+        watcher.when_overflowed = partial(_hang_up, request)
         self._metrics.watcher_count = len(self._watchers)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/json"})
         for warning in warnings:
@@ -196,11 +210,7 @@ class ApiServer:
             for data in watcher.initial_frames():
                 await response.write(data)
             await self._follow(response, watcher)
-            if watcher.has_overflowed and request.transport is not None:
-                # It does not read: nothing that is still to be said would reach it.
-                request.transport.abort()
-            else:
-                await response.write_eof()
+            await response.write_eof()
         except ConnectionResetError:
             pass  # The client went away, as most watchers do.
         finally:
@@ -236,6 +246,12 @@ class ApiServer:
                 await response.write(data)
 
 
+def _hang_up(request: web.BaseRequest) -> None:
+    """End a connection at once: who does not read would not hear what is still to be said."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
 def _expired(error: ApiError) -> web.Response:
     """Return the watch that consists of its refusal."""
     data = encode({"type": "ERROR", "object": error.status}) + b"\n"
@@ -251,11 +267,14 @@ async def _read(request: web.BaseRequest) -> bytes:
     """Return the body of a request; refuse one that is too long."""
     chunks: list[bytes] = []
     size = 0
-    while chunk := await request.content.readany():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            raise too_large(f"Request entity too large: limit is {BODY_BYTES_MAX}")
+    try:
+        while chunk := await request.content.readany():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > BODY_BYTES_MAX:
+                raise too_large(f"Request entity too large: limit is {BODY_BYTES_MAX}")
+    except web.RequestPayloadError as error:
+        raise bad_request(f"the body cannot be read: {error}") from None
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from kubesched.apiserver.errors import ApiError, expired
@@ -62,6 +62,8 @@ class Watcher:
         self._waiter: asyncio.Future[None] | None = None
         self.is_closed = False
         self.has_overflowed = False
+        self.when_overflowed: Callable[[], None] | None = None
+        """Called when the queue is full: the writer may be stuck with a client that does not read."""
         self._history: History = context.bucket(resource).history
         self._initial: list[Entry] = []
         self._after = 0
@@ -83,8 +85,8 @@ class Watcher:
             except TooOldError as error:
                 text = f"too old resource version: {version} ({error.oldest})"
                 raise WatchExpiredError(expired(text)) from None
-            for change in changes:
-                self.notice(change)
+            # However much it is: the client has had no time to read yet.
+            self._queue.extend(filter(None, map(self._event, changes)))
         self._after = version if version > current else 0
         self._history.subscribers[self] = None
 
@@ -115,17 +117,22 @@ class Watcher:
 
     def notice(self, change: Change) -> None:
         """Queue the event that a change is to this watcher, if it is one."""
+        if frame := self._event(change):
+            self._push(frame)
+
+    def _event(self, change: Change) -> bytes:
+        """Return the event that a change is to this watcher, empty if it is none."""
         if self._prefix and not change.entry.key.startswith(self._prefix):
-            return
+            return b""
         if change.version <= self._after:
-            return
+            return b""
         kind: str = change.type
         if not self._selects_all:
             found = self._transition(change)
             if found is None:
-                return
+                return b""
             kind = found
-        self._push(self._frame(change, kind))
+        return self._frame(change, kind)
 
     def _transition(self, change: Change) -> str | None:
         """Return what a change is to who sees only what is selected."""
@@ -156,7 +163,10 @@ class Watcher:
         self._queued_bytes += len(frame)
         if self._queued_bytes > _BACKLOG_BYTES_MAX:
             self.has_overflowed = True
+            self._queue.clear()
             self.close()
+            if self.when_overflowed is not None:
+                self.when_overflowed()
         self._wake()
 
     def bookmark(self) -> bytes:

@@ -8,4 +8,4 @@ _CONTAINER = Struct("Container", {"name": Field(_TEXT), "image": Field(_TEXT)})
 _SPEC = Struct("Spec", {"containers": Field(ListOf(_CONTAINER, "map", ("name",)))})
 _POD = schema_for("", "v1", "Pod")
 assert _POD is not None
-KEYED = Struct("Keyed", {**_POD.fields, "spec": Field(_SPEC)})
+KEYED = Struct("Pod", {**_POD.fields, "spec": Field(_SPEC)})

@@ -1,0 +1,104 @@
+"""The Python client people know lists, watches and binds on the embedded server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client, config, watch
+
+from kubesched.testing import ApiServer, embedded_server
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ApiServer]:
+    with embedded_server() as running:
+        yield running
+
+
+@pytest.fixture
+def core(server: ApiServer) -> Iterator[Any]:
+    with config.new_client_from_config(str(server.kubeconfig)) as connection:
+        yield client.CoreV1Api(connection)
+
+
+def a_pod(name: str) -> Any:
+    container = client.V1Container(name="c", image="img")
+    return client.V1Pod(
+        metadata=client.V1ObjectMeta(name=name),
+        spec=client.V1PodSpec(containers=[container]),
+    )
+
+
+def bind(core: Any, pod: str, node: str) -> None:
+    body = client.V1Binding(
+        metadata=client.V1ObjectMeta(name=pod),
+        target=client.V1ObjectReference(api_version="v1", kind="Node", name=node),
+    )
+    # The client cannot read the Status that answers a binding, on the real server as on ours.
+    core.create_namespaced_binding("default", body, _preload_content=False)
+
+
+def test_lists_watches_and_binds(core: Any) -> None:
+    core.create_node(client.V1Node(metadata=client.V1ObjectMeta(name="n1")))
+    start = core.list_namespaced_pod("default").metadata.resource_version
+    core.create_namespaced_pod("default", a_pod("a"))
+    bind(core, "a", "n1")
+    seen = []
+    stream = watch.Watch()
+    for event in stream.stream(
+        core.list_namespaced_pod, "default", resource_version=start, timeout_seconds=10
+    ):
+        seen.append((event["type"], event["object"].spec.node_name))
+        if len(seen) == 2:
+            stream.stop()
+    assert seen == [("ADDED", None), ("MODIFIED", "n1")]
+    pods = core.list_namespaced_pod("default", field_selector="spec.nodeName=n1")
+    assert [pod.metadata.name for pod in pods.items] == ["a"]
+
+
+def test_a_second_binding_conflicts(core: Any) -> None:
+    core.create_namespaced_pod("default", a_pod("b"))
+    bind(core, "b", "n1")
+    with pytest.raises(client.ApiException) as refused:
+        bind(core, "b", "n2")
+    assert (refused.value.status, refused.value.reason) == (409, "Conflict")
+
+
+def test_pages_and_patches(core: Any) -> None:
+    for name in ("x", "y", "z"):
+        body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=name, labels={"p": "1"}))
+        core.create_namespaced_config_map("default", body)
+    first = core.list_namespaced_config_map("default", limit=2, label_selector="p=1")
+    token = first.metadata._continue
+    rest = core.list_namespaced_config_map("default", limit=2, label_selector="p=1", _continue=token)
+    assert [one.metadata.name for one in [*first.items, *rest.items]] == ["x", "y", "z"]
+    patched = core.patch_namespaced_config_map("x", "default", {"data": {"k": "v"}})
+    assert patched.data == {"k": "v"}
+    core.delete_namespaced_config_map("x", "default")
+    with pytest.raises(client.ApiException) as gone:
+        core.read_namespaced_config_map("x", "default")
+    assert gone.value.status == 404
+
+
+def test_other_groups_and_custom_objects(core: Any) -> None:
+    apps = client.AppsV1Api(core.api_client)
+    labels = {"app": "a"}
+    template = client.V1PodTemplateSpec(
+        metadata=client.V1ObjectMeta(labels=labels),
+        spec=client.V1PodSpec(containers=[client.V1Container(name="c", image="img")]),
+    )
+    spec = client.V1DeploymentSpec(
+        selector=client.V1LabelSelector(match_labels=labels), template=template
+    )
+    body = client.V1Deployment(metadata=client.V1ObjectMeta(name="web"), spec=spec)
+    made = apps.create_namespaced_deployment("default", body)
+    assert (made.spec.replicas, made.metadata.generation) == (1, 1)
+    scale = apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 3}})
+    assert scale.spec.replicas == 3
+    custom = client.CustomObjectsApi(core.api_client)
+    listed = custom.list_namespaced_custom_object("apps", "v1", "default", "deployments")
+    assert [one["metadata"]["name"] for one in listed["items"]] == ["web"]
