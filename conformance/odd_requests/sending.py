@@ -28,11 +28,13 @@ KNOWN_FAILURES = (
     "Too large resource version",
     "needs a kubelet",
     "without impersonating a user",
+    "target.name: Required value",
+    "target.kind: Unsupported value",
 )
 
 
 # Pages beside the API, where upstream has no Status either.
-PLAIN_REFUSALS = ((404, b"404 page not found\n"), (404, b""), (405, b"Method Not Allowed\n"))
+PLAIN_REFUSALS = ((404, b"404 page not found\n"), (404, b""), (406, b""), (405, b"Method Not Allowed\n"))
 
 
 class Manner(Enum):
