@@ -44,6 +44,12 @@ def heap_order(places: IntColumn) -> IntColumn:
 def select_host(total: IntColumn) -> int:
     """Return the position that Go's heap would hold at its root."""
     # Sifting moves a child up only if it is strictly better, the left one if both are equal. So the
-    # root is the first of the best in pre-order.
-    places = np.flatnonzero(total == total.max()) + 1
-    return int(places[np.argmin(heap_order(places))]) - 1
+    # root is the first of the best in pre-order, and who stands first is first in that order too.
+    first = int(total.argmax())
+    if first == 0:
+        return 0
+    places = (total == total[first]).nonzero()[0]
+    if len(places) == 1:
+        return first
+    places += 1
+    return places.item(heap_order(places).argmin()) - 1

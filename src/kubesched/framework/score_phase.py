@@ -104,7 +104,8 @@ def normalized_and_weighted(
         scores = as_scores(guarded(plugin.normalize, state, pod, scores), len(nodes))
     if isinstance(scores, Status):
         return scores
-    if scores.max(initial=0) > NODE_SCORE_MAX or scores.min(initial=0) < NODE_SCORE_MIN:
+    # Seen as unsigned, a negative score is a very large one.
+    if len(scores) and scores.view(np.uint64).max() > NODE_SCORE_MAX:
         return error("score out of range")
     return scores * np.int64(weight)
 
