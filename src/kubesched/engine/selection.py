@@ -20,6 +20,8 @@ def best_positions(total: IntColumn) -> list[int]:
 
 PLACE_BITS = 20
 DEPTH_BITS = 5
+# How many of the first in order are looked at singly.
+FIRST_COUNT = 96
 
 
 @lru_cache(maxsize=4)
@@ -41,15 +43,24 @@ def heap_order(places: IntColumn) -> IntColumn:
     return _heap_orders(max(highest.bit_length(), 16))[places]
 
 
+@lru_cache(maxsize=32)
+def _first_in_order(bit_count: int) -> IntColumn:
+    """Return the positions that come first in pre-order, of all that have so many bits."""
+    places = 1 + np.argsort(_heap_orders(bit_count)[1:], kind="stable")[:FIRST_COUNT]
+    return places - 1
+
+
 def select_host(total: IntColumn) -> int:
     """Return the position that Go's heap would hold at its root."""
     # Sifting moves a child up only if it is strictly better, the left one if both are equal. So the
-    # root is the first of the best in pre-order, and who stands first is first in that order too.
-    first = int(total.argmax())
-    if first == 0:
-        return 0
-    places = (total == total[first]).nonzero()[0]
-    if len(places) == 1:
-        return first
-    places += 1
+    # root is the first of the best in pre-order.
+    highest = total.item(total.argmax())
+    # Where many are equal, one of the first in that order mostly is among them.
+    first = _first_in_order(len(total).bit_length())
+    first = first[first < len(total)]
+    equal = total.take(first) == highest
+    found = int(equal.argmax())
+    if equal[found]:
+        return first.item(found)
+    places = (total == highest).nonzero()[0] + 1
     return places.item(heap_order(places).argmin()) - 1

@@ -125,7 +125,7 @@ def by_zone(model: Model, tally: Tally, table: DomainTable) -> dict[str, int]:
 
 def zone_table(model: Model, tally: Tally) -> DomainTable:
     domains = model.cluster.counters.topology.domains(ZONE)
-    return DomainTable(tally, domains.ids, domains.count)
+    return DomainTable(tally, domains.ids, domains)
 
 
 CHANGES = st.one_of(
@@ -211,7 +211,7 @@ def test_rows_that_do_not_count_add_to_no_domain() -> None:
     row = model.view.row_of("n1")
     slots = np.full(2, 1, dtype=np.intp)
     slots[row] = 0
-    table = DomainTable(tally, slots, 1)
+    table = DomainTable(tally, slots, model.cluster.counters.topology.domains(ZONE))
     assert table.follow().tolist() == [1, 0]
     model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
     model.add_pod(Placed("a", "n1", terminating=False, has_terms=False))

@@ -44,7 +44,7 @@ class SoftCounts:
         self.missing = empty if empty >= 0 else domains.count
         if self.key != HOSTNAME:
             slots = inclusion.slots(constraint, self.missing)
-            self.table = DomainTable(self.tally, slots, domains.count)
+            self.table = DomainTable(self.tally, slots, domains)
 
     def values(self, topology: Topology, nodes: NodeTable, weight: float) -> NDArray[np.float64]:
         """Return what the constraint adds to each node's score; nothing to one without the key."""
