@@ -14,7 +14,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
 from kubesched.engine.search import Detail, ScheduleResult, Search
-from kubesched.engine.selection import DEPTH_BITS, PLACE_BITS, heap_order, select_host
+from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
@@ -27,10 +27,8 @@ from kubesched.framework.status import SKIP, Code, Status
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
-# A key holds the total above and the order among equals below; both fit an int64.
-_ORDER_BITS = PLACE_BITS + DEPTH_BITS
-_ORDER_MAX = (1 << _ORDER_BITS) - 1
-_TOTAL_MAX = 1 << 38
+_NEVER = np.iinfo(np.int64).min
+_ORDER_MASK = (1 << ORDER_BITS) - 1
 # Making keys costs as much as choosing several times without: only what comes again pays.
 MEETINGS_MIN = 3
 SCORED_ROWS_KEY = "scored rows"
@@ -46,6 +44,8 @@ def schedule_planned(
         FitError: No node fits.
     """
     if profile.planner is None or pod.nominated_node_name:
+        return None
+    if profile.planner.total_max >= TOTAL_MAX:
         return None
     if view.pods.nominated_of and pod.uid in view.pods.index_of:
         return None  # It was promised a node itself, which is a matter of its own.
@@ -69,7 +69,6 @@ class Ranking:
         "_fits",
         "_is_narrowed",
         "_keys",
-        "_order",
         "_plan",
         "_start",
         "_version",
@@ -98,11 +97,11 @@ class Ranking:
         self.positions: Rows = _in_visiting_order(plan, view, start, fits)
         """Where the rows are in the plan."""
         self.rows: Rows = plan.rows_at(self.positions)
-        self._added: IntColumn | int = 0
-        """What normalising plugins add, by position in the plan."""
+        self._added: IntColumn | None = None
+        """What normalising plugins add, by position; None if it is the same for all."""
         for _, column in plan.normalized(fits):
-            self._added = self._added + column
-        self._order: IntColumn | None = None
+            if not isinstance(column, int):
+                self._added = column if self._added is None else self._added + column
         self._keys: IntColumn | None = None
         self.meetings = 1
         """In how many attempts these were the rows that fit."""
@@ -119,13 +118,10 @@ class Ranking:
         return self._fits == (self._plan.fits if narrowed is None else narrowed).tobytes()
 
     def totals(self) -> IntColumn:
-        """Return what kept plugins give to each of the rows."""
+        """Return what kept plugins give to each of the rows, but for what they give to all."""
         totals: IntColumn = self._plan.plain_sum.take(self.positions)
-        added = self._added
-        if not isinstance(added, int):
-            totals += added.take(self.positions)
-        elif added:
-            totals += added
+        if self._added is not None:
+            totals += self._added.take(self.positions)
         return totals
 
     def best_row(self) -> int:
@@ -133,37 +129,32 @@ class Ranking:
         keys = self._keys
         if keys is None:
             if self.meetings < MEETINGS_MIN:
-                return self.rows.item(select_host(self.totals()))
-            keys = self._keys = self._made_keys()
+                return self.best_of(self.totals())
+            keys = self._keys = np.full(len(self._plan.rows), _NEVER)
+            keys[self.positions] = as_keys(self.totals())
         return self._plan.rows.item(keys.argmax())
 
-    def _made_keys(self) -> IntColumn:
-        totals, size = self.totals(), len(self._plan.rows)
-        if totals.max(initial=0) >= _TOTAL_MAX or totals.min(initial=0) < 0:
-            raise NotLocalError
-        order = _ORDER_MAX - heap_order(np.arange(1, len(totals) + 1))
-        self._order = np.zeros(size, dtype=np.int64)
-        self._order[self.positions] = order
-        keys = np.full(size, -1, dtype=np.int64)
-        keys[self.positions] = (totals << _ORDER_BITS) + order
-        return keys
+    def best_of(self, totals: IntColumn) -> int:
+        """Return the row that is best by such totals, which are overwritten."""
+        return self.rows.item(as_keys(totals).argmax())
 
     def update(self, positions: Sequence[int]) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
-        keys, order, added, plain_sum = self._keys, self._order, self._added, self._plan.plain_sum
-        if keys is None or order is None:
+        keys, added, plain_sum = self._keys, self._added, self._plan.plain_sum
+        if keys is None:
             return
         if len(positions) > ROWS_BY_INTEGERS_MAX:
             where = np.array(positions)
-            where = where[keys[where] >= 0]
-            more = added if isinstance(added, int) else added[where]
-            keys[where] = ((plain_sum[where] + more) << _ORDER_BITS) + order[where]
+            where = where[keys[where] != _NEVER]
+            total = plain_sum[where] if added is None else plain_sum[where] + added[where]
+            keys[where] = (total << ORDER_BITS) | (keys[where] & _ORDER_MASK)
             return
         for position in positions:
-            if keys.item(position) >= 0:
-                more = added if isinstance(added, int) else added.item(position)
-                key = (plain_sum.item(position) + more) << _ORDER_BITS
-                keys[position] = key + order.item(position)
+            key = keys.item(position)
+            if key != _NEVER:
+                more = 0 if added is None else added.item(position)
+                moved = (plain_sum.item(position) + more) << ORDER_BITS
+                keys[position] = moved | (key & _ORDER_MASK)
 
 
 def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColumn) -> Rows:
@@ -319,7 +310,7 @@ class _Attempt:
         totals = self._ranking.totals()
         for added in live.values():
             totals += added
-        return self._ranking.rows.item(select_host(totals))
+        return self._ranking.best_of(totals)
 
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""

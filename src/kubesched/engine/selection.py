@@ -20,8 +20,9 @@ def best_positions(total: IntColumn) -> list[int]:
 
 PLACE_BITS = 20
 DEPTH_BITS = 5
-# How many of the first in order are looked at singly.
-FIRST_COUNT = 96
+ORDER_BITS = PLACE_BITS + DEPTH_BITS
+TOTAL_MAX = 1 << 38
+"""What totals have to stay below, above or below zero, to be made keys."""
 
 
 @lru_cache(maxsize=4)
@@ -35,32 +36,34 @@ def _heap_orders(bit_count: int) -> IntColumn:
     return orders
 
 
+@lru_cache(maxsize=4)
+def _heap_preferences(bit_count: int) -> IntColumn:
+    """Return what is the larger the earlier a position (from 0) comes in pre-order."""
+    preferences: IntColumn = (1 << ORDER_BITS) - 1 - _heap_orders(bit_count)[1:]
+    return preferences
+
+
 def heap_order(places: IntColumn) -> IntColumn:
     """Return what orders places of a heap (from 1) as pre-order does."""
-    highest = int(places.max(initial=1))
+    return _heap_orders(_bits(int(places.max(initial=1))))[places]
+
+
+def _bits(highest: int) -> int:
     assert highest < 1 << PLACE_BITS, "a cluster has at most a million nodes"
     # At least for 64 thousand: then a cluster that grows does not make a table for every size.
-    return _heap_orders(max(highest.bit_length(), 16))[places]
-
-
-@lru_cache(maxsize=32)
-def _first_in_order(bit_count: int) -> IntColumn:
-    """Return the positions that come first in pre-order, of all that have so many bits."""
-    places = 1 + np.argsort(_heap_orders(bit_count)[1:], kind="stable")[:FIRST_COUNT]
-    return places - 1
+    return max(highest.bit_length(), 16)
 
 
 def select_host(total: IntColumn) -> int:
     """Return the position that Go's heap would hold at its root."""
     # Sifting moves a child up only if it is strictly better, the left one if both are equal. So the
     # root is the first of the best in pre-order.
-    highest = total.item(total.argmax())
-    # Where many are equal, one of the first in that order mostly is among them.
-    first = _first_in_order(len(total).bit_length())
-    first = first[first < len(total)]
-    equal = total.take(first) == highest
-    found = int(equal.argmax())
-    if equal[found]:
-        return first.item(found)
-    places = (total == highest).nonzero()[0] + 1
-    return places.item(heap_order(places).argmin()) - 1
+    places = np.flatnonzero(total == total.max()) + 1
+    return int(places[np.argmin(heap_order(places))]) - 1
+
+
+def as_keys(total: IntColumn) -> IntColumn:
+    """Turn totals into keys, in place: the largest is that of the position `select_host` gives."""
+    total <<= ORDER_BITS
+    total += _heap_preferences(_bits(len(total)))[: len(total)]
+    return total

@@ -31,7 +31,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.inter_pod_affinity.filtering import FilterPlan, PreFilterState
 from kubesched.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan, normalized
+from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan
 
 PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
@@ -145,8 +145,7 @@ class InterPodAffinity:
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
         """Stretch the scores from 0 to 100."""
-        _pre_score_state(state)
-        return normalized(scores)
+        return _pre_score_state(state).normalized(scores)
 
     # -- queue --------------------------------------------------------------------------------
 
