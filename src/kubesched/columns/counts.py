@@ -390,17 +390,23 @@ class RowsAbove:
         if limit != self._limit:
             self._look_at_all(sums, limit)
         elif touched:
-            flags = self._flags
-            flipped = [
-                domain
-                for domain in dict.fromkeys(touched)
-                if (sums.item(domain) > limit) != flags.item(domain)
-            ]
-            if flipped:
-                self._flip(flipped)
+            self._look_at(touched, sums, limit)
         if touched:
             touched.clear()
         return self._rows if self._count else None
+
+    def _look_at(self, domains: list[int], sums: Sums, limit: int) -> None:
+        flags, rows = self._flags, self._rows
+        for domain in domains:
+            above = sums.item(domain) > limit
+            if above != flags.item(domain):
+                flags[domain] = above
+                self._count += 1 if above else -1
+                if rows is self._rows:
+                    # Whoever was given the old array keeps it as it was.
+                    rows = rows.copy()
+                rows[self._domains.rows_of(domain)] = above
+        self._rows = rows
 
     def _look_at_all(self, sums: Sums, limit: int) -> None:
         flags, self._limit = sums > limit, limit
@@ -408,15 +414,6 @@ class RowsAbove:
         if flags.tobytes() != self._flags.tobytes():
             self._flags, self._count = flags, int(np.count_nonzero(flags))
             self._rows = flags.take(self._domains.ids)
-
-    def _flip(self, domains: list[int]) -> None:
-        # Whoever was given the old array keeps it as it was.
-        self._rows = rows = self._rows.copy()
-        for domain in domains:
-            above = not self._flags.item(domain)
-            self._flags[domain] = above
-            self._count += 1 if above else -1
-            rows[self._domains.rows_of(domain)] = above
 
 
 class Topology:
