@@ -56,6 +56,39 @@ PROBES: list[dict[str, Any]] = [
             }
         },
     },
+    {
+        "labels": {"app": "a1"},
+        "requests": {"cpu": "100m"},
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": ZONE,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "a1"}},
+            }
+        ],
+    },
+    {
+        "labels": {"app": "a2"},
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a2"}}}
+                ]
+            },
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 3,
+                        "podAffinityTerm": {
+                            "topologyKey": HOST,
+                            "labelSelector": {"matchLabels": {"app": "a2"}},
+                        },
+                    }
+                ]
+            },
+        },
+    },
 ]
 
 

@@ -35,6 +35,7 @@ CHANGES_ONE_BY_ONE_MAX: Final = 16
 CHANGES_MAX: Final = 8192
 HITS_MAX: Final = 256
 HITS_ONE_BY_ONE_MAX: Final = 64
+COMPARED_MAX: Final = 4
 COLUMNS_MAX: Final = 32
 FACTS_MAX: Final = 512
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -229,9 +230,18 @@ class Tally:
         cluster, pods, count = self._cluster, self._cluster.pods, self._cluster.pods.count
         self._table = table = self.values.up_to_date()
         self.rows = np.zeros(max(cluster.nodes.row_count, 16), dtype=table.dtype)
-        if table.any():
+        counted = table.nonzero()[0].tolist()
+        if counted:
             ids = (pods.term_set if self._by_terms else pods.label_class)[:count]
-            chosen = np.flatnonzero(pods.counted[:count] & (table != 0)[ids])
+            # A few comparisons are several times as fast as a look-up for every pod.
+            if len(counted) <= COMPARED_MAX:
+                matching = ids == counted[0]
+                for place in counted[1:]:
+                    matching |= ids == place
+            else:
+                matching = (table != 0).take(ids)
+            matching &= pods.counted[:count]
+            chosen = matching.nonzero()[0]
             if self._live_only:
                 chosen = chosen[~pods.terminating[chosen]]
             np.add.at(self.rows, pods.row[chosen], table[ids[chosen]])
@@ -244,23 +254,52 @@ class Tally:
         self.hits.clear()
 
 
+class Domains:
+    """One topology key: each row's domain, `count` for a row without the key."""
+
+    __slots__ = ("_row_bounds", "_rows_by_domain", "count", "ids", "is_everywhere", "lacking")
+
+    def __init__(self, column: LabelColumn, row_count: int, valid_rows: Places) -> None:
+        self.count = len(column.values)
+        ids: Places = column.ids[:row_count].astype(np.intp)
+        ids[ids < 0] = self.count
+        self.ids = ids
+        self.lacking: NDArray[np.bool_] = ids == self.count
+        """Which rows do not have the key."""
+        self.is_everywhere = not self.lacking[valid_rows].any()
+        """Whether every node has the key."""
+        self._rows_by_domain: Places | None = None
+        self._row_bounds: list[int] = []
+
+    def rows_of(self, domain: int) -> Places:
+        """Return the rows of a domain."""
+        rows = self._rows_by_domain
+        if rows is None:
+            rows = self._rows_by_domain = np.argsort(self.ids, kind="stable")
+            ends = np.bincount(self.ids, minlength=self.count + 1).cumsum()
+            self._row_bounds = [0, *ends.tolist()]
+        return rows[self._row_bounds[domain] : self._row_bounds[domain + 1]]
+
+
 class DomainTable:
     """A tally's sums per domain of a topology key, over the rows that count."""
 
-    __slots__ = ("_last", "_seen", "_slots", "nonzero_count", "sums", "tally")
+    __slots__ = ("_above", "_domains", "_last", "_seen", "_slots", "nonzero_count", "sums", "tally")
 
-    def __init__(self, tally: Tally, slots: Places, domain_count: int) -> None:
+    def __init__(self, tally: Tally, slots: Places, domains: Domains) -> None:
         """Sum up once.
 
         Args:
             tally: the sums per row.
-            slots: each row's domain; `domain_count` for a row that does not count.
-            domain_count: how many domains there may be.
+            slots: each row's domain; the count of domains for a row that does not count.
+            domains: of the topology key.
         """
         self.tally = tally
         self._slots = slots
-        self._last = domain_count
+        self._domains = domains
+        self._last = domains.count
         self._seen = -1
+        self._above: RowsAbove | None = None
         self.sums: Sums = np.zeros(0, dtype=np.int32)
         self.nonzero_count = 0
         """How many domains have a sum other than zero."""
@@ -269,7 +308,7 @@ class DomainTable:
     @property
     def nbytes(self) -> int:
         """Return about how much memory this takes, the tally included."""
-        return self.sums.nbytes + self.tally.nbytes
+        return self.sums.nbytes + self.tally.nbytes + len(self._slots)
 
     def follow(self) -> Sums:
         """Return the sums as they are now, and one zero more, for rows in no domain."""
@@ -285,6 +324,17 @@ class DomainTable:
             self._seen = done
         return self.sums
 
+    def rows_above(self, limit: int) -> NDArray[np.bool_] | None:
+        """Return which rows are in a domain whose sum is above a limit; None for none of them.
+
+        The sums are those of the last `follow`; a row in no domain has zero. An array handed out is
+        never written again.
+        """
+        above = self._above
+        if above is None:
+            above = self._above = RowsAbove(self._domains)
+        return above.follow(self.sums, limit)
+
     def _hit(self, row: int, amount: int) -> None:
         # A row that came after the nodes were looked at has no node.
         slot = self._slots.item(row) if row < len(self._slots) else self._last
@@ -292,6 +342,8 @@ class DomainTable:
             before = self.sums.item(slot)
             self.sums[slot] = before + amount
             self.nonzero_count += (before + amount != 0) - (before != 0)
+            if self._above is not None:
+                self._above.touch(slot)
 
     def _rebuild(self) -> None:
         rows = self.tally.rows
@@ -302,20 +354,66 @@ class DomainTable:
         self.sums = sums.astype(rows.dtype)
         self.nonzero_count = int(np.count_nonzero(self.sums))
         self._seen = self.tally.first_hit + len(self.tally.hits)
+        if self._above is not None:
+            self._above.forget()
 
 
-class Domains:
-    """One topology key: each row's domain, `count` for a row without the key."""
+class RowsAbove:
+    """Which rows are in a domain whose sum is above a limit, kept while sums and limit move."""
 
-    __slots__ = ("count", "ids", "is_everywhere")
+    __slots__ = ("_count", "_domains", "_flags", "_limit", "_rows", "_touched")
 
-    def __init__(self, column: LabelColumn, row_count: int, valid_rows: Places) -> None:
-        self.count = len(column.values)
-        ids: Places = column.ids[:row_count].astype(np.intp)
-        ids[ids < 0] = self.count
-        self.ids = ids
-        self.is_everywhere = not (ids[valid_rows] == self.count).any()
-        """Whether every node has the key."""
+    def __init__(self, domains: Domains) -> None:
+        self._domains = domains
+        self._limit: int | None = None
+        self._flags: NDArray[np.bool_] = np.zeros(domains.count + 1, dtype=np.bool_)
+        """Which domains are."""
+        self._count = 0
+        self._rows: NDArray[np.bool_] = np.zeros(len(domains.ids), dtype=np.bool_)
+        self._touched: list[int] = []
+        """The domains whose sum may have changed since last time."""
+
+    def touch(self, domain: int) -> None:
+        """Have a domain looked at next time."""
+        self._touched.append(domain)
+        if len(self._touched) > HITS_ONE_BY_ONE_MAX:
+            self.forget()
+
+    def forget(self) -> None:
+        """Have every domain looked at next time."""
+        self._limit = None
+        self._touched.clear()
+
+    def follow(self, sums: Sums, limit: int) -> NDArray[np.bool_] | None:
+        """Return the rows, None for none."""
+        touched = self._touched
+        if limit != self._limit:
+            self._look_at_all(sums, limit)
+        elif touched:
+            self._look_at(touched, sums, limit)
+        if touched:
+            touched.clear()
+        return self._rows if self._count else None
+
+    def _look_at(self, domains: list[int], sums: Sums, limit: int) -> None:
+        flags, rows = self._flags, self._rows
+        for domain in domains:
+            above = sums.item(domain) > limit
+            if above != flags.item(domain):
+                flags[domain] = above
+                self._count += 1 if above else -1
+                if rows is self._rows:
+                    # Whoever was given the old array keeps it as it was.
+                    rows = rows.copy()
+                rows[self._domains.rows_of(domain)] = above
+        self._rows = rows
+
+    def _look_at_all(self, sums: Sums, limit: int) -> None:
+        flags, self._limit = sums > limit, limit
+        # Bytes compare faster than columns.
+        if flags.tobytes() != self._flags.tobytes():
+            self._flags, self._count = flags, int(np.count_nonzero(flags))
+            self._rows = flags.take(self._domains.ids)
 
 
 class Topology:
@@ -327,6 +425,8 @@ class Topology:
         self.rows: Places = cluster.visiting_rows()
         self.row_count = cluster.nodes.row_count
         """How long whole columns are; rows that come later have no node."""
+        valid = cluster.valid_rows()
+        self._all_rows: Places | None = valid if len(valid) == self.row_count else None
         self._facts: dict[Hashable, Any] = {}
         self._columns: dict[tuple[str, int], tuple[Places, Places]] = {}
 
@@ -347,6 +447,10 @@ class Topology:
             return Domains(self._cluster.nodes.label(key), self.row_count, self.rows)
 
         return self.fact(("domains", key), make)
+
+    def over(self, nodes: NodeTable, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a column over all rows as one over the nodes of a table."""
+        return whole if nodes.rows is self._all_rows else whole.take(nodes.rows)
 
     def column(self, nodes: NodeTable, key: str) -> Places:
         """Return the domain of each node of a table; that of one without the key is `count`."""

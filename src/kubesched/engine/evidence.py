@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
+from kubesched.engine.planned import SCORED_ROWS_KEY
 from kubesched.engine.search import Detail
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plan import Plan
@@ -170,20 +171,22 @@ class PlanEvidence:
         live_scores = [s for s in plan.live_scores if s.name not in self._state.skip_score_plugins]
         added = dict(self._normalized())
         if live_scores:
-            fitting = self._view.nodes_at(plan.rows[fits])
+            # In the very order in which they were scored: a plugin may have it in its state.
+            rows = self._state.read(SCORED_ROWS_KEY)
+            fitting, positions = self._view.nodes_at(rows), np.searchsorted(plan.rows, rows)
             for score in live_scores:
                 weight = self._planner.parts.weights[score.name]
                 part = normalized_and_weighted(score, weight, self._state, self._pod, fitting)
                 assert not isinstance(part, Status), "it scored a moment ago"
                 column = np.zeros(len(fits), dtype=np.int64)
-                column[fits] = part
+                column[positions] = part
                 added[score.name] = column
         return added
 
     def _normalized(self) -> dict[str, IntColumn | int]:
         """Return what normalising plugins add, kept for as long as the same rows fit."""
         plan, ranking = self._plan, self._plan.ranking
-        by_plan = ranking is not None and ranking.version == plan.version and not self._live
+        by_plan = ranking is not None and ranking.is_of(self._fits)
         if by_plan:
             kept_for, kept = plan.state.get(_NORMALIZED_KEY) or (None, {})
             if kept_for is ranking:

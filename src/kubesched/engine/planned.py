@@ -14,7 +14,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
 from kubesched.engine.search import Detail, ScheduleResult, Search
-from kubesched.engine.selection import DEPTH_BITS, PLACE_BITS, heap_order
+from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
@@ -27,11 +27,12 @@ from kubesched.framework.status import SKIP, Code, Status
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
-# A key holds the total above and the order among equals below; both fit an int64.
-_ORDER_BITS = PLACE_BITS + DEPTH_BITS
-_ORDER_MAX = (1 << _ORDER_BITS) - 1
-_TOTAL_MAX = 1 << 38
 _NEVER = np.iinfo(np.int64).min
+_ORDER_MASK = (1 << ORDER_BITS) - 1
+# Making keys costs as much as choosing several times without: only what comes again pays.
+MEETINGS_MIN = 3
+SCORED_ROWS_KEY = "scored rows"
+"""Under which an attempt leaves the rows, in their order, that plugins asked anew have scored."""
 
 
 def schedule_planned(
@@ -43,6 +44,8 @@ def schedule_planned(
         FitError: No node fits.
     """
     if profile.planner is None or pod.nominated_node_name:
+        return None
+    if profile.planner.total_max >= TOTAL_MAX:
         return None
     if view.pods.nominated_of and pod.uid in view.pods.index_of:
         return None  # It was promised a node itself, which is a matter of its own.
@@ -56,76 +59,124 @@ def schedule_planned(
 
 
 class Ranking:
-    """A plan's rows by total, as the kept columns alone have it; the best has the largest key."""
+    """A plan's rows that fit, in visiting order, for as long as the same rows fit.
 
-    __slots__ = ("added", "fit_rows", "keys", "order", "start", "version")
+    Who is the best of them under kept plugins alone is told by a key per row, once that pays.
+    """
 
-    def __init__(self, plan: Plan, view: ClusterView, start: int) -> None:
-        fits = plan.fits
-        self.version = plan.version
-        self.start = start
-        self.fit_rows: Rows = plan.rows[fits]
-        self.added: IntColumn | int = _sum_of_normalized(plan, fits)
-        """What normalising plugins add."""
-        total = plan.plain_sum + self.added
-        if total.max(initial=0) >= _TOTAL_MAX or total.min(initial=0) < 0:
-            raise NotLocalError
-        nth = _nth_fitting(plan, view, start, fits, slice(None))
-        self.order: IntColumn = _ORDER_MAX - heap_order(np.maximum(nth, 1))
-        self.keys: IntColumn = np.where(fits, (total << _ORDER_BITS) + self.order, -1)
+    __slots__ = (
+        "_added",
+        "_fits",
+        "_is_narrowed",
+        "_keys",
+        "_plan",
+        "_start",
+        "_version",
+        "meetings",
+        "positions",
+        "rows",
+    )
 
-    def update(self, plan: Plan, positions: Sequence[int]) -> None:
+    def __init__(
+        self, plan: Plan, view: ClusterView, start: int, narrowed: BoolColumn | None
+    ) -> None:
+        """Order the rows.
+
+        Args:
+            plan: with what is kept.
+            view: of the cluster.
+            start: the place in the visiting order where attempts begin.
+            narrowed: the rows that fit; None for those that the plan has.
+        """
+        self._plan = plan
+        self._version = plan.version
+        self._start = start
+        self._is_narrowed = narrowed is not None
+        fits = plan.fits if narrowed is None else narrowed
+        self._fits = fits.tobytes()
+        self.positions: Rows = _in_visiting_order(plan, view, start, fits)
+        """Where the rows are in the plan."""
+        self.rows: Rows = plan.rows_at(self.positions)
+        self._added: IntColumn | None = None
+        """What normalising plugins add, by position; None if it is the same for all."""
+        for _, column in plan.normalized(fits):
+            if not isinstance(column, int):
+                self._added = column if self._added is None else self._added + column
+        self._keys: IntColumn | None = None
+        self.meetings = 1
+        """In how many attempts these were the rows that fit."""
+
+    def is_current(self, start: int) -> bool:
+        """Return whether nothing changed but what `update` takes over."""
+        return self._version == self._plan.version and self._start == start
+
+    def is_of(self, narrowed: BoolColumn | None) -> bool:
+        """Return whether these are the rows that fit; None stands for those of the plan."""
+        if narrowed is None and not self._is_narrowed:
+            return True
+        # Bytes compare ten times as fast as columns.
+        return self._fits == (self._plan.fits if narrowed is None else narrowed).tobytes()
+
+    def totals(self) -> IntColumn:
+        """Return what kept plugins give to each of the rows, but for what they give to all."""
+        totals: IntColumn = self._plan.plain_sum.take(self.positions)
+        if self._added is not None:
+            totals += self._added.take(self.positions)
+        return totals
+
+    def best_row(self) -> int:
+        """Return the row that is best under kept plugins alone."""
+        keys = self._keys
+        if keys is None:
+            if self.meetings < MEETINGS_MIN:
+                return self.best_of(self.totals())
+            keys = self._keys = np.full(len(self._plan.rows), _NEVER)
+            keys[self.positions] = as_keys(self.totals())
+        return self._plan.rows.item(keys.argmax())
+
+    def best_of(self, totals: IntColumn) -> int:
+        """Return the row that is best by such totals, which are overwritten."""
+        return self.rows.item(as_keys(totals).argmax())
+
+    def update(self, positions: Sequence[int]) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
-        added = self.added
+        keys, added, plain_sum = self._keys, self._added, self._plan.plain_sum
+        if keys is None:
+            return
         if len(positions) > ROWS_BY_INTEGERS_MAX:
             where = np.array(positions)
-            where = where[plan.refusals[where] == 0]
-            more = added if isinstance(added, int) else added[where]
-            total = plan.plain_sum[where] + more
-            self.keys[where] = (total << _ORDER_BITS) + self.order[where]
+            where = where[keys[where] != _NEVER]
+            total = plain_sum[where] if added is None else plain_sum[where] + added[where]
+            keys[where] = (total << ORDER_BITS) | (keys[where] & _ORDER_MASK)
             return
         for position in positions:
-            if plan.refusals.item(position) == 0:
-                more = added if isinstance(added, int) else added.item(position)
-                key = (plan.plain_sum.item(position) + more) << _ORDER_BITS
-                self.keys[position] = key + self.order.item(position)
+            key = keys.item(position)
+            if key != _NEVER:
+                more = 0 if added is None else added.item(position)
+                moved = (plain_sum.item(position) + more) << ORDER_BITS
+                keys[position] = moved | (key & _ORDER_MASK)
 
 
-def _sum_of_normalized(plan: Plan, fits: BoolColumn) -> IntColumn | int:
-    total: IntColumn | int = 0
-    for _, column in plan.normalized(fits):
-        total = total + column
-    return total
+def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColumn) -> Rows:
+    """Return the positions that fit in visiting order, from the rotating start."""
 
+    def make() -> tuple[Rows | None]:
+        order = np.argsort(view.rank()[plan.rows], kind="stable")
+        return (None if (order[1:] > order[:-1]).all() else order,)
 
-def visiting_positions(plan: Plan, view: ClusterView, start: int) -> Rows:
-    """Return the plan's positions in visiting order, from the rotating start."""
-
-    def make() -> Rows:
-        return np.argsort(view.rank()[plan.rows], kind="stable")
-
-    visiting = plan.shared_by_nodes("visiting order", make)
-    return np.roll(visiting, -start) if start else visiting
-
-
-def _nth_fitting(
-    plan: Plan, view: ClusterView, start: int, fits: BoolColumn, where: Rows | slice
-) -> IntColumn:
-    """Return which of the fitting rows, in visiting order and from 1, each position is."""
-    places = view.rank()[plan.rows[where]]
+    (order,) = plan.shared_by_nodes("visiting order", make)
+    places: Rows = (fits if order is None else fits.take(order)).nonzero()[0]
     if start:
-        places = (places - start) % len(plan.rows)
-    if fits.all():
-        return places + 1
-    nth: IntColumn = np.cumsum(fits[visiting_positions(plan, view, start)], dtype=np.int64)[places]
-    return nth
+        cut = int(np.searchsorted(places, start))
+        places = np.concatenate((places[cut:], places[:cut]))
+    return places if order is None else order.take(places)
 
 
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
     __slots__ = (
-        "_live",
+        "_kept",
         "_live_on_promised",
         "_nodes",
         "_plan",
@@ -148,36 +199,32 @@ class _Attempt:
         self._start = 0 if search.all_nodes else search.next_start_index % view.node_count
         self._plan, changed = self._planner.plan_for(view, pod)
         suppose_promised(self._plan, view, pod, profile.filters, changed)
-        self._ranking: Ranking | None = _ranking_of(self._plan, view, changed, self._start)
-        """None while a plan is new: most templates are met once."""
+        # The changes are told once, so that they are taken over before anything can go wrong.
+        self._kept = _kept_ranking(self._plan, changed, self._start)
         state.adopt(self._plan.state)
         self._nodes: NodeTable = view.whole()
-        self._live = self._judge_live()
+        self._pre_filter_live()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
+        self._ranking = self._current_ranking()
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
-        ranking = None if self._live or self._live_on_promised else self._ranking
-        # None stands for "as the ranking has it", which costs nothing.
-        fits = self._joined_fits() if ranking is None else None
-        fit_rows = self._plan.rows[fits] if ranking is None else ranking.fit_rows
-        if len(fit_rows) == 0:
+        ranking = self._ranking
+        rows = ranking.rows
+        if len(rows) == 0:
             raise FitError(self._view.node_count, self._diagnosis())
         live: dict[str, IntColumn] = {}
-        row = int(fit_rows[0])
-        if len(fit_rows) > 1:
-            live = self._score_live(fit_rows)
-            if ranking is not None and not live:
-                row = int(self._plan.rows[np.argmax(ranking.keys)])
-            else:
-                row = self._best_row(fits, live)
+        row = rows.item(0)
+        if len(rows) > 1:
+            live = self._score_live(rows)
+            row = self._best_row(live) if live else ranking.best_row()
         name = self._view.name_of(row)
-        detail = self._detail(live, scored=len(fit_rows) > 1) if search.detail else None
-        return ScheduleResult(name, len(fit_rows), self._view.node_count, detail)
+        detail = self._detail(live, scored=len(rows) > 1) if search.detail else None
+        return ScheduleResult(name, len(rows), self._view.node_count, detail)
 
     # -- filtering ------------------------------------------------------------------------------
 
-    def _judge_live(self) -> dict[str, Verdicts]:
+    def _pre_filter_live(self) -> None:
         plan, state = self._plan, self._state
         skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_filters:
@@ -187,30 +234,40 @@ class _Attempt:
             elif result is not None and not _is_plain(result):
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
-        live: dict[str, Verdicts] = {}
-        for filter_plugin in plan.live_filters:
-            if filter_plugin.name not in skipped:
-                verdicts = Verdicts(len(self._nodes))
-                filter_plugin.judge(state, self._pod, self._nodes, verdicts)
-                if len(verdicts.statuses) == 1:
-                    continue  # It refuses nobody.
-                if verdicts.first_error() is not None:
-                    raise NotLocalError
-                live[filter_plugin.name] = verdicts
-        return live
 
-    def _joined_fits(self) -> BoolColumn:
-        fits = self._plan.fits
-        for verdicts in self._live.values():
-            fits &= verdicts.fits
+    def _current_ranking(self) -> Ranking:
+        """Return the rows that no filter refuses, those included that are asked anew."""
+        plan, kept = self._plan, self._kept
+        narrowed = self._narrowed()
+        if kept is not None and kept.is_of(narrowed):
+            kept.meetings += 1
+            return kept
+        ranking = plan.ranking = Ranking(plan, self._view, self._start, narrowed)
+        return ranking
+
+    def _narrowed(self) -> BoolColumn | None:
+        """Return the rows that fit if some filter was asked anew."""
+        plan, skipped = self._plan, self._state.skip_filter_plugins
+        asked = [p for p in plan.live_filters if p.name not in skipped]
+        if not asked:
+            return None
+        fits = plan.fits
+        for plugin in asked:
+            if not plugin.narrow(self._state, self._pod, self._nodes, fits):
+                raise NotLocalError
         for verdicts in self._live_on_promised.values():
-            fits[self._plan.promised.positions] &= verdicts.fits
+            fits[plan.promised.positions] &= verdicts.fits
         return fits
 
     def _diagnosis(self) -> Diagnosis:
         """Return every row's first refusal, in the order of the filters."""
+        live: dict[str, Verdicts] = {}
+        for plugin in self._plan.live_filters:
+            if plugin.name not in self._state.skip_filter_plugins:
+                verdicts = live[plugin.name] = Verdicts(len(self._nodes))
+                plugin.judge(self._state, self._pod, self._nodes, verdicts)
         joined = joined_verdicts(
-            self._plan, self._planner.parts.filters, self._live, self._live_on_promised
+            self._plan, self._planner.parts.filters, live, self._live_on_promised
         )
         statuses = NodeToStatus(self._view)
         statuses.set_all(self._nodes.rows, joined)
@@ -225,6 +282,8 @@ class _Attempt:
     def _score_live(self, fit_rows: Rows) -> dict[str, IntColumn]:
         """Return what each plugin that is asked anew adds to the fitting rows."""
         plan, state = self._plan, self._state
+        if not plan.live_pre_scores and not plan.live_scores:
+            return {}
         fitting = self._view.nodes_at(fit_rows)
         skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_scores:
@@ -242,54 +301,38 @@ class _Attempt:
                 if isinstance(added, Status):
                     raise NotLocalError
                 live[score.name] = added
+        if live:
+            state.write(SCORED_ROWS_KEY, fit_rows)
         return live
 
-    def _best_row(self, fits: BoolColumn | None, live: dict[str, IntColumn]) -> int:
-        """Return the best of the rows that fit; None stands for those that the ranking has."""
-        plan, ranking = self._plan, self._ranking
-        if fits is None:
-            fits = plan.fits
-        added = None if ranking is None else ranking.added
-        if not isinstance(added, int):
-            added = _sum_of_normalized(plan, fits)
-        total = plan.plain_sum + added
-        if live:
-            more = np.sum(list(live.values()), axis=0)
-            if len(more) == len(total):
-                total += more
-            else:
-                total[fits] += more
-        masked = np.where(fits, total, _NEVER)
-        best = np.flatnonzero(masked == masked.max())
-        if len(best) == 1:
-            return int(plan.rows[best[0]])
-        nth = _nth_fitting(plan, self._view, self._start, fits, best)
-        return int(plan.rows[best[np.argmin(heap_order(nth))]])
+    def _best_row(self, live: dict[str, IntColumn]) -> int:
+        """Return the best of the rows that fit."""
+        totals = self._ranking.totals()
+        for added in live.values():
+            totals += added
+        return self._ranking.best_of(totals)
 
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""
-        fits = self._joined_fits()
-        visiting = visiting_positions(self._plan, self._view, self._start)
-        order = visiting[fits[visiting]]
-        feasible = self._view.nodes_at(self._plan.rows[order])
-        if not scored:
-            return Detail(feasible, None, self._diagnosis())
-        return Detail(feasible, self._scores(fits, live, order), self._diagnosis())
+        feasible = self._view.nodes_at(self._ranking.rows)
+        return Detail(feasible, self._scores(live) if scored else None, self._diagnosis())
 
-    def _scores(self, fits: BoolColumn, live: dict[str, IntColumn], order: Rows) -> Scores:
-        nth = np.cumsum(fits)[order] - 1
+    def _scores(self, live: dict[str, IntColumn]) -> Scores:
+        plan, positions = self._plan, self._ranking.positions
+        fits = np.zeros(len(plan.rows), dtype=np.bool_)
+        fits[positions] = True
         by_plugin: dict[str, IntColumn] = {}
-        normalized = {s.plugin.name: column for s, column in self._plan.normalized(fits)}
-        kept = {score.plugin.name: score for score in self._plan.scores}
+        normalized = {score.plugin.name: column for score, column in plan.normalized(fits)}
+        kept = {score.plugin.name: score for score in plan.scores}
         for plugin in self._planner.parts.scores:
             name = plugin.name
             if name in live:
-                by_plugin[name] = live[name][nth]
+                by_plugin[name] = live[name]
             elif name in normalized:
-                by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[order]
+                by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[positions]
             elif name in kept:
-                by_plugin[name] = kept[name].raw[order].astype(np.int64) * kept[name].weight
-        total = np.zeros(len(order), dtype=np.int64)
+                by_plugin[name] = kept[name].raw[positions].astype(np.int64) * kept[name].weight
+        total = np.zeros(len(positions), dtype=np.int64)
         for column in by_plugin.values():
             total += column
         return Scores(by_plugin, total)
@@ -301,14 +344,11 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     return isinstance(result, Status) and result.is_success
 
 
-def _ranking_of(
-    plan: Plan, view: ClusterView, changed: Sequence[int] | None, start: int
-) -> Ranking | None:
-    if changed is None:
-        return None
+def _kept_ranking(plan: Plan, changed: Sequence[int] | None, start: int) -> Ranking | None:
+    """Return the ranking of the last attempt as it is now, None if it is of no use."""
     ranking: Ranking | None = plan.ranking
-    if ranking is None or ranking.version != plan.version or ranking.start != start:
-        ranking = plan.ranking = Ranking(plan, view, start)
-    else:
-        ranking.update(plan, changed)
+    if ranking is None or changed is None or not ranking.is_current(start):
+        plan.ranking = None
+        return None
+    ranking.update(changed)
     return ranking

@@ -20,6 +20,9 @@ def best_positions(total: IntColumn) -> list[int]:
 
 PLACE_BITS = 20
 DEPTH_BITS = 5
+ORDER_BITS = PLACE_BITS + DEPTH_BITS
+TOTAL_MAX = 1 << 38
+"""What totals have to stay below, above or below zero, to be made keys."""
 
 
 @lru_cache(maxsize=4)
@@ -33,12 +36,22 @@ def _heap_orders(bit_count: int) -> IntColumn:
     return orders
 
 
+@lru_cache(maxsize=4)
+def _heap_preferences(bit_count: int) -> IntColumn:
+    """Return what is the larger the earlier a position (from 0) comes in pre-order."""
+    preferences: IntColumn = (1 << ORDER_BITS) - 1 - _heap_orders(bit_count)[1:]
+    return preferences
+
+
 def heap_order(places: IntColumn) -> IntColumn:
     """Return what orders places of a heap (from 1) as pre-order does."""
-    highest = int(places.max(initial=1))
+    return _heap_orders(_bits(int(places.max(initial=1))))[places]
+
+
+def _bits(highest: int) -> int:
     assert highest < 1 << PLACE_BITS, "a cluster has at most a million nodes"
     # At least for 64 thousand: then a cluster that grows does not make a table for every size.
-    return _heap_orders(max(highest.bit_length(), 16))[places]
+    return max(highest.bit_length(), 16)
 
 
 def select_host(total: IntColumn) -> int:
@@ -47,3 +60,10 @@ def select_host(total: IntColumn) -> int:
     # root is the first of the best in pre-order.
     places = np.flatnonzero(total == total.max()) + 1
     return int(places[np.argmin(heap_order(places))]) - 1
+
+
+def as_keys(total: IntColumn) -> IntColumn:
+    """Turn totals into keys, in place: the largest is that of the position `select_host` gives."""
+    total <<= ORDER_BITS
+    total += _heap_preferences(_bits(len(total)))[: len(total)]
+    return total

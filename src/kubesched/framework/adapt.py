@@ -45,14 +45,21 @@ class ColumnFilter:
         for rejected in verdict:
             verdicts.refuse(rejected.mask, attributed(self.name, rejected.status))
 
-    def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> None:
-        """Strike out the nodes that are refused; the same rule, where nobody asks why."""
+    def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> bool:
+        """Strike out the nodes that are refused; the same rule, where nobody asks why.
+
+        Return whether nothing failed; a node whose verdict is an error is struck out, too.
+        """
         verdict = guarded(self._checked, state, pod, nodes)
         if isinstance(verdict, Status):
             fits[:] = False
-            return
+            return False
+        succeeded = True
         for rejected in verdict.rejections if isinstance(verdict, AllReasons) else verdict:
-            fits &= ~rejected.mask
+            # What fits and is not in the mask is greater than the mask.
+            np.greater(fits, rejected.mask, out=fits)
+            succeeded = succeeded and rejected.status.is_rejected
+        return succeeded
 
     def judge_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> Status | None:
         """Judge one row by plain values; the same rule, a tenth of the cost."""

@@ -228,6 +228,10 @@ class Plan:
         known[known] = self.rows[places[known]] == rows[known]
         return places[known]
 
+    def rows_at(self, positions: Rows) -> Rows:
+        """Return the rows at some positions."""
+        return positions if self._is_whole else self.rows.take(positions)
+
     def _judge_row(self, view: ClusterView, row: int, position: int) -> None:
         node = view.row(row)
         for kept in self.filters:

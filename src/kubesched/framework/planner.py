@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from kubesched.columns.view import ClusterView
+from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.framework.plan import Plan, PlanParts
 from kubesched.model.pod_info import PodInfo
 
@@ -21,6 +22,8 @@ class Planner:
 
     def __init__(self, parts: PlanParts) -> None:
         self.parts = parts
+        self.total_max = NODE_SCORE_MAX * sum(abs(weight) for weight in parts.weights.values())
+        """How far from zero a total can be."""
         self._plans: dict[Hashable, Plan] = {}
         self._cluster: object = None
 

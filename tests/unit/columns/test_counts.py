@@ -123,9 +123,20 @@ def by_zone(model: Model, tally: Tally, table: DomainTable) -> dict[str, int]:
     return {values[place]: number for place, number in enumerate(sums.tolist()) if number}
 
 
+def names_above(model: Model, table: DomainTable, limit: int) -> set[str]:
+    rows = table.rows_above(limit)
+    assert rows is None or rows.any()
+    return {name for name in model.zones if rows is not None and rows[model.view.row_of(name)]}
+
+
+def nodes_above(model: Model, counts_for: Callable[[Placed], int], limit: int) -> set[str]:
+    sums = model.expected_by_zone(counts_for)
+    return {name for name, zone in model.zones.items() if sums.get(zone or "", 0) > limit}
+
+
 def zone_table(model: Model, tally: Tally) -> DomainTable:
     domains = model.cluster.counters.topology.domains(ZONE)
-    return DomainTable(tally, domains.ids, domains.count)
+    return DomainTable(tally, domains.ids, domains)
 
 
 CHANGES = st.one_of(
@@ -200,6 +211,10 @@ def test_tallies_equal_a_plain_count_after_any_changes(
                 assert by_node(model, tally) == model.expected(counts_for)
                 table = tables.setdefault(place, zone_table(model, tally))
                 assert by_zone(model, tally, table) == model.expected_by_zone(counts_for)
+                # A limit that stays, and one that moves.
+                for limit in (0, place, len(model.zones) % 3):
+                    expected = nodes_above(model, counts_for, limit)
+                    assert names_above(model, table, limit) == expected
 
 
 def test_rows_that_do_not_count_add_to_no_domain() -> None:
@@ -211,11 +226,31 @@ def test_rows_that_do_not_count_add_to_no_domain() -> None:
     row = model.view.row_of("n1")
     slots = np.full(2, 1, dtype=np.intp)
     slots[row] = 0
-    table = DomainTable(tally, slots, 1)
+    table = DomainTable(tally, slots, model.cluster.counters.topology.domains(ZONE))
     assert table.follow().tolist() == [1, 0]
     model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
     model.add_pod(Placed("a", "n1", terminating=False, has_terms=False))
     assert table.follow().tolist() == [2, 0]
+
+
+def test_rows_that_were_handed_out_stay_as_they_were() -> None:
+    model = Model()
+    for name, zone in zip(NODES[:3], "aab", strict=True):
+        model.set_node(name, zone)
+    table = zone_table(model, tally_of_a(model))
+    assert table.rows_above(0) is None
+    model.add_pod(Placed("a", "n2", terminating=False, has_terms=False))
+    table.follow()
+    before = table.rows_above(0)
+    assert before is not None
+    model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
+    table.follow()
+    after = table.rows_above(0)
+    assert before.tolist() == [False, False, True]
+    assert after is not None
+    assert after.tolist() == [True, True, True]
+    assert table.rows_above(0) is after, "nothing has moved"
+    assert table.rows_above(1) is None
 
 
 def test_only_candidates_are_asked_at_first_and_all_newcomers_later() -> None:

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.engine.selection import best_positions, heap_order, select_host
+from kubesched.engine.selection import (
+    TOTAL_MAX,
+    as_keys,
+    best_positions,
+    heap_order,
+    select_host,
+)
 
 
 def root_of_gos_heap(scores: Sequence[int]) -> int:
@@ -57,6 +63,19 @@ def test_equals_gos_heap(scores: list[int]) -> None:
 def test_equals_gos_heap_on_many_nodes(count: int, best: set[int]) -> None:
     scores = [1 if place in best else 0 for place in range(count)]
     assert select_host(np.array(scores, dtype=np.int64)) == root_of_gos_heap(scores)
+
+
+@given(
+    st.lists(
+        st.integers(0, 3) | st.sampled_from([1 - TOTAL_MAX, -1, TOTAL_MAX - 1]),
+        min_size=1,
+        max_size=70,
+    )
+)
+def test_the_largest_key_is_at_the_root(scores: list[int]) -> None:
+    keys = as_keys(np.array(scores, dtype=np.int64))
+    assert int(keys.argmax()) == root_of_gos_heap(scores)
+    assert len(set(keys.tolist())) == len(scores)
 
 
 def test_all_of_the_best() -> None:

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -38,13 +38,16 @@ class FilterPlan:
     """What all pods of a template are filtered by, as long as namespaces are the same."""
 
     __slots__ = (
-        "_tables",
         "affinity_keys",
         "affinity_tally",
         "anti_tallies",
         "existing",
+        "existing_tables",
+        "far",
+        "has_own_terms",
         "matches_itself",
         "namespaces_epoch",
+        "near",
         "topology",
     )
 
@@ -61,57 +64,95 @@ class FilterPlan:
             (term.topology_key, pods_matching_all(view, (resolve(view, term),)))
             for term in terms.required_anti_affinity
         )
+        self.has_own_terms = self.affinity_tally is not None or bool(self.anti_tallies)
+        """Whether the pod itself requires anything."""
         self.existing = Subject(view, pod, _required_anti)
-        self._tables: tuple[Tables, Tables] = ({}, {})
-        self.topology: Topology | None = None
+        self.near: Tables = {}
+        """Where pods are that match the pod's own affinity."""
+        self.far: Tables = {}
+        """Where pods are that match its own anti-affinity."""
+        self.existing_tables: Tables = {}
+        """Where pods are whose anti-affinity matches the pod."""
+        self.topology: Topology = view.counters.topology
+        self._sum_up_own()
+        self.follow(self.topology)
 
     @property
     def byte_count(self) -> int:
         """Return about how much memory this takes."""
-        tables = [t for by_key in self._tables for key in by_key for t in by_key[key]]
-        return sum(table.nbytes for table in tables) + 100_000 * len(self.existing.by_key)
+        by_keys = (self.near, self.far, self.existing_tables)
+        return sum(table.nbytes for by_key in by_keys for ts in by_key.values() for table in ts)
 
-    @property
-    def has_own_terms(self) -> bool:
-        """Return whether the pod itself requires anything."""
-        return self.affinity_tally is not None or bool(self.anti_tallies)
-
-    def tables(self, topology: Topology) -> tuple[Tables, Tables, Tables]:
-        """Return the counts for own affinity, own anti-affinity and existing pods' anti-affinity.
-
-        All of them are up to date.
-        """
+    def follow(self, topology: Topology) -> None:
+        """Bring all counts up to date."""
         if self.topology is not topology:
-            self._tables = self._own_tables(topology)
             self.topology = topology
-        near, far = self._tables
-        for by_key in (near, far):
-            for tables in by_key.values():
+            self._sum_up_own()
+        for own in (self.near, self.far):
+            for tables in own.values():
                 for table in tables:
                     table.follow()
         self.existing.follow()
-        existing = {
-            key: [matching.table(topology)] for key, matching in self.existing.by_key.items()
-        }
-        return near, far, existing
+        for key, matching in self.existing.by_key.items():
+            self.existing_tables[key] = (matching.table(topology),)
 
-    def _own_tables(self, topology: Topology) -> tuple[Tables, Tables]:
-        near: Tables = {}
-        if self.affinity_tally is not None:
-            for key in self.affinity_keys:
-                near[key] = [table_of(topology, self.affinity_tally, key)]
-        far: Tables = {}
-        for key, tally in self.anti_tallies:
-            far.setdefault(key, []).append(table_of(topology, tally, key))
-        return near, far
+    def _sum_up_own(self) -> None:
+        topology, tally = self.topology, self.affinity_tally
+        self.far = {}
+        if tally is not None:
+            self.near = {key: (table_of(topology, tally, key),) for key in self.affinity_keys}
+        for key, anti_tally in self.anti_tallies:
+            self.far[key] = (*self.far.get(key, ()), table_of(topology, anti_tally, key))
+
+    def rejections(self, nodes: NodeTable) -> list[Rejected]:
+        """Return the verdicts on nodes as they are."""
+        verdicts: list[Rejected] = []
+        # The first pod of a series that wants to be near itself finds nobody, and may start.
+        starts = self.matches_itself and not _is_any(self.near)
+        for key, tables in self.near.items():
+            domains = self.topology.domains(key)
+            if not starts:
+                self._refuse_unless_near(nodes, tables, verdicts)
+            elif not domains.is_everywhere:
+                lacking = self.topology.over(nodes, domains.lacking)
+                verdicts.append(Rejected(lacking, AFFINITY_NOT_MATCH))
+        self._refuse_near(nodes, self.far, ANTI_AFFINITY_NOT_MATCH, verdicts)
+        self._refuse_near(nodes, self.existing_tables, EXISTING_ANTI_AFFINITY_NOT_MATCH, verdicts)
+        return verdicts
+
+    def _refuse_unless_near(
+        self, nodes: NodeTable, tables: Sequence[DomainTable], verdicts: list[Rejected]
+    ) -> None:
+        for table in tables:
+            # Nothing is counted where the key is missing.
+            near = table.rows_above(0)
+            refused = (
+                np.ones(len(nodes), dtype=np.bool_)
+                if near is None
+                else ~self.topology.over(nodes, near)
+            )
+            verdicts.append(Rejected(refused, AFFINITY_NOT_MATCH))
+
+    def _refuse_near(
+        self, nodes: NodeTable, by_key: Tables, status: Status, verdicts: list[Rejected]
+    ) -> None:
+        for tables in by_key.values():
+            for table in tables:
+                near = table.rows_above(0)
+                if near is not None:
+                    verdicts.append(Rejected(self.topology.over(nodes, near), status))
 
 
-Tables = dict[str, list[DomainTable]]
+def _is_any(by_key: Tables) -> bool:
+    return any(table.nonzero_count for tables in by_key.values() for table in tables)
+
+
+Tables = dict[str, tuple[DomainTable, ...]]
 """By topology key; several of one key count together."""
 
 
 class PairCounts:
-    """Matches by topology key and domain, and what a trial has added or taken on each row."""
+    """Matches by topology key and domain, with what a trial has added or taken on each row."""
 
     __slots__ = ("_deltas", "_tables", "_topology")
 
@@ -126,17 +167,7 @@ class PairCounts:
         copy._deltas = dict(self._deltas)
         return copy
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no domain of the cluster, as it is, has a match."""
-        return not any(table.nonzero_count for tables in self._tables.values() for table in tables)
-
-    @property
-    def is_as_it_is(self) -> bool:
-        """Return whether no trial has changed anything."""
-        return not self._deltas
-
-    def sums(self, key: str) -> Sums:
+    def _sums(self, key: str) -> Sums:
         """Return the matches by domain as the cluster is, and a zero for rows in none."""
         tables = self._tables[key]
         total = tables[0].sums
@@ -155,7 +186,7 @@ class PairCounts:
         """Return the matches in each node's domain, as its trial supposes them."""
         column = self._topology.column(nodes, key)
         here: IntColumn = (
-            self.sums(key).take(column).astype(np.int64)
+            self._sums(key).take(column).astype(np.int64)
             if key in self._tables
             else np.zeros(len(nodes), dtype=np.int64)
         )
@@ -165,7 +196,7 @@ class PairCounts:
     def none_anywhere(self, nodes: NodeTable) -> BoolColumn:
         """Return for each node whether its trial leaves no domain at all with a count."""
         # Upstream drops a pair whose count comes to zero, and keeps one below zero.
-        pair_count = sum(int(np.count_nonzero(self.sums(key))) for key in self._tables)
+        pair_count = sum(int(np.count_nonzero(self._sums(key))) for key in self._tables)
         pairs = np.full(len(nodes), pair_count, dtype=np.int64)
         for key, delta in self._deltas.items():
             now = self.at(nodes, key)
@@ -176,36 +207,24 @@ class PairCounts:
     def refusals(self, nodes: NodeTable, status: Status) -> Iterable[Rejected]:
         """Yield the nodes in whose domain there is a match, one topology key after the other."""
         for key in {**self._tables, **self._deltas}:
-            if key in self._deltas:
-                yield Rejected(self.at(nodes, key) > 0, status)
-            elif any(table.nonzero_count for table in self._tables[key]):
-                # Judged once per domain, then handed to its nodes.
-                matched = self.sums(key) > 0
-                yield Rejected(matched.take(self._topology.column(nodes, key)), status)
+            yield Rejected(self.at(nodes, key) > 0, status)
 
 
-class PreFilterState:
-    """The counts a pod's filter needs; only the three `PairCounts` change in a trial."""
+class TrialCounts:
+    """The counts of one trial, which are the cluster's and some changes on each row."""
 
-    __slots__ = ("_affinity", "_anti_affinity", "_existing", "_plan", "_topology")
+    __slots__ = ("_affinity", "_anti_affinity", "_existing", "_plan")
 
-    def __init__(self, plan: FilterPlan, topology: Topology) -> None:
-        near, far, existing = plan.tables(topology)
+    def __init__(self, plan: FilterPlan) -> None:
         self._plan = plan
-        self._topology = topology
-        self._affinity = PairCounts(near, topology)
-        self._anti_affinity = PairCounts(far, topology)
-        self._existing = PairCounts(existing, topology)
+        self._affinity = PairCounts(plan.near, plan.topology)
+        self._anti_affinity = PairCounts(plan.far, plan.topology)
+        self._existing = PairCounts(dict(plan.existing_tables), plan.topology)
 
-    @property
-    def is_idle(self) -> bool:
-        """Return whether nothing required concerns the pod, from either side."""
-        return not self._plan.has_own_terms and self._existing.is_empty
-
-    def clone(self) -> PreFilterState:
-        """Return a state that a trial may change."""
-        copy = object.__new__(PreFilterState)
-        copy._plan, copy._topology = self._plan, self._topology
+    def clone(self) -> TrialCounts:
+        """Return counts that go on from here."""
+        copy = object.__new__(TrialCounts)
+        copy._plan = self._plan
         copy._affinity = self._affinity.clone()
         copy._anti_affinity = self._anti_affinity.clone()
         copy._existing = self._existing.clone()
@@ -213,9 +232,6 @@ class PreFilterState:
 
     def shift(self, pods: PodRows, nodes: NodeTable, sign: int) -> None:
         """Add or take one pod on each row."""
-        # Parity: interpodaffinity/filtering.go updateWithPod, v1.36.
-        if not pods.present.any():
-            return
         plan, label_class, term_set = self._plan, pods.label_class, pods.term_set
 
         def change(table: Sums, ids: IdColumn) -> IntColumn:
@@ -232,42 +248,60 @@ class PreFilterState:
             self._anti_affinity.shift(nodes, key, change(tally.values.up_to_date(), label_class))
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
-        """Return the verdicts: own affinity, own anti-affinity, that of existing pods."""
-        # Parity: interpodaffinity/filtering.go Filter, v1.36.
+        """Return the verdicts on nodes as the trial supposes them."""
         verdicts: list[Rejected] = []
         if self._plan.affinity_keys:
-            refused = self._without_affinity(nodes)
-            if refused is not None:
-                verdicts.append(Rejected(refused, AFFINITY_NOT_MATCH))
+            verdicts.append(Rejected(self._without_affinity(nodes), AFFINITY_NOT_MATCH))
         verdicts += self._anti_affinity.refusals(nodes, ANTI_AFFINITY_NOT_MATCH)
         verdicts += self._existing.refusals(nodes, EXISTING_ANTI_AFFINITY_NOT_MATCH)
         return verdicts
 
-    def _without_affinity(self, nodes: NodeTable) -> BoolColumn | None:
-        """Return the nodes that break the pod's affinity; None if none can."""
+    def _without_affinity(self, nodes: NodeTable) -> BoolColumn:
         # Parity: interpodaffinity/filtering.go satisfyPodAffinity, v1.36.
-        topology, counts = self._topology, self._affinity
-        refused: BoolColumn | None = None
-        # The first pod of a series that wants to be near itself finds nobody, and may start.
-        starts: BoolColumn | bool = False
-        if self._plan.matches_itself:
-            starts = counts.is_empty if counts.is_as_it_is else counts.none_anywhere(nodes)
+        counts = self._affinity
+        lacking = np.zeros(len(nodes), dtype=np.bool_)
+        far = np.zeros(len(nodes), dtype=np.bool_)
         for key in self._plan.affinity_keys:
-            domains, column = topology.domains(key), topology.column(nodes, key)
-            if starts is True and domains.is_everywhere:
-                continue
-            lacking = column == domains.count
-            if starts is True:
-                far = lacking
-            elif counts.is_as_it_is:
-                # Nothing is counted where the key is missing.
-                far = (counts.sums(key) <= 0).take(column)
-            else:
-                far = counts.at(nodes, key) <= 0
-            if isinstance(starts, np.ndarray):
-                far = lacking | (far & ~starts)
-            refused = far if refused is None else refused | far
+            lacking |= nodes.label(key) < 0
+            far |= counts.at(nodes, key) <= 0
+        if self._plan.matches_itself:
+            far &= ~counts.none_anywhere(nodes)
+        refused: BoolColumn = lacking | far
         return refused
+
+
+class PreFilterState:
+    """The counts a pod's filter needs: the plan's, until a trial changes them."""
+
+    __slots__ = ("_plan", "_trial")
+
+    def __init__(self, plan: FilterPlan) -> None:
+        self._plan = plan
+        self._trial: TrialCounts | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing required concerns the pod, from either side."""
+        return not self._plan.has_own_terms and not _is_any(self._plan.existing_tables)
+
+    def clone(self) -> PreFilterState:
+        """Return a state that a trial may change."""
+        copy = PreFilterState(self._plan)
+        copy._trial = None if self._trial is None else self._trial.clone()
+        return copy
+
+    def shift(self, pods: PodRows, nodes: NodeTable, sign: int) -> None:
+        """Add or take one pod on each row."""
+        # Parity: interpodaffinity/filtering.go updateWithPod, v1.36.
+        if pods.present.any():
+            if self._trial is None:
+                self._trial = TrialCounts(self._plan)
+            self._trial.shift(pods, nodes, sign)
+
+    def rejections(self, nodes: NodeTable) -> list[Rejected]:
+        """Return the verdicts: own affinity, own anti-affinity, that of existing pods."""
+        # Parity: interpodaffinity/filtering.go Filter, v1.36.
+        return (self._plan if self._trial is None else self._trial).rejections(nodes)
 
 
 def _required_anti(term_set: TermSet) -> WeighedTerms:

@@ -66,7 +66,7 @@ def pods_matching_all(view: ClusterView, terms: tuple[AffinityTerm, ...]) -> Tal
 def table_of(topology: Topology, tally: Tally, key: str) -> DomainTable:
     """Return a tally's sums by domain of a topology key, over all nodes that have it."""
     domains = topology.domains(key)
-    return DomainTable(tally, domains.ids, domains.count)
+    return DomainTable(tally, domains.ids, domains)
 
 
 class TermSetColumn:

@@ -31,7 +31,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.inter_pod_affinity.filtering import FilterPlan, PreFilterState
 from kubesched.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan, normalized
+from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan
 
 PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
@@ -64,7 +64,7 @@ class InterPodAffinity:
         # Most clusters have no such term, and most pods are none of theirs.
         if not concerned and not view.counters.term_postings.follow().has_required_anti_affinity:
             return SKIP
-        found = PreFilterState(self._filter_plan(view, pod), view.counters.topology)
+        found = PreFilterState(self._filter_plan(view, pod))
         if found.is_idle:
             return SKIP
         state.write(PRE_FILTER_KEY, found)
@@ -75,8 +75,9 @@ class InterPodAffinity:
         plan: FilterPlan | None = counters.kept(key)
         if plan is None or plan.namespaces_epoch != view.objects.namespaces.epoch:
             plan = FilterPlan(view, pod)
-            plan.tables(counters.topology)
             counters.keep(key, plan, plan.byte_count)
+        else:
+            plan.follow(counters.topology)
         return plan
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
@@ -144,8 +145,7 @@ class InterPodAffinity:
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
         """Stretch the scores from 0 to 100."""
-        _pre_score_state(state)
-        return normalized(scores)
+        return _pre_score_state(state).normalized(scores)
 
     # -- queue --------------------------------------------------------------------------------
 

@@ -159,7 +159,7 @@ def default_selector(pod: PodInfo, objects: ObjectStores) -> Selector:
     labels: dict[str, str] = {}
     for service in objects.services.in_namespace(pod.namespace):
         wanted = service.spec.selector
-        if wanted and selector_from_set(wanted).matches(pod.labels):
+        if wanted and wanted.items() <= pod.labels.items():
             labels.update(wanted)
     owner = pod.controller
     if owner is not None and _is_kind(owner, "v1", "ReplicationController"):

@@ -27,7 +27,7 @@ _INVALID_SCORE = -1
 class SoftCounts:
     """One constraint: how many pods count for each row, or for each domain of rows."""
 
-    __slots__ = ("constraint", "key", "missing", "table", "tally")
+    __slots__ = ("_domains", "constraint", "key", "missing", "table", "tally")
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
@@ -37,43 +37,44 @@ class SoftCounts:
         self.tally: Tally = matching_pods(view, pod.namespace, constraint.selector)
         self.table: DomainTable | None = None
         """None for the hostname: the node's own pods count, whatever its label and the policies."""
-        domains = view.counters.topology.domains(self.key)
+        self._domains = domains = view.counters.topology.domains(self.key)
         # Nodes without the key are one domain, that of the empty value; they take part under the
         # system's defaults only.
         empty = view.label_values(self.key).id_of("")
         self.missing = empty if empty >= 0 else domains.count
         if self.key != HOSTNAME:
             slots = inclusion.slots(constraint, self.missing)
-            self.table = DomainTable(self.tally, slots, domains.count)
+            self.table = DomainTable(self.tally, slots, domains)
 
     def values(self, topology: Topology, nodes: NodeTable, weight: float) -> NDArray[np.float64]:
         """Return what the constraint adds to each node's score; nothing to one without the key."""
         # Parity: podtopologyspread/scoring.go Score, scoreForCount, v1.36.
-        column = topology.column(nodes, self.key)
         more = float(self.constraint.max_skew - 1)
         if self.table is not None:
-            by_domain = self.table.sums * np.float64(weight) + more
+            by_domain = self.table.sums * np.float64(weight)
+            by_domain += more
             by_domain[-1] = 0.0
-            return by_domain.take(column)
+            return by_domain.take(topology.column(nodes, self.key))
         by_row: NDArray[np.float64] = self.tally.rows.take(nodes.rows) * np.float64(weight)
         if more:
             by_row += more
-        domains = topology.domains(self.key)
-        if not domains.is_everywhere:
-            by_row[column == domains.count] = 0.0
+        if not self._domains.is_everywhere:
+            by_row[topology.over(nodes, self._domains.lacking)] = 0.0
         return by_row
 
 
 class SoftPlan:
     """What all pods of a template are scored by, as long as the nodes are the same."""
 
-    __slots__ = ("_fitting", "constraints", "counts", "require_all", "topology")
+    __slots__ = ("_fitting", "are_counts", "constraints", "counts", "require_all", "topology")
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, constraints: Constraints, *, require_all: bool
     ) -> None:
         # Parity: podtopologyspread/scoring.go PreScore, initPreScoreState, v1.36.
         self.constraints = constraints
+        self.are_counts = all(constraint.max_skew >= 1 for constraint in constraints)
+        """Whether no raw score is below the number of pods it stands for."""
         self.require_all = require_all
         self.topology = view.counters.topology
         inclusion = Inclusion(view, pod, constraints, require_all=require_all)
@@ -154,8 +155,11 @@ class PreScoreState:
             values = counts.values(plan.topology, nodes, weight)
             totals = values if totals is None else np.add(totals, values, out=totals)
         assert totals is not None, "a plan has a constraint"
-        raw = _rounded(totals, are_counts=all(c.max_skew >= 1 for c in plan.constraints))
-        lacking = plan.lacking(nodes) if plan.require_all else None
+        raw = _rounded(totals, are_counts=plan.are_counts)
+        fitting = self._fitting
+        lacking = fitting.ignored
+        if nodes.rows is not fitting.rows and plan.require_all:
+            lacking = plan.lacking(nodes)
         if lacking is not None:
             raw[lacking] = 0
         return raw
@@ -165,8 +169,11 @@ class PreScoreState:
         # Parity: podtopologyspread/scoring.go NormalizeScore, v1.36: the maximum starts at 0.
         ignored = self._fitting.ignored
         scored = scores if ignored is None else scores[~ignored]
-        lowest = int(scored.min(initial=np.iinfo(np.int64).max))
-        highest = int(scored.max(initial=0))
+        lowest, highest = np.iinfo(np.int64).max, 0
+        if len(scored):
+            # Looking for the places takes half the time of looking for the values.
+            lowest = scored.item(scored.argmin())
+            highest = max(scored.item(scored.argmax()), 0)
         if highest == 0:
             turned = np.full_like(scores, NODE_SCORE_MAX)
         elif ignored is None and lowest >= 0:
