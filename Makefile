@@ -8,19 +8,21 @@ STAMP  := $(VENV)/.installed
 CASES  ?= 500
 SEED   ?= 1
 ARGS   ?=
+FORM   ?= bare
+PORT   ?=
 
 # What is formatted, linted and type-checked. Parts that are not in the tree are left out.
 SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short schemas clean
+.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  Variables: PYTHON (an interpreter, 3.11 or newer), ARGS (more arguments for pytest),"
-	@echo "  CASES and SEED (fuzz-parity)"
+	@echo "  CASES and SEED (fuzz-parity), FORM and PORT (real-cluster)"
 
 install: $(STAMP) ## Create .venv from the hashed pins, with kubesched in it, editable
 
@@ -65,6 +67,15 @@ playground: $(STAMP) ## See two pods decided on the sample cluster
 
 conformance: $(STAMP) ## Compare with the real kube-scheduler: samples, then 500 random cases
 	@scripts/conformance $(PY)
+
+control-plane: ## Build real Kubernetes v1.36.4 and its peers into the user's cache (needs Go, 20 minutes)
+	@conformance/control-plane/build.sh
+
+clean-control-plane: ## Remove what control-plane built, Go's modules and build cache for it included
+	@conformance/control-plane/build.sh --clean
+
+real-cluster: $(STAMP) ## Run a real cluster until Ctrl-C: FORM=bare (an API server) or whole, PORT
+	@$(PY) conformance/real_cluster.py $(FORM) $(if $(PORT),--port $(PORT))
 
 fuzz-parity: $(STAMP) ## Compare with the real kube-scheduler on random cases: CASES, SEED
 	$(PY) conformance/fuzz_parity.py --cases $(CASES) --seed $(SEED)

@@ -60,17 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     complaints = Complaints()
     logging.getLogger().addHandler(complaints)
     codes: Counter[int] = Counter()
-    problems: Counter[str] = Counter()
+    problem_count = 0
     for seed in range(options.seed, options.seed + options.rounds):
         report = asyncio.run(one_round(seed, options.count, options.data))
         codes.update(report.codes)
-        for text in report.problems:
-            problems[text] += 1
-        print(f"seed {seed}: {len(report.problems)} problems", file=sys.stderr)
+        found, complaints.texts = [*report.problems, *complaints.texts], []
+        for text in found:
+            print(f"PROBLEM seed {seed}: {text}\n")
+        problem_count += len(found)
+        print(f"seed {seed}: {len(found)} problems", file=sys.stderr)
     print("answers:", dict(sorted(codes.items())))
-    for text in [*problems, *complaints.texts]:
-        print(f"PROBLEM {text}\n")
-    return int(bool(problems or complaints.texts))
+    return int(problem_count > 0)
 
 
 if __name__ == "__main__":

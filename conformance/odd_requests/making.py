@@ -6,6 +6,7 @@ few places, so that they get far; the rest is broken below HTTP. All of it follo
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import random
@@ -287,7 +288,7 @@ class Maker:
     def _value(self, kind: Type, depth: int) -> Any:
         rng = self.rng
         if rng.random() < 0.01:
-            return rng.choice(ODD)
+            return self._odd()
         if isinstance(kind, Struct):
             return self._struct(kind, depth)
         if isinstance(kind, ListOf):
@@ -297,6 +298,9 @@ class Maker:
             count = rng.choice((0, 1, 2))
             return {key: self._value(kind.value, depth + 1) for key in rng.sample(keys, count)}
         return self._scalar(kind)
+
+    def _odd(self) -> Any:
+        return copy.deepcopy(self.rng.choice(ODD))
 
     def _scalar(self, scalar: Scalar) -> Any:
         rng = self.rng
@@ -315,7 +319,7 @@ class Maker:
         if scalar.kind is ScalarKind.BYTES:
             return rng.choice(("", "YQ==", "e30=", "?"))
         if scalar.kind is ScalarKind.ANY:
-            return rng.choice(ODD)
+            return self._odd()
         return rng.choice(TEXTS) if rng.random() < 0.5 else rng.choice(("a", "b", "Always", "v1"))
 
     def _spoil(self, document: dict[str, Any]) -> None:
@@ -330,7 +334,7 @@ class Maker:
             else:
                 return
             if rng.random() < 0.3 or not isinstance(place[key], dict | list):
-                place[key] = rng.choice(ODD)
+                place[key] = self._odd()
                 return
             place = place[key]
 

@@ -29,6 +29,7 @@ KNOWN_FAILURES = (
     "needs a kubelet",
     "without impersonating a user",
     "target.name: Required value",
+    "data type is not struct",
     "target.kind: Unsupported value",
 )
 

@@ -74,7 +74,9 @@ def test_pages_and_patches(core: Any) -> None:
         core.create_namespaced_config_map("default", body)
     first = core.list_namespaced_config_map("default", limit=2, label_selector="p=1")
     token = first.metadata._continue
-    rest = core.list_namespaced_config_map("default", limit=2, label_selector="p=1", _continue=token)
+    rest = core.list_namespaced_config_map(
+        "default", limit=2, label_selector="p=1", _continue=token
+    )
     assert [one.metadata.name for one in [*first.items, *rest.items]] == ["x", "y", "z"]
     patched = core.patch_namespaced_config_map("x", "default", {"data": {"k": "v"}})
     assert patched.data == {"k": "v"}

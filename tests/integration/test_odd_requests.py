@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.odd_requests.running import bombard
-from kubesched.apiserver.embedded import EmbeddedServer
+from kubesched.apiserver.embedded import EmbeddedServer, Settings
+from kubesched.kit.clock import SystemClock
 from kubesched.testing import Api, RunningEmbedded, embedded_server
+from kubesched.testing.http import MERGE_PATCH
 from kubesched.testing.server import ADMIN
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -65,9 +67,6 @@ def watchers(server: RunningEmbedded) -> str:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_requests(seed: int) -> None:
-    from kubesched.apiserver.embedded import Settings
-    from kubesched.kit.clock import SystemClock
-
     async def bombarded() -> list[str]:
         server = EmbeddedServer(Settings(has_tls=False, seed=seed), SystemClock())
         await server.start()
@@ -112,10 +111,29 @@ def test_a_chunk_that_is_none(server: RunningEmbedded) -> None:
     assert code == 400
 
 
+def test_a_patch_of_the_kind_into_something_else(server: RunningEmbedded) -> None:
+    with server.api() as api:
+        path = f"{MAPS}/patched"
+        api.post(MAPS, {"metadata": {"name": "patched"}}).must(201)
+        for value in (1, [[]], {"a": "b"}):
+            api.patch(path, {"kind": value}, MERGE_PATCH).must(422)
+            api.patch(path, {"apiVersion": value}, MERGE_PATCH).must(422)
+            api.delete(path, {"kind": value}).must(400)
+
+
+def test_a_watch_in_the_oldest_http(server: RunningEmbedded) -> None:
+    query = "watch=1&timeoutSeconds=1"
+    with closing(connection(server)) as client:
+        client.sendall(f"GET {PODS}?{query} HTTP/1.0\r\nHost: a\r\n{TOKEN}\r\n".encode())
+        assert received(client).startswith(b"HTTP/1.0 200 ")
+
+
 def test_a_long_selector_is_read(server: RunningEmbedded) -> None:
     names = ",".join(f"name-{number}" for number in range(10_000))
     with server.api() as api:
-        assert api.get(PODS, query={"labelSelector": f"a in ({names})"}).must(200).json["items"] == []
+        assert (
+            api.get(PODS, query={"labelSelector": f"a in ({names})"}).must(200).json["items"] == []
+        )
 
 
 def test_a_byte_at_a_time(server: RunningEmbedded) -> None:

@@ -31,6 +31,17 @@ class _StatusHandler(RequestHandler):
 
     __slots__ = ()
 
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; what breaks the body of a request under way ends it."""
+        super().data_received(data)
+        request = self._current_request
+        if request is None or request.content.is_eof() or not self._messages:
+            return
+        # No other request can begin inside a body, so this is what the parser refused.
+        refused = self._messages[0][0]
+        text = getattr(refused, "message", "")
+        request.content.set_exception(web.RequestPayloadError(text or "it is not HTTP"))
+
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Tell the log what went wrong, unless a client's body did."""
         if isinstance(kw.get("exc_info"), web.RequestPayloadError):

@@ -18,6 +18,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from kubesched.apiserver.admission.chain import BARE, AdmissionOptions
 from kubesched.apiserver.auth.authentication import ADMIN, ANONYMOUS, Authenticator
 from kubesched.apiserver.auth.authorization import Authorizer
 from kubesched.apiserver.auth.bootstrap import bootstrap_objects
@@ -62,6 +63,8 @@ class Settings:
     has_tls: bool = True
     admin_token: str = ""
     """The administrator's; made up where it is empty and one is needed."""
+    admission: AdmissionOptions = BARE
+    """Which admission plugins are on; the whole chain needs controllers beside the server."""
     seed: int | None = None
     """Where UIDs and generated names come from; chance if it is None."""
 
@@ -77,17 +80,18 @@ class EmbeddedServer:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
         self._clock = clock
-        self.admin_token = settings.admin_token or secrets.token_urlsafe(24)
         parts = Parts(
             clock=clock,
             seed=secrets.randbits(63) if settings.seed is None else settings.seed,
             data=settings.data,
             address=settings.address,
             port=settings.port,
+            admission=settings.admission,
         )
         self.context = build_context(parts)
         journal = self.context.store.journal
         kept = journal if isinstance(journal, SqliteJournal) else None
+        self.admin_token = settings.admin_token or _admin_token(kept)
         self.authority = _authority(kept, clock.now_s())
         self.account_key = _account_key(kept)
         tokens = ServiceAccountTokens(self.account_key)
@@ -195,6 +199,16 @@ def _key_pages(tokens: ServiceAccountTokens) -> dict[str, PathHandler]:
         return Page(msgspec.json.encode(tokens.key_set()), kind) if found else None
 
     return {".well-known": well_known, "openid": open_id}
+
+
+def _admin_token(journal: SqliteJournal | None) -> str:
+    """Return the administrator's token that was kept, a new one otherwise."""
+    if journal is not None and journal.state("admin.token"):
+        return journal.state("admin.token")
+    made = secrets.token_urlsafe(24)
+    if journal is not None:
+        journal.set_state("admin.token", made)
+    return made
 
 
 def _authority(journal: SqliteJournal | None, now_s: float) -> Authority:

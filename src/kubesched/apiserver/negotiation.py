@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from kubesched.apiserver.errors import ApiError, bad_request, not_acceptable
@@ -81,6 +82,7 @@ def _quality(text: str) -> float:
         return 1.0
 
 
+@lru_cache(maxsize=4096)
 def negotiate(accept: str, *, verb: str, include_object: str, type_name: str) -> Representation:
     """Return the best form that a client accepts and the verb has; NotAcceptable if none.
 

@@ -1,21 +1,28 @@
 """Keeping what is stored beyond the process.
 
-Owns the file: one table of objects and one line with the newest version. Changes of one turn of
-the event loop are one transaction, which is over before anyone is told of them.
+Owns the file: one table of objects and one line with the newest version. Changes of one request
+are one transaction, which is over before anyone is told of them. The file holds keys and tokens
+too, so it is for its owner only.
 Upstream: none; etcd does this there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from kubesched.apiserver.watch_cache import Entry
 
+_log = logging.getLogger(__name__)
+
 _FORMAT: Final = 1
+# What tells our files from other databases: "kbsc".
+_APPLICATION: Final = 0x6B627363
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS objects (
     storage TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL, data BLOB NOT NULL,
@@ -34,21 +41,37 @@ class SqliteJournal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
+        with self._explained():
+            path.touch(mode=0o600)
+            self._file = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            self._check_owner()
             # A process that is killed loses nothing that was committed, since the system has it;
             # only a machine that stops could, and for that every commit would have to wait for
             # the disk.
-            self._file = sqlite3.connect(path, isolation_level=None)
+            self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute("PRAGMA synchronous=NORMAL")
-            self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._file.execute(f"PRAGMA application_id={_APPLICATION}")
             self._file.executescript(_SCHEMA)
             self._check_format()
-        except sqlite3.Error as error:
-            raise DataFileError(f"{path} cannot be used as a data file: {error}") from error
-        self._is_in_transaction = False
-        self._version = self.version()
+            self._version = self.version()
         self._settled: asyncio.Future[None] | None = None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say which file it is that cannot be used."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            why = "another process uses it" if "locked" in str(error) else str(error)
+            raise DataFileError(f"{self.path} cannot be used as a data file: {why}") from error
+
+    def _check_owner(self) -> None:
+        """Refuse a database of somebody else."""
+        mark = self._file.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and mark != _APPLICATION:
+            raise DataFileError(f"{self.path} is a database of another program")
 
     def _check_format(self) -> None:
         known = str(_FORMAT)
@@ -72,9 +95,10 @@ class SqliteJournal:
 
     def objects(self) -> Iterator[tuple[str, str, int, bytes]]:
         """Yield storage, key, version and data of everything kept."""
-        rows = self._file.execute("SELECT storage, key, version, data FROM objects")
-        for storage, key, version, data in rows:
-            yield storage, key, version, bytes(data)
+        with self._explained():
+            rows = self._file.execute("SELECT storage, key, version, data FROM objects")
+            for storage, key, version, data in rows:
+                yield storage, key, version, bytes(data)
 
     def put(self, storage: str, entry: Entry) -> None:
         """Keep an object."""
@@ -92,33 +116,37 @@ class SqliteJournal:
         self._version = version
 
     def _begin(self) -> None:
-        if self._is_in_transaction:
+        if not self._file.in_transaction:
+            self._file.execute("BEGIN")
+        if self._settled is not None:
             return
-        self._file.execute("BEGIN")
-        self._is_in_transaction = True
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return  # Not serving yet: who loads or prepares commits by itself.
         self._settled = loop.create_future()
-        loop.call_soon(self.commit)
+        loop.call_soon(self._commit_by_itself)
 
     def commit(self) -> None:
         """Write what has changed to the file."""
-        if not self._is_in_transaction:
+        if not self._file.in_transaction:
             return
+        self.set_state("version", str(self._version))
+        self._file.execute("COMMIT")
         settled, self._settled = self._settled, None
-        self._is_in_transaction = False
-        try:
-            self.set_state("version", str(self._version))
-            self._file.execute("COMMIT")
-        except sqlite3.Error as error:
-            if settled is not None and not settled.done():
-                settled.set_exception(error)
-                return
-            raise
         if settled is not None and not settled.done():
             settled.set_result(None)
+
+    def _commit_by_itself(self) -> None:
+        """Write what nobody has asked to be written yet."""
+        try:
+            self.commit()
+        except sqlite3.Error as error:
+            settled, self._settled = self._settled, None
+            _log.error("%s cannot be written: %s", self.path, error)
+            if settled is not None and not settled.done():
+                settled.set_exception(error)
+                settled.exception()  # It may be that nobody waits for it.
 
     async def wait_settled(self) -> None:
         """Wait until every change so far is in the file."""
@@ -127,5 +155,7 @@ class SqliteJournal:
 
     def close(self) -> None:
         """Write what is left and close the file."""
-        self.commit()
-        self._file.close()
+        try:
+            self.commit()
+        finally:
+            self._file.close()

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.apiserver.documents import Document
-from kubesched.apiserver.schema.load import schema_for
+from kubesched.apiserver.schema.load import named_schema, schema_for
 from kubesched.apiserver.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -186,7 +186,7 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         return _message(kind, value, depth + 1)
     if isinstance(kind, Scalar):
         if "JSONSchemaPropsOr" in kind.go:
-            raise NotProtobufError("schemas of custom resources are read from JSON only")
+            return _schema_or(kind.go, value, depth)
         return _SCALARS[kind.kind](value)
     # A list or map inside a list or map is a message that holds it as its first field.
     below = [part for number, part in _fields(value if isinstance(value, bytes) else b"")
@@ -195,6 +195,23 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         return [_value(kind.element, part, depth + 1) for part in below]
     pairs = [_parts(part) for part in below]
     return {_text(one.get(1, b"")): _map_value(kind.value, one, depth + 1) for one in pairs}
+
+
+def _schema_or(go: str, value: int | bytes, depth: int) -> Any:
+    """Return a schema of a custom resource, or what may stand for one: a bool or a list."""
+    if not isinstance(value, bytes):
+        raise TypeError("a message is expected")
+    schema = named_schema("apiextensions/v1.JSONSchemaProps")
+    is_bool = go.endswith("OrBool")
+    fields = list(_fields(value))
+    for number, part in fields:
+        if number == (2 if is_bool else 1) and isinstance(part, bytes):
+            return _message(schema, part, depth + 1)
+    if is_bool:
+        return any(number == 1 and bool(part) for number, part in fields)
+    if go.endswith("OrStringArray"):
+        return [_text(part) for number, part in fields if number == 2]
+    return [_value(schema, part, depth) for number, part in fields if number == 2]
 
 
 def _float(value: int | bytes) -> float:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from kubesched.apiserver.asked import Answer, Asked
 from kubesched.apiserver.auth.attributes import Attributes, refusal
@@ -68,8 +68,8 @@ class Authorizes(Protocol):
 class Settles(Protocol):
     """What must be done before a write is acknowledged."""
 
-    async def wait_settled(self) -> None:
-        """Wait until every change so far is kept."""
+    def commit(self) -> None:
+        """Keep every change so far."""
 
     def close(self) -> None:
         """Write what is left."""
@@ -172,10 +172,12 @@ class ApiServer:
             answer = run(self.context, asked)
         except WatchExpiredError as error:
             return _expired(error.refusal)
+        finally:
+            # Before anything else runs, so that nobody hears of what is not kept.
+            if self._journal is not None:
+                self._journal.commit()
         if isinstance(answer, Watcher):
             return await self._stream(request, answer, warnings)
-        if self._journal is not None and info.verb not in {"get", "list"}:
-            await self._journal.wait_settled()
         return _answered(answer)
 
     def _authorize(self, info: RequestInfo, user: User) -> None:
@@ -204,7 +206,8 @@ class ApiServer:
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "application/json"})
         for warning in warnings:
             response.headers.add("Warning", warning_header(warning))
-        response.enable_chunked_encoding()
+        if request.version >= HttpVersion11:
+            response.enable_chunked_encoding()
         try:
             await response.prepare(request)
             for data in watcher.initial_frames():

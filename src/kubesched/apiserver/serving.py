@@ -29,7 +29,7 @@ from kubesched.apiserver.identity import Identities
 from kubesched.apiserver.kinds.rest import rest_strategies
 from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.pages import PathHandler
-from kubesched.apiserver.persistence import SqliteJournal
+from kubesched.apiserver.persistence import DataFileError, SqliteJournal
 from kubesched.apiserver.resources import (
     Action,
     Registry,
@@ -221,7 +221,10 @@ def load(context: Context, rows: Iterable[tuple[str, str, int, bytes]]) -> None:
     """Take what was kept."""
     by_storage = {resource.storage: resource for resource in context.registry}
     for storage, key, version, data in rows:
-        document: Document = decode(data)
+        try:
+            document: Document = decode(data)
+        except msgspec.DecodeError as error:
+            raise DataFileError(f"{storage} {key} in the data file is damaged: {error}") from None
         resource = by_storage.get(storage)
         strategy = _NAMELESS if resource is None else resource.strategy
         labels = (document.get("metadata") or {}).get("labels") or EMPTY

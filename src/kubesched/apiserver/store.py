@@ -91,23 +91,23 @@ class Store:
         """Store a new object or a new version of one; its version must be the next."""
         assert entry.version == self.version + 1
         bucket = self.bucket(storage)
+        if self.journal is not None:
+            self.journal.put(storage, entry)
         previous = bucket.entries.get(entry.key)
         bucket.entries[entry.key] = entry
         if previous is None:
             insort(bucket.keys, entry.key)
         kind = ChangeType.ADDED if previous is None else ChangeType.MODIFIED
-        if self.journal is not None:
-            self.journal.put(storage, entry)
         return self._changed(bucket, Change(kind, entry, previous))
 
     def delete(self, storage: str, last: Entry) -> Change:
         """Remove an object; `last` is its last state, under the version of the deletion."""
         assert last.version == self.version + 1
         bucket = self.bucket(storage)
-        previous = bucket.entries.pop(last.key)
-        del bucket.keys[bisect_left(bucket.keys, last.key)]
         if self.journal is not None:
             self.journal.drop(storage, last.key, last.version)
+        previous = bucket.entries.pop(last.key)
+        del bucket.keys[bisect_left(bucket.keys, last.key)]
         return self._changed(bucket, Change(ChangeType.DELETED, last, previous))
 
     def _changed(self, bucket: Bucket, change: Change) -> Change:

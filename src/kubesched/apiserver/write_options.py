@@ -7,6 +7,7 @@ staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go managerOrUserAgent
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from multidict import MultiMapping
@@ -83,6 +84,7 @@ def _manager_problems(manager: str) -> list[Problem]:
     return problems
 
 
+@lru_cache(maxsize=1024)
 def manager_from_user_agent(user_agent: str) -> str:
     """Return what precedes the version in a user agent, printable and not too long."""
     # Parity: handlers/create.go prefixFromUserAgent, v1.36

@@ -15,6 +15,8 @@ from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
 from kubesched.testing.server import ADMIN, CONTROLLER_MANAGER, SCHEDULER, ApiServer
 
+COMPANION_PROGRAMS = ("kube-controller-manager", "kube-scheduler", "kwok")
+
 
 @dataclass(frozen=True, slots=True)
 class Companions:

@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubesched.apiserver.admission.chain import BARE, WHOLE, AdmissionOptions
 from kubesched.apiserver.embedded import EmbeddedServer, Settings, key_pem
 from kubesched.apiserver.strategy import User
 from kubesched.kit.clock import SystemClock
-from kubesched.testing.companions import Companions, start_companions
+from kubesched.testing.companions import COMPANION_PROGRAMS, Companions, start_companions
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
 from kubesched.testing.server import USERS, ApiServer
@@ -43,7 +44,12 @@ class RunningEmbedded(ApiServer):
 
 @contextmanager
 def embedded_server(
-    *, port: int = 0, data: Path | None = None, directory: Path | None = None, tls: bool = True
+    *,
+    port: int = 0,
+    data: Path | None = None,
+    directory: Path | None = None,
+    tls: bool = True,
+    admission: AdmissionOptions = BARE,
 ) -> Iterator[RunningEmbedded]:
     """Run the embedded server, with RBAC and the users of the test kit.
 
@@ -52,24 +58,30 @@ def embedded_server(
         data: The file where objects are kept; in memory if None.
         directory: Where kubeconfigs and keys go, and stay; a temporary one if None.
         tls: Whether it serves HTTPS.
+        admission: Which admission plugins are on: those of a bare cluster, or WHOLE.
     """
     place = directory or Path(tempfile.mkdtemp(prefix="kubesched-embedded-"))
     place.mkdir(parents=True, exist_ok=True)
     users = {one.token: User(one.name, f"{one.name}-uid", one.groups) for one in USERS}
-    settings = Settings(port=port, data=data, tokens=users, has_rbac=True, has_tls=tls)
+    settings = Settings(
+        port=port, data=data, tokens=users, has_rbac=True, has_tls=tls, admission=admission
+    )
     server = EmbeddedServer(settings, SystemClock())
     loop = _new_loop()
     thread = threading.Thread(target=loop.run_forever, name="embedded-api-server", daemon=True)
     thread.start()
+    running = RunningEmbedded(url="", directory=place, embedded=server, loop=loop)
+    running.keeps_files = directory is not None
     try:
         asyncio.run_coroutine_threadsafe(server.start(), loop).result(_START_S_MAX)
-        yield _running(server, loop, place)
+        _announce(running, server)
+        yield running
         asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_START_S_MAX)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_START_S_MAX)
         loop.close()
-        if directory is None:
+        if not running.keeps_files:
             shutil.rmtree(place, ignore_errors=True)
 
 
@@ -85,17 +97,17 @@ def embedded_cluster(
         programs: What to run; the user's cache if None.
     """
     programs = programs or Programs.built()
-    place = Path(tempfile.mkdtemp(prefix="kubesched-embedded-"))
-    with embedded_server(directory=place) as server, ProcessGroup(place) as processes:
+    programs.check(COMPANION_PROGRAMS)
+    with embedded_server(admission=WHOLE) as server:
         try:
-            wanted = Companions(nodes=nodes, scheduler=scheduler, json_only=True)
-            start_companions(server, programs, processes, wanted)
-            yield server
-            processes.check()
-        except BaseException as error:
-            error.add_note(f"the logs of the controllers are in {place}")
+            with ProcessGroup(server.directory) as processes:
+                wanted = Companions(nodes=nodes, scheduler=scheduler, json_only=True)
+                start_companions(server, programs, processes, wanted)
+                yield server
+                processes.check()
+        except Exception as error:
+            server.keep_files(error)
             raise
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -107,10 +119,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def _running(
-    server: EmbeddedServer, loop: asyncio.AbstractEventLoop, place: Path
-) -> RunningEmbedded:
-    running = RunningEmbedded(url=server.url, directory=place, embedded=server, loop=loop)
+def _announce(running: RunningEmbedded, server: EmbeddedServer) -> None:
+    """Write down where it listens and under which keys, for clients that read files."""
+    place = running.directory
+    running.url = server.url
     if server.settings.has_tls:
         running.ca_file = place / "ca.crt"
         running.ca_file.write_bytes(server.authority.pem)
@@ -121,7 +133,6 @@ def _running(
     running.service_account_key.touch(mode=0o600)
     running.service_account_key.write_bytes(key_pem(server.account_key))
     running.write_kubeconfigs()
-    return running
 
 
 async def _compact(server: EmbeddedServer) -> None:

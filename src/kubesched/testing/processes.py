@@ -36,12 +36,14 @@ class ProcessGroup:
     ) -> subprocess.Popen[bytes]:
         """Start a program; what it prints goes to NAME.log."""
         with self.log_path(name).open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - tests choose what they start
+            process = subprocess.Popen(
                 [str(argument) for argument in arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=env,
+                # Ctrl-C is for the test; these are ended by it.
+                start_new_session=True,
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
             )
         self._running.append((name, process))

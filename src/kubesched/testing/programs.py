@@ -6,6 +6,7 @@ Owns the place of the cache and the message for when a program is missing. Never
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,17 @@ class Programs:
             )
         return found
 
+    def check(self, names: Iterable[str]) -> None:
+        """Raise MissingProgramError unless all of some programs are there."""
+        for name in names:
+            self.path(name)
+
     def stages(self) -> list[Path]:
         """Return KWOK's descriptions of how nodes and pods come to life."""
         found = sorted((self.root / "stages").glob("*.yaml"))
         if not found:
             raise MissingProgramError(
-                f"there are no KWOK stages in {self.root / 'stages'}: `make control-plane` copies them"
+                f"there are no KWOK stages in {self.root / 'stages'}: "
+                "`make control-plane` copies them"
             )
         return found

@@ -58,6 +58,7 @@ def api_server(request: pytest.FixtureRequest) -> Iterator[ApiServer]:
     start = real_cluster if request.config.getoption("--server") == "real" else embedded_server
     with start() as server:
         yield server
+        _keep_if_failed(server, request)
 
 
 @pytest.fixture(scope="session")
@@ -75,14 +76,22 @@ def plain_api(api_server: ApiServer) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def bare_cluster() -> Iterator[RealCluster]:
+def bare_cluster(request: pytest.FixtureRequest) -> Iterator[RealCluster]:
     """Run a real API server, without controllers, for the whole session."""
     with real_cluster("bare") as cluster:
         yield cluster
+        _keep_if_failed(cluster, request)
 
 
 @pytest.fixture(scope="session")
-def whole_cluster() -> Iterator[RealCluster]:
+def whole_cluster(request: pytest.FixtureRequest) -> Iterator[RealCluster]:
     """Run a real cluster of three nodes for the whole session."""
     with real_cluster("whole") as cluster:
         yield cluster
+        _keep_if_failed(cluster, request)
+
+
+def _keep_if_failed(server: ApiServer, request: pytest.FixtureRequest) -> None:
+    """Leave the logs of a server whose tests failed; the embedded one writes none."""
+    if request.session.testsfailed and isinstance(server, RealCluster):
+        server.keep_files()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from kubesched.testing.certificates import CertificateFiles, write_certificates
-from kubesched.testing.companions import Companions, start_companions
+from kubesched.testing.companions import COMPANION_PROGRAMS, Companions, start_companions
 from kubesched.testing.http import Api
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
@@ -28,6 +28,10 @@ Form: TypeAlias = Literal["bare", "whole"]
 
 # A node that a test makes would stay tainted not-ready, and pods would wait for accounts that no
 # controller makes.
+_NEEDED: Mapping[Form, tuple[str, ...]] = {
+    "bare": ("etcd", "kube-apiserver"),
+    "whole": ("etcd", "kube-apiserver", *COMPANION_PROGRAMS),
+}
 _OFF_WHEN_BARE = "ServiceAccount,TaintNodesByCondition"
 
 
@@ -72,43 +76,44 @@ def real_cluster(
         programs: What to run; the user's cache if None.
     """
     programs = programs or Programs.built()
+    programs.check(_NEEDED[form])
     place = directory or Path(tempfile.mkdtemp(prefix="kubesched-real-"))
     place.mkdir(parents=True, exist_ok=True)
-    with ProcessGroup(place) as processes:
-        try:
-            cluster = _start_api_server(form, place, port, programs, processes)
+    cluster = RealCluster(url="", directory=place, keeps_files=directory is not None)
+    try:
+        with ProcessGroup(place) as processes:
+            _start_api_server(cluster, form, port, programs, processes)
             if form == "whole":
                 wanted = Companions(nodes=nodes, scheduler=scheduler)
                 start_companions(cluster, programs, processes, wanted)
             cluster.pids = processes.pids()
             yield cluster
-        except BaseException as error:
-            # The folder stays, so that whoever reads the failure can read the logs.
-            error.add_note(f"the logs of the real cluster are in {place}")
-            raise
-    if directory is None:
-        shutil.rmtree(place, ignore_errors=True)
+    except Exception as error:
+        # So that whoever reads the failure can read the logs.
+        cluster.keep_files(error)
+        raise
+    finally:
+        if not cluster.keeps_files:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _start_api_server(
+    cluster: RealCluster,
     form: Form,
-    place: Path,
     port: int | None,
     programs: Programs,
     processes: ProcessGroup,
-) -> RealCluster:
+) -> None:
+    place = cluster.directory
     certificates = write_certificates(place)
-    chosen, etcd_port, peer_port = [port, *free_ports(2)] if port else free_ports(3)
-    assert chosen is not None
-    cluster = RealCluster(
-        url=f"https://127.0.0.1:{chosen}",
-        directory=place,
-        ca_file=certificates.authority,
-        service_account_key=certificates.service_account_key,
-        authority_key=certificates.authority_key,
-        form=form,
-        etcd_url=f"http://127.0.0.1:{etcd_port}",
-    )
+    chosen, etcd_port, peer_port = free_ports(3)
+    chosen = port or chosen
+    cluster.form = form
+    cluster.url = f"https://127.0.0.1:{chosen}"
+    cluster.etcd_url = f"http://127.0.0.1:{etcd_port}"
+    cluster.ca_file = certificates.authority
+    cluster.service_account_key = certificates.service_account_key
+    cluster.authority_key = certificates.authority_key
     cluster.write_kubeconfigs()
     processes.start(
         "etcd",
@@ -127,7 +132,6 @@ def _start_api_server(
     )
     with Api(cluster.url, ca_file=cluster.ca_file) as anonymous:
         processes.wait_until(lambda: _is_ready(anonymous), "kube-apiserver", timeout_s=60)
-    return cluster
 
 
 def _api_server_flags(cluster: RealCluster, certificates: CertificateFiles, port: int) -> list[str]:

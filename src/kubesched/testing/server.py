@@ -6,6 +6,7 @@ embedded_server do.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ class ApiServer:
     service_account_key: Path | None = None
     """The key that signs service account tokens, where it is kept in a file."""
     authority_key: Path | None = None
+    keeps_files: bool = False
+    """Whether the directory stays when the server ends: something failed, and logs are in it."""
     kubeconfigs: Mapping[str, Path] = field(default_factory=dict)
     """By name of the user."""
 
@@ -59,6 +62,15 @@ class ApiServer:
     def compact(self) -> None:
         """Forget the past: older continue tokens and resourceVersions are gone afterwards."""
         raise NotImplementedError
+
+    def keep_files(self, error: BaseException | None = None) -> None:
+        """Leave the directory where it is, and say so."""
+        self.keeps_files = True
+        text = f"logs are kept in {self.directory}"
+        if error is None:
+            sys.stderr.write(f"\n{text}\n")
+        else:
+            error.add_note(text)
 
     def write_kubeconfigs(self) -> None:
         """Write a kubeconfig for every user."""

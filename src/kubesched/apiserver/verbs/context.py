@@ -144,8 +144,8 @@ class Context:
     def list(self, group: str, resource: str, namespace: str = "") -> Iterator[Document]:
         """Yield objects in order of their keys."""
         found = self.find(group, resource)
-        if found is None or found.storage not in self.store.buckets:
-            return
-        prefix = f"{namespace}/" if namespace else ""
-        for entry in list(self.bucket(found).range(prefix)):
-            yield self.document(found, entry)
+        bucket = None if found is None else self.store.buckets.get(found.storage)
+        if found is None or bucket is None or not bucket.entries:
+            return iter(())
+        entries = list(bucket.range(f"{namespace}/" if namespace else ""))
+        return (self.document(found, entry) for entry in entries)

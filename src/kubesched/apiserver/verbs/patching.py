@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kubesched.apiserver.decoding import NotJsonError, check_kind, decode_json
+from kubesched.apiserver.decoding import NotJsonError, check_kind, decode_json, names_problem
 from kubesched.apiserver.documents import Document, name_of, namespace_of
 from kubesched.apiserver.errors import ApiError, bad_request, conflict, not_found
 from kubesched.apiserver.metadata import set_namespace
@@ -94,6 +94,8 @@ def _settle_kind(
 ) -> None:
     """Refuse a patch of the kind; strategic merges do not look at it."""
     if media_type != STRATEGIC_PATCH:
+        if problem := names_problem(new):
+            raise refusal(problem)
         try:
             check_kind(new, resource.group, resource.version, resource.kind)
         except ApiError as error:

@@ -1,0 +1,54 @@
+"""A real cluster to try things on: `make real-cluster`, `make real-cluster FORM=whole`.
+
+Owns the command: starts, prints how to reach it, waits for Ctrl-C. The cluster itself is
+kubesched.testing's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+
+from kubesched.testing import MissingProgramError, real_cluster
+
+
+def main() -> int:
+    """Run a cluster until told to stop."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("form", choices=["bare", "whole"], nargs="?", default="bare")
+    parser.add_argument("--port", type=int, help="where kube-apiserver listens; any if not given")
+    parser.add_argument("--nodes", type=int, default=3, help="of a whole cluster")
+    parser.add_argument(
+        "--no-scheduler", action="store_true", help="leave the pods of a whole cluster pending"
+    )
+    options = parser.parse_args()
+    # A terminal that goes away, and `kill`, end it as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    start = time.monotonic()
+    try:
+        with real_cluster(
+            options.form,
+            port=options.port,
+            nodes=options.nodes,
+            scheduler=not options.no_scheduler,
+        ) as cluster:
+            took_s = time.monotonic() - start
+            print(f"a {options.form} real cluster is up at {cluster.url} after {took_s:.1f} s")
+            print(f"  export KUBECONFIG={cluster.kubeconfig}")
+            print(
+                f"  logs are in {cluster.directory} as long as it runs; Ctrl-C ends it", flush=True
+            )
+            signal.pause()
+    except MissingProgramError as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("ended")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
