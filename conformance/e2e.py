@@ -31,6 +31,16 @@ def main() -> int:
         print(f"e2e: the cluster is up after {time.monotonic() - start:.1f} s", flush=True)
         start = time.monotonic()
         results = run(server, wanted, options)
+        again = [spec for spec in wanted if results.get(spec) != ""]
+        if again and len(again) < len(wanted):
+            # Their deadlines are made for machines with more cores than this one may have.
+            print(f"e2e: {len(again)} specs did not pass and are run once more, two at a time")
+            options.procs = 2
+            results.update(run(server, again, options))
+            print(
+                "".join(f"  passed at last: {one}\n" for one in again if results.get(one) == ""),
+                end="",
+            )
     passed = [spec for spec in wanted if results.get(spec) == ""]
     for spec in wanted:
         if results.get(spec) != "":

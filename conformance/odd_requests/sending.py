@@ -30,6 +30,7 @@ KNOWN_FAILURES = (
     "without impersonating a user",
     "target.name: Required value",
     "data type is not struct",
+    "list element types are not identical",
     "target.kind: Unsupported value",
 )
 

@@ -13,10 +13,9 @@ import click
 _EPILOG = """\b
 Examples:
   kubesched apiserver --write-kubeconfig ./kubeconfig
-  kubectl --kubeconfig ./kubeconfig get namespaces
   kubesched apiserver --port 6443 --data cluster.db --authorization rbac
 
-Nothing runs on it by itself: no nodes, no scheduler, no controllers. It is what they talk to.
+Then `kubectl --kubeconfig ./kubeconfig get namespaces`. Nothing runs on it by itself: no nodes, no scheduler, no controllers. It is what they talk to.
 """
 
 

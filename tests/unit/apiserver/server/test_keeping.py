@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,79 @@ def test_a_file_that_is_no_data_file(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("these are not the bytes of a database, by far" * 100)
     with pytest.raises(DataFileError, match="cannot be used as a data file"):
         SqliteJournal(tmp_path / "data")
+
+
+def test_a_database_of_another_program(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "data")
+    other.execute("CREATE TABLE bookmarks (url TEXT)")
+    other.close()
+    with pytest.raises(DataFileError, match="is a database of another program"):
+        SqliteJournal(tmp_path / "data")
+    other = sqlite3.connect(tmp_path / "data")
+    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("bookmarks",)]
+    other.close()
+
+
+def test_a_file_that_is_in_use(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "data")
+    with pytest.raises(DataFileError, match="another process uses it"):
+        SqliteJournal(tmp_path / "data")
+    journal.close()
+
+
+def test_a_file_that_nobody_can_write(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="cannot be used as a data file"):
+        SqliteJournal(tmp_path / "nowhere" / "data")
+    with pytest.raises(DataFileError, match="cannot be used as a data file"):
+        SqliteJournal(tmp_path)
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    journal = SqliteJournal(path)
+    world = World(journal)
+    for number in range(200):
+        world.make(f"name-{number}", spec={"text": "x" * 500})
+    journal.close()
+    data = bytearray(path.read_bytes())
+    data[8192 : len(data) - 4096] = b"\xff" * (len(data) - 12288)
+    path.write_bytes(bytes(data))
+    with pytest.raises(DataFileError, match="cannot be used as a data file"):
+        reopened(path)
+
+
+def test_a_damaged_object(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "data")
+    World(journal).make("a")
+    journal.commit()
+    journal._file.execute("UPDATE objects SET data = ?", (b'{"kind":',))
+    journal.close()
+    with pytest.raises(DataFileError, match="/a in the data file is damaged: "):
+        reopened(tmp_path / "data")
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "data")
+    World(journal).make("a")
+    journal.commit()
+    modes = {one.name: one.stat().st_mode & 0o077 for one in tmp_path.glob("data*")}
+    journal.close()
+    assert set(modes.values()) == {0}
+
+
+def test_a_write_that_fails_changes_nothing(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "data")
+    world = World(journal)
+    world.make("a")
+    journal.commit()
+    journal._file.execute("PRAGMA query_only=ON")
+    with pytest.raises(sqlite3.OperationalError):
+        world.make("b")
+    assert names(world) == ["a"]
+    journal._file.execute("ROLLBACK")
+    journal._file.execute("PRAGMA query_only=OFF")
+    made = world.make("c")
+    assert names(world) == ["a", "c"]
+    journal.close()
+    assert made["metadata"]["resourceVersion"] == "3"
+    assert names(reopened(tmp_path / "data")) == ["a", "c"]

@@ -1,0 +1,147 @@
+"""`kubesched apiserver --data`: killed at any moment, it has everything that it acknowledged."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kubesched.testing import Api
+from tests.integration.test_server_process import CONFIG_MAPS, config_map, running
+
+WRITERS = 4
+KILLS = 3
+
+
+@dataclass
+class Writer:
+    """One client that creates, changes and deletes its own objects until the server is gone."""
+
+    number: int
+    api: Api
+    state: dict[str, int | None] = field(default_factory=dict)
+    """What was acknowledged last of each object: its version, None for a deletion."""
+    open_name: str = ""
+    """Of which object the answer did not come."""
+    newest: int = 0
+
+    def run(self) -> None:
+        """Write until the connection breaks."""
+        rng = random.Random(self.number)
+        try:
+            while True:
+                self._write(f"w{self.number}-{rng.randrange(30)}", rng)
+        except (OSError, HTTPException):
+            self.api.close()
+
+    def _write(self, name: str, rng: random.Random) -> None:
+        path, self.open_name = f"{CONFIG_MAPS}/{name}", name
+        if self.state.get(name) is None:
+            answer = self.api.post(CONFIG_MAPS, config_map(name))
+            if answer.code == 409:  # The creation whose answer did not come before the last kill.
+                answer = self.api.put(path, config_map(name, "again"))
+        elif rng.random() < 0.3:
+            answer = self.api.delete(path)
+        else:
+            answer = self.api.put(path, config_map(name, str(rng.random())))
+        shown = answer.must(200, 201).json
+        version = shown.get("metadata", {}).get("resourceVersion")
+        self.state[name] = int(version) if shown["kind"] == "ConfigMap" else None
+        self.newest = max(self.newest, self.state[name] or 0)
+        self.open_name = ""
+
+
+def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    writers = [Writer(number, Api("http://nowhere")) for number in range(WRITERS)]
+    newest, authorities = 0, set()
+    for _ in range(KILLS):
+        with running(tmp_path, "--data", str(tmp_path / "data.db")) as (process, api):
+            authorities.add((tmp_path / "ca.crt").read_bytes())
+            newest = max(newest, check(api, writers, newest))
+            threads = []
+            for writer in writers:
+                writer.api = Api(api.url, token=api.token, ca_file=tmp_path / "ca.crt")
+                threads.append(threading.Thread(target=writer.run, daemon=True))
+                threads[-1].start()
+            time.sleep(0.2 + rng.random())  # Any moment will do.
+            process.send_signal(signal.SIGKILL)
+            for thread in threads:
+                thread.join(20)
+    with running(tmp_path, "--data", str(tmp_path / "data.db")) as (_, api):
+        check(api, writers, newest)
+    assert sum(len(writer.state) for writer in writers) > 10
+    assert len(authorities) == 1
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def check(api: Api, writers: list[Writer], newest: int) -> int:
+    """See that everything acknowledged is there, and return the version of now."""
+    with api:
+        listed = api.get(CONFIG_MAPS).must(200).json
+    kept = {
+        one["metadata"]["name"]: int(one["metadata"]["resourceVersion"])
+        for one in listed["items"]
+    }
+    for writer in writers:
+        for name, version in writer.state.items():
+            if name != writer.open_name:
+                assert kept.get(name) == version, name
+    version = int(listed["metadata"]["resourceVersion"])
+    assert version >= max([newest, *(writer.newest for writer in writers)])
+    for writer in writers:  # What was under way is known now.
+        if writer.open_name:
+            writer.state[writer.open_name] = kept.get(writer.open_name)
+    return version
+
+
+def test_tokens_outlive_it(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data.db"), "--authorization", "rbac")
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    with running(tmp_path, *data) as (process, api), api:
+        administrator = api.token
+        api.post(accounts, {"metadata": {"name": "a"}}).must(201)
+        made = api.post(f"{accounts}/a/token", {"spec": {"expirationSeconds": 3600}}).must(201).json
+        process.kill()
+        process.wait()
+    with running(tmp_path, *data) as (_, api):
+        assert api.token == administrator
+        api.token = made["status"]["token"]
+        with api:
+            review = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).must(201)
+    assert review.json["status"]["userInfo"]["username"] == "system:serviceaccount:default:a"
+
+
+def test_it_ends_in_a_second_with_clients_that_do_not_read(tmp_path: Path) -> None:
+    with running(tmp_path, "--no-tls") as (process, api), api:
+        for number in range(6):
+            body = config_map(f"c{number}", "x" * 900_000)
+            api.post(CONFIG_MAPS, body).must(201)
+        address = urlsplit(api.url)
+        clients = [
+            socket.create_connection((address.hostname, address.port), 10) for _ in range(9)
+        ]
+        for client in clients[:3]:  # Watches with more to say than the sockets hold.
+            client.sendall(f"GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert client.recv(1)
+        for client in clients[3:6]:  # Bodies of which the rest does not come.
+            head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"
+            client.sendall(head.encode() + json.dumps({"a": 1}).encode())
+        api.get("/readyz").must(200)
+        start = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0
+        took_s = time.monotonic() - start
+        for client in clients:
+            with closing(client):
+                pass
+    assert took_s < 1
+    assert "Traceback" not in (tmp_path / "log").read_text()
