@@ -16,10 +16,13 @@ from kubesched.cli.config import config
 from kubesched.cli.decide import decide
 from kubesched.cli.explain import explain
 from kubesched.cli.simulate import simulate
+from kubesched.kit.memory import collect_rarely
 
 _EPILOG = """\b
 Examples:
-  kubesched explain -f cluster.yaml web-7
+  kubectl get nodes,pods -A -o json | kubesched explain -f - shop/web-7
+  kubesched capacity -f cluster.yaml -f pod.yaml
+  kubesched simulate -f cluster.yaml -f workload.yaml
   kubesched config view
   kubesched decide --cases cases.jsonl
 """
@@ -41,6 +44,7 @@ cli.add_command(simulate)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    collect_rarely()
     sys.exit(run(arguments))
 
 
