@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    stdout = sys.stdout
     try:
         result = cli.main(arguments, prog_name="kubesched", standalone_mode=False)
     except click.exceptions.Abort:
@@ -58,10 +59,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         hint = getattr(problem, "ctx", None)
         where = f" (see {hint.command_path} --help)" if hint is not None else ""
         return _fail(problem.format_message() + where, problem.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output had enough; closing stderr keeps the interpreter quiet about it.
-        sys.stderr.close()
-        return 0
+    except SystemExit:
+        # Click's answer to a pipe that nobody reads any more is to replace the stream and to exit
+        # with 1. But whoever read our output only had enough.
+        if sys.stdout is not stdout:
+            return 0
+        raise
     except OSError as problem:
         return _fail(f"{problem.filename or 'input'}: {problem.strerror or problem}", 1)
     return result if isinstance(result, int) else 0
