@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # As a script this file sees only its own folder; the packages are one level up.
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+import numpy as np  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
@@ -39,7 +40,8 @@ from kubesched.objects.pod import Pod  # noqa: E402
 DEAD_MAX = 2_048
 # What has a bound of its own, however small it begins.
 BOUNDED = {"cache._cluster.log._entries": 2 * 65_536}
-RESIDENT, RESIDENT_GROWTH_MAX = "resident MB", 1.25
+# Resident memory over the second half of the week: in the end, and from part to part.
+RESIDENT, RESIDENT_GROWTH_MAX, SLOPE_MAX = "resident MB", 1.1, 0.02
 ROLLOUT_LENGTH = 50
 SHOWN_MIN, SHOWN_DEPTH = 100, 3
 
@@ -237,19 +239,36 @@ def measured(world: World) -> dict[str, float]:
     return {**world.table_sizes(), RESIDENT: machine.resident_mb()}
 
 
-def grown_too_much(first: dict[str, float], last: dict[str, float]) -> list[str]:
-    """Return the tables that kept more than they may of what is gone.
+def grown_too_much(samples: Sequence[dict[str, float]]) -> list[str]:
+    """Return the tables that kept more than they may of what is gone, and memory if it grows.
 
-    What is kept to be quick may fill up first: the beginning is when a part of the week is over.
-    What profiles keep has a budget in bytes, and shows in the resident memory.
+    What is kept to be quick fills up first: tables are compared with the end of the first part,
+    memory with the middle of the week, when the change log and the budgets of plans and counts are
+    as full as they get. From then on it must neither be much more in the end, nor rise part by
+    part. What profiles keep has a budget in bytes, and shows in the resident memory.
+
+    Args:
+        samples: the sizes at the beginning and after each part.
     """
+    first, last = samples[1], samples[-1]
     allowed = {
         name: max(2 * first.get(name, 0) + DEAD_MAX, BOUNDED.get(name, 0))
         for name in last
         if name.startswith("cache.")
     }
-    allowed[RESIDENT] = first[RESIDENT] * RESIDENT_GROWTH_MAX
-    return [name for name, most in allowed.items() if last[name] > most]
+    grown = [name for name, most in allowed.items() if last[name] > most]
+    resident = [sample[RESIDENT] for sample in samples[len(samples) // 2 :]]
+    if resident[-1] > max(resident[0], 1) * RESIDENT_GROWTH_MAX or slope(resident) > SLOPE_MAX:
+        grown.append(RESIDENT)
+    return grown
+
+
+def slope(values: Sequence[float]) -> float:
+    """Return by what share of the last value the values rise from one to the next, fitted."""
+    if len(values) < 2:
+        return 0.0
+    rise, _ = np.polyfit(np.arange(len(values)), np.array(values), 1)
+    return float(rise) / values[-1]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -268,14 +287,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     world = World(options.nodes, options.pods_per_node, options.seed)
     found = list(simulate(world, options))
     table = Table("after part", *(str(part) for part in range(len(found))), pad_edge=False)
-    grown = grown_too_much(found[1], found[-1])
+    grown = grown_too_much(found)
     for name, last in found[-1].items():
         moved = name.count(".") <= SHOWN_DEPTH and last > max(found[0].get(name, 0), SHOWN_MIN)
         if options.all or name in grown or moved or name == RESIDENT:
             table.add_row(name, *(f"{sample.get(name, 0):,.0f}" for sample in found))
     console = Console(width=None if sys.stdout.isatty() else 150)
     console.print(table)
+    late = slope([sample[RESIDENT] for sample in found[len(found) // 2 :]])
     console.print(f"{world.decisions:,} decisions. {machine.description()}")
+    console.print(f"Resident memory over the second half: {late:+.1%} a part")
     if grown:
         console.print(f"kept what is gone: {', '.join(grown)}")
     return int(options.check and bool(grown))

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from time import perf_counter, perf_counter_ns, process_time
 from typing import cast
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import user_plugins
 from benchmarks.generate import Line, burst_of
 from benchmarks.machine import resident_mb
+from benchmarks.taken import Taken
 from benchmarks.workload import Workload
 from kubesched.app.build import Built, build
 from kubesched.cache.cache import Cache
@@ -41,38 +41,11 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 
 
-class Drained(msgspec.Struct, frozen=True, kw_only=True):
+class Drained(Taken, frozen=True, kw_only=True):
     """What one run of a workload took."""
 
-    burst: int
-    decided: int
-    """Fewer than the burst if time was up."""
-    placed: int
-    preempting: int
-    """Of those placed, how many evicted others first."""
-    unschedulable: int
-    seconds: float
-    cpu_seconds: float
     parse_seconds: float
-    p50_us: float
-    p99_us: float
     max_us: float
-    resident_mb: float
-
-    @property
-    def rate(self) -> float:
-        """Return decisions a second."""
-        return self.decided / self.seconds if self.seconds else 0.0
-
-    @property
-    def cpu_rate(self) -> float:
-        """Return decisions a second of processor time, which others on the machine do not take."""
-        return self.decided / self.cpu_seconds if self.cpu_seconds else 0.0
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the whole burst was decided."""
-        return self.decided == self.burst
 
 
 @dataclass(frozen=True, slots=True)

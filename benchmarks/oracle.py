@@ -15,35 +15,16 @@ from statistics import median
 import msgspec
 
 from benchmarks.generate import Line
+from benchmarks.taken import Taken
 from benchmarks.workload import Workload
 
 BUILD = Path(__file__).resolve().parents[1] / "conformance" / "build.sh"
 
 
-class OracleRun(msgspec.Struct, frozen=True, kw_only=True):
+class OracleRun(Taken, frozen=True, kw_only=True):
     """One drain of the oracle, as it prints it."""
 
     percentage: int
-    burst: int
-    decided: int
-    placed: int
-    preempting: int
-    unschedulable: int
-    seconds: float
-    cpu_seconds: float
-    p50_us: float
-    p99_us: float
-    resident_mb: float
-
-    @property
-    def rate(self) -> float:
-        """Return decisions a second."""
-        return self.decided / self.seconds if self.seconds else 0.0
-
-    @property
-    def cpu_rate(self) -> float:
-        """Return decisions a second of processor time, of all its threads."""
-        return self.decided / self.cpu_seconds if self.cpu_seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

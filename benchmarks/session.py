@@ -24,6 +24,7 @@ from benchmarks.machine import resident_mb
 from benchmarks.oracle import OracleFigures
 from benchmarks.workload import Workload
 from kubesched.cache.cache import Cache
+from kubesched.kit.memory import collect_rarely
 
 _T = TypeVar("_T")
 # Floors are set at 5,000 nodes; at 15,000 a decision may take three times as long.
@@ -140,7 +141,7 @@ def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
     """Have the collector as a running scheduler has it: what is loaded is out of its sight."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    collect_rarely()
     gc.enable()
     with profiler or nullcontext():
         yield

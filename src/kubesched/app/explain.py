@@ -23,13 +23,12 @@ from kubesched.columns.view import ClusterView
 from kubesched.config.load import load_config_object
 from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.explanation import TOP, Explanation, attempt
+from kubesched.engine.naming import nearest
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.pod import Pod
-
-_PODS_LISTED_MAX = 10
 
 Cluster = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
@@ -157,15 +156,12 @@ def _only_pending(pods: Iterable[Pod]) -> Pod:
 def _by_name(pods: Sequence[Pod], name: str) -> Pod:
     found = [pod for pod in pods if name in (pod.key, pod.metadata.name)]
     if len(found) > 1:
-        raise ExplainError(f"several pods have the name {name}: {_listed(found)}")
+        raise ExplainError(f"several pods have the name {name}: {_listed(found)}; say which")
     if not found:
-        hint = f"; there are {_listed(pods)}" if pods else "; they hold no pod at all"
+        hint = f"; there are {_listed(pods, name)}" if pods else "; they hold no pod at all"
         raise ExplainError(f"pod {name} is not in the files{hint}")
     return found[0]
 
 
-def _listed(pods: Sequence[Pod]) -> str:
-    keys = sorted(pod.key for pod in pods)
-    more = len(keys) - _PODS_LISTED_MAX
-    shown = ", ".join(keys[:_PODS_LISTED_MAX])
-    return f"{shown} and {more} more" if more > 0 else shown
+def _listed(pods: Sequence[Pod], like: str = "") -> str:
+    return nearest((pod.key for pod in pods), like)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -31,14 +31,21 @@ SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 _LISTS_NESTED_MAX = 10
+_TWICE_SHOWN_MAX = 5
 # A mapping in YAML's flow style looks like JSON at its start, but nobody writes a large one.
 _FLOW_YAML_BYTES_MAX = 1_000_000
 _SEPARATOR = re.compile(rb"^(?:---(?P<rest>[^\n]*)|\.\.\.[ \t\r]*)(?:\n|\Z)", re.MULTILINE)
 _SPACE = re.compile(r"\s*")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+# Kinds of which a cluster may have a hundred thousand, those left out among them.
+_MANY = frozenset(("Pod", "Node", "Event", "ConfigMap", "Secret", "Endpoints"))
 _KNOWN_GROUPS = {(kind, version.rpartition("/")[0]) for version, kind in KINDS}
 _KNOWN_KINDS = {kind for _, kind in KINDS}
+
+
+Tree: TypeAlias = Mapping[str, Any] | msgspec.Raw
+"""An object as it was written: taken apart, or still JSON."""
 
 
 class ManifestError(ValueError):
@@ -80,6 +87,24 @@ class _Document(NamedTuple):
     complaint: str | None = None
 
 
+class _Items(msgspec.Struct):
+    """A `List` of objects, each of which is read by itself: a large cluster is never whole."""
+
+    kind: Literal["List"]
+    items: list[msgspec.Raw]
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    """What tells the kind of an item."""
+
+    kind: str = ""
+    api_version: str = ""
+
+
+_LIST_DECODER = msgspec.json.Decoder(_Items)
+_HEAD_DECODER = msgspec.json.Decoder(_Head)
+
+
 def file_contents(paths: Iterable[str], stdin: BinaryIO | None) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the bytes of each file, directories walked, - read from stdin."""
     for path in paths:
@@ -116,6 +141,11 @@ def split_documents(name: str, data: bytes) -> Iterator[_Document]:
     if not text.lstrip().startswith(("{", "[")):
         yield from _yaml_documents(name, data)
         return
+    items = _items_of_list(data)
+    if items is not None:
+        del text  # Of a large cluster, one copy is enough.
+        yield _Document(f"{name}: document 1", items)
+        return
     try:
         trees = _json_trees(text)
     except (ValueError, RecursionError) as problem:
@@ -125,6 +155,14 @@ def split_documents(name: str, data: bytes) -> Iterator[_Document]:
         return
     for number, tree in enumerate(trees, start=1):
         yield _Document(f"{name}: document {number}", tree)
+
+
+def _items_of_list(data: bytes) -> _Items | None:
+    """Return the items of what `kubectl get -o json` prints, unread; None if it is not that."""
+    try:
+        return _LIST_DECODER.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None  # Whatever it is, the slower reader has the words for it.
 
 
 def _json_trees(text: str) -> list[object]:
@@ -209,6 +247,7 @@ class ManifestReader:
     placed: dict[tuple[str, str], Placed] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    given_twice: list[str] = field(default_factory=list)
     generated: int = 0
 
     def take(self, document: _Document) -> None:
@@ -222,8 +261,15 @@ class ManifestReader:
             except MalformedObject as problem:
                 raise ManifestError(f"{where}: {problem}") from None
 
-    def take_object(self, where: str, tree: Mapping[str, Any]) -> None:
-        kind, version = tree.get("kind"), tree.get("apiVersion")
+    def take_object(self, where: str, tree: Tree) -> None:
+        """Take one object, or note that no decision reads its kind."""
+        kind: Any
+        version: Any
+        if isinstance(tree, msgspec.Raw):
+            head = _HEAD_DECODER.decode(tree)
+            kind, version = head.kind, head.api_version
+        else:
+            kind, version = tree.get("kind"), tree.get("apiVersion")
         if isinstance(kind, str) and isinstance(version, str) and kind and version:
             group = version.rpartition("/")[0]
             if (kind, group) not in _KNOWN_GROUPS:
@@ -235,7 +281,7 @@ class ManifestReader:
         key = (obj.kind, obj.key)
         earlier = self.placed.pop(key, None)
         if earlier is not None:
-            self.notes.append(
+            self.given_twice.append(
                 f"{obj.kind} {obj.key} is given twice: in {earlier.where}, "
                 f"and in {where}, which counts"
             )
@@ -268,6 +314,10 @@ class ManifestReader:
                 objects.append(admission.admit(one.obj))
             except MalformedObject as problem:
                 raise ManifestError(f"{one.where}: {problem}") from None
+        self.notes += self.given_twice[:_TWICE_SHOWN_MAX]
+        more = len(self.given_twice) - _TWICE_SHOWN_MAX
+        if more > 0:
+            self.notes.append(f"and {more} more objects are given twice; the last one counts")
         if self.left_out:
             counted = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
             listed = ", ".join(f"{count} {one_line(kind)}" for kind, count in counted)
@@ -299,9 +349,13 @@ class ManifestReader:
         return placed
 
 
-def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Tree]]:
     """Yield the objects of a document, those in lists one by one."""
     if tree is None:
+        return
+    if isinstance(tree, _Items):
+        for index, item in enumerate(tree.items):
+            yield from _unread(f"{where}, items[{index}]", item)
         return
     if isinstance(tree, list):
         items, list_kind = tree, None
@@ -318,6 +372,22 @@ def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Mapp
         raise ManifestError(f"{where}: more than {_LISTS_NESTED_MAX} lists within each other")
     for index, item in enumerate(items):
         yield from _flattened(f"{prefix}[{index}]", _typed(item, list_kind), depth + 1)
+
+
+def _unread(where: str, item: msgspec.Raw) -> Iterator[tuple[str, Tree]]:
+    """Yield an item of a list as it is if there may be very many of its kind."""
+    try:
+        head = _HEAD_DECODER.decode(item)
+    except msgspec.MsgspecError:
+        head = _Head()
+    if head.api_version == "v1" and head.kind in _MANY:
+        yield where, item
+        return
+    try:
+        tree = msgspec.json.decode(item)
+    except (ValueError, RecursionError) as problem:
+        raise ManifestError(f"{where}: not readable as JSON: {problem}") from None
+    yield from _flattened(where, tree, 1)
 
 
 def _is_list(tree: Mapping[str, Any]) -> bool:

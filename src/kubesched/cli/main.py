@@ -16,10 +16,13 @@ from kubesched.cli.config import config
 from kubesched.cli.decide import decide
 from kubesched.cli.explain import explain
 from kubesched.cli.simulate import simulate
+from kubesched.kit.memory import collect_rarely
 
 _EPILOG = """\b
 Examples:
-  kubesched explain -f cluster.yaml web-7
+  kubectl get nodes,pods -A -o json | kubesched explain -f - shop/web-7
+  kubesched capacity -f cluster.yaml -f pod.yaml
+  kubesched simulate -f cluster.yaml -f workload.yaml
   kubesched config view
   kubesched decide --cases cases.jsonl
 """
@@ -41,11 +44,13 @@ cli.add_command(simulate)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    collect_rarely()
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    stdout = sys.stdout
     try:
         result = cli.main(arguments, prog_name="kubesched", standalone_mode=False)
     except click.exceptions.Abort:
@@ -54,10 +59,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         hint = getattr(problem, "ctx", None)
         where = f" (see {hint.command_path} --help)" if hint is not None else ""
         return _fail(problem.format_message() + where, problem.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output had enough; closing stderr keeps the interpreter quiet about it.
-        sys.stderr.close()
-        return 0
+    except SystemExit:
+        # Click's answer to a pipe that nobody reads any more is to replace the stream and to exit
+        # with 1. But whoever read our output only had enough.
+        if sys.stdout is not stdout:
+            return 0
+        raise
     except OSError as problem:
         return _fail(f"{problem.filename or 'input'}: {problem.strerror or problem}", 1)
     return result if isinstance(result, int) else 0

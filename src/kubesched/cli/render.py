@@ -29,11 +29,18 @@ _UNRESOLVABLE = "UnschedulableAndUnresolvable"
 _WIDE_WIDTH = 100_000
 
 
+class _Console(Console):
+    """A console that leaves it to the command what a reader who had enough means."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - it is called where the error is handled
+
+
 class Sheet:
     """Where lines are written: a terminal with its width and colours, or plain text."""
 
     def __init__(self, *, is_wide: bool = False) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         self.is_wide = is_wide
         self.width = self._console.width if self._console.is_terminal else PLAIN_WIDTH
         if is_wide:

@@ -22,6 +22,7 @@ from kubesched.engine.explanation import (
     Value,
     difference,
 )
+from kubesched.engine.naming import nearest
 from kubesched.framework.status import Status
 from kubesched.model.resources import PODS
 
@@ -123,7 +124,9 @@ def report_on(one: Attempt, node: str) -> NodeReport:
     view = one.view
     row = view.row_of(node)
     if row < 0:
-        raise LookupError(f"there is no node {node}")
+        names = view.all_nodes().names
+        hint = f"there are {nearest(names, node)}" if names else "there is none at all"
+        raise LookupError(f"there is no node {node}; {hint}")
     standing, winner = _standing(one, row), _winner(one)
     refused = _status_of(one, row)
     total = None if standing is None else standing.total

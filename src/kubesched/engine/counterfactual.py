@@ -166,10 +166,13 @@ class _WhatIf:
         found = {group.status.plugin for group in one.groups()}
         if isinstance(one.failure, FitError):
             found |= one.failure.diagnosis.unschedulable_plugins
-        if self._only_row >= 0:
-            rows = np.array([self._only_row])
+        if self._only_row >= 0 or one.is_by_nomination:
+            # Nobody was asked about these nodes, or not everybody.
+            rows = self._view.visiting_rows()
+            if self._only_row >= 0:
+                rows = np.array([self._only_row])
             said = verdicts_by_plugin(self._profile, self._view, self._pod, rows)
-            here = {s.plugin for s in said if s.verdicts is not None and not s.verdicts.fits[0]}
+            here = {s.plugin for s in said if s.verdicts is not None and not s.verdicts.fits.all()}
             found = here | (found - set(self._profile.plugin_names("filter")))
         order = dict.fromkeys(
             (*self._profile.plugin_names("preFilter"), *self._profile.plugin_names("filter"))

@@ -62,7 +62,7 @@ KubeObject: TypeAlias = (
     | ReplicaSet
     | StatefulSet
 )
-Document: TypeAlias = bytes | str | Mapping[str, Any]
+Document: TypeAlias = bytes | str | msgspec.Raw | Mapping[str, Any]
 
 _CLASSES: Final[tuple[type[KubeObject], ...]] = (
     Pod, Node, Namespace, PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from kubesched.app.manifests import (
     ManifestError,
     ManifestReader,
     Placed,
+    Tree,
     file_contents,
     split_documents,
 )
@@ -172,8 +173,10 @@ class _ScenarioReader(ManifestReader):
     workloads: dict[str, tuple[Workload, str]] = field(default_factory=dict)
     arguments: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def take_object(self, where: str, tree: Mapping[str, Any]) -> None:
-        workload = workload_of(tree, DEFAULT_NAMESPACE) if is_workload(tree) else None
+    def take_object(self, where: str, tree: Tree) -> None:
+        workload = None
+        if isinstance(tree, Mapping) and is_workload(tree):
+            workload = workload_of(tree, DEFAULT_NAMESPACE)
         if workload is None or workload.kind not in ("Deployment", "Job"):
             # Named in full: a class with slots is made twice, and `super()` knows the first only.
             ManifestReader.take_object(self, where, tree)

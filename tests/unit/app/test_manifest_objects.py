@@ -53,6 +53,69 @@ def test_of_two_objects_of_one_key_the_later_counts(tmp_path: Path) -> None:
     assert note == f"Pod default/a is given twice: {twice}"
 
 
+def test_a_file_given_twice_is_told_in_a_few_lines(tmp_path: Path) -> None:
+    pods = [a_pod(f"p{number}") for number in range(50)]
+    notes = read(tmp_path, *pods, *pods).notes
+    assert len(notes) == 6
+    assert notes[-1] == "and 45 more objects are given twice; the last one counts"
+
+
+ITEMS = [
+    a_pod("a", labels={"v": "1"}, creationTimestamp=None),
+    {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "inner"}}]},
+    an_object("Event"),
+    an_object("Deployment", "apps/v1"),
+    an_object("StorageClass", "storage.k8s.io/v1", provisioner="p"),
+    an_object("Node", spec=None, status={"allocatable": {"cpu": "1", "pods": 5}}),
+    None,
+]
+
+
+def test_a_list_read_item_by_item_is_what_it_would_be_as_a_whole(tmp_path: Path) -> None:
+    as_list = read(tmp_path, {"apiVersion": "v1", "kind": "List", "items": ITEMS})
+    # A second document sends both through the reader that takes them apart as wholes.
+    whole = read(tmp_path, {"apiVersion": "v1", "kind": "List", "items": ITEMS}, an_object("Event"))
+    assert as_list.objects == whole.objects
+    assert as_list.notes == ("left out: 1 Deployment, 1 Event",)
+    kinds = [obj.kind for obj in as_list.objects if obj.kind != "Namespace"]
+    assert kinds == ["Pod", "Pod", "StorageClass", "Node"]
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        pytest.param(
+            a_pod("x") | {"spec": {"containers": [{"resources": {"requests": {"cpu": [1]}}}]}},
+            "items[1]: Pod x: spec.containers[0].resources.requests.cpu: Expected `int | float",
+            id="a pod of the wrong type",
+        ),
+        pytest.param(
+            an_object("Node", status={"allocatable": {"cpu": "much"}}),
+            "items[1]: Node x: status.allocatable.cpu:",
+            id="a quantity that is none",
+        ),
+        pytest.param(5, "items[1]: expected an object, got 5", id="no object at all"),
+        pytest.param(
+            {"kind": "Pod", "metadata": {"name": "x"}},
+            "items[1]: Pod x: kind: Object 'apiVersion' is missing",
+            id="no version",
+        ),
+        pytest.param(
+            {"kind": 7, "apiVersion": "v1", "metadata": {"name": "x"}},
+            "items[1]",
+            id="a kind that is a number",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_list_is_named_with_its_place(
+    tmp_path: Path, item: object, problem: str
+) -> None:
+    items = [a_pod("fine"), item]
+    with pytest.raises(ManifestError) as found:
+        read(tmp_path, {"apiVersion": "v1", "kind": "List", "items": items})
+    assert problem in str(found.value)
+
+
 def test_the_same_name_in_two_namespaces_is_two_pods(tmp_path: Path) -> None:
     manifests = read(tmp_path, a_pod("a"), a_pod("a", namespace="shop"))
     assert [obj.key for obj in manifests.objects if obj.kind == "Pod"] == ["default/a", "shop/a"]

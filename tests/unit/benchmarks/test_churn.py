@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.churn import RESIDENT, World, grown_too_much
 from benchmarks.tables import table_sizes
 from kubesched.columns.interning import Interner
@@ -36,8 +38,27 @@ def test_every_container_counts_under_the_path_to_it() -> None:
 
 def test_what_has_doubled_has_grown_and_what_is_bounded_has_not() -> None:
     first = {"cache.a": 5000.0, "cache.b": 10.0, "profiles[].c": 10.0, RESIDENT: 100.0}
-    assert grown_too_much(first, {**first, "cache.a": 12_048}) == []
-    assert grown_too_much(first, {**first, "cache.a": 12_049}) == ["cache.a"]
-    assert grown_too_much(first, {**first, "profiles[].c": 1e6}) == []
-    assert grown_too_much(first, {**first, "cache.new": 2049.0}) == ["cache.new"]
-    assert grown_too_much(first, {**first, RESIDENT: 126.0}) == [RESIDENT]
+
+    def grown(**last: float) -> list[str]:
+        return grown_too_much([first, first, {**first, **last}])
+
+    assert grown(**{"cache.a": 12_048}) == []
+    assert grown(**{"cache.a": 12_049}) == ["cache.a"]
+    assert grown(**{"profiles[].c": 1e6}) == []
+    assert grown(**{"cache.new": 2049.0}) == ["cache.new"]
+
+
+@pytest.mark.parametrize(
+    ("resident", "has_grown"),
+    [
+        pytest.param([50, 100, 150, 190, 195, 196, 195, 196], False, id="caches fill, then rest"),
+        pytest.param([50, 100, 110, 120, 130, 140, 150, 160], True, id="it rises all the week"),
+        pytest.param([50, 190, 190, 190, 190, 190, 190, 230], True, id="much more in the end"),
+        pytest.param([50, 190, 190, 190, 195, 200, 205, 210], True, id="slowly, but for ever"),
+        pytest.param([50, 200, 200, 200, 190, 195, 188, 192], False, id="up and down"),
+    ],
+)
+def test_memory_may_fill_up_in_the_first_half_of_the_week_only(
+    resident: list[float], has_grown: bool
+) -> None:
+    assert bool(grown_too_much([{RESIDENT: mb} for mb in resident])) is has_grown

@@ -208,7 +208,10 @@ def test_the_chosen_node_is_said_to_be_it() -> None:
 
 def test_an_unknown_node_is_one_line() -> None:
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "web-7", "--node", "nowhere")
-    assert (ran.status, ran.err) == (1, "kubesched: there is no node nowhere\n")
+    assert (ran.status, ran.err) == (
+        1,
+        "kubesched: there is no node nowhere; there are a1, a2-spot, b1, b2-draining, c1, c2-gpu\n",
+    )
 
 
 # -- two configurations ---------------------------------------------------------------------------

@@ -74,12 +74,18 @@ def test_a_pod_is_named_with_or_without_its_namespace(name: str) -> None:
             (a_pod("a"),), "b", "pod b is not in the files; there are default/a", id="none"
         ),
         pytest.param(
+            (*(a_pod(f"p{number:02}") for number in range(12)), a_pod("web-7")),
+            "web-8",
+            "pod web-8 is not in the files; there are default/web-7, default/p00,",
+            id="the likeliest first",
+        ),
+        pytest.param(
             (), "b", "pod b is not in the files; they hold no pod at all", id="no pod at all"
         ),
         pytest.param(
             (a_pod("a", "x"), a_pod("a", "y")),
             "a",
-            "several pods have the name a: x/a, y/a",
+            "several pods have the name a: x/a, y/a; say which",
             id="in two namespaces",
         ),
         pytest.param(

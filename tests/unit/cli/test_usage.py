@@ -1,8 +1,11 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import SAMPLE_CLUSTER, is_one_line, kubesched
+from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
 
 
 @pytest.mark.parametrize(
@@ -80,3 +83,33 @@ def test_an_unreadable_file_is_one_line_and_status_one(
     assert ran.err.startswith("kubesched: ")
     assert problem in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(
+            ("explain", "-f", SAMPLE_CLUSTER, "web-7", "-o", "json"), id="written by click"
+        ),
+        pytest.param(("explain", "-f", SAMPLE_CLUSTER, "web-7"), id="written by the sheet"),
+        pytest.param(("simulate", "-f", SAMPLE_CLUSTER), id="simulate"),
+        pytest.param(("--help",), id="help"),
+    ],
+)
+def test_a_reader_who_had_enough_is_no_failure(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "kubesched.cli.main", *arguments]
+    try:
+        ran = subprocess.run(
+            command,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert b"Error" not in ran.stderr
+    assert b"Traceback" not in ran.stderr
+    assert ran.returncode == 0

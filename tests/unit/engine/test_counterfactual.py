@@ -25,6 +25,7 @@ from kubesched.model.pod_info import PodInfo, compile_shape
 from kubesched.objects.decode import decode_as, decode_object
 from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
+from kubesched.objects.quantity import parse_quantity
 from tests.unit.builders import a_cluster, a_config, pod_wire
 
 Wire = dict[str, Any]
@@ -163,6 +164,13 @@ def drop_port(world: World, change: Change) -> None:
 
 def ask_for_less(world: World, change: Change) -> None:
     lacks = dict(change.lacks)
+    assert f" on {change.nodes[0]}" in change.text
+    for name, lacking in lacks.items():
+        if name != "pods":
+            told = re.search(rf"(\S+) {re.escape(name)}\b", change.text)
+            assert told is not None
+            # Rounded up, if at all: whoever asks for so much less has asked for enough less.
+            assert units(name, told[1]) >= lacking
     node = next(n for n in world.nodes if n["metadata"]["name"] == change.nodes[0])
     offered = node["status"]["allocatable"]
     offered["pods"] = str(int(offered["pods"]) + lacks.pop("pods", 0))
@@ -171,6 +179,11 @@ def ask_for_less(world: World, change: Change) -> None:
         asked = int(requests[name].removesuffix("m"))
         assert name != "cpu" or requests[name].endswith("m"), "tests write millicores"
         requests[name] = f"{asked - lacking}{'m' if name == 'cpu' else ''}"
+
+
+def units(resource: str, text: str) -> int:
+    """Return an amount in millicores, bytes or pieces."""
+    return parse_quantity(text).milli_value() if resource == "cpu" else parse_quantity(text).value()
 
 
 MADE: dict[str, Callable[[World, Change], None]] = {
@@ -187,8 +200,8 @@ MADE: dict[str, Callable[[World, Change], None]] = {
 }
 
 
-def verified(world: World, changes: tuple[Change, ...]) -> None:
-    """Fail unless each change, made for real, opens what it says."""
+def verified(world: World, changes: tuple[Change, ...], node: str = "") -> None:
+    """Fail unless each change, made for real, opens what it says, of all nodes or of one."""
     before = world.feasible()
     for change in changes:
         if change.kind == "too-large":
@@ -198,9 +211,17 @@ def verified(world: World, changes: tuple[Change, ...]) -> None:
         without: list[str] = []
         if change.kind in ("plugin", "plugins"):
             without = change.plugin.split(", ")
+            assert change.text.startswith("without ")
+            assert all(name in change.text for name in without)
         else:
             MADE[change.kind](changed, change)
+        if change.kind == "resources":
+            among = re.search(r", the least short of (\d+) nodes that would fit", change.text)
+            otherwise = world.feasible("NodeResourcesFit") - before
+            assert (1 if among is None else int(among[1])) == (1 if node else len(otherwise))
         opened = changed.feasible(*without) - before
+        if node:
+            opened &= {node}
         assert len(opened) == change.opens, change
         assert set(change.nodes) <= opened, change
         assert change.opens > 0
@@ -211,10 +232,27 @@ def assert_too_large(world: World, change: Change) -> None:
     assert (change.opens, change.nodes) == (0, ())
     (name, excess), *others = change.lacks.items()
     assert not others
-    offered = [n["status"]["allocatable"].get(name, "0") for n in world.nodes]
-    largest = max(int(text) * (1000 if name == "cpu" else 1) for text in offered)
-    requests = world.pod["spec"]["containers"][0]["resources"]["requests"]
-    assert int(requests[name].removesuffix("m")) - excess == largest
+    empty = World(copy.deepcopy(world.pod), copy.deepcopy(world.nodes))
+    empty.pod["spec"] = {"containers": empty.pod["spec"]["containers"]}
+    for node in empty.nodes:
+        node["spec"] = {}
+    requests = empty.pod["spec"]["containers"][0]["resources"]["requests"]
+    asked = units(name, requests[name])
+    for other in set(requests) - {name}:
+        del requests[other]
+    assert empty.feasible() == set()
+    told = re.fullmatch(
+        rf"asks for (\S+) {re.escape(name)}; (?:the largest node has (\S+)|no node has any)",
+        change.text,
+    )
+    assert told is not None
+    assert units(name, told[1]) == asked
+    assert units(name, told[2] or "0") == asked - excess
+    suffix = "m" if name == "cpu" else ""
+    requests[name] = f"{asked - excess}{suffix}"
+    assert empty.feasible() != set()
+    requests[name] = f"{asked - excess + 1}{suffix}"
+    assert empty.feasible() == set()
 
 
 # -- one of each kind -----------------------------------------------------------------------------
@@ -509,12 +547,17 @@ def test_one_node_is_told_of_what_opens_it() -> None:
     assert [(c.kind, c.plugin) for c in world.changes("c")] == [
         ("plugins", "TaintToleration, NodeAffinity")
     ]
+    for node in ("a", "c"):
+        verified(world, world.changes(node), node)
 
 
 def test_a_nominated_pod_is_judged_on_all_nodes() -> None:
     pod = a_pod(status={"nominatedNodeName": "a"})
     world = World(pod, [A, B, node_wire("c", taints=[taint("k")])])
-    assert {c.nodes for c in world.changes()} <= {("c",), ()}
+    changes = world.changes()
+    assert {c.nodes for c in changes} == {("c",)}
+    del pod["status"]
+    verified(world, changes)
 
 
 @pytest.mark.parametrize(
@@ -574,3 +617,5 @@ def worlds(draw: st.DrawFn) -> World:
 @settings(deadline=None, max_examples=150)
 def test_whatever_is_printed_of_any_cluster_holds(world: World) -> None:
     verified(world, world.changes())
+    last = world.nodes[-1]["metadata"]["name"]
+    verified(world, world.changes(last), last)

@@ -1,0 +1,41 @@
+"""What one run of a workload took, whoever decided.
+
+Owns the figures that both schedulers give, and the rates that follow from them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """One burst: how much of it was decided, how, and in what time."""
+
+    burst: int
+    decided: int
+    """Fewer than the burst if time was up."""
+    placed: int
+    preempting: int
+    """Of those placed, how many evicted others first."""
+    unschedulable: int
+    seconds: float
+    cpu_seconds: float
+    """Of all threads."""
+    p50_us: float
+    p99_us: float
+    resident_mb: float
+
+    @property
+    def rate(self) -> float:
+        """Return decisions a second."""
+        return self.decided / self.seconds if self.seconds else 0.0
+
+    @property
+    def cpu_rate(self) -> float:
+        """Return decisions a second of processor time, which others on the machine do not take."""
+        return self.decided / self.cpu_seconds if self.cpu_seconds else 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the whole burst was decided."""
+        return self.decided == self.burst
