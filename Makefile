@@ -65,7 +65,7 @@ test: $(STAMP) ## Run all tests
 playground: $(STAMP) ## See two pods decided on the sample cluster
 	@scripts/playground $(VENV)/bin/kubesched
 
-conformance: $(STAMP) ## Compare with the real kube-scheduler: samples, then 500 random cases
+conformance: $(STAMP) ## Compare with real Kubernetes: decisions, API, kubectl, upstream's specs (needs Go)
 	@scripts/conformance $(PY)
 
 control-plane: ## Build real Kubernetes v1.36.4 and its peers into the user's cache (needs Go, 20 minutes)

@@ -53,6 +53,7 @@ class Figures:
     unpaced: dict[str, Any] = field(default_factory=dict)
     loaded_mb: float = 0.0
     peak_mb: float = 0.0
+    end_s: float = 0.0
 
 
 @dataclass
@@ -97,7 +98,8 @@ def running(options: argparse.Namespace, *, tls: bool) -> Iterator[Server]:
                 sleep(0.05)
             yield Server(process, kubeconfig)
         finally:
-            process.terminate()
+            if process.poll() is None:
+                process.terminate()
             process.wait(START_S_MAX)
 
 
@@ -126,9 +128,7 @@ def burst(server: Server, prefix: str, count: int, rate: float) -> dict[str, Any
     if watching.stdout.readline().strip() != "watching":
         raise SystemExit("the watches did not open")
     cpu = server.cpu_s()
-    creating = client(
-        server, "create", prefix=prefix, count=count, rate=rate, connections=CREATORS
-    )
+    creating = client(server, "create", prefix=prefix, count=count, rate=rate, connections=CREATORS)
     found = outcome(creating)
     found["watched"] = outcome(watching)
     found["server cpu"] = server.cpu_s() - cpu
@@ -153,6 +153,10 @@ def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
         say(f"{figures.name}: as many as it can")
         figures.unpaced = burst(server, "unpaced", options.rate * seconds // 2, 0)
         figures.peak_mb = server.memory_mb("VmHWM")
+        start = perf_counter()
+        server.process.terminate()
+        server.process.wait(START_S_MAX)
+        figures.end_s = perf_counter() - start
     return figures
 
 
@@ -211,9 +215,11 @@ def table(all_figures: Sequence[Figures]) -> str:
             f"{name}: watchers that saw everything once",
             [f"{sum(one['watched']['complete'])} of {WATCHERS}" for one in found],
         )
-    row("resident, loaded / at the most", [
-        f"{one.loaded_mb:.0f} / {one.peak_mb:.0f} MB" for one in all_figures
-    ])
+    row(
+        "resident, loaded / at the most",
+        [f"{one.loaded_mb:.0f} / {one.peak_mb:.0f} MB" for one in all_figures],
+    )
+    row("from SIGTERM to the end", [ms(one.end_s) for one in all_figures])
     return "\n".join(lines)
 
 

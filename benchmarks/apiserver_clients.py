@@ -120,9 +120,7 @@ def session_of(kubeconfig: Path, connections: int) -> aiohttp.ClientSession:
 async def create(options: argparse.Namespace) -> dict[str, Any]:
     """Create objects, so many a second or as fast as the connections allow."""
     path, make = PATHS[options.resource], MAKERS[options.resource]
-    bodies = [
-        msgspec.json.encode(make(options.prefix, number)) for number in range(options.count)
-    ]
+    bodies = [msgspec.json.encode(make(options.prefix, number)) for number in range(options.count)]
     clock = SystemClock()
     latencies: list[float] = []
     wrong: list[str] = []

@@ -65,6 +65,11 @@ HEADER_VALUES = ("", "a", "Bearer", "Bearer a", "Bearer a.b.c", "Basic YTpi", "g
 INTS = (-(2**63), -(2**31) - 1, -1, 0, 1, 3, 80, 65536, 2**31, 2**53 + 1, 2**63, 10**30)
 ODD: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], {}, [None], {"": None}, [[]],
                         {"a": {"b": []}}, "\x00", 2**64)  # fmt: skip
+_CHUNKED = b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+_UPGRADE = (
+    b"GET /api HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Key: YWJjZGVmZ2hpamtsbW5vcA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
 NOT_HTTP = (b"", b"\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64,
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 32, b"GET\r\n\r\n",
             b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n",
@@ -74,12 +79,11 @@ NOT_HTTP = (b"", b"\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + 
             b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 5_000 + b"\r\n",
             b"POST /api/v1/pods HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
             b"POST /api/v1/pods HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-            b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
-            b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-            b"Content-Length: 3\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n",
-            b"GET /api HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            b"Sec-WebSocket-Key: YWJjZGVmZ2hpamtsbW5vcA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-            + b"\x81\x05hello" * 9)  # fmt: skip
+            _CHUNKED + b"\r\nZZ\r\n",
+            _CHUNKED + b"Content-Length: 3\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n",
+            _UPGRADE + b"\x81\x05hello" * 9)  # fmt: skip
+POINTERS = ("/metadata/labels/a", "/spec", "", "/", "a", "/metadata/name", "/spec/containers/-",
+            "/spec/containers/0", "/spec/replicas", "/metadata/~2", "/kind", "/spec/0")  # fmt: skip
 BODY_BYTES_MAX = 3 * 1024 * 1024
 
 
@@ -158,8 +162,8 @@ class Maker:
             parts.append(b"%x\r\n%s\r\n" % (len(body[:size]), body[:size]))
             body = body[size:]
             if len(parts) > 50:
-                size = len(body) or 1
-                parts.append(b"%x\r\n%s\r\n" % (size, body)) if body else None
+                if body:
+                    parts.append(b"%x\r\n%s\r\n" % (len(body), body))
                 break
         return b"".join(parts) + b"0\r\n\r\n"
 
@@ -225,13 +229,11 @@ class Maker:
 
     def _operation(self) -> Any:
         rng = self.rng
-        paths = ("/metadata/labels/a", "/spec", "", "/", "a", "/metadata/name", "/spec/containers/-",
-                 "/spec/containers/0", "/spec/replicas", "/metadata/~2", "/kind", "/spec/0")  # fmt: skip
         operation = {
             "op": rng.choice(("add", "remove", "replace", "move", "copy", "test", "jump", 1)),
-            "path": rng.choice(paths),
+            "path": rng.choice(POINTERS),
             "value": rng.choice((*ODD, *TEXTS)),
-            "from": rng.choice(paths),
+            "from": rng.choice(POINTERS),
         }
         for name in list(operation):
             if rng.random() < 0.1:

@@ -47,9 +47,7 @@ async def bombard(url: str, *, seed: int, count: int) -> Report:
     return report
 
 
-async def _one(
-    url: str, sent: Sent, manner: Manner, rng: random.Random, report: Report
-) -> None:
+async def _one(url: str, sent: Sent, manner: Manner, rng: random.Random, report: Report) -> None:
     try:
         received = await send(url, sent, manner, rng)
     except OSError as error:

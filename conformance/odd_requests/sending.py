@@ -36,7 +36,12 @@ KNOWN_FAILURES = (
 
 
 # Pages beside the API, where upstream has no Status either.
-PLAIN_REFUSALS = ((404, b"404 page not found\n"), (404, b""), (406, b""), (405, b"Method Not Allowed\n"))
+PLAIN_REFUSALS = (
+    (404, b"404 page not found\n"),
+    (404, b""),
+    (406, b""),
+    (405, b"Method Not Allowed\n"),
+)
 
 
 class Manner(Enum):
@@ -138,7 +143,7 @@ async def _write(
         for start in range(0, len(data), step):
             writer.write(data[start : start + step])
             await writer.drain()
-            await asyncio.sleep(0)  # noqa: TID251  # Only lets the others go on.
+            await asyncio.sleep(0)  # Only lets the others go on.
     else:
         writer.write(data)
     await writer.drain()

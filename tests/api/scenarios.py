@@ -1,11 +1,12 @@
-"""Cases of API behaviour as data: requests in cases/*.yaml, the real server's answers in answers/*.json.
+"""Cases of API behaviour as data: requests in cases/*.yaml, answers in answers/*.json.
 
 Owns how a case is read, run and made comparable. Never knows an answer: they are recorded from
 kube-apiserver v1.36.4 (`pytest tests/api --server real --record`) and hold for both servers.
 
 A case is a list of steps, or one step. A step is one of
   do: "POST pods"          a request; the body is `body`, or the object `base` changed by `set`
-  create: BASE             POST of bases.yaml's object, changed by `set` (pointer: value, null removes)
+  create: BASE             POST of an object of bases.yaml, changed by `set` (pointer: value; null
+                           removes what is there)
   update: BASE             the object is created, read, changed by `set` and PUT
   status: BASE             as update, on its status subresource
 and may say `given` (objects to create first), `save` (name: pointer into the answer), `quiet` (not

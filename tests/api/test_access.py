@@ -180,9 +180,12 @@ def test_a_role_allows_what_it_says(api: Api, plain_api: Api, reader: None, name
 def test_nobody_gives_what_they_do_not_have(
     api: Api, plain_api: Api, reader: None, namespace: str
 ) -> None:
-    grant = {"rules": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"],
-                        "verbs": ["create"]},
-                       {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]}  # fmt: skip
+    rbac = "rbac.authorization.k8s.io"
+    rules = [
+        {"apiGroups": [rbac], "resources": ["roles"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]},
+    ]
+    grant = {"rules": rules}
     api.patch(f"{RBAC}/namespaces/{namespace}/roles/reader", grant, MERGE_PATCH).must(200)
     for _ in range(200):
         group = "rbac.authorization.k8s.io"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.http import MERGE_PATCH, PARTIAL, TABLE
+from kubesched.testing.http import MERGE_PATCH, PARTIAL, TABLE, Query
 from tests.api.objects import config_map, config_maps, name_of, pod, pods, version_of
 
 
@@ -55,7 +55,7 @@ def test_initial_events_end_with_a_bookmark(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     for name in "ba":
         api.post(path, config_map(name)).must(201)
-    query = {
+    query: Query = {
         "sendInitialEvents": True,
         "resourceVersionMatch": "NotOlderThan",
         "allowWatchBookmarks": True,
@@ -74,7 +74,7 @@ def test_initial_events_end_with_a_bookmark(api: Api, namespace: str) -> None:
 
 
 def test_initial_events_of_nothing_are_a_bookmark(api: Api, namespace: str) -> None:
-    query = {
+    query: Query = {
         "sendInitialEvents": True,
         "resourceVersionMatch": "NotOlderThan",
         "allowWatchBookmarks": True,
@@ -86,7 +86,11 @@ def test_initial_events_of_nothing_are_a_bookmark(api: Api, namespace: str) -> N
 def test_a_watch_ends_with_its_timeout_and_a_bookmark(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     start = version_of(api.get(path).json)
-    query = {"resourceVersion": start, "timeoutSeconds": 3, "allowWatchBookmarks": True}
+    query: Query = {
+        "resourceVersion": start,
+        "timeoutSeconds": 3,
+        "allowWatchBookmarks": True,
+    }
     with api.watch(path, query=query) as watch:
         events = list(watch)
     assert {event["type"] for event in events} <= {"BOOKMARK"}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import kubernetes
 import pytest
-from kubernetes import client, config, watch
 
 from kubesched.testing import ApiServer, embedded_server
+
+# Its types are half there, and not all of them are right.
+client: Any = kubernetes.client
+config: Any = kubernetes.config
+watch: Any = kubernetes.watch
 
 pytestmark = pytest.mark.filterwarnings("default")
 

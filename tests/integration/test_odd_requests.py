@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -115,7 +116,8 @@ def test_a_patch_of_the_kind_into_something_else(server: RunningEmbedded) -> Non
     with server.api() as api:
         path = f"{MAPS}/patched"
         api.post(MAPS, {"metadata": {"name": "patched"}}).must(201)
-        for value in (1, [[]], {"a": "b"}):
+        values: list[Any] = [1, [[]], {"a": "b"}]
+        for value in values:
             api.patch(path, {"kind": value}, MERGE_PATCH).must(422)
             api.patch(path, {"apiVersion": value}, MERGE_PATCH).must(422)
             api.delete(path, {"kind": value}).must(400)

@@ -75,10 +75,10 @@ def config_map(name: str, value: str = "v") -> dict[str, Any]:
 def test_it_ends_in_a_second_with_watches_open(tmp_path: Path, told: signal.Signals) -> None:
     with running(tmp_path) as (process, api), api:
         watches = [api.watch(path) for path in (PODS, CONFIG_MAPS, "/api/v1/nodes") * 5]
-        start = time.monotonic()
+        start = time.perf_counter()
         process.send_signal(told)
         assert process.wait(5) == 0
-        took_s = time.monotonic() - start
+        took_s = time.perf_counter() - start
         for watch in watches:
             watch.close()
     assert took_s < 1

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.testing import ADMIN, PLAIN, MissingProgramError, Programs, embedded_server
-from kubesched.testing import real_cluster
+from kubesched.testing import (
+    ADMIN,
+    PLAIN,
+    MissingProgramError,
+    Programs,
+    embedded_server,
+    real_cluster,
+)
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup, StartError
 
@@ -39,7 +45,7 @@ def test_programs_end_with_the_group(tmp_path: Path) -> None:
 def test_a_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> None:
     with ProcessGroup(tmp_path) as group:
         group.start("short", ["sh", "-c", "echo what went wrong; exit 3"])
-        with pytest.raises(StartError, match="(?s)short ended with status 3.*what went wrong"):
+        with pytest.raises(StartError, match=r"(?s)short ended with status 3.*what went wrong"):
             group.wait_until(lambda: False, "it", timeout_s=10)
 
 
@@ -66,7 +72,7 @@ def test_programs_end_when_the_test_is_killed(tmp_path: Path) -> None:
 
 def test_a_missing_program_is_said_with_how_to_build_it(tmp_path: Path) -> None:
     with (
-        pytest.raises(MissingProgramError, match="etcd is not built.*make control-plane"),
+        pytest.raises(MissingProgramError, match=r"etcd is not built.*make control-plane"),
         real_cluster(programs=Programs(tmp_path)),
     ):
         pass

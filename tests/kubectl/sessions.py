@@ -1,4 +1,4 @@
-"""kubectl commands as data: commands.yaml, and in answers/ what both versions print on the real server.
+"""kubectl commands as data: commands.yaml, and in answers/ what both versions print.
 
 Owns how a command is run and its output made comparable. Answers are recorded from kube-apiserver
 v1.36.4 (`pytest tests/kubectl --programs --server real --record`) and hold for both servers.

@@ -46,6 +46,8 @@ _BOOKMARK_BEFORE_END_S: Final = 2.0
 # Parity: Go's net/http DefaultMaxHeaderBytes.
 _HEAD_BYTES_MAX: Final = 1024 * 1024
 _KEEPALIVE_S: Final = 3600.0
+# Answers under way and watches get half of it each; whoever does not read is cut off then.
+_STOP_S_MAX: Final = 0.3
 _HEADERS: Final = {"Cache-Control": "no-cache, private"}
 
 
@@ -115,7 +117,9 @@ class ApiServer:
             # Parity: bodies are taken as they come; compressed ones are not read.
             auto_decompress=False,
         )
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.3)
+        self._runner = web.ServerRunner(
+            server, handle_signals=False, shutdown_timeout=_STOP_S_MAX / 2
+        )
         await self._runner.setup()
         site = web.TCPSite(
             self._runner, host, port, ssl_context=tls, backlog=1024, reuse_address=True

@@ -5,6 +5,7 @@ Owns exit codes: 0 done, 1 the input was faulty, 2 the command line was. Never p
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -45,7 +46,10 @@ cli.add_command(simulate)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     collect_rarely()
-    sys.exit(run(arguments))
+    status = run(arguments)
+    # What is left goes with the process: to look through it once more would only take time.
+    gc.freeze()
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

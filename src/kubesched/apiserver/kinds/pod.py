@@ -11,6 +11,7 @@ from kubesched.apiserver.errors import Problem, forbidden_field
 from kubesched.apiserver.kinds.annotations import APP_ARMOR, check_profiles_match
 from kubesched.apiserver.kinds.conditions import set_condition
 from kubesched.apiserver.kinds.internal_form import is_same
+from kubesched.apiserver.kinds.known_specs import KnownSpecs, spec_key
 from kubesched.apiserver.kinds.options import (
     STRICT_POD,
     all_containers,
@@ -35,6 +36,8 @@ from kubesched.apiserver.kinds.qos import qos_class
 from kubesched.apiserver.names import label_problems
 from kubesched.apiserver.strategy import Request, Strategy
 
+_VALID = KnownSpecs()
+_UNREMARKABLE = KnownSpecs()
 _INIT_ANNOTATIONS = frozenset({
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -85,6 +88,9 @@ class PodStrategy(Strategy):
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         """Return what is wrong with a new pod."""
+        key = spec_key(document)
+        if _VALID.has(key):
+            return []
         out: list[Problem] = []
         spec = document["spec"]
         check_pod_metadata_and_spec(document, STRICT_POD, out)
@@ -94,6 +100,8 @@ class PodStrategy(Strategy):
             text = "cannot be set until all schedulingGates have been cleared"
             out.append(forbidden_field("spec.nodeName", text))
         check_profiles_match(annotations_of(document), spec, "spec", out)
+        if not out:
+            _VALID.add(key)
         return out
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
@@ -135,7 +143,13 @@ class PodStrategy(Strategy):
                 "metadata.name: this is used in the Pod's hostname, which can result in "
                 f"surprising behavior; a DNS label is recommended: [{listed}]"
             )
-        return found + pod_warnings(document, "")
+        key = spec_key(document)
+        if _UNREMARKABLE.has(key):
+            return found
+        odd = pod_warnings(document, "")
+        if not odd:
+            _UNREMARKABLE.add(key)
+        return found + odd
 
     def fields(self, document: Document) -> dict[str, str]:
         """Return the values a field selector may ask for."""
