@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.columns.view import ClusterView, LiveUsage, NodeRow, NodeTable, Rows
 from tests.property.changes import IMAGES, LABEL_KEYS
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/none")
@@ -42,6 +42,8 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
     for position, node in enumerate(nodes):
         row = int(nodes.rows[position])
         view = nodes.view
+        if isinstance(nodes.usage, LiveUsage):
+            _check_row(view.row(row), {name: column[position] for name, column in columns.items()})
         found[node.name] = {
             **{name: column[position].item() for name, column in columns.items()},
             "labels": {key: _label(nodes, key, position) for key in LABEL_KEYS},
@@ -52,6 +54,18 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
             "promised": [view.bound_pod(i).key for i in view.nominated_on(row)],
         }
     return found
+
+
+def _check_row(row: NodeRow, cells: dict[str, Any]) -> None:
+    """Have a row's plain numbers equal what the columns say of it."""
+    for name in RESOURCES:
+        assert row.allocatable[name] == cells[f"allocatable {name}"]
+        assert row.requested[name] == cells[f"requested {name}"]
+    for name in RESOURCES[:2]:
+        assert row.nonzero_requested[name] == cells[f"nonzero {name}"]
+    assert row.pod_count == cells["pod_count"]
+    assert row.allowed_pods == cells["allowed_pods"]
+    assert row.unschedulable == cells["unschedulable"]
 
 
 def _label(nodes: NodeTable, key: str, position: int) -> str | None:

@@ -34,6 +34,7 @@ class Cache:
     def __init__(self, *, keep_whole_pods: bool = False) -> None:
         self._cluster = Cluster(keep_whole_pods=keep_whole_pods)
         self._writer = ClusterWriter(self._cluster)
+        self._view = ClusterView(self._cluster)
         self._assumed: set[str] = set()
 
     def __repr__(self) -> str:
@@ -41,7 +42,7 @@ class Cache:
 
     def snapshot(self) -> ClusterView:
         """Return the cluster as it stands; valid until the next change."""
-        return ClusterView(self._cluster)
+        return self._view
 
     def pod_info(self, pod: Pod, raw: bytes | None = None) -> PodInfo:
         """Return a pod around the shape it shares with others of its content."""

@@ -52,6 +52,11 @@ class Cluster:
         """Have the visiting order worked out anew when it is next wanted."""
         self._visiting_rows = self._valid_rows = None
 
+    @property
+    def node_count(self) -> int:
+        """Return how many nodes there are."""
+        return len(self.visiting_rows())
+
     def valid_rows(self) -> NDArray[np.int64]:
         """Return the rows that have a node, in their own order."""
         if self._valid_rows is None:

@@ -6,9 +6,8 @@ Owns one index per bound, assumed or nominated pod, and the classes they are cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,8 @@ from kubesched.model.affinity_terms import NO_TERMS, TermSet
 from kubesched.model.pod_info import PodInfo, PodShape, Resources
 from kubesched.objects.pod import Pod
 
+ShapeItem: TypeAlias = "tuple[int, str, int]"
+"""A resource's place in NodeColumns.resources, its name, and how much of it is taken."""
 _COLUMNS: dict[str, tuple[Any, int]] = {
     "row": (np.int32, -1),
     "label_class": (np.int32, 0),
@@ -31,8 +32,7 @@ _COLUMNS: dict[str, tuple[Any, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LabelClass:
+class LabelClass(NamedTuple):
     """Namespace and labels: all that a label selector can tell pods apart by."""
 
     namespace: str
@@ -148,8 +148,8 @@ class PodColumns(PodArrays):
         self._shape_ids: dict[int, int] = {}
         self.shape_terms: list[int] = []
         """Each shape's affinity term set."""
-        self.shape_items: list[tuple[tuple[int, int], ...]] = []
-        """What a pod of each shape takes, by place in NodeColumns.resources; for single pods."""
+        self.shape_items: list[tuple[ShapeItem, ...]] = []
+        """What a pod of each shape takes; for single pods."""
         # The same as one column per shape, for many pods at once.
         self.shape_usage: IntColumn = np.zeros((3, 16), dtype=np.int64)
         self.shape_nonzero: IntColumn = np.zeros((2, 16), dtype=np.int64)
@@ -183,21 +183,21 @@ class PodColumns(PodArrays):
         self.shape_usage = np.zeros((self.shape_usage.shape[0], 16), dtype=np.int64)
         self.shape_nonzero = np.zeros((2, 16), dtype=np.int64)
 
-    def add_shape(self, shape: PodShape, usage: Mapping[int, int]) -> int:
-        """Register a shape with its usage by resource place; return its id."""
+    def add_shape(self, shape: PodShape, items: Sequence[ShapeItem]) -> int:
+        """Register a shape with what it takes; return its id."""
         # The list keeps the shape alive, so that its address is not reused.
         place = self._shape_ids[id(shape)] = len(self.shapes)
         self.shapes.append(shape)
         self.shape_terms.append(self.term_sets.intern(shape.terms))
-        self.shape_items.append(tuple((r, value) for r, value in usage.items() if value))
-        resource_count = max((*usage, 2)) + 1
+        self.shape_items.append(tuple(items))
+        resource_count = max((2, *(resource for resource, _, _ in items))) + 1
         missing = resource_count - self.shape_usage.shape[0]
         if missing > 0:
             more = np.zeros((missing, self.shape_usage.shape[1]), dtype=np.int64)
             self.shape_usage = np.concatenate((self.shape_usage, more))
         self.shape_usage = grown(self.shape_usage, place + 1)
         self.shape_nonzero = grown(self.shape_nonzero, place + 1)
-        for resource, value in usage.items():
+        for resource, _, value in items:
             self.shape_usage[resource, place] = value
         self.shape_nonzero[:, place] = shape.nonzero_usage
         return place

@@ -81,7 +81,7 @@ class ClusterView:
     @property
     def node_count(self) -> int:
         """Return how many nodes there are."""
-        return len(self._cluster.visiting_rows())
+        return self._cluster.node_count
 
     def visiting_rows(self) -> Rows:
         """Return the rows of all nodes in the order in which they are tried."""
@@ -222,6 +222,8 @@ class ClusterView:
 class Usage(Protocol):
     """What pods take on some rows: as it is, or as a trial supposes."""
 
+    @property
+    def has_small_numbers(self) -> bool: ...
     def requested(self, place: int) -> IntColumn: ...
     def nonzero_requested(self, place: int) -> IntColumn: ...
     def pod_count(self) -> IntColumn: ...
@@ -240,6 +242,10 @@ class LiveUsage:
         self._nodes = cluster.nodes
         self._rows = rows
         self._where = where
+
+    @property
+    def has_small_numbers(self) -> bool:
+        return self._nodes.has_small_numbers
 
     def requested(self, place: int) -> IntColumn:
         return self._nodes.requested[place][self._where]
@@ -332,6 +338,28 @@ class NodeTable:
     def nonzero_requested(self) -> ResourceColumns:
         """Return cpu and memory the pods weigh in scoring, by resource."""
         return ResourceColumns(self, "nonzero_requested")
+
+    @property
+    def has_small_numbers(self) -> bool:
+        """Return whether no amount is so large that floats might not hold it."""
+        return self.usage.has_small_numbers
+
+    def lines(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        """Return several resources at once, one line each; not to be written.
+
+        Args:
+            kind: `allocatable`, `requested` or `nonzero_requested`.
+            resources: their names.
+            dtype: int64, or float64 where `has_small_numbers`.
+        """
+        key = (kind, resources, dtype)
+        found: NDArray[Any] | None = self._columns.get(key)
+        if found is None:
+            columns = ResourceColumns(self, kind)
+            found = self._columns[key] = np.empty((len(resources), len(self)), dtype=dtype)
+            for line, resource in zip(found, resources, strict=True):
+                line[:] = columns[resource]
+        return found
 
     @property
     def pod_count(self) -> IntColumn:
@@ -523,102 +551,66 @@ class NodeRow:
     Judging one row by integers is ten times faster than by arrays of one element.
     """
 
-    __slots__ = ("_allocatable", "_nodes", "_nonzero", "_requested", "_row", "view")
+    __slots__ = (
+        "_nodes",
+        "allocatable",
+        "allowed_pods",
+        "nonzero_requested",
+        "pod_count",
+        "requested",
+        "rows",
+        "view",
+    )
 
     def __init__(self, view: ClusterView, row: int) -> None:
         self.view = view
-        self._row = row
-        self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
-        # Several rules ask about the same row; its values are read once.
-        self._allocatable: RowCells | None = None
-        self._requested: RowCells | None = None
-        self._nonzero: RowCells | None = None
+        self.rows = row
+        """The row, for whole-table columns."""
+        self._nodes = nodes = view._nodes  # noqa: SLF001 - same module
+        cells = nodes.cells[row]
+        self.allocatable: Resources = cells.allocatable
+        self.requested: Resources = cells.requested
+        self.nonzero_requested: Resources = cells.nonzero_requested
+        self.pod_count = cells.pod_count
+        self.allowed_pods = cells.allowed_pods
 
     def __repr__(self) -> str:
-        return f"<NodeRow {self._nodes.names[self._row]}>"
+        return f"<NodeRow {self._nodes.names[self.rows]}>"
 
     def __len__(self) -> int:
         return 1
 
     @property
-    def rows(self) -> int:
-        """Return the row, for whole-table columns."""
-        return self._row
-
-    @property
-    def allocatable(self) -> RowCells:
-        """Return what the node offers, by resource."""
-        if self._allocatable is None:
-            nodes = self._nodes
-            self._allocatable = RowCells(nodes.allocatable, nodes.resources, self._row)
-        return self._allocatable
-
-    @property
-    def requested(self) -> RowCells:
-        """Return what the node's pods take, by resource."""
-        if self._requested is None:
-            nodes = self._nodes
-            self._requested = RowCells(nodes.requested, nodes.resources, self._row)
-        return self._requested
-
-    @property
-    def nonzero_requested(self) -> RowCells:
-        """Return cpu and memory the pods weigh in scoring."""
-        if self._nonzero is None:
-            nodes = self._nodes
-            self._nonzero = RowCells(nodes.nonzero_requested, nodes.resources, self._row)
-        return self._nonzero
-
-    @property
-    def pod_count(self) -> int:
-        """Return how many pods the node has."""
-        return self._nodes.pod_count.item(self._row)
-
-    @property
-    def allowed_pods(self) -> int:
-        """Return how many pods the node takes."""
-        return self._nodes.allowed_pods.item(self._row)
+    def has_small_numbers(self) -> bool:
+        """Return whether no amount is so large that floats might not hold it."""
+        return self._nodes.has_small_numbers
 
     @property
     def unschedulable(self) -> bool:
         """Return whether the node is cordoned."""
-        return self._nodes.unschedulable.item(self._row)
+        return self._nodes.unschedulable.item(self.rows)
 
     @property
     def taint_set(self) -> int:
         """Return the id of the node's taints."""
-        return self._nodes.taint_set.item(self._row)
+        return self._nodes.taint_set.item(self.rows)
 
     @property
     def feature_set(self) -> int:
         """Return the id of the node's declared features."""
-        return self._nodes.feature_set.item(self._row)
+        return self._nodes.feature_set.item(self.rows)
 
     def label(self, key: str) -> int:
         """Return the value id of a label key, -1 if absent."""
-        return self._nodes.label(key).ids.item(self._row)
+        return self._nodes.label(key).ids.item(self.rows)
 
     def host_ports(self) -> set[HostPort]:
         """Return the host ports that are taken."""
-        return self._nodes.ports_of[self._row]
+        return self._nodes.ports_of[self.rows]
 
     def pods_on(self) -> list[int]:
         """Return the indices of the pods there."""
-        return self._nodes.pods_of[self._row]
-
-
-class RowCells:
-    """One row's values by resource name; a name nobody has is zero."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, columns: IntColumn, places: Interner[str], row: int) -> None:
-        self._places = places
-        self._values: list[int] = columns[:, row].tolist()
-
-    def __getitem__(self, resource: str) -> int:
-        place = self._places.id_of(resource)
-        return self._values[place] if 0 <= place < len(self._values) else 0
+        return self._nodes.pods_of[self.rows]
 
 
 class ResourceCells:

@@ -38,17 +38,19 @@ from kubesched.plugins.node_resources.fit_hints import (
     after_pod_event,
 )
 from kubesched.plugins.node_resources.least_allocated import least_allocated
-from kubesched.plugins.node_resources.most_allocated import most_allocated
+from kubesched.plugins.node_resources.most_allocated import most_allocated, taken_percent
 from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
     requested_to_capacity_ratio,
 )
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
-    Allocation,
-    ScoredResource,
+    Allocations,
+    Counted,
     ScoredResources,
     Scorer,
-    as_table,
+    allocations,
+    mean_of,
+    not_found,
     sign_requests,
 )
 
@@ -124,12 +126,10 @@ class NodeResourcesFit:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Score by the configured strategy."""
-        known: tuple[ScoredResource, ...] | None = state.get(_PRE_SCORE_KEY)
-        counted = self._resources.of_pod(pod.shape.scoring_requests) if known is None else known
-        allocations = self._resources.allocations(nodes, counted)
-        if allocations is None:
-            return self.score_nodes(state, pod, as_table(nodes)).item()
-        return self._scorer(nodes, allocations)
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        if counted is None:
+            counted = self._resources.of_pod(pod.shape.scoring_requests)
+        return self._scorer(nodes, counted)
 
     def score_placement(self, state: CycleState, group: Any, placement: Placement) -> int:
         """Score a set of nodes as if it were one: the fuller, the better (alpha)."""
@@ -138,14 +138,10 @@ class NodeResourcesFit:
         for pod in placement.proposed_pods:
             requests.update(pod.shape.scoring_requests)
         counted = self._resources.of_pod(requests)
-        allocations = self._resources.allocations(placement.nodes, counted)
-        if not allocations:
+        if not counted.names:
             return 0
-        summed = [
-            _as_one_node(one, resource.request)
-            for one, resource in zip(allocations, counted, strict=True)
-        ]
-        return int(most_allocated(placement.nodes, summed)[0])
+        summed = _as_one_node(allocations(placement.nodes, counted), counted)
+        return int(mean_of(summed, counted, taken_percent)[0])
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which there may be room."""
@@ -182,6 +178,8 @@ class NodeResourcesFit:
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:
+    if not strategy.resources:
+        return not_found
     if strategy.type == "LeastAllocated":
         return least_allocated
     if strategy.type == "MostAllocated":
@@ -200,7 +198,9 @@ def _insufficient(resource: str, short: Values, too_small: Values) -> list[Rejec
     ]
 
 
-def _as_one_node(one: Allocation, request: int) -> Allocation:
-    weight, allocated, _, allocatable = one
-    allocated = np.where(allocatable != 0, allocated, 0).sum(keepdims=True)
-    return weight, allocated, allocated + request, allocatable.sum(keepdims=True)
+def _as_one_node(found: Allocations, counted: Counted) -> Allocations:
+    allocated = np.where(found.allocatable != 0, found.allocated, 0).sum(axis=1, keepdims=True)
+    requests = np.array([[one.request] for one in counted.resources], dtype=allocated.dtype)
+    allocatable = found.allocatable.sum(axis=1, keepdims=True)
+    there = None if allocatable.all() else allocatable != 0
+    return Allocations(allocated, allocated + requests, allocatable, there)
