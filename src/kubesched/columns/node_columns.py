@@ -5,7 +5,7 @@ Owns the arrays and what belongs to a row. Only `writer` changes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -179,6 +179,10 @@ class NodeColumns:
             self.allocatable = np.concatenate((self.allocatable, more))
             self.requested = np.concatenate((self.requested, more))
         return place
+
+    def are_first(self, resources: Sequence[str]) -> bool:
+        """Return whether these are the first lines of the usage columns, in that order."""
+        return len(resources) <= 2 and list(resources) == self.resources.values[: len(resources)]
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when a rule first asks for it."""

@@ -292,6 +292,7 @@ class NodeTable:
         self.rows = rows
         """The rows of the cluster's tables, for whole-table columns."""
         # The whole table needs no gathering: its columns are those of the cluster.
+        self._is_whole = whole
         self._where: Rows | slice = slice(0, len(rows)) if whole else rows
         self.usage: Usage = usage or LiveUsage(view._cluster, rows, self._where)  # noqa: SLF001 - same module
         self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
@@ -355,11 +356,28 @@ class NodeTable:
         key = (kind, resources, dtype)
         found: NDArray[Any] | None = self._columns.get(key)
         if found is None:
-            columns = ResourceColumns(self, kind)
-            found = self._columns[key] = np.empty((len(resources), len(self)), dtype=dtype)
-            for line, resource in zip(found, resources, strict=True):
-                line[:] = columns[resource]
+            found = self._columns[key] = self._lines(kind, resources, dtype)
+            found.flags.writeable = False
         return found
+
+    def all_offer(self, resources: Sequence[str]) -> bool:
+        """Return whether certainly every node offers some of each of these resources."""
+        return self._nodes.are_first(resources) and self.view._cluster.all_offer_the_first()  # noqa: SLF001 - same package
+
+    def _lines(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        is_table = kind == "allocatable" or isinstance(self.usage, LiveUsage)
+        if not is_table or not self._nodes.are_first(resources):
+            lines: NDArray[Any] = np.empty((len(resources), len(self)), dtype=dtype)
+            for line, resource in zip(lines, resources, strict=True):
+                line[:] = ResourceColumns(self, kind)[resource]
+            return lines
+        # Those of every node stand together in the tables.
+        table: NDArray[Any] = getattr(self._nodes, kind)
+        if kind == "allocatable" and dtype is np.float64:
+            table = self.view._cluster.allocatable_floats()  # noqa: SLF001 - same package
+        lines = table[: len(resources)]
+        lines = lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
+        return lines.astype(dtype, copy=False).view()
 
     @property
     def pod_count(self) -> IntColumn:

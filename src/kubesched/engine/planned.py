@@ -76,6 +76,9 @@ class Ranking:
         "positions",
         "rows",
     )
+    positions: Rows
+    """Where the rows are in the plan."""
+    rows: Rows
 
     def __init__(
         self, plan: Plan, view: ClusterView, start: int, narrowed: BoolColumn | None
@@ -93,10 +96,15 @@ class Ranking:
         self._start = start
         self._is_narrowed = narrowed is not None
         fits = plan.fits if narrowed is None else narrowed
-        self._fits = fits.tobytes()
-        self.positions: Rows = _in_visiting_order(plan, view, start, fits)
-        """Where the rows are in the plan."""
-        self.rows: Rows = plan.rows_at(self.positions)
+
+        def make() -> tuple[bytes, Rows, Rows]:
+            positions = _in_visiting_order(plan, view, start, fits)
+            return fits.tobytes(), positions, plan.rows_at(positions)
+
+        # Most plans are refused nothing beside what many are refused together.
+        is_fixed = narrowed is None and plan.moving_refusal_count == 0
+        kept = plan.fixed.kept(("rows that fit", start), make) if is_fixed else make()
+        self._fits, self.positions, self.rows = kept
         self._added: IntColumn | None = None
         """What normalising plugins add, by position; None if it is the same for all."""
         for _, column in plan.normalized(fits):
@@ -138,13 +146,13 @@ class Ranking:
         """Return the row that is best by such totals, which are overwritten."""
         return self.rows.item(as_keys(totals).argmax())
 
-    def update(self, positions: Sequence[int]) -> None:
+    def update(self, positions: Sequence[int] | Rows) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
         keys, added, plain_sum = self._keys, self._added, self._plan.plain_sum
         if keys is None:
             return
         if len(positions) > ROWS_BY_INTEGERS_MAX:
-            where = np.array(positions)
+            where = np.asarray(positions)
             where = where[keys[where] != _NEVER]
             total = plain_sum[where] if added is None else plain_sum[where] + added[where]
             keys[where] = (total << ORDER_BITS) | (keys[where] & _ORDER_MASK)
@@ -344,7 +352,7 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     return isinstance(result, Status) and result.is_success
 
 
-def _kept_ranking(plan: Plan, changed: Sequence[int] | None, start: int) -> Ranking | None:
+def _kept_ranking(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> Ranking | None:
     """Return the ranking of the last attempt as it is now, None if it is of no use."""
     ranking: Ranking | None = plan.ranking
     if ranking is None or changed is None or not ranking.is_current(start):

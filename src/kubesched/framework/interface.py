@@ -38,6 +38,9 @@ class AllReasons:
 
     rejections: Sequence[Rejected]
 
+    def __bool__(self) -> bool:
+        return bool(self.rejections)
+
 
 FilterVerdict: TypeAlias = "Sequence[Rejected] | AllReasons"
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from kubesched.columns.view import ClusterView
+from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.interface import NODE_SCORE_MAX
-from kubesched.framework.plan import Plan, PlanParts
+from kubesched.framework.kept_columns import PlanParts
+from kubesched.framework.plan import Plan
 from kubesched.model.pod_info import PodInfo
 
 BYTES_MAX = 64 * 1024 * 1024
@@ -30,7 +31,7 @@ class Planner:
     def __len__(self) -> int:
         return len(self._plans)
 
-    def plan_for(self, view: ClusterView, pod: PodInfo) -> tuple[Plan, Sequence[int] | None]:
+    def plan_for(self, view: ClusterView, pod: PodInfo) -> tuple[Plan, Sequence[int] | Rows | None]:
         """Return an up-to-date plan and the positions that changed; None for all of them.
 
         Raises:

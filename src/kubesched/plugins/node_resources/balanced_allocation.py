@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import Values, as_int, full, square_root
+from kubesched.columns.rules import Values, full, square_root
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
 from kubesched.config.validate_args import validate_node_resources_balanced_allocation_args
@@ -116,7 +116,7 @@ def _row_score(row: NodeRow, counted: Counted) -> int:
             without_pod.append(allocated / whole if allocated < whole else 1.0)
             requested = allocated + request
             with_pod.append(requested / whole if requested < whole else 1.0)
-    change: int = _balance(with_pod) - _balance(without_pod)
+    change = int(_balance(with_pod)) - int(_balance(without_pod))
     return _HALF + (_HALF + change >> 1)
 
 
@@ -128,23 +128,27 @@ def _table_scores(found: Allocations, count: int) -> IntColumn:
     np.divide(found.requested, found.allocatable, out=fractions[:, 1])
     if np.maximum.reduce(fractions, axis=None, initial=0.0) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
-    without_pod, with_pod = np.broadcast_to(_balance(list(fractions)), (2, count))
-    change = with_pod - without_pod
-    change += _HALF
-    if np.minimum.reduce(change, initial=0) < 0:
-        change = truncated_divide(change, 2)
-    else:
+    balance = _balance(list(fractions))
+    if not isinstance(balance, np.ndarray):
+        return np.full(count, _HALF + _HALF // 2)
+    if found.allocated.dtype == np.float64:
+        # No fraction is negative, so that a change is less than a hundred either way.
+        without_pod, with_pod = balance.astype(np.int16)
+        change = with_pod - without_pod
+        change += _HALF
         change >>= 1
-    change += _HALF
-    return change
+        change += _HALF
+        return change.astype(np.int64)
+    without_pod, with_pod = balance.astype(np.int64)
+    return _HALF + truncated_divide(_HALF + with_pod - without_pod, 2)
 
 
 def _balance(fractions: Sequence[Values]) -> Values:
-    """Return 100 where all resources are used alike, less the more they differ."""
+    """Return 100 where all resources are used alike, less the more they differ; to be cut off."""
     # Parity: balanced_allocation.go balancedResourceScore, v1.36; floats in the same order.
     likeness = 1 - _deviation(fractions)
     likeness *= float(NODE_SCORE_MAX)
-    return as_int(likeness)
+    return likeness
 
 
 def _deviation(fractions: Sequence[Values]) -> Values:

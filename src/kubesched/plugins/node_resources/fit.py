@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -59,7 +60,15 @@ _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
-_Wanted: TypeAlias = "tuple[str, int]"
+
+
+class _Wanted(NamedTuple):
+    """What a pod asks for."""
+
+    requests: tuple[tuple[str, int], ...]
+    names: tuple[str, ...]
+    amounts: IntColumn
+    """One line a resource."""
 
 
 class Placement(Protocol):
@@ -103,7 +112,7 @@ class NodeResourcesFit:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
         """Refuse nodes with too many pods or too little of a resource, naming all that is short."""
-        wanted: tuple[_Wanted, ...] | None = state.get(_PRE_FILTER_KEY)
+        wanted: _Wanted | None = state.get(_PRE_FILTER_KEY)
         if wanted is None:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(full(nodes, True), error(text))]
@@ -111,12 +120,14 @@ class NodeResourcesFit:
         crowded: Values = nodes.pod_count >= nodes.allowed_pods
         if is_any(crowded):
             rejections.append(Rejected(crowded, _TOO_MANY_PODS))
-        allocatable, requested = nodes.allocatable, nodes.requested
-        for resource, request in wanted:
-            offered = allocatable[resource]
-            short = overflowing(offered - requested[resource]) < request
-            if is_any(short):
-                rejections += _insufficient(resource, short, request > offered)
+        if isinstance(nodes, NodeRow):
+            allocatable, requested = nodes.allocatable, nodes.requested
+            for resource, request in wanted.requests:
+                offered = allocatable[resource]
+                if _is_short(offered, requested[resource], request):
+                    rejections += _insufficient(resource, True, request > offered)
+        elif wanted.requests:
+            rejections += _short_columns(nodes, wanted)
         return AllReasons(rejections) if rejections else _ROOM
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -160,7 +171,7 @@ class NodeResourcesFit:
         """Name the requests."""
         return [SignFragment(RESOURCES_KEY, sign_requests(pod))]
 
-    def _wanted(self, requests: Resources) -> tuple[_Wanted, ...]:
+    def _wanted(self, requests: Resources) -> _Wanted:
         """Return what to look at in upstream's order; scalars, unordered there, by name."""
         native = [name for name in _NATIVE if requests[name] > 0]
         scalars = sorted(
@@ -168,7 +179,9 @@ class NodeResourcesFit:
             for name, request in requests.items()
             if request != 0 and name not in _NATIVE and not self._is_ignored(name)
         )
-        return tuple((name, requests[name]) for name in (*native, *scalars))
+        names = (*native, *scalars)
+        amounts = np.array([[requests[name]] for name in names], dtype=np.int64)
+        return _Wanted(tuple((name, requests[name]) for name in names), names, amounts)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -187,6 +200,23 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
     ratio = strategy.requested_to_capacity_ratio
     assert ratio is not None, "validation demands a shape"
     return requested_to_capacity_ratio(ratio.shape)
+
+
+def _is_short(offered: Values, taken: Values, request: Values) -> Values:
+    return overflowing(offered - taken) < request
+
+
+def _short_columns(nodes: NodeTable, wanted: _Wanted) -> list[Rejected]:
+    """Return where something is short, all resources looked at together."""
+    offered = nodes.lines("allocatable", wanted.names, np.int64)
+    short = _is_short(offered, nodes.lines("requested", wanted.names, np.int64), wanted.amounts)
+    if not is_any(short):
+        return []
+    rejections: list[Rejected] = []
+    for (resource, request), line, whole in zip(wanted.requests, short, offered, strict=True):
+        if is_any(line):
+            rejections += _insufficient(resource, line, request > whole)
+    return rejections
 
 
 def _insufficient(resource: str, short: Values, too_small: Values) -> list[Rejected]:

@@ -24,6 +24,7 @@ from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_
 
 RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
 _NOT_FOUND = error("resources not found")
+_NO_RESOURCES: tuple[tuple[()], tuple[()], tuple[()], tuple[()]] = ((), (), (), ())
 
 Score: TypeAlias = "Callable[[Values, Values], Values]"
 """The score of a resource by what is requested and allocatable of it, which is never zero."""
@@ -74,33 +75,25 @@ class ScoredResources:
     def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
         """Choose real requests, or cpu and memory that are never nothing."""
         self._specs = [
-            (
-                one.name,
-                one.weight,
-                is_scalar_resource(one.name),
-                not use_requested and one.name in (CPU, MEMORY),
-            )
+            (one.name, one.weight, not use_requested and one.name in (CPU, MEMORY))
             for one in resources
         ]
+        self._scalars = frozenset(one.name for one in resources if is_scalar_resource(one.name))
 
     def of_pod(self, requests: Resources) -> Counted:
         """Return those that count for a pod of these requests."""
         # An extended resource the pod does not want says nothing about where it should go.
         found = tuple(
             ScoredResource(name, weight, requests[name], is_nonzero)
-            for name, weight, is_scalar, is_nonzero in self._specs
-            if not is_scalar or requests[name] != 0
+            for name, weight, is_nonzero in self._specs
+            if name not in self._scalars or requests[name] != 0
         )
-        kinds = {_kind(one) for one in found}
-        weights = tuple(one.weight for one in found)
-        return Counted(
-            resources=found,
-            names=tuple(one.name for one in found),
-            weights=weights,
-            weight_sum=sum(weights),
-            is_small=not any(one.request >> SMALL_BITS for one in found),
-            kind=kinds.pop() if len(kinds) == 1 else None,
-        )
+        names, weights, amounts, are_nonzero = zip(*found, strict=True) if found else _NO_RESOURCES
+        kind = None
+        if len(set(are_nonzero)) == 1:
+            kind = _kind(found[0])
+        largest = max(amounts, default=0) | min(amounts, default=0)
+        return Counted(found, names, weights, sum(weights), not largest >> SMALL_BITS, kind)
 
 
 def not_found(nodes: NodeTable | NodeRow, counted: Counted) -> NoReturn:
@@ -127,7 +120,7 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
     requested = np.empty_like(allocated)
     for line, before, one in zip(requested, allocated, counted.resources, strict=True):
         np.add(before, one.request, out=line)
-    there = None if np.minimum.reduce(allocatable, axis=None, initial=1) > 0 else allocatable != 0
+    there = None if nodes.all_offer(names) or allocatable.all() else allocatable != 0
     return Allocations(allocated, requested, allocatable, there)
 
 
