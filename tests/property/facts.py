@@ -39,6 +39,11 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
         "allowed_pods": nodes.allowed_pods,
         "unschedulable": nodes.unschedulable,
     }
+    if isinstance(nodes.usage, LiveUsage):
+        for kind in ("allocatable", "requested", "nonzero_requested"):
+            by_name = getattr(nodes, kind)
+            lines = nodes.lines(kind, RESOURCES[:2], np.float64)
+            assert lines.tolist() == [by_name[r].astype(np.float64).tolist() for r in RESOURCES[:2]]
     for position, node in enumerate(nodes):
         row = int(nodes.rows[position])
         view = nodes.view

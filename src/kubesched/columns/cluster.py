@@ -40,7 +40,7 @@ class Cluster:
         self.arrival_count = 0
         self._visiting_rows: NDArray[np.int64] | None = None
         self._valid_rows: NDArray[np.int64] | None = None
-        self._offered: tuple[int, NDArray[np.float64], bool] | None = None
+        self._all_offer: tuple[int, bool] | None = None
 
     def begin_epoch(self) -> None:
         """Void every cache over this cluster."""
@@ -58,21 +58,13 @@ class Cluster:
         """Return how many nodes there are."""
         return len(self.visiting_rows())
 
-    def allocatable_floats(self) -> NDArray[np.float64]:
-        """Return cpu and memory that nodes offer as floats, exact while numbers are small."""
-        return self._cpu_and_memory()[1]
-
     def all_offer_the_first(self) -> bool:
         """Return whether every node offers cpu and memory."""
-        return self._cpu_and_memory()[2]
-
-    def _cpu_and_memory(self) -> tuple[int, NDArray[np.float64], bool]:
-        known = self._offered
+        known = self._all_offer
         if known is None or known[0] != self.node_epoch:
-            offered = self.nodes.allocatable[:2]
-            all_offer = bool((offered[:, self.visiting_rows()] > 0).all())
-            known = self._offered = (self.node_epoch, offered.astype(np.float64), all_offer)
-        return known
+            offered = self.nodes.allocatable[:2, self.visiting_rows()]
+            known = self._all_offer = (self.node_epoch, bool((offered > 0).all()))
+        return known[1]
 
     def valid_rows(self) -> NDArray[np.int64]:
         """Return the rows that have a node, in their own order."""

@@ -150,9 +150,10 @@ class PodColumns(PodArrays):
         """Each shape's affinity term set."""
         self.shape_items: list[tuple[ShapeItem, ...]] = []
         """What a pod of each shape takes; for single pods."""
-        # The same as one column per shape, for many pods at once.
-        self.shape_usage: IntColumn = np.zeros((3, 16), dtype=np.int64)
-        self.shape_nonzero: IntColumn = np.zeros((2, 16), dtype=np.int64)
+        self._usage_by_shape: IntColumn = np.zeros((3, 16), dtype=np.int64)
+        self._nonzero_by_shape: IntColumn = np.zeros((2, 16), dtype=np.int64)
+        self._tabled = 0
+        """How many shapes the two have."""
         self.nominated_of: dict[int, list[int]] = {}
 
     def grow(self, count: int) -> None:
@@ -180,8 +181,9 @@ class PodColumns(PodArrays):
         self.term_sets.intern(NO_TERMS)
         self.shapes, self.shape_terms, self.shape_items = [], [], []
         self._shape_ids = {}
-        self.shape_usage = np.zeros((self.shape_usage.shape[0], 16), dtype=np.int64)
-        self.shape_nonzero = np.zeros((2, 16), dtype=np.int64)
+        self._usage_by_shape = np.zeros((3, 16), dtype=np.int64)
+        self._nonzero_by_shape = np.zeros((2, 16), dtype=np.int64)
+        self._tabled = 0
 
     def add_shape(self, shape: PodShape, items: Sequence[ShapeItem]) -> int:
         """Register a shape with what it takes; return its id."""
@@ -190,17 +192,38 @@ class PodColumns(PodArrays):
         self.shapes.append(shape)
         self.shape_terms.append(self.term_sets.intern(shape.terms))
         self.shape_items.append(tuple(items))
-        resource_count = max((2, *(resource for resource, _, _ in items))) + 1
-        missing = resource_count - self.shape_usage.shape[0]
-        if missing > 0:
-            more = np.zeros((missing, self.shape_usage.shape[1]), dtype=np.int64)
-            self.shape_usage = np.concatenate((self.shape_usage, more))
-        self.shape_usage = grown(self.shape_usage, place + 1)
-        self.shape_nonzero = grown(self.shape_nonzero, place + 1)
-        for resource, _, value in items:
-            self.shape_usage[resource, place] = value
-        self.shape_nonzero[:, place] = shape.nonzero_usage
         return place
+
+    @property
+    def shape_usage(self) -> IntColumn:
+        """Return what a pod of each shape takes, by place of the resource; for many pods."""
+        self._table_shapes()
+        return self._usage_by_shape
+
+    @property
+    def shape_nonzero(self) -> IntColumn:
+        """Return cpu and memory a pod of each shape weighs in scoring; for many pods."""
+        self._table_shapes()
+        return self._nonzero_by_shape
+
+    def _table_shapes(self) -> None:
+        """Take over new shapes into the tables: many shapes are met once and never asked for."""
+        count = len(self.shapes)
+        if self._tabled == count:
+            return
+        new = self.shape_items[self._tabled :]
+        highest = max((resource for items in new for resource, _, _ in items), default=0)
+        missing = highest + 1 - self._usage_by_shape.shape[0]
+        if missing > 0:
+            more = np.zeros((missing, self._usage_by_shape.shape[1]), dtype=np.int64)
+            self._usage_by_shape = np.concatenate((self._usage_by_shape, more))
+        self._usage_by_shape = grown(self._usage_by_shape, count)
+        self._nonzero_by_shape = grown(self._nonzero_by_shape, count)
+        for place in range(self._tabled, count):
+            for resource, _, value in self.shape_items[place]:
+                self._usage_by_shape[resource, place] = value
+            self._nonzero_by_shape[:, place] = self.shapes[place].nonzero_usage
+        self._tabled = count
 
 
 def label_class_of(namespace: str, labels: Mapping[str, str]) -> LabelClass:

@@ -372,12 +372,10 @@ class NodeTable:
                 line[:] = ResourceColumns(self, kind)[resource]
             return lines
         # Those of every node stand together in the tables.
-        table: NDArray[Any] = getattr(self._nodes, kind)
-        if kind == "allocatable" and dtype is np.float64:
-            table = self.view._cluster.allocatable_floats()  # noqa: SLF001 - same package
+        nodes = self._nodes
+        table = nodes.floats[kind] if dtype is np.float64 else getattr(nodes, kind)
         lines = table[: len(resources)]
-        lines = lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
-        return lines.astype(dtype, copy=False).view()
+        return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
 
     @property
     def pod_count(self) -> IntColumn:
@@ -607,6 +605,13 @@ class NodeRow:
     def unschedulable(self) -> bool:
         """Return whether the node is cordoned."""
         return self._nodes.unschedulable.item(self.rows)
+
+    @property
+    def info(self) -> NodeInfo:
+        """Return the parsed node."""
+        info = self._nodes.infos[self.rows]
+        assert info is not None, "a row that is judged has a node"
+        return info
 
     @property
     def taint_set(self) -> int:

@@ -62,6 +62,7 @@ class ClusterWriter:
         nodes.infos[row] = None
         nodes.valid[row] = False
         nodes.allocatable[:, row] = 0
+        nodes.floats["allocatable"][:, row] = 0
         nodes.cells[row].allocatable = NOTHING
         nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = 0
         nodes.unschedulable[row] = False
@@ -107,6 +108,7 @@ class ClusterWriter:
             nodes.names[row] = ""
             nodes.requested[:, row] = 0
             nodes.nonzero_requested[:, row] = 0
+            nodes.floats["requested"][:, row] = nodes.floats["nonzero_requested"][:, row] = 0
             nodes.cells[row] = NodeCells()
             nodes.ports_of[row] = set()
             nodes.free_rows.append(row)
@@ -135,6 +137,7 @@ class ClusterWriter:
             nodes.allocatable[place, row] = value
             if value >> SMALL_BITS:
                 nodes.has_small_numbers = False
+        nodes.floats["allocatable"][:, row] = nodes.allocatable[:2, row]
 
     def _set_labels(self, row: int, info: NodeInfo) -> None:
         for key, column in self._nodes.labels.items():
@@ -241,10 +244,14 @@ class ClusterWriter:
         taken = cells.taken
         for place, name, value in pods.shape_items[shape]:
             taken[name] = requested[place, row] = self._amount(taken[name] + sign * value)
+        floats = nodes.floats["requested"]
+        floats[0, row], floats[1, row] = taken[CPU], taken[MEMORY]
         taken = cells.nonzero_taken
         cpu_milli, memory_bytes = pods.shapes[shape].nonzero_usage
         taken[CPU] = nonzero[0, row] = self._amount(taken[CPU] + sign * cpu_milli)
         taken[MEMORY] = nonzero[1, row] = self._amount(taken[MEMORY] + sign * memory_bytes)
+        floats = nodes.floats["nonzero_requested"]
+        floats[0, row], floats[1, row] = taken[CPU], taken[MEMORY]
         cells.pod_count += sign
         nodes.pod_count[row] = cells.pod_count
         live = 0 if pods.terminating[index] else sign

@@ -7,6 +7,7 @@ cannot answer it says so, and the ordinary way is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,10 +53,29 @@ def schedule_planned(
     if search.extender_count or search.want(profile, view.node_count) < view.node_count:
         return None
     try:
-        return _Attempt(profile, view, state, pod, search).choose(search)
+        return _schedule(profile, view, state, pod, search)
     except NotLocalError:
         state.clear()
         return None
+
+
+def _schedule(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ScheduleResult:
+    assert profile.planner is not None, "without one there are no plans"
+    plan, changed = profile.planner.plan_for(view, pod)
+    if plan.promised is not None or view.pods.nominated_of:
+        suppose_promised(plan, view, pod, profile.filters, changed)
+    start = 0 if search.all_nodes else search.next_start_index % view.node_count
+    # The changes are told once, so that they are taken over before anything can go wrong.
+    kept = _kept_ranking(plan, changed, start)
+    state.adopt(plan.state)
+    if plan.is_all_kept and not search.detail:
+        ranking = _current_ranking(plan, view, start, kept, None)
+        if len(ranking.rows):
+            name = view.name_of(ranking.best_row())
+            return ScheduleResult(name, len(ranking.rows), view.node_count)
+    return _Attempt(profile, view, state, pod, _Begun(plan, kept, start)).choose(search)
 
 
 class Ranking:
@@ -180,6 +200,14 @@ def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColu
     return places if order is None else order.take(places)
 
 
+class _Begun(NamedTuple):
+    """A plan that is up to date, the ranking of its last attempt if that still holds, the start."""
+
+    plan: Plan
+    kept: Ranking | None
+    start: int
+
+
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
@@ -197,23 +225,20 @@ class _Attempt:
     )
 
     def __init__(
-        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, begun: _Begun
     ) -> None:
         assert profile.planner is not None, "without one there are no plans"
         self._planner: Planner = profile.planner
         self._view = view
         self._state = state
         self._pod = pod
-        self._start = 0 if search.all_nodes else search.next_start_index % view.node_count
-        self._plan, changed = self._planner.plan_for(view, pod)
-        suppose_promised(self._plan, view, pod, profile.filters, changed)
-        # The changes are told once, so that they are taken over before anything can go wrong.
-        self._kept = _kept_ranking(self._plan, changed, self._start)
-        state.adopt(self._plan.state)
+        self._plan, self._kept, self._start = begun
         self._nodes: NodeTable = view.whole()
         self._pre_filter_live()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
-        self._ranking = self._current_ranking()
+        self._ranking = _current_ranking(
+            self._plan, view, self._start, self._kept, self._narrowed()
+        )
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
@@ -242,16 +267,6 @@ class _Attempt:
             elif result is not None and not _is_plain(result):
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
-
-    def _current_ranking(self) -> Ranking:
-        """Return the rows that no filter refuses, those included that are asked anew."""
-        plan, kept = self._plan, self._kept
-        narrowed = self._narrowed()
-        if kept is not None and kept.is_of(narrowed):
-            kept.meetings += 1
-            return kept
-        ranking = plan.ranking = Ranking(plan, self._view, self._start, narrowed)
-        return ranking
 
     def _narrowed(self) -> BoolColumn | None:
         """Return the rows that fit if some filter was asked anew."""
@@ -350,6 +365,17 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     """Return whether a plugin that was asked has nothing to say against the pod as a whole."""
     # Skip with reasons of its own is rare, and the ordinary way knows what to do with it.
     return isinstance(result, Status) and result.is_success
+
+
+def _current_ranking(
+    plan: Plan, view: ClusterView, start: int, kept: Ranking | None, narrowed: BoolColumn | None
+) -> Ranking:
+    """Return the rows that no filter refuses, those included that are asked anew."""
+    if kept is not None and kept.is_of(narrowed):
+        kept.meetings += 1
+        return kept
+    ranking = plan.ranking = Ranking(plan, view, start, narrowed)
+    return ranking
 
 
 def _kept_ranking(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> Ranking | None:

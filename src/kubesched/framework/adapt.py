@@ -33,6 +33,7 @@ class ColumnFilter:
         self._judge: Callable[..., FilterVerdict] = plugin.filter_nodes
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
+        self.takes_rows = bool(getattr(plugin, "takes_rows", False))
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""

@@ -29,6 +29,7 @@ ROWS_BY_INTEGERS_MAX = 12
 
 
 ColumnT = TypeVar("ColumnT")
+AnyPluginT = TypeVar("AnyPluginT", bound=Any)
 PluginT = TypeVar("PluginT", ColumnFilter, ColumnScore)
 
 
@@ -42,8 +43,7 @@ class Plan:
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
         self.pod = pod
-        self.seen = view.stamp
-        self.node_epoch = view.node_epoch
+        self.seen, self.node_epoch = view.stamp, view.node_epoch
         nodes = view.whole()
         self.rows: Rows = nodes.rows
         self._is_whole = len(self.rows) == view.row_count
@@ -51,10 +51,10 @@ class Plan:
         self.reads: dict[str, Reads | None] = {}
         # Before anything else: a pod that is refused or sent to named nodes has no plan.
         self.skipped_filters = self._keep_pre_filters(nodes)
-        for name in parts.names:
-            self._reads_of(name)
-        self.stores = sorted({s for r in self.reads.values() if r for s in r.objects})
+        self.stores = self._stores_read()
         self.epochs = self._store_epochs(view)
+        self._by_terms = [name for name, reads in self.reads.items() if reads and reads.terms]
+        self._term_count = len(view.term_sets)
         self.skipped_scores = self._keep_pre_scores(nodes)
         filters = self._local(parts.filters, self.skipped_filters)
         scores = self._local(parts.scores, self.skipped_scores)
@@ -75,19 +75,29 @@ class Plan:
         """Kept here for whoever ranks the rows."""
         self.promised: Any = None
         """Kept here for whoever supposes pods on rows they were promised."""
-        live = {name for name, reads in self.reads.items() if reads is None}
-        self.live_pre_filters = [p for p in parts.pre_filters if p.name in live]
-        self.live_filters = [p for p in parts.filters if p.name in live]
-        self.live_pre_scores = [p for p in parts.pre_scores if p.name in live]
-        self.live_scores = [p for p in parts.scores if p.name in live]
+        self.live_pre_filters = self._live(parts.pre_filters)
+        self.live_filters = self._live(parts.filters)
+        self.live_pre_scores = self._live(parts.pre_scores)
+        self.live_scores = self._live(parts.scores)
+        self.is_all_kept = None not in self.reads.values()
+        """Whether no plugin has to be asked anew."""
         self._skipping: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     # -- building -----------------------------------------------------------------------------
+
+    def _live(self, plugins: Sequence[AnyPluginT]) -> list[AnyPluginT]:
+        """Return those that have to be asked anew."""
+        return [plugin for plugin in plugins if self.reads[plugin.name] is None]
 
     def _reads_of(self, name: str) -> Reads | None:
         if name not in self.reads:
             self.reads[name] = self._parts.reads_of(name, self.pod)
         return self.reads[name]
+
+    def _stores_read(self) -> list[str]:
+        for name in self._parts.names:
+            self._reads_of(name)
+        return sorted({store for reads in self.reads.values() if reads for store in reads.objects})
 
     def _keep_pre_filters(self, nodes: NodeTable) -> set[str]:
         skipped = set()
@@ -100,6 +110,7 @@ class Plan:
             elif result is not None:
                 # Whatever it says of the pod as a whole is said in the ordinary way.
                 raise NotLocalError
+        self.state.skip_filter_plugins = frozenset(skipped)
         return skipped
 
     def _keep_pre_scores(self, nodes: NodeTable) -> set[str]:
@@ -112,6 +123,7 @@ class Plan:
                 skipped.add(plugin.name)
             elif status is not None:
                 raise NotLocalError
+        self.state.skip_score_plugins = frozenset(skipped)
         return skipped
 
     def _local(self, plugins: Sequence[PluginT], skipped: set[str]) -> list[tuple[PluginT, Reads]]:
@@ -214,9 +226,7 @@ class Plan:
 
     def follow(self, view: ClusterView) -> Sequence[int] | Rows | None:
         """Bring the columns up to date; return the changed positions, None if that cannot be."""
-        if view.node_epoch != self.node_epoch:
-            return None
-        if self.stores and self._store_epochs(view) != self.epochs:
+        if not self._still_holds(view):
             return None
         changes = view.changes_since(self.seen)
         if changes is None:
@@ -237,6 +247,18 @@ class Plan:
             if place < len(self.rows):
                 self._judge_row(view, self.rows.item(place), place)
         return [place for place in few if place < len(self.rows)]
+
+    def _still_holds(self, view: ClusterView) -> bool:
+        """Return whether all that is not of single rows is as it was."""
+        if view.node_epoch != self.node_epoch:
+            return False
+        if self.stores and self._store_epochs(view) != self.epochs:
+            return False
+        if self._by_terms and self._term_count != len(view.term_sets):
+            if any(self._parts.reads_of(name, self.pod) is None for name in self._by_terms):
+                return False
+            self._term_count = len(view.term_sets)
+        return True
 
     def _positions(self, rows: Rows) -> Rows:
         """Return where rows stand in the plan's columns, leaving out those that do not."""

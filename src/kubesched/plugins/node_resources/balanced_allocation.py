@@ -34,6 +34,7 @@ from kubesched.plugins.node_resources.resource_allocation import (
 )
 
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
+_READS = Reads(nodes=True, usage=True)
 _HALF = NODE_SCORE_MAX // 2
 
 
@@ -55,7 +56,7 @@ class NodeResourcesBalancedAllocation:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
-        return Reads(nodes=True, usage=True)
+        return _READS
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the pod's requests; have the score skipped for a pod that asks for nothing."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import SMALL_BITS
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -58,17 +58,19 @@ from kubesched.plugins.node_resources.resource_allocation import (
 _PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
 _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NATIVE_NAMES = frozenset(_NATIVE)
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
+_READS = Reads(nodes=True, usage=True)
 
 
 class _Wanted(NamedTuple):
     """What a pod asks for."""
 
-    requests: tuple[tuple[str, int], ...]
+    requests: Sequence[tuple[str, int]]
     names: tuple[str, ...]
-    amounts: IntColumn
-    """One line a resource."""
+    is_small: bool
+    """Whether floats hold the requests."""
 
 
 class Placement(Protocol):
@@ -84,6 +86,7 @@ class NodeResourcesFit:
     """Refuses nodes that lack any requested resource, and scores by the configured strategy."""
 
     name = "NodeResourcesFit"
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesFitArgs):
@@ -101,7 +104,7 @@ class NodeResourcesFit:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Room depends on the node and the pods there."""
-        return Reads(nodes=True, usage=True)
+        return _READS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep what the pod asks for."""
@@ -124,7 +127,7 @@ class NodeResourcesFit:
             allocatable, requested = nodes.allocatable, nodes.requested
             for resource, request in wanted.requests:
                 offered = allocatable[resource]
-                if _is_short(offered, requested[resource], request):
+                if overflowing(offered - requested[resource]) < request:
                     rejections += _insufficient(resource, True, request > offered)
         elif wanted.requests:
             rejections += _short_columns(nodes, wanted)
@@ -173,15 +176,15 @@ class NodeResourcesFit:
 
     def _wanted(self, requests: Resources) -> _Wanted:
         """Return what to look at in upstream's order; scalars, unordered there, by name."""
-        native = [name for name in _NATIVE if requests[name] > 0]
-        scalars = sorted(
-            name
-            for name, request in requests.items()
-            if request != 0 and name not in _NATIVE and not self._is_ignored(name)
-        )
-        names = (*native, *scalars)
-        amounts = np.array([[requests[name]] for name in names], dtype=np.int64)
-        return _Wanted(tuple((name, requests[name]) for name in names), names, amounts)
+        found = [(name, requests[name]) for name in _NATIVE if requests[name] > 0]
+        if not _NATIVE_NAMES.issuperset(requests):
+            found += sorted(
+                (name, request)
+                for name, request in requests.items()
+                if request != 0 and name not in _NATIVE_NAMES and not self._is_ignored(name)
+            )
+        is_small = not any(request >> SMALL_BITS for _, request in found)
+        return _Wanted(found, tuple(name for name, _ in found), is_small)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -202,20 +205,17 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
     return requested_to_capacity_ratio(ratio.shape)
 
 
-def _is_short(offered: Values, taken: Values, request: Values) -> Values:
-    return overflowing(offered - taken) < request
-
-
 def _short_columns(nodes: NodeTable, wanted: _Wanted) -> list[Rejected]:
     """Return where something is short, all resources looked at together."""
-    offered = nodes.lines("allocatable", wanted.names, np.int64)
-    short = _is_short(offered, nodes.lines("requested", wanted.names, np.int64), wanted.amounts)
-    if not is_any(short):
-        return []
+    # The same numbers as in scoring, which are then at hand; differences are exact, too.
+    dtype: type = np.float64 if wanted.is_small and nodes.has_small_numbers else np.int64
+    offered = nodes.lines("allocatable", wanted.names, dtype)
+    free = offered - nodes.lines("requested", wanted.names, dtype)
     rejections: list[Rejected] = []
-    for (resource, request), line, whole in zip(wanted.requests, short, offered, strict=True):
-        if is_any(line):
-            rejections += _insufficient(resource, line, request > whole)
+    for (resource, request), whole, left in zip(wanted.requests, offered, free, strict=True):
+        short = left < request
+        if is_any(short):
+            rejections += _insufficient(resource, short, whole < request)
     return rejections
 
 

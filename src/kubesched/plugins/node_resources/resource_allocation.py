@@ -24,7 +24,6 @@ from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_
 
 RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
 _NOT_FOUND = error("resources not found")
-_NO_RESOURCES: tuple[tuple[()], tuple[()], tuple[()], tuple[()]] = ((), (), (), ())
 
 Score: TypeAlias = "Callable[[Values, Values], Values]"
 """The score of a resource by what is requested and allocatable of it, which is never zero."""
@@ -69,6 +68,16 @@ class Allocations(NamedTuple):
     """Where it is not zero; None if it is nowhere."""
 
 
+class _Choice(NamedTuple):
+    """What is the same for all pods that want the same extended resources."""
+
+    specs: list[tuple[str, int, bool]]
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    weight_sum: int
+    kind: str | None
+
+
 class ScoredResources:
     """The resources a profile scores by."""
 
@@ -78,22 +87,38 @@ class ScoredResources:
             (one.name, one.weight, not use_requested and one.name in (CPU, MEMORY))
             for one in resources
         ]
-        self._scalars = frozenset(one.name for one in resources if is_scalar_resource(one.name))
+        self._scalars = [one.name for one in resources if is_scalar_resource(one.name)]
+        self._choices: dict[tuple[str, ...], _Choice] = {}
 
     def of_pod(self, requests: Resources) -> Counted:
         """Return those that count for a pod of these requests."""
         # An extended resource the pod does not want says nothing about where it should go.
-        found = tuple(
-            ScoredResource(name, weight, requests[name], is_nonzero)
-            for name, weight, is_nonzero in self._specs
-            if name not in self._scalars or requests[name] != 0
+        unwanted = tuple(name for name in self._scalars if not requests[name])
+        choice = self._choices.get(unwanted)
+        if choice is None:
+            choice = self._choices[unwanted] = self._choice(unwanted)
+        bits = 0
+        found: list[ScoredResource] = []
+        for name, weight, is_nonzero in choice.specs:
+            request = requests[name]
+            bits |= request
+            found.append(ScoredResource(name, weight, request, is_nonzero))
+        is_small = not bits >> SMALL_BITS
+        return Counted(
+            tuple(found), choice.names, choice.weights, choice.weight_sum, is_small, choice.kind
         )
-        names, weights, amounts, are_nonzero = zip(*found, strict=True) if found else _NO_RESOURCES
-        kind = None
-        if len(set(are_nonzero)) == 1:
-            kind = _kind(found[0])
-        largest = max(amounts, default=0) | min(amounts, default=0)
-        return Counted(found, names, weights, sum(weights), not largest >> SMALL_BITS, kind)
+
+    def _choice(self, unwanted: tuple[str, ...]) -> _Choice:
+        specs = [spec for spec in self._specs if spec[0] not in unwanted]
+        weights = tuple(weight for _, weight, _ in specs)
+        kinds = {_kind(is_nonzero) for _, _, is_nonzero in specs}
+        return _Choice(
+            specs,
+            tuple(name for name, _, _ in specs),
+            weights,
+            sum(weights),
+            kinds.pop() if len(kinds) == 1 else None,
+        )
 
 
 def not_found(nodes: NodeTable | NodeRow, counted: Counted) -> NoReturn:
@@ -101,8 +126,8 @@ def not_found(nodes: NodeTable | NodeRow, counted: Counted) -> NoReturn:
     raise StatusError(_NOT_FOUND)
 
 
-def _kind(resource: ScoredResource) -> str:
-    return "nonzero_requested" if resource.is_nonzero else "requested"
+def _kind(is_nonzero: bool) -> str:
+    return "nonzero_requested" if is_nonzero else "requested"
 
 
 def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
@@ -116,7 +141,7 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
     else:
         allocated = np.empty((len(names), len(nodes)), dtype=dtype)
         for line, one in zip(allocated, counted.resources, strict=True):
-            line[:] = nodes.lines(_kind(one), (one.name,), dtype)[0]
+            line[:] = nodes.lines(_kind(one.is_nonzero), (one.name,), dtype)[0]
     requested = np.empty_like(allocated)
     for line, before, one in zip(requested, allocated, counted.resources, strict=True):
         np.add(before, one.request, out=line)
@@ -141,13 +166,18 @@ def percent_of(part: Values, whole: Values) -> Values:
 
 
 def quotient(dividend: Values, divisor: Values) -> Values:
-    """Divide as Go divides integers; the dividend's array is used up."""
+    """Divide as Go divides integers; the dividend's array is used up.
+
+    Floats stand for integers that are not negative, and give quotients that int32 holds.
+    """
     if not isinstance(dividend, np.ndarray):
         return dividend // divisor
     if dividend.dtype == np.float64:
         # A quotient of integers that floats hold is never rounded up to the next integer.
         np.divide(dividend, divisor, out=dividend)
-        return np.floor(dividend, out=dividend)
+        return dividend.astype(np.int32)
+    if dividend.dtype == np.int32:
+        return dividend // divisor
     return truncated_divide(dividend, divisor)
 
 
@@ -169,7 +199,7 @@ def mean_of(found: Allocations, counted: Counted, score: Score) -> IntColumn:
     else:
         scores = score(requested, np.where(there, allocatable, 1))
         scores *= there
-        weight_sums = np.maximum(np.dot(counted.weights, there), 1)
+        weight_sums = np.maximum(np.dot(counted.weights, there), 1).astype(scores.dtype)
     total = _weighed(scores[0], counted.weights[0])
     for line, weight in zip(scores[1:], counted.weights[1:], strict=True):
         total += _weighed(line, weight)
