@@ -16,6 +16,7 @@ from kubesched.columns.interning import Interner, grown
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.model.affinity_terms import NO_TERMS, TermSet
 from kubesched.model.pod_info import PodInfo, PodShape, Resources
+from kubesched.model.resources import CPU, MEMORY
 from kubesched.objects.pod import Pod
 
 ShapeItem: TypeAlias = "tuple[int, str, int]"
@@ -150,6 +151,8 @@ class PodColumns(PodArrays):
         """Each shape's affinity term set."""
         self.shape_items: list[tuple[ShapeItem, ...]] = []
         """What a pod of each shape takes; for single pods."""
+        self.shape_nonzero_items: list[tuple[ShapeItem, ...]] = []
+        """Cpu and memory a pod of each shape weighs in scoring; for single pods."""
         self._usage_by_shape: IntColumn = np.zeros((3, 16), dtype=np.int64)
         self._nonzero_by_shape: IntColumn = np.zeros((2, 16), dtype=np.int64)
         self._tabled = 0
@@ -179,7 +182,8 @@ class PodColumns(PodArrays):
         """Start the shapes and term sets anew."""
         self.term_sets = Interner()
         self.term_sets.intern(NO_TERMS)
-        self.shapes, self.shape_terms, self.shape_items = [], [], []
+        self.shapes, self.shape_terms = [], []
+        self.shape_items, self.shape_nonzero_items = [], []
         self._shape_ids = {}
         self._usage_by_shape = np.zeros((3, 16), dtype=np.int64)
         self._nonzero_by_shape = np.zeros((2, 16), dtype=np.int64)
@@ -192,6 +196,8 @@ class PodColumns(PodArrays):
         self.shapes.append(shape)
         self.shape_terms.append(self.term_sets.intern(shape.terms))
         self.shape_items.append(tuple(items))
+        cpu_milli, memory_bytes = shape.nonzero_usage
+        self.shape_nonzero_items.append(((0, CPU, cpu_milli), (1, MEMORY, memory_bytes)))
         return place
 
     @property

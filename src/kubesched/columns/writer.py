@@ -15,7 +15,6 @@ from kubesched.columns.node_columns import NOTHING, SMALL_BITS, ImageEntry, Node
 from kubesched.columns.pod_columns import BoundPod, LabelClass
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo, PodShape
-from kubesched.model.resources import CPU, MEMORY
 
 
 class ClusterWriter:
@@ -241,32 +240,35 @@ class ClusterWriter:
         nodes, pods = self._nodes, self._pods
         row, shape = pods.row.item(index), pods.shape.item(index)
         cells, requested, nonzero = nodes.cells[row], nodes.requested, nodes.nonzero_requested
-        taken = cells.taken
+        taken, floats = cells.taken, nodes.floats["requested"]
         for place, name, value in pods.shape_items[shape]:
-            taken[name] = requested[place, row] = self._amount(taken[name] + sign * value)
-        floats = nodes.floats["requested"]
-        floats[0, row], floats[1, row] = taken[CPU], taken[MEMORY]
-        taken = cells.nonzero_taken
-        cpu_milli, memory_bytes = pods.shapes[shape].nonzero_usage
-        taken[CPU] = nonzero[0, row] = self._amount(taken[CPU] + sign * cpu_milli)
-        taken[MEMORY] = nonzero[1, row] = self._amount(taken[MEMORY] + sign * memory_bytes)
-        floats = nodes.floats["nonzero_requested"]
-        floats[0, row], floats[1, row] = taken[CPU], taken[MEMORY]
+            amount = taken[name] + sign * value
+            if amount >> SMALL_BITS:
+                amount = self._large(amount)
+            taken[name] = requested[place, row] = amount
+            if place < 2:
+                floats[place, row] = amount
+        taken, floats = cells.nonzero_taken, nodes.floats["nonzero_requested"]
+        for place, name, value in pods.shape_nonzero_items[shape]:
+            amount = taken[name] + sign * value
+            if amount >> SMALL_BITS:
+                amount = self._large(amount)
+            taken[name] = nonzero[place, row] = floats[place, row] = amount
         cells.pod_count += sign
         nodes.pod_count[row] = cells.pod_count
-        live = 0 if pods.terminating[index] else sign
+        live = 0 if pods.terminating.item(index) else sign
         self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)
-            nodes.take_ports(row, ports)
+            if ports:
+                nodes.take_ports(row, ports)
         else:
             nodes.pods_of[row].remove(index)
-            nodes.free_ports(row, ports)
+            if ports:
+                nodes.free_ports(row, ports)
 
-    def _amount(self, amount: int) -> int:
-        """Return an amount as int64 holds it, noting one that floats might not hold."""
-        if amount >> SMALL_BITS:
-            self._nodes.has_small_numbers = False
-            return (amount + 2**63) % 2**64 - 2**63
-        return amount
+    def _large(self, amount: int) -> int:
+        """Return an amount as int64 holds it, noting that floats might not."""
+        self._nodes.has_small_numbers = False
+        return (amount + 2**63) % 2**64 - 2**63

@@ -50,7 +50,9 @@ def schedule_planned(
         return None
     if view.pods.nominated_of and pod.uid in view.pods.index_of:
         return None  # It was promised a node itself, which is a matter of its own.
-    if search.extender_count or search.want(profile, view.node_count) < view.node_count:
+    if search.extender_count:
+        return None
+    if not search.all_nodes and search.want(profile, view.node_count) < view.node_count:
         return None
     try:
         return _schedule(profile, view, state, pod, search)
