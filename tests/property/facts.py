@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.columns.view import ClusterView, LiveUsage, NodeRow, NodeTable, Rows
 from tests.property.changes import IMAGES, LABEL_KEYS
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/none")
@@ -39,9 +39,16 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
         "allowed_pods": nodes.allowed_pods,
         "unschedulable": nodes.unschedulable,
     }
+    if isinstance(nodes.usage, LiveUsage):
+        for kind in ("allocatable", "requested", "nonzero_requested"):
+            by_name = getattr(nodes, kind)
+            lines = nodes.lines(kind, RESOURCES[:2], np.float64)
+            assert lines.tolist() == [by_name[r].astype(np.float64).tolist() for r in RESOURCES[:2]]
     for position, node in enumerate(nodes):
         row = int(nodes.rows[position])
         view = nodes.view
+        if isinstance(nodes.usage, LiveUsage):
+            _check_row(view.row(row), {name: column[position] for name, column in columns.items()})
         found[node.name] = {
             **{name: column[position].item() for name, column in columns.items()},
             "labels": {key: _label(nodes, key, position) for key in LABEL_KEYS},
@@ -52,6 +59,18 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
             "promised": [view.bound_pod(i).key for i in view.nominated_on(row)],
         }
     return found
+
+
+def _check_row(row: NodeRow, cells: dict[str, Any]) -> None:
+    """Have a row's plain numbers equal what the columns say of it."""
+    for name in RESOURCES:
+        assert row.allocatable[name] == cells[f"allocatable {name}"]
+        assert row.requested[name] == cells[f"requested {name}"]
+    for name in RESOURCES[:2]:
+        assert row.nonzero_requested[name] == cells[f"nonzero {name}"]
+    assert row.pod_count == cells["pod_count"]
+    assert row.allowed_pods == cells["allowed_pods"]
+    assert row.unschedulable == cells["unschedulable"]
 
 
 def _label(nodes: NodeTable, key: str, position: int) -> str | None:

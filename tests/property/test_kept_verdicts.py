@@ -184,6 +184,8 @@ def agreed(pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None) ->
     """Return the node both profiles choose, empty if both find none."""
     kept = answer(pair.keeping, cached, pod, start)
     assert kept == answer(pair.asking, cached, pod, start)
+    # Once more: from the second meeting on, what was worked out is kept for those to come.
+    assert kept == answer(pair.keeping, cached, pod, start)
     host: str = kept[0]
     return host
 

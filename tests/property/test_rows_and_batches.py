@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.columns.view import NodeTable
+from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.score_phase import Scores
-from kubesched.framework.status import Status, StatusError
+from kubesched.framework.status import SUCCESS, Status, StatusError
+from kubesched.framework.verdicts import Verdicts
 from tests.property.random_cases import NUMBERS, Loaded, case_of, load
 
 
@@ -111,3 +113,22 @@ def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
         # A text if its preScore is disabled: then every node hears of it.
         each = [together] * len(alone) if isinstance(together, str) else [[s] for s in together]
         assert (name, alone) == (name, each)
+
+
+@settings(max_examples=80)
+@given(NUMBERS)
+def test_filters_that_take_rows_say_the_same_of_them(number: int) -> None:
+    loaded = load(case_of(number))
+    state = pre_filtered(loaded)
+    if state is None:
+        return
+    view, nodes = loaded.view, loaded.view.all_nodes()
+    for plugin in loaded.profile.filters._filters:
+        if not isinstance(plugin, ColumnFilter) or plugin.name in state.skip_filter_plugins:
+            continue
+        together = Verdicts(len(nodes))
+        plugin.judge(state, loaded.pod, nodes, together)
+        if plugin.takes_rows:
+            for position, row in enumerate(nodes.rows.tolist()):
+                alone = plugin.judge_row(state, loaded.pod, view.row(row))
+                assert (alone or SUCCESS) == together[position]

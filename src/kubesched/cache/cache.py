@@ -34,6 +34,7 @@ class Cache:
     def __init__(self, *, keep_whole_pods: bool = False) -> None:
         self._cluster = Cluster(keep_whole_pods=keep_whole_pods)
         self._writer = ClusterWriter(self._cluster)
+        self._view = ClusterView(self._cluster)
         self._assumed: set[str] = set()
 
     def __repr__(self) -> str:
@@ -41,7 +42,7 @@ class Cache:
 
     def snapshot(self) -> ClusterView:
         """Return the cluster as it stands; valid until the next change."""
-        return ClusterView(self._cluster)
+        return self._view
 
     def pod_info(self, pod: Pod, raw: bytes | None = None) -> PodInfo:
         """Return a pod around the shape it shares with others of its content."""
@@ -85,9 +86,10 @@ class Cache:
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
         """Count a pod on the node chosen for it, before the API server knows."""
-        if self.is_bound(pod):
-            raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
-        self.remove_pod(pod)  # A promise is kept now, or broken.
+        if pod.uid in self._cluster.pods.index_of:
+            if self.is_bound(pod):
+                raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
+            self.remove_pod(pod)  # A promise is kept now, or broken.
         self._count(pod, node_name)
         self._assumed.add(pod.uid)
 

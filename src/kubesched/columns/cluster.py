@@ -40,6 +40,7 @@ class Cluster:
         self.arrival_count = 0
         self._visiting_rows: NDArray[np.int64] | None = None
         self._valid_rows: NDArray[np.int64] | None = None
+        self._all_offer: tuple[int, bool] | None = None
 
     def begin_epoch(self) -> None:
         """Void every cache over this cluster."""
@@ -51,6 +52,19 @@ class Cluster:
     def forget_order(self) -> None:
         """Have the visiting order worked out anew when it is next wanted."""
         self._visiting_rows = self._valid_rows = None
+
+    @property
+    def node_count(self) -> int:
+        """Return how many nodes there are."""
+        return len(self.visiting_rows())
+
+    def all_offer_the_first(self) -> bool:
+        """Return whether every node offers cpu and memory."""
+        known = self._all_offer
+        if known is None or known[0] != self.node_epoch:
+            offered = self.nodes.allocatable[:2, self.visiting_rows()]
+            known = self._all_offer = (self.node_epoch, bool((offered > 0).all()))
+        return known[1]
 
     def valid_rows(self) -> NDArray[np.int64]:
         """Return the rows that have a node, in their own order."""

@@ -85,7 +85,7 @@ def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_])
     pods.forget_shapes()
     places = np.zeros(len(old_shapes) + 1, dtype=np.int32)
     for old in living:
-        places[old] = pods.add_shape(old_shapes[old], dict(old_items[old]))
+        places[old] = pods.add_shape(old_shapes[old], old_items[old])
     column[used] = places[column[used]]
     terms = np.array([*pods.shape_terms, 0], dtype=np.int32)
     pods.writable.term_set[: pods.count][used] = terms[column[used]]

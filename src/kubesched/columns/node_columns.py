@@ -5,7 +5,8 @@ Owns the arrays and what belongs to a row. Only `writer` changes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,17 @@ from numpy.typing import NDArray
 
 from kubesched.columns.interning import Interner, grown
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import HostPort
+from kubesched.model.pod_info import HostPort, ResourceMap, Resources
 from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.model.tolerations import Taint
 
 IntColumn = NDArray[np.int64]
 IdColumn = NDArray[np.int32]
 BoolColumn = NDArray[np.bool_]
+
+NOTHING: Resources = MappingProxyType(ResourceMap())
+SMALL_BITS = 46
+"""Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
 
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "valid": (np.bool_, 0),
@@ -45,6 +50,33 @@ class LabelColumn:
     def __init__(self, capacity: int) -> None:
         self.ids: IdColumn = np.full(capacity, -1, dtype=np.int32)
         self.values: Interner[str] = Interner()
+
+
+class NodeCells:
+    """One row's numbers once more, as plain integers: a single row is judged by them.
+
+    Reading a number from an array takes several times as long as from a map. The maps for reading
+    cannot be written; `taken` and `nonzero_taken` are the same, for the writer.
+    """
+
+    __slots__ = (
+        "allocatable",
+        "allowed_pods",
+        "nonzero_requested",
+        "nonzero_taken",
+        "pod_count",
+        "requested",
+        "taken",
+    )
+
+    def __init__(self) -> None:
+        self.allocatable: Resources = NOTHING
+        self.taken = ResourceMap()
+        self.nonzero_taken = ResourceMap()
+        self.requested: Resources = MappingProxyType(self.taken)
+        self.nonzero_requested: Resources = MappingProxyType(self.nonzero_taken)
+        self.pod_count = 0
+        self.allowed_pods = 0
 
 
 class ImageEntry:
@@ -82,6 +114,9 @@ class NodeColumns:
         self.row_count = 0
         self.row_of: dict[str, int] = {}
         self.names: list[str] = []
+        self.cells: list[NodeCells] = []
+        self.has_small_numbers = True
+        """Whether no amount was ever so large, or negative, that floats might not hold it."""
         self.infos: list[NodeInfo | None] = []
         self.pods_of: list[list[int]] = []
         self.ports_of: list[set[HostPort]] = []
@@ -94,6 +129,11 @@ class NodeColumns:
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
+        self.floats = {
+            kind: np.zeros((2, self.capacity))
+            for kind in ("allocatable", "requested", "nonzero_requested")
+        }
+        """Cpu and memory once more, exact while numbers are small: floats divide much faster."""
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
         self.labels: dict[str, LabelColumn] = {}
@@ -113,6 +153,7 @@ class NodeColumns:
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
+        self.floats = {kind: grown(lines, capacity) for kind, lines in self.floats.items()}
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
@@ -144,6 +185,10 @@ class NodeColumns:
             self.allocatable = np.concatenate((self.allocatable, more))
             self.requested = np.concatenate((self.requested, more))
         return place
+
+    def are_first(self, resources: Sequence[str]) -> bool:
+        """Return whether these are the first lines of the usage columns, in that order."""
+        return len(resources) <= 2 and list(resources) == self.resources.values[: len(resources)]
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when a rule first asks for it."""

@@ -6,9 +6,8 @@ Owns one index per bound, assumed or nominated pod, and the classes they are cou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,11 @@ from kubesched.columns.interning import Interner, grown
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.model.affinity_terms import NO_TERMS, TermSet
 from kubesched.model.pod_info import PodInfo, PodShape, Resources
+from kubesched.model.resources import CPU, MEMORY
 from kubesched.objects.pod import Pod
 
+ShapeItem: TypeAlias = "tuple[int, str, int]"
+"""A resource's place in NodeColumns.resources, its name, and how much of it is taken."""
 _COLUMNS: dict[str, tuple[Any, int]] = {
     "row": (np.int32, -1),
     "label_class": (np.int32, 0),
@@ -31,8 +33,7 @@ _COLUMNS: dict[str, tuple[Any, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LabelClass:
+class LabelClass(NamedTuple):
     """Namespace and labels: all that a label selector can tell pods apart by."""
 
     namespace: str
@@ -148,11 +149,14 @@ class PodColumns(PodArrays):
         self._shape_ids: dict[int, int] = {}
         self.shape_terms: list[int] = []
         """Each shape's affinity term set."""
-        self.shape_items: list[tuple[tuple[int, int], ...]] = []
-        """What a pod of each shape takes, by place in NodeColumns.resources; for single pods."""
-        # The same as one column per shape, for many pods at once.
-        self.shape_usage: IntColumn = np.zeros((3, 16), dtype=np.int64)
-        self.shape_nonzero: IntColumn = np.zeros((2, 16), dtype=np.int64)
+        self.shape_items: list[tuple[ShapeItem, ...]] = []
+        """What a pod of each shape takes; for single pods."""
+        self.shape_nonzero_items: list[tuple[ShapeItem, ...]] = []
+        """Cpu and memory a pod of each shape weighs in scoring; for single pods."""
+        self._usage_by_shape: IntColumn = np.zeros((3, 16), dtype=np.int64)
+        self._nonzero_by_shape: IntColumn = np.zeros((2, 16), dtype=np.int64)
+        self._tabled = 0
+        """How many shapes the two have."""
         self.nominated_of: dict[int, list[int]] = {}
 
     def grow(self, count: int) -> None:
@@ -178,29 +182,54 @@ class PodColumns(PodArrays):
         """Start the shapes and term sets anew."""
         self.term_sets = Interner()
         self.term_sets.intern(NO_TERMS)
-        self.shapes, self.shape_terms, self.shape_items = [], [], []
+        self.shapes, self.shape_terms = [], []
+        self.shape_items, self.shape_nonzero_items = [], []
         self._shape_ids = {}
-        self.shape_usage = np.zeros((self.shape_usage.shape[0], 16), dtype=np.int64)
-        self.shape_nonzero = np.zeros((2, 16), dtype=np.int64)
+        self._usage_by_shape = np.zeros((3, 16), dtype=np.int64)
+        self._nonzero_by_shape = np.zeros((2, 16), dtype=np.int64)
+        self._tabled = 0
 
-    def add_shape(self, shape: PodShape, usage: Mapping[int, int]) -> int:
-        """Register a shape with its usage by resource place; return its id."""
+    def add_shape(self, shape: PodShape, items: Sequence[ShapeItem]) -> int:
+        """Register a shape with what it takes; return its id."""
         # The list keeps the shape alive, so that its address is not reused.
         place = self._shape_ids[id(shape)] = len(self.shapes)
         self.shapes.append(shape)
         self.shape_terms.append(self.term_sets.intern(shape.terms))
-        self.shape_items.append(tuple((r, value) for r, value in usage.items() if value))
-        resource_count = max((*usage, 2)) + 1
-        missing = resource_count - self.shape_usage.shape[0]
-        if missing > 0:
-            more = np.zeros((missing, self.shape_usage.shape[1]), dtype=np.int64)
-            self.shape_usage = np.concatenate((self.shape_usage, more))
-        self.shape_usage = grown(self.shape_usage, place + 1)
-        self.shape_nonzero = grown(self.shape_nonzero, place + 1)
-        for resource, value in usage.items():
-            self.shape_usage[resource, place] = value
-        self.shape_nonzero[:, place] = shape.nonzero_usage
+        self.shape_items.append(tuple(items))
+        cpu_milli, memory_bytes = shape.nonzero_usage
+        self.shape_nonzero_items.append(((0, CPU, cpu_milli), (1, MEMORY, memory_bytes)))
         return place
+
+    @property
+    def shape_usage(self) -> IntColumn:
+        """Return what a pod of each shape takes, by place of the resource; for many pods."""
+        self._table_shapes()
+        return self._usage_by_shape
+
+    @property
+    def shape_nonzero(self) -> IntColumn:
+        """Return cpu and memory a pod of each shape weighs in scoring; for many pods."""
+        self._table_shapes()
+        return self._nonzero_by_shape
+
+    def _table_shapes(self) -> None:
+        """Take over new shapes into the tables: many shapes are met once and never asked for."""
+        count = len(self.shapes)
+        if self._tabled == count:
+            return
+        new = self.shape_items[self._tabled :]
+        highest = max((resource for items in new for resource, _, _ in items), default=0)
+        missing = highest + 1 - self._usage_by_shape.shape[0]
+        if missing > 0:
+            more = np.zeros((missing, self._usage_by_shape.shape[1]), dtype=np.int64)
+            self._usage_by_shape = np.concatenate((self._usage_by_shape, more))
+        self._usage_by_shape = grown(self._usage_by_shape, count)
+        self._nonzero_by_shape = grown(self._nonzero_by_shape, count)
+        for place in range(self._tabled, count):
+            for resource, _, value in self.shape_items[place]:
+                self._usage_by_shape[resource, place] = value
+            self._nonzero_by_shape[:, place] = self.shapes[place].nonzero_usage
+        self._tabled = count
 
 
 def label_class_of(namespace: str, labels: Mapping[str, str]) -> LabelClass:

@@ -155,6 +155,24 @@ def match_node_selector(nodes: NodeTable, selector: NodeSelector) -> BoolColumn:
     return matched
 
 
+def matches_node_selector(nodes: NodeTable | NodeRow, selector: NodeSelector) -> Values:
+    """Return which nodes meet one of the terms; of a row, whether it does."""
+    if isinstance(nodes, NodeRow):
+        return selector.matches(nodes.info.labels, nodes.info.name)
+    return match_node_selector(nodes, selector)
+
+
+def is_allowed(nodes: NodeTable | NodeRow, pod: PodInfo) -> Values:
+    """Return which nodes the pod's node selector and required node affinity allow."""
+    if not isinstance(nodes, NodeRow):
+        return required_node_affinity_mask(nodes, pod)
+    # Parity: component-helpers nodeaffinity.go RequiredNodeAffinity.Match, v1.36.
+    wanted, required = pod.shape.node_selector, pod.shape.required_node_affinity
+    if wanted is not None and not selector_from_set(wanted).matches(nodes.info.labels):
+        return False
+    return required is None or matches_node_selector(nodes, compile_node_selector(required))
+
+
 def required_node_affinity_mask(nodes: NodeTable, pod: PodInfo) -> BoolColumn:
     """Return which nodes the pod's node selector and required node affinity allow."""
     # Parity: component-helpers nodeaffinity.go RequiredNodeAffinity.Match, v1.36.
@@ -166,6 +184,15 @@ def required_node_affinity_mask(nodes: NodeTable, pod: PodInfo) -> BoolColumn:
             nodes, compile_node_selector(pod.shape.required_node_affinity)
         )
     return matched
+
+
+def is_tolerated(
+    nodes: NodeTable | NodeRow, tolerations: Sequence[Toleration], effects: Sequence[str]
+) -> Values:
+    """Return which nodes have no taint of those effects that the tolerations leave uncovered."""
+    if isinstance(nodes, NodeRow):
+        return not untolerated(nodes.info.taints, tolerations, effects)
+    return taints_tolerated_mask(nodes, tolerations, effects)
 
 
 def taints_tolerated_mask(

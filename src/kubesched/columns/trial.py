@@ -146,6 +146,11 @@ class Trial:
 
     # -- Usage ----------------------------------------------------------------------------------
 
+    @property
+    def has_small_numbers(self) -> bool:
+        """Return false: what pods add up to here nobody has looked at."""
+        return False
+
     def requested(self, place: int) -> IntColumn:
         """Return what pods take of a resource."""
         return self._column("requested", place)

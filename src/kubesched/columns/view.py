@@ -81,7 +81,7 @@ class ClusterView:
     @property
     def node_count(self) -> int:
         """Return how many nodes there are."""
-        return len(self._cluster.visiting_rows())
+        return self._cluster.node_count
 
     def visiting_rows(self) -> Rows:
         """Return the rows of all nodes in the order in which they are tried."""
@@ -222,6 +222,8 @@ class ClusterView:
 class Usage(Protocol):
     """What pods take on some rows: as it is, or as a trial supposes."""
 
+    @property
+    def has_small_numbers(self) -> bool: ...
     def requested(self, place: int) -> IntColumn: ...
     def nonzero_requested(self, place: int) -> IntColumn: ...
     def pod_count(self) -> IntColumn: ...
@@ -240,6 +242,10 @@ class LiveUsage:
         self._nodes = cluster.nodes
         self._rows = rows
         self._where = where
+
+    @property
+    def has_small_numbers(self) -> bool:
+        return self._nodes.has_small_numbers
 
     def requested(self, place: int) -> IntColumn:
         return self._nodes.requested[place][self._where]
@@ -286,6 +292,7 @@ class NodeTable:
         self.rows = rows
         """The rows of the cluster's tables, for whole-table columns."""
         # The whole table needs no gathering: its columns are those of the cluster.
+        self._is_whole = whole
         self._where: Rows | slice = slice(0, len(rows)) if whole else rows
         self.usage: Usage = usage or LiveUsage(view._cluster, rows, self._where)  # noqa: SLF001 - same module
         self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
@@ -332,6 +339,43 @@ class NodeTable:
     def nonzero_requested(self) -> ResourceColumns:
         """Return cpu and memory the pods weigh in scoring, by resource."""
         return ResourceColumns(self, "nonzero_requested")
+
+    @property
+    def has_small_numbers(self) -> bool:
+        """Return whether no amount is so large that floats might not hold it."""
+        return self.usage.has_small_numbers
+
+    def lines(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        """Return several resources at once, one line each; not to be written.
+
+        Args:
+            kind: `allocatable`, `requested` or `nonzero_requested`.
+            resources: their names.
+            dtype: int64, or float64 where `has_small_numbers`.
+        """
+        key = (kind, resources, dtype)
+        found: NDArray[Any] | None = self._columns.get(key)
+        if found is None:
+            found = self._columns[key] = self._lines(kind, resources, dtype)
+            found.flags.writeable = False
+        return found
+
+    def all_offer(self, resources: Sequence[str]) -> bool:
+        """Return whether certainly every node offers some of each of these resources."""
+        return self._nodes.are_first(resources) and self.view._cluster.all_offer_the_first()  # noqa: SLF001 - same package
+
+    def _lines(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        is_table = kind == "allocatable" or isinstance(self.usage, LiveUsage)
+        if not is_table or not self._nodes.are_first(resources):
+            lines: NDArray[Any] = np.empty((len(resources), len(self)), dtype=dtype)
+            for line, resource in zip(lines, resources, strict=True):
+                line[:] = ResourceColumns(self, kind)[resource]
+            return lines
+        # Those of every node stand together in the tables.
+        nodes = self._nodes
+        table = nodes.floats[kind] if dtype is np.float64 else getattr(nodes, kind)
+        lines = table[: len(resources)]
+        return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
 
     @property
     def pod_count(self) -> IntColumn:
@@ -523,102 +567,73 @@ class NodeRow:
     Judging one row by integers is ten times faster than by arrays of one element.
     """
 
-    __slots__ = ("_allocatable", "_nodes", "_nonzero", "_requested", "_row", "view")
+    __slots__ = (
+        "_nodes",
+        "allocatable",
+        "allowed_pods",
+        "nonzero_requested",
+        "pod_count",
+        "requested",
+        "rows",
+        "view",
+    )
 
     def __init__(self, view: ClusterView, row: int) -> None:
         self.view = view
-        self._row = row
-        self._nodes = view._cluster.nodes  # noqa: SLF001 - same module
-        # Several rules ask about the same row; its values are read once.
-        self._allocatable: RowCells | None = None
-        self._requested: RowCells | None = None
-        self._nonzero: RowCells | None = None
+        self.rows = row
+        """The row, for whole-table columns."""
+        self._nodes = nodes = view._nodes  # noqa: SLF001 - same module
+        cells = nodes.cells[row]
+        self.allocatable: Resources = cells.allocatable
+        self.requested: Resources = cells.requested
+        self.nonzero_requested: Resources = cells.nonzero_requested
+        self.pod_count = cells.pod_count
+        self.allowed_pods = cells.allowed_pods
 
     def __repr__(self) -> str:
-        return f"<NodeRow {self._nodes.names[self._row]}>"
+        return f"<NodeRow {self._nodes.names[self.rows]}>"
 
     def __len__(self) -> int:
         return 1
 
     @property
-    def rows(self) -> int:
-        """Return the row, for whole-table columns."""
-        return self._row
-
-    @property
-    def allocatable(self) -> RowCells:
-        """Return what the node offers, by resource."""
-        if self._allocatable is None:
-            nodes = self._nodes
-            self._allocatable = RowCells(nodes.allocatable, nodes.resources, self._row)
-        return self._allocatable
-
-    @property
-    def requested(self) -> RowCells:
-        """Return what the node's pods take, by resource."""
-        if self._requested is None:
-            nodes = self._nodes
-            self._requested = RowCells(nodes.requested, nodes.resources, self._row)
-        return self._requested
-
-    @property
-    def nonzero_requested(self) -> RowCells:
-        """Return cpu and memory the pods weigh in scoring."""
-        if self._nonzero is None:
-            nodes = self._nodes
-            self._nonzero = RowCells(nodes.nonzero_requested, nodes.resources, self._row)
-        return self._nonzero
-
-    @property
-    def pod_count(self) -> int:
-        """Return how many pods the node has."""
-        return self._nodes.pod_count.item(self._row)
-
-    @property
-    def allowed_pods(self) -> int:
-        """Return how many pods the node takes."""
-        return self._nodes.allowed_pods.item(self._row)
+    def has_small_numbers(self) -> bool:
+        """Return whether no amount is so large that floats might not hold it."""
+        return self._nodes.has_small_numbers
 
     @property
     def unschedulable(self) -> bool:
         """Return whether the node is cordoned."""
-        return self._nodes.unschedulable.item(self._row)
+        return self._nodes.unschedulable.item(self.rows)
+
+    @property
+    def info(self) -> NodeInfo:
+        """Return the parsed node."""
+        info = self._nodes.infos[self.rows]
+        assert info is not None, "a row that is judged has a node"
+        return info
 
     @property
     def taint_set(self) -> int:
         """Return the id of the node's taints."""
-        return self._nodes.taint_set.item(self._row)
+        return self._nodes.taint_set.item(self.rows)
 
     @property
     def feature_set(self) -> int:
         """Return the id of the node's declared features."""
-        return self._nodes.feature_set.item(self._row)
+        return self._nodes.feature_set.item(self.rows)
 
     def label(self, key: str) -> int:
         """Return the value id of a label key, -1 if absent."""
-        return self._nodes.label(key).ids.item(self._row)
+        return self._nodes.label(key).ids.item(self.rows)
 
     def host_ports(self) -> set[HostPort]:
         """Return the host ports that are taken."""
-        return self._nodes.ports_of[self._row]
+        return self._nodes.ports_of[self.rows]
 
     def pods_on(self) -> list[int]:
         """Return the indices of the pods there."""
-        return self._nodes.pods_of[self._row]
-
-
-class RowCells:
-    """One row's values by resource name; a name nobody has is zero."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, columns: IntColumn, places: Interner[str], row: int) -> None:
-        self._places = places
-        self._values: list[int] = columns[:, row].tolist()
-
-    def __getitem__(self, resource: str) -> int:
-        place = self._places.id_of(resource)
-        return self._values[place] if 0 <= place < len(self._values) else 0
+        return self._nodes.pods_of[self.rows]
 
 
 class ResourceCells:

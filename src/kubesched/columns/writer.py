@@ -11,8 +11,8 @@ import numpy as np
 from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.compaction import compact_if_due
-from kubesched.columns.node_columns import ImageEntry
-from kubesched.columns.pod_columns import BoundPod, label_class_of
+from kubesched.columns.node_columns import NOTHING, SMALL_BITS, ImageEntry, NodeCells
+from kubesched.columns.pod_columns import BoundPod, LabelClass
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo, PodShape
 
@@ -40,7 +40,7 @@ class ClusterWriter:
         self._set_allocatable(row, info)
         self._set_labels(row, info)
         self._set_images(row, old, info)
-        nodes.allowed_pods[row] = info.allowed_pods
+        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = info.allowed_pods
         nodes.unschedulable[row] = info.unschedulable
         nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
         nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
@@ -61,7 +61,9 @@ class ClusterWriter:
         nodes.infos[row] = None
         nodes.valid[row] = False
         nodes.allocatable[:, row] = 0
-        nodes.allowed_pods[row] = 0
+        nodes.floats["allocatable"][:, row] = 0
+        nodes.cells[row].allocatable = NOTHING
+        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = 0
         nodes.unschedulable[row] = False
         nodes.taint_set[row] = nodes.feature_set[row] = 0
         self._node_changed(row)
@@ -88,6 +90,7 @@ class ClusterWriter:
             nodes.grow_rows(row + 1)
             nodes.row_count += 1
             nodes.names.append("")
+            nodes.cells.append(NodeCells())
             nodes.infos.append(None)
             nodes.pods_of.append([])
             nodes.ports_of.append(set())
@@ -104,6 +107,8 @@ class ClusterWriter:
             nodes.names[row] = ""
             nodes.requested[:, row] = 0
             nodes.nonzero_requested[:, row] = 0
+            nodes.floats["requested"][:, row] = nodes.floats["nonzero_requested"][:, row] = 0
+            nodes.cells[row] = NodeCells()
             nodes.ports_of[row] = set()
             nodes.free_rows.append(row)
 
@@ -126,8 +131,12 @@ class ClusterWriter:
         nodes = self._nodes
         places = {nodes.resource_id(name): value for name, value in info.allocatable.items()}
         nodes.allocatable[:, row] = 0
+        nodes.cells[row].allocatable = info.allocatable
         for place, value in places.items():
             nodes.allocatable[place, row] = value
+            if value >> SMALL_BITS:
+                nodes.has_small_numbers = False
+        nodes.floats["allocatable"][:, row] = nodes.allocatable[:2, row]
 
     def _set_labels(self, row: int, info: NodeInfo) -> None:
         for key, column in self._nodes.labels.items():
@@ -212,7 +221,7 @@ class ClusterWriter:
         columns.shape[index] = shape
         columns.term_set[index] = pods.shape_terms[shape]
         columns.label_class[index] = pods.label_classes.intern(
-            label_class_of(pod.namespace, pod.labels)
+            LabelClass(pod.namespace, pod.label_items)
         )
         columns.priority[index] = pod.priority
         columns.start_s[index] = np.inf if pod.start_s is None else pod.start_s
@@ -222,26 +231,44 @@ class ClusterWriter:
     def _shape_id(self, shape: PodShape) -> int:
         place = self._pods.shape_id(shape)
         if place < 0:
-            usage = {self._nodes.resource_id(name): value for name, value in shape.usage.items()}
-            place = self._pods.add_shape(shape, usage)
+            usage = shape.usage.items()
+            items = [(self._nodes.resource_id(name), name, value) for name, value in usage if value]
+            place = self._pods.add_shape(shape, items)
         return place
 
     def _weigh(self, index: int, sign: int) -> None:
         nodes, pods = self._nodes, self._pods
         row, shape = pods.row.item(index), pods.shape.item(index)
-        requested = nodes.requested
-        for place, value in pods.shape_items[shape]:
-            requested[place, row] += sign * value
-        cpu_milli, memory_bytes = pods.shapes[shape].nonzero_usage
-        nodes.nonzero_requested[0, row] += sign * cpu_milli
-        nodes.nonzero_requested[1, row] += sign * memory_bytes
-        nodes.pod_count[row] += sign
-        live = 0 if pods.terminating[index] else sign
+        cells, requested, nonzero = nodes.cells[row], nodes.requested, nodes.nonzero_requested
+        taken, floats = cells.taken, nodes.floats["requested"]
+        for place, name, value in pods.shape_items[shape]:
+            amount = taken[name] + sign * value
+            if amount >> SMALL_BITS:
+                amount = self._large(amount)
+            taken[name] = requested[place, row] = amount
+            if place < 2:
+                floats[place, row] = amount
+        taken, floats = cells.nonzero_taken, nodes.floats["nonzero_requested"]
+        for place, name, value in pods.shape_nonzero_items[shape]:
+            amount = taken[name] + sign * value
+            if amount >> SMALL_BITS:
+                amount = self._large(amount)
+            taken[name] = nonzero[place, row] = floats[place, row] = amount
+        cells.pod_count += sign
+        nodes.pod_count[row] = cells.pod_count
+        live = 0 if pods.terminating.item(index) else sign
         self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)
-            nodes.take_ports(row, ports)
+            if ports:
+                nodes.take_ports(row, ports)
         else:
             nodes.pods_of[row].remove(index)
-            nodes.free_ports(row, ports)
+            if ports:
+                nodes.free_ports(row, ports)
+
+    def _large(self, amount: int) -> int:
+        """Return an amount as int64 holds it, noting that floats might not."""
+        self._nodes.has_small_numbers = False
+        return (amount + 2**63) % 2**64 - 2**63

@@ -7,6 +7,7 @@ cannot answer it says so, and the ordinary way is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,13 +50,34 @@ def schedule_planned(
         return None
     if view.pods.nominated_of and pod.uid in view.pods.index_of:
         return None  # It was promised a node itself, which is a matter of its own.
-    if search.extender_count or search.want(profile, view.node_count) < view.node_count:
+    if search.extender_count:
+        return None
+    if not search.all_nodes and search.want(profile, view.node_count) < view.node_count:
         return None
     try:
-        return _Attempt(profile, view, state, pod, search).choose(search)
+        return _schedule(profile, view, state, pod, search)
     except NotLocalError:
         state.clear()
         return None
+
+
+def _schedule(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ScheduleResult:
+    assert profile.planner is not None, "without one there are no plans"
+    plan, changed = profile.planner.plan_for(view, pod)
+    if plan.promised is not None or view.pods.nominated_of:
+        suppose_promised(plan, view, pod, profile.filters, changed)
+    start = 0 if search.all_nodes else search.next_start_index % view.node_count
+    # The changes are told once, so that they are taken over before anything can go wrong.
+    kept = _kept_ranking(plan, changed, start)
+    state.adopt(plan.state)
+    if plan.is_all_kept and not search.detail:
+        ranking = _current_ranking(plan, view, start, kept, None)
+        if len(ranking.rows):
+            name = view.name_of(ranking.best_row())
+            return ScheduleResult(name, len(ranking.rows), view.node_count)
+    return _Attempt(profile, view, state, pod, _Begun(plan, kept, start)).choose(search)
 
 
 class Ranking:
@@ -76,6 +98,9 @@ class Ranking:
         "positions",
         "rows",
     )
+    positions: Rows
+    """Where the rows are in the plan."""
+    rows: Rows
 
     def __init__(
         self, plan: Plan, view: ClusterView, start: int, narrowed: BoolColumn | None
@@ -93,10 +118,15 @@ class Ranking:
         self._start = start
         self._is_narrowed = narrowed is not None
         fits = plan.fits if narrowed is None else narrowed
-        self._fits = fits.tobytes()
-        self.positions: Rows = _in_visiting_order(plan, view, start, fits)
-        """Where the rows are in the plan."""
-        self.rows: Rows = plan.rows_at(self.positions)
+
+        def make() -> tuple[bytes, Rows, Rows]:
+            positions = _in_visiting_order(plan, view, start, fits)
+            return fits.tobytes(), positions, plan.rows_at(positions)
+
+        # Most plans are refused nothing beside what many are refused together.
+        is_fixed = narrowed is None and plan.moving_refusal_count == 0
+        kept = plan.fixed.kept(("rows that fit", start), make) if is_fixed else make()
+        self._fits, self.positions, self.rows = kept
         self._added: IntColumn | None = None
         """What normalising plugins add, by position; None if it is the same for all."""
         for _, column in plan.normalized(fits):
@@ -138,13 +168,13 @@ class Ranking:
         """Return the row that is best by such totals, which are overwritten."""
         return self.rows.item(as_keys(totals).argmax())
 
-    def update(self, positions: Sequence[int]) -> None:
+    def update(self, positions: Sequence[int] | Rows) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
         keys, added, plain_sum = self._keys, self._added, self._plan.plain_sum
         if keys is None:
             return
         if len(positions) > ROWS_BY_INTEGERS_MAX:
-            where = np.array(positions)
+            where = np.asarray(positions)
             where = where[keys[where] != _NEVER]
             total = plain_sum[where] if added is None else plain_sum[where] + added[where]
             keys[where] = (total << ORDER_BITS) | (keys[where] & _ORDER_MASK)
@@ -172,6 +202,14 @@ def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColu
     return places if order is None else order.take(places)
 
 
+class _Begun(NamedTuple):
+    """A plan that is up to date, the ranking of its last attempt if that still holds, the start."""
+
+    plan: Plan
+    kept: Ranking | None
+    start: int
+
+
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
@@ -189,23 +227,20 @@ class _Attempt:
     )
 
     def __init__(
-        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+        self, profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, begun: _Begun
     ) -> None:
         assert profile.planner is not None, "without one there are no plans"
         self._planner: Planner = profile.planner
         self._view = view
         self._state = state
         self._pod = pod
-        self._start = 0 if search.all_nodes else search.next_start_index % view.node_count
-        self._plan, changed = self._planner.plan_for(view, pod)
-        suppose_promised(self._plan, view, pod, profile.filters, changed)
-        # The changes are told once, so that they are taken over before anything can go wrong.
-        self._kept = _kept_ranking(self._plan, changed, self._start)
-        state.adopt(self._plan.state)
+        self._plan, self._kept, self._start = begun
         self._nodes: NodeTable = view.whole()
         self._pre_filter_live()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
-        self._ranking = self._current_ranking()
+        self._ranking = _current_ranking(
+            self._plan, view, self._start, self._kept, self._narrowed()
+        )
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
@@ -234,16 +269,6 @@ class _Attempt:
             elif result is not None and not _is_plain(result):
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
-
-    def _current_ranking(self) -> Ranking:
-        """Return the rows that no filter refuses, those included that are asked anew."""
-        plan, kept = self._plan, self._kept
-        narrowed = self._narrowed()
-        if kept is not None and kept.is_of(narrowed):
-            kept.meetings += 1
-            return kept
-        ranking = plan.ranking = Ranking(plan, self._view, self._start, narrowed)
-        return ranking
 
     def _narrowed(self) -> BoolColumn | None:
         """Return the rows that fit if some filter was asked anew."""
@@ -344,7 +369,18 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
     return isinstance(result, Status) and result.is_success
 
 
-def _kept_ranking(plan: Plan, changed: Sequence[int] | None, start: int) -> Ranking | None:
+def _current_ranking(
+    plan: Plan, view: ClusterView, start: int, kept: Ranking | None, narrowed: BoolColumn | None
+) -> Ranking:
+    """Return the rows that no filter refuses, those included that are asked anew."""
+    if kept is not None and kept.is_of(narrowed):
+        kept.meetings += 1
+        return kept
+    ranking = plan.ranking = Ranking(plan, view, start, narrowed)
+    return ranking
+
+
+def _kept_ranking(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> Ranking | None:
     """Return the ranking of the last attempt as it is now, None if it is of no use."""
     ranking: Ranking | None = plan.ranking
     if ranking is None or changed is None or not ranking.is_current(start):

@@ -20,6 +20,7 @@ from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, Schedu
 from kubesched.engine.planned import schedule_planned
 from kubesched.engine.search import Detail, ScheduleResult, Search
 from kubesched.engine.selection import select_host
+from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
@@ -28,6 +29,8 @@ from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 EXTENDER_PLUGIN = "Extender"
+# Up to so many nodes are judged one by one.
+FEW_ROWS_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,6 @@ def find_nodes_that_fit(
     nodes = view.all_nodes()
     diagnosis = Diagnosis(NodeToStatus(view))
     outcome = profile.run_pre_filter_plugins(state, pod, nodes)
-    nobody = nodes.take(np.zeros(0, dtype=np.int64))
     if outcome.status is not None:
         if not outcome.status.is_rejected:
             raise SchedulingError(outcome.status.message)
@@ -110,7 +112,7 @@ def find_nodes_that_fit(
         diagnosis.unschedulable_plugins = {*outcome.plugins_with_nodes, outcome.status.plugin} - {
             ""
         }
-        return nobody, diagnosis
+        return nodes.take(np.zeros(0, dtype=np.int64)), diagnosis
     diagnosis.unschedulable_plugins = set(outcome.plugins_with_nodes)
     if pod.nominated_node_name:
         found = yield from _evaluate_nominated(profile, view, state, pod, diagnosis, search)
@@ -177,6 +179,35 @@ def _evaluate_nominated(
     return left if len(left) else None
 
 
+def _pass_one_by_one(
+    filters: Sequence[ColumnFilter],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+    diagnosis: Diagnosis,
+    want: int,
+) -> NodeTable:
+    """Return the first nodes that fit, each judged by plain numbers."""
+    fitting: list[int] = []
+    for row in nodes.rows.tolist():
+        if len(fitting) >= want:
+            break
+        node = nodes.view.row(row)
+        refusals = (plugin.judge_row(state, pod, node) for plugin in filters)
+        status = next(filter(None, refusals), None)
+        if status is None:
+            fitting.append(row)
+        elif status.is_rejected:
+            diagnosis.node_to_status.set_one(row, status)
+        else:
+            raise SchedulingError(status.message)
+    return (
+        nodes
+        if len(fitting) == len(nodes)
+        else nodes.view.nodes_at(np.array(fitting, dtype=np.int64))
+    )
+
+
 def _pass_filters(
     profile: Profile,
     state: CycleState,
@@ -191,6 +222,10 @@ def _pass_filters(
     want = search.want(profile, len(nodes))
     if not search.all_nodes:
         nodes = nodes.take(np.roll(np.arange(len(nodes)), -(search.next_start_index % len(nodes))))
+    if len(nodes) <= FEW_ROWS_MAX and not nodes.view.pods.nominated_of:
+        by_row = profile.filters.row_filters(state)
+        if by_row is not None:
+            return _pass_one_by_one(by_row, state, pod, nodes, diagnosis, want)
     # Columns are judged whole; a filter for one node is slow, and not asked about nodes that
     # upstream would never visit.
     chunk_size = want if profile.filters.has_one_node_filters else len(nodes)

@@ -6,6 +6,7 @@ Owns how far to look, and the result. Upstream: pkg/scheduler/schedule_one.go Sc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kubesched.columns.view import NodeTable
 from kubesched.engine.diagnosis import Diagnosis
@@ -52,8 +53,7 @@ class Detail:
     diagnosis: Diagnosis
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleResult:
+class ScheduleResult(NamedTuple):
     """The chosen node, and how many were looked at."""
 
     suggested_host: str

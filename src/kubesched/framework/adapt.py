@@ -33,10 +33,13 @@ class ColumnFilter:
         self._judge: Callable[..., FilterVerdict] = plugin.filter_nodes
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
+        self.takes_rows = bool(getattr(plugin, "takes_rows", False))
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
         verdict = guarded(self._checked, state, pod, nodes)
+        if not verdict:
+            return
         if isinstance(verdict, Status):
             verdict = [Rejected(np.ones(len(nodes), dtype=np.bool_), verdict)]
         if isinstance(verdict, AllReasons):
@@ -67,6 +70,8 @@ class ColumnFilter:
             verdict: Any = self._judge(state, pod, node)
         except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per row
             verdict = _status_of(problem)
+        if not verdict:
+            return None
         if isinstance(verdict, Status):
             return attributed(self.name, verdict)
         if isinstance(verdict, AllReasons):

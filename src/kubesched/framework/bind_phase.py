@@ -35,7 +35,10 @@ def reserve(
 ) -> Status | None:
     """Reserve in order; the first failure ends it."""
     for plugin in plugins:
-        status = as_status(guarded(plugin.reserve, state, pod, node_name), "reserve")
+        answer = guarded(plugin.reserve, state, pod, node_name)
+        if answer is None:
+            continue
+        status = as_status(answer, "reserve")
         if status is not None and not status.is_success:
             return _failure("Reserve", plugin.name, status)
     return None

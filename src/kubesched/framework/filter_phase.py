@@ -93,25 +93,29 @@ class FilterPhase:
         named_by: list[str] = []
         for plugin in self._pre_filters:
             result = guarded(plugin.pre_filter, state, pod, nodes)
-            if not isinstance(result, PreFilterResult):
-                result = as_status(result, "pre_filter")
-            if isinstance(result, Status) and not result.is_success:
-                if result.is_skip:
-                    skipped.add(plugin.name)
-                elif result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    return PreFilterOutcome(result.by(plugin.name))
-                elif result.code is Code.UNSCHEDULABLE:
-                    # Preemption may follow, and needs the state of all plugins.
-                    refusal = result.by(plugin.name)
-                else:
-                    text = f'running PreFilter plugin "{plugin.name}": {result.message}'
-                    return PreFilterOutcome(error(text).by(plugin.name))
-            elif isinstance(result, PreFilterResult):
+            if isinstance(result, PreFilterResult):
                 named_by.append(plugin.name)
                 names = result.node_names if names is None else names & result.node_names
                 if not names:
                     return PreFilterOutcome(_nobody_left(named_by), names, tuple(sorted(named_by)))
+                continue
+            status = as_status(result, "pre_filter")
+            if status is None or status.is_success:
+                continue
+            if status.is_skip:
+                skipped.add(plugin.name)
+            elif status.code is Code.UNSCHEDULABLE:
+                # Preemption may follow, and needs the state of all plugins.
+                refusal = status.by(plugin.name)
+            else:
+                return PreFilterOutcome(_ending(plugin.name, status))
         return PreFilterOutcome(refusal, names, tuple(sorted(named_by)))
+
+    def row_filters(self, state: CycleState) -> list[ColumnFilter] | None:
+        """Return the filters that are not skipped if all of them take rows."""
+        asked = [f for f in self._filters if f.name not in state.skip_filter_plugins]
+        by_row = [f for f in asked if isinstance(f, ColumnFilter) and f.takes_rows]
+        return by_row if len(by_row) == len(asked) else None
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         """Return the first refusal of each node, in the order of the filters."""
@@ -247,6 +251,13 @@ def trial_of(nodes: NodeTable, positions: Rows) -> Trial:
     if isinstance(nodes.usage, Trial):
         return nodes.usage.take(positions)
     return Trial(nodes.view, nodes.rows[positions])
+
+
+def _ending(plugin: str, status: Status) -> Status:
+    """Return a pre-filter status that ends the attempt, an error in upstream's words."""
+    if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return status.by(plugin)
+    return error(f'running PreFilter plugin "{plugin}": {status.message}').by(plugin)
 
 
 def _nobody_left(named_by: list[str]) -> Status:

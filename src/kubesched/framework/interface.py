@@ -38,6 +38,9 @@ class AllReasons:
 
     rejections: Sequence[Rejected]
 
+    def __bool__(self) -> bool:
+        return bool(self.rejections)
+
 
 FilterVerdict: TypeAlias = "Sequence[Rejected] | AllReasons"
 
@@ -108,6 +111,11 @@ class Reads:
     """What pods take on that very node: requests, ports, the pods themselves."""
     objects: tuple[str, ...] = ()
     """Other objects, by the names of `ObjectStores`."""
+    terms: bool = False
+    """Which pod affinity terms there are at all; when one is new, `reads` is asked again."""
+
+
+READS_NOTHING = Reads()
 
 
 class NodeStatuses(Protocol):
@@ -191,7 +199,11 @@ class FilterPlugin(Plugin, Protocol):
 
 
 class ColumnFilterPlugin(Plugin, Protocol):
-    """Refuses nodes, all at once."""
+    """Refuses nodes, all at once.
+
+    With `takes_rows = True` it says that its rule is written for a `NodeRow`, too: plain numbers in
+    place of columns, and a plain bool for a mask. Then few nodes are judged without any array.
+    """
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict: ...
 

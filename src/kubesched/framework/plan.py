@@ -7,8 +7,8 @@ changed, and only changed rows are asked about again. All other plugins are aske
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, Reads
+from kubesched.framework.kept_columns import Fixed, LocalFilter, LocalScore, PlanParts
 from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
@@ -28,31 +29,12 @@ ROWS_BY_INTEGERS_MAX = 12
 
 
 ColumnT = TypeVar("ColumnT")
+AnyPluginT = TypeVar("AnyPluginT", bound=Any)
+PluginT = TypeVar("PluginT", ColumnFilter, ColumnScore)
 
 
 class NotLocalError(Exception):
     """The attempt is not one that kept verdicts can answer; the ordinary way must be gone."""
-
-
-@dataclass(slots=True)
-class LocalFilter:
-    """One filter's verdict on every row."""
-
-    plugin: ColumnFilter
-    reads: Reads
-    verdicts: Verdicts
-
-
-@dataclass(slots=True)
-class LocalScore:
-    """One plugin's raw score of every row, and what it adds to the totals."""
-
-    plugin: ColumnScore
-    reads: Reads
-    weight: int
-    raw: NDArray[Any]
-    constant: int | None = None
-    """What it adds to every node, where that is the same for any choice of nodes."""
 
 
 class Plan:
@@ -61,8 +43,7 @@ class Plan:
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
         self.pod = pod
-        self.seen = view.stamp
-        self.node_epoch = view.node_epoch
+        self.seen, self.node_epoch = view.stamp, view.node_epoch
         nodes = view.whole()
         self.rows: Rows = nodes.rows
         self._is_whole = len(self.rows) == view.row_count
@@ -70,40 +51,53 @@ class Plan:
         self.reads: dict[str, Reads | None] = {}
         # Before anything else: a pod that is refused or sent to named nodes has no plan.
         self.skipped_filters = self._keep_pre_filters(nodes)
-        for name in parts.names:
-            self._reads_of(name)
-        self.stores = sorted({s for r in self.reads.values() if r for s in r.objects})
+        self.stores = self._stores_read()
         self.epochs = self._store_epochs(view)
-        self.filters = self._keep_filters(nodes)
+        self._by_terms = [name for name, reads in self.reads.items() if reads and reads.terms]
+        self._term_count = len(view.term_sets)
         self.skipped_scores = self._keep_pre_scores(nodes)
-        self.scores = self._keep_scores(nodes)
-        self.refusals: NDArray[np.int8] = np.zeros(len(nodes), dtype=np.int8)
-        for kept in self.filters:
-            if len(kept.verdicts.statuses) > 1:
-                self.refusals += kept.verdicts.ids != FITS
-        self.plain_sum: IntColumn = np.zeros(len(nodes), dtype=np.int64)
-        for score in self.scores:
-            if score.plugin.normalize is None:
-                self.plain_sum += np.multiply(score.raw, score.weight, dtype=np.int64)
+        filters = self._local(parts.filters, self.skipped_filters)
+        scores = self._local(parts.scores, self.skipped_scores)
+        self.fixed = self._fixed(filters, scores, nodes)
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
+        self.refusals: NDArray[np.int8] = self.fixed.refusals.copy()
+        """By how many filters each row is refused."""
+        self.moving_refusal_count = 0
+        """How many refusals there are beside the fixed ones."""
+        self.plain_sum: IntColumn = self.fixed.plain_sum.copy()
+        """What plugins that do not normalise give to each row."""
+        self._moving_filters = [self._keep_filter(*one, nodes) for one in filters if one[1].usage]
+        self._moving_scores = [self._keep_score(*one, nodes) for one in scores if one[1].usage]
+        self.filters = self.fixed.filters + self._moving_filters
+        self.scores = self.fixed.scores + self._moving_scores
         self.ranking: Any = None
         """Kept here for whoever ranks the rows."""
         self.promised: Any = None
         """Kept here for whoever supposes pods on rows they were promised."""
-        live = {name for name, reads in self.reads.items() if reads is None}
-        self.live_pre_filters = [p for p in parts.pre_filters if p.name in live]
-        self.live_filters = [p for p in parts.filters if p.name in live]
-        self.live_pre_scores = [p for p in parts.pre_scores if p.name in live]
-        self.live_scores = [p for p in parts.scores if p.name in live]
+        self.live_pre_filters = self._live(parts.pre_filters)
+        self.live_filters = self._live(parts.filters)
+        self.live_pre_scores = self._live(parts.pre_scores)
+        self.live_scores = self._live(parts.scores)
+        self.is_all_kept = None not in self.reads.values()
+        """Whether no plugin has to be asked anew."""
         self._skipping: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     # -- building -----------------------------------------------------------------------------
+
+    def _live(self, plugins: Sequence[AnyPluginT]) -> list[AnyPluginT]:
+        """Return those that have to be asked anew."""
+        return [plugin for plugin in plugins if self.reads[plugin.name] is None]
 
     def _reads_of(self, name: str) -> Reads | None:
         if name not in self.reads:
             self.reads[name] = self._parts.reads_of(name, self.pod)
         return self.reads[name]
+
+    def _stores_read(self) -> list[str]:
+        for name in self._parts.names:
+            self._reads_of(name)
+        return sorted({store for reads in self.reads.values() if reads for store in reads.objects})
 
     def _keep_pre_filters(self, nodes: NodeTable) -> set[str]:
         skipped = set()
@@ -116,27 +110,8 @@ class Plan:
             elif result is not None:
                 # Whatever it says of the pod as a whole is said in the ordinary way.
                 raise NotLocalError
+        self.state.skip_filter_plugins = frozenset(skipped)
         return skipped
-
-    def _keep_filters(self, nodes: NodeTable) -> list[LocalFilter]:
-        kept = []
-        for plugin in self._parts.filters:
-            reads = self.reads[plugin.name]
-            if reads is not None and plugin.name not in self.skipped_filters:
-                kept.append(LocalFilter(plugin, reads, self._verdicts(plugin, reads, nodes)))
-        return kept
-
-    def _verdicts(self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable) -> Verdicts:
-        def judge() -> Verdicts:
-            verdicts = Verdicts(len(nodes))
-            plugin.judge(self.state, self.pod, nodes, verdicts)
-            if verdicts.first_error() is not None:
-                raise NotLocalError
-            return verdicts
-
-        return self._parts.shared.column(
-            "filter", plugin.name, self._fragment(plugin, reads), judge
-        )
 
     def _keep_pre_scores(self, nodes: NodeTable) -> set[str]:
         skipped = set()
@@ -148,83 +123,150 @@ class Plan:
                 skipped.add(plugin.name)
             elif status is not None:
                 raise NotLocalError
+        self.state.skip_score_plugins = frozenset(skipped)
         return skipped
 
-    def _keep_scores(self, nodes: NodeTable) -> list[LocalScore]:
-        kept = []
-        for plugin in self._parts.scores:
-            reads = self.reads[plugin.name]
-            if reads is not None and plugin.name not in self.skipped_scores:
-                weight = self._parts.weights[plugin.name]
-                raw, constant = self._raw(plugin, reads, nodes)
-                kept.append(LocalScore(plugin, reads, weight, raw, constant))
-        return kept
+    def _local(self, plugins: Sequence[PluginT], skipped: set[str]) -> list[tuple[PluginT, Reads]]:
+        """Return the local plugins that are not skipped, with what they read."""
+        found = ((plugin, self.reads[plugin.name]) for plugin in plugins)
+        return [(p, reads) for p, reads in found if reads is not None and p.name not in skipped]
+
+    def _fixed(
+        self,
+        filters: list[tuple[ColumnFilter, Reads]],
+        scores: list[tuple[ColumnScore, Reads]],
+        nodes: NodeTable,
+    ) -> Fixed:
+        still_filters = [(plugin, reads) for plugin, reads in filters if not reads.usage]
+        still_scores = [(plugin, reads) for plugin, reads in scores if not reads.usage]
+        fragments: dict[str, Hashable | None] = {}
+        for plugin, reads in still_filters:
+            fragments[plugin.name] = self._fragment(plugin, reads)
+        for score, reads in still_scores:
+            if score.name not in fragments:
+                fragments[score.name] = self._fragment(score, reads)
+        shared, weights = self._parts.shared, self._parts.weights
+
+        def make() -> Fixed:
+            kept_filters, kept_scores = [], []
+            for plugin, reads in still_filters:
+                judge = partial(self._verdicts, plugin, nodes)
+                verdicts = shared.column("filter", plugin.name, fragments[plugin.name], judge)
+                kept_filters.append(LocalFilter(plugin, reads, verdicts))
+            for score, reads in still_scores:
+                ask = partial(self._raw, score, reads, nodes)
+                raw = shared.column("score", score.name, fragments[score.name], ask)
+                kept_scores.append(LocalScore(score, reads, weights[score.name], *raw))
+            return Fixed(kept_filters, kept_scores, len(nodes))
+
+        if None in fragments.values():
+            return make()
+        key = (
+            self.node_epoch,
+            tuple(fragments.items()),
+            tuple(plugin.name for plugin, _ in still_filters),
+        )
+        return shared.column("fixed", "", key, make)
+
+    def _keep_filter(self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable) -> LocalFilter:
+        verdicts = self._verdicts(plugin, nodes)
+        if len(verdicts.statuses) > 1:
+            self.shift_refusals(slice(None), (verdicts.ids != FITS).view(np.int8))
+        return LocalFilter(plugin, reads, verdicts)
+
+    def _keep_score(self, plugin: ColumnScore, reads: Reads, nodes: NodeTable) -> LocalScore:
+        weight = self._parts.weights[plugin.name]
+        if plugin.normalize is not None:
+            return LocalScore(plugin, reads, weight, *self._raw(plugin, reads, nodes))
+        raw = self._plain(plugin, nodes)
+        self.plain_sum += _weighed(raw, weight)
+        return LocalScore(plugin, reads, weight, raw.astype(np.int8))
+
+    def _plain(self, plugin: ColumnScore, nodes: NodeTable) -> IntColumn:
+        """Return scores that are not normalised."""
+        raw = plugin.score(self.state, self.pod, nodes)
+        if isinstance(raw, Status):
+            raise NotLocalError
+        _check_range(raw)
+        return raw
+
+    def _verdicts(self, plugin: ColumnFilter, nodes: NodeTable) -> Verdicts:
+        verdicts = Verdicts(len(nodes))
+        plugin.judge(self.state, self.pod, nodes, verdicts)
+        if verdicts.first_error() is not None:
+            raise NotLocalError
+        return verdicts
 
     def _raw(
         self, plugin: ColumnScore, reads: Reads, nodes: NodeTable
     ) -> tuple[NDArray[Any], int | None]:
         """Return the raw scores, and what they add where that is the same everywhere."""
-
-        def score() -> tuple[NDArray[Any], int | None]:
-            raw = plugin.score(self.state, self.pod, nodes)
-            if isinstance(raw, Status):
-                raise NotLocalError
-            if plugin.normalize is None:
-                _check_range(raw)
-                return raw.astype(np.int8), None  # Plans are many, and the range is small.
-            equal = plugin.keeps_equals_equal and not reads.usage and len(raw) > 0
-            if not equal or raw.max() != raw.min():
-                return np.array(raw), None
-            weight = self._parts.weights[plugin.name]
-            return np.array(raw), self._normalize(plugin, weight, raw[:1]).item(0)
-
-        return self._parts.shared.column("score", plugin.name, self._fragment(plugin, reads), score)
+        if plugin.normalize is None:
+            return self._plain(plugin, nodes).astype(np.int8), None  # Plans are many.
+        raw = plugin.score(self.state, self.pod, nodes)
+        if isinstance(raw, Status):
+            raise NotLocalError
+        equal = plugin.keeps_equals_equal and not reads.usage and len(raw) > 0
+        if not equal or raw.max() != raw.min():
+            return np.array(raw), None
+        weight = self._parts.weights[plugin.name]
+        return np.array(raw), self._normalize(plugin, weight, raw[:1]).item(0)
 
     def _fragment(self, plugin: ColumnFilter | ColumnScore, reads: Reads) -> Hashable | None:
         """Return what plans may share a column by: it must not change with usage."""
-        if reads.usage or plugin.fragment is None:
+        if plugin.fragment is None:
             return None
-        epochs = dict(zip(self.stores, self.epochs, strict=True))
-        read = tuple((store, epochs[store]) for store in reads.objects)
+        read = tuple(self.epochs[self.stores.index(store)] for store in reads.objects)
         return (self.node_epoch, read, plugin.fragment(self.pod))
 
     def _store_epochs(self, view: ClusterView) -> list[int]:
-        if not self.stores:
-            return []
         return [getattr(view.objects, store).epoch for store in self.stores]
 
     # -- keeping current ------------------------------------------------------------------------
 
-    def follow(self, view: ClusterView) -> Sequence[int] | None:
+    def follow(self, view: ClusterView) -> Sequence[int] | Rows | None:
         """Bring the columns up to date; return the changed positions, None if that cannot be."""
-        if view.node_epoch != self.node_epoch or self._store_epochs(view) != self.epochs:
+        if not self._still_holds(view):
             return None
         changes = view.changes_since(self.seen)
         if changes is None:
             return None
         if not changes:
             return ()
-        seen, self.seen = self.seen, view.stamp
+        seen, self.seen = self.seen, self.seen + len(changes)
         if len(changes) > ROWS_BY_INTEGERS_MAX:
             changed = view.rows_changed_since(seen)
-            rows = changed[changed < len(self.rows)] if self._is_whole else changed
-            positions = self._positions(rows)
-            self._judge_rows(view, self.rows[positions], positions)
-            return positions.tolist()
+            positions = self._positions(changed)
+            self._judge_rows(view, self.rows_at(positions), positions)
+            return positions
         few = list({change.row: None for change in changes})
-        places = few if self._is_whole else self._positions(np.array(few)).tolist()
-        # A row may be that of a node which is unknown, and only has pods.
-        known = [place for place in places if place < len(self.rows)]
-        for place in known:
-            self._judge_row(view, self.rows.item(place), place)
-        return known
+        if not self._is_whole:
+            few = self._positions(np.array(few)).tolist()
+        for place in few:
+            # A row may be that of a node which is unknown, and only has pods.
+            if place < len(self.rows):
+                self._judge_row(view, self.rows.item(place), place)
+        return [place for place in few if place < len(self.rows)]
+
+    def _still_holds(self, view: ClusterView) -> bool:
+        """Return whether all that is not of single rows is as it was."""
+        if view.node_epoch != self.node_epoch:
+            return False
+        if self.stores and self._store_epochs(view) != self.epochs:
+            return False
+        if self._by_terms and self._term_count != len(view.term_sets):
+            if any(self._parts.reads_of(name, self.pod) is None for name in self._by_terms):
+                return False
+            self._term_count = len(view.term_sets)
+        return True
 
     def _positions(self, rows: Rows) -> Rows:
         """Return where rows stand in the plan's columns, leaving out those that do not."""
+        count = len(self.rows)
         if self._is_whole:
-            return rows
+            return rows if rows[-1] < count else rows[rows < count]
         places = np.searchsorted(self.rows, rows)
-        known = places < len(self.rows)
+        known = places < count
         known[known] = self.rows[places[known]] == rows[known]
         return places[known]
 
@@ -233,66 +275,72 @@ class Plan:
         return positions if self._is_whole else self.rows.take(positions)
 
     def _judge_row(self, view: ClusterView, row: int, position: int) -> None:
-        node = view.row(row)
-        for kept in self.filters:
-            if kept.reads.usage:
-                status = kept.plugin.judge_row(self.state, self.pod, node)
-                if status is not None and not status.is_rejected:
-                    raise NotLocalError
-                new = FITS if status is None else kept.verdicts.id_for(status)
-                self._set_verdict(kept, position, new)
-        for score in self.scores:
-            if score.reads.usage:
-                value = score.plugin.score_row(self.state, self.pod, node)
-                if isinstance(value, Status):
-                    raise NotLocalError
-                if score.plugin.normalize is None:
-                    if not NODE_SCORE_MIN <= value <= NODE_SCORE_MAX:
-                        raise NotLocalError
-                    self.plain_sum[position] += score.weight * (value - score.raw.item(position))
-                elif value != score.raw.item(position):
-                    self.version += 1
-                score.raw[position] = value
+        """Judge one row by plain integers."""
+        node, state, pod = view.row(row), self.state, self.pod
+        for kept in self._moving_filters:
+            status = kept.plugin.judge_row(state, pod, node)
+            verdicts = kept.verdicts
+            if status is not None or len(verdicts.statuses) > 1:
+                self._set_verdict(verdicts, position, status)
+        total = moved = 0
+        for score in self._moving_scores:
+            value = score.plugin.score_row(state, pod, node)
+            if isinstance(value, Status):
+                raise NotLocalError
+            raw = score.raw
+            if score.plugin.normalize is not None:
+                moved += value != raw.item(position)
+            elif NODE_SCORE_MIN <= value <= NODE_SCORE_MAX:
+                total += score.weight * value
+            else:
+                raise NotLocalError
+            raw[position] = value
+        self.plain_sum[position] = self.fixed.plain_sum.item(position) + total
+        self.version += moved
 
-    def _set_verdict(self, kept: LocalFilter, position: int, new: int) -> None:
-        ids = kept.verdicts.ids
-        old = ids.item(position)
-        if old == new:
-            return
-        ids[position] = new
+    def _set_verdict(self, verdicts: Verdicts, position: int, status: Status | None) -> None:
+        if status is not None and not status.is_rejected:
+            raise NotLocalError
+        new = FITS if status is None else verdicts.id_for(status)
+        old = verdicts.ids.item(position)
+        verdicts.ids[position] = new
         if (old == FITS) != (new == FITS):
-            self.refusals[position] += 1 if old == FITS else -1
-            self.version += 1
+            self.shift_refusals([position], np.array([1 if old == FITS else -1], dtype=np.int8))
+
+    def shift_refusals(self, positions: Rows | slice | list[int], by: NDArray[np.int8]) -> None:
+        """Have rows be refused by more filters, or by fewer."""
+        self.refusals[positions] += by
+        self.moving_refusal_count += int(by.sum())
+        self.version += 1
 
     def _judge_rows(self, view: ClusterView, rows: Rows, positions: Rows) -> None:
+        """Judge many rows as a table."""
         nodes = view.nodes_at(rows)
-        for kept in self.filters:
-            if kept.reads.usage:
-                part = Verdicts(len(rows))
-                kept.plugin.judge(self.state, self.pod, nodes, part)
-                self._set_verdicts(kept, positions, part)
-        for score in self.scores:
-            if score.reads.usage:
-                values = score.plugin.score(self.state, self.pod, nodes)
-                if isinstance(values, Status):
-                    raise NotLocalError
-                if score.plugin.normalize is None:
-                    _check_range(values)
-                    self.plain_sum[positions] += score.weight * (values - score.raw[positions])
-                elif (values != score.raw[positions]).any():
-                    self.version += 1
-                score.raw[positions] = values
+        for kept in self._moving_filters:
+            part = Verdicts(len(rows))
+            kept.plugin.judge(self.state, self.pod, nodes, part)
+            if len(part.statuses) > 1 or len(kept.verdicts.statuses) > 1:
+                self._set_verdicts(kept.verdicts, positions, part)
+        total: IntColumn = self.fixed.plain_sum.take(positions)
+        for score in self._moving_scores:
+            if score.plugin.normalize is None:
+                values = self._plain(score.plugin, nodes)
+                total += _weighed(values, score.weight)
+            else:
+                values, _ = self._raw(score.plugin, score.reads, nodes)
+                self.version += bool((values != score.raw[positions]).any())
+            score.raw[positions] = values
+        self.plain_sum[positions] = total
 
-    def _set_verdicts(self, kept: LocalFilter, positions: Rows, part: Verdicts) -> None:
+    def _set_verdicts(self, verdicts: Verdicts, positions: Rows, part: Verdicts) -> None:
         if part.first_error() is not None:
             raise NotLocalError
-        old = kept.verdicts.ids[positions] != FITS
-        kept.verdicts.ids[positions] = FITS
-        kept.verdicts.override(positions, part)
+        old = verdicts.ids[positions] != FITS
+        verdicts.ids[positions] = FITS
+        verdicts.override(positions, part)
         new = part.ids != FITS
         if (old != new).any():
-            self.refusals[positions] += new.astype(np.int8) - old.astype(np.int8)
-            self.version += 1
+            self.shift_refusals(positions, new.view(np.int8) - old.view(np.int8))
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -345,62 +393,12 @@ class Plan:
         return self._parts.shared.column("nodes", what, self.node_epoch, make)
 
 
-class SharedColumns:
-    """Columns that do not depend on usage, by what of the pod they depend on."""
-
-    COUNT_MAX = 512
-
-    def __init__(self) -> None:
-        self._columns: dict[Hashable, Any] = {}
-
-    def clear(self) -> None:
-        """Forget all columns: the next ones are another cluster's."""
-        self._columns.clear()
-
-    def column(
-        self, point: str, plugin: str, fragment: Hashable | None, make: Callable[[], ColumnT]
-    ) -> ColumnT:
-        """Return the column of a fragment, made if it is not there; with no fragment always."""
-        if fragment is None:
-            return make()
-        key = (point, plugin, fragment)
-        found = self._columns.pop(key, None)
-        if found is None:
-            found = make()
-        self._columns[key] = found  # Most recently used stands last.
-        if len(self._columns) > self.COUNT_MAX:
-            del self._columns[next(iter(self._columns))]
-        shared: ColumnT = found
-        return shared
-
-
-@dataclass(frozen=True, slots=True)
-class PlanParts:
-    """A profile's plugins as plans see them."""
-
-    pre_filters: Sequence[Any]
-    filters: Sequence[ColumnFilter]
-    pre_scores: Sequence[Any]
-    scores: Sequence[ColumnScore]
-    weights: Mapping[str, int]
-    shared: SharedColumns = field(default_factory=SharedColumns)
-
-    names: Sequence[str] = ()
-    """The plugins that filter or score."""
-    declarations: Mapping[str, Any] = field(default_factory=dict)
-    """Their `reads` methods; None for those that have none."""
-
-    def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
-        """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""
-        declare = self.declarations[name]
-        if declare is None:
-            return None
-        found = guarded(declare, pod)
-        return found if isinstance(found, Reads) else None
-
-
 def _check_range(scores: IntColumn) -> None:
     # A plugin that leaves the range fails the attempt, in the words of the ordinary way.
     # Seen as unsigned, a negative score is a very large one.
     if len(scores) and scores.view(np.uint64).max() > NODE_SCORE_MAX:
         raise NotLocalError
+
+
+def _weighed(scores: NDArray[Any], weight: int) -> NDArray[Any]:
+    return scores if weight == 1 else np.multiply(scores, weight, dtype=np.int64)

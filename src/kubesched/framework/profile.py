@@ -30,7 +30,7 @@ from kubesched.framework.interface import (
     PostFilterResult,
     SignFragment,
 )
-from kubesched.framework.plan import PlanParts
+from kubesched.framework.kept_columns import PlanParts
 from kubesched.framework.planner import Planner
 from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.score_phase import ScorePhase, Scores

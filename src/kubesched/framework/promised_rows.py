@@ -50,11 +50,10 @@ class PromisedRows:
         """Return whether the promises are still those that count before the pod."""
         return self._key == (view.nomination_epoch, pod.priority)
 
-    def follow(self, view: ClusterView, changed: Sequence[int]) -> None:
+    def follow(self, view: ClusterView, changed: Sequence[int] | Rows) -> None:
         """Judge the rows again that changed, by their positions in the plan."""
-        slots = self._slots
-        places = [slot for position in changed if (slot := slots.item(position)) >= 0]
-        self._judge(view, np.array(places, dtype=np.int64))
+        places = self._slots[np.asarray(changed, dtype=np.int64)]
+        self._judge(view, places[places >= 0].astype(np.int64))
 
     def withdraw(self) -> None:
         """Have the plan forget what was refused here."""
@@ -79,8 +78,8 @@ class PromisedRows:
     def _refuse(self, places: Rows, refused: BoolColumn) -> None:
         before = self._refused[places]
         if (before != refused).any():
-            self._plan.refusals[self.positions[places]] += refused.astype(np.int8) - before
-            self._plan.version += 1
+            by = refused.view(np.int8) - before.view(np.int8)
+            self._plan.shift_refusals(self.positions[places], by)
             self._refused[places] = refused
 
 
@@ -89,7 +88,7 @@ def suppose_promised(
     view: ClusterView,
     pod: PodInfo,
     filters: FilterPhase,
-    changed: Sequence[int] | None,
+    changed: Sequence[int] | Rows | None,
 ) -> None:
     """Have a plan that is up to date count the pods that were promised nodes before this one.
 

@@ -153,6 +153,8 @@ class NodeToStatus:
 
     def plugins(self, code: Code | None = None) -> set[str]:
         """Return the plugins that refused some node, or refused it with that code."""
+        if len(self) == 0:
+            return set()
         used = {self._verdicts.statuses[i] for i in self._verdicts.used_ids()}
         refusals = (s for s in (*used, *self._singles.values()) if s.is_rejected and s.plugin)
         return {s.plugin for s in refusals if code is None or s.code is code}

@@ -117,6 +117,7 @@ class PodInfo:
     """
 
     __slots__ = (
+        "_label_items",
         "_object",
         "_raw",
         "_template",
@@ -157,6 +158,7 @@ class PodInfo:
         self.start_s = parse_time(status.start_time) if status.start_time else None
         self.disruption_target = _is_disruption_target(status)
         self.shape = shape
+        self._label_items: tuple[tuple[str, str], ...] | None = None
         self._template: tuple[Hashable, ...] | None = None
         self._raw = raw
         self._object: Pod | None = None if raw is not None else pod
@@ -214,13 +216,19 @@ class PodInfo:
         return self.shape.terms
 
     @property
+    def label_items(self) -> tuple[tuple[str, str], ...]:
+        """Return the labels in the order of their keys."""
+        if self._label_items is None:
+            self._label_items = tuple(sorted(self.labels.items()))
+        return self._label_items
+
+    @property
     def template(self) -> tuple[Hashable, ...]:
         """Return what rules can tell pods apart by; pods of one controller mostly share it."""
         if self._template is None:
             owner = self.controller
             known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
-            labels = tuple(sorted(self.labels.items()))
-            self._template = (self.shape, labels, known_as, self.node_name)
+            self._template = (self.shape, self.label_items, known_as, self.node_name)
         return self._template
 
     @property

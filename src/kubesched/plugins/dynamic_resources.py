@@ -21,6 +21,7 @@ from kubesched.config.validate_args import validate_dynamic_resources_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
+    READS_NOTHING,
     EventRegistration,
     FilterVerdict,
     NodeStatuses,
@@ -64,7 +65,7 @@ class DynamicResources:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """No node differs from another."""
-        return Reads()
+        return READS_NOTHING
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: nothing."""

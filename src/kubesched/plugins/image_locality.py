@@ -20,6 +20,7 @@ from kubesched.framework.status import Status
 from kubesched.model.pod_info import PodInfo
 
 # Most images on public registries are between these sizes, and only that range tells nodes apart.
+_READS = Reads(nodes=True)
 _MIB = 1024 * 1024
 _SIZE_BYTES_MIN = 23 * _MIB
 _CONTAINER_SIZE_BYTES_MAX = 1000 * _MIB
@@ -35,7 +36,7 @@ class ImageLocality:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Images are reported by nodes; how many nodes have one counts too, and is of nodes."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: the images and the number of containers."""

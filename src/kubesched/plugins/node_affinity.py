@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import match_node_selector, match_term, required_node_affinity_mask
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import is_allowed, match_term, matches_node_selector, negate
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeAffinityArgs
 from kubesched.config.validate_args import validate_node_affinity_args
 from kubesched.framework.cycle_state import CycleState
@@ -46,9 +46,10 @@ from kubesched.objects.selectors import (
 
 _PRE_SCORE_KEY = "PreScoreNodeAffinity"
 _NAME_FIELD = "metadata.name"
-_REASON_POD = "node(s) didn't match Pod's node affinity/selector"
-_REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
-_REASON_CONFLICT = "pod affinity terms conflict"
+_NOT_ALLOWED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_CONFLICT = unresolvable("pod affinity terms conflict")
+_READS = Reads(nodes=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class NodeAffinity:
     """Refuses nodes the pod or the profile does not allow, and sums the weights of preferences."""
 
     name = "NodeAffinity"
+    takes_rows = True
     normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -79,7 +81,7 @@ class NodeAffinity:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Labels and name are the node's own."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: its node selector and node affinity."""
@@ -104,16 +106,17 @@ class NodeAffinity:
             if of_term is None:
                 return None
             names |= of_term
-        return PreFilterResult(frozenset(names)) if names else unresolvable(_REASON_CONFLICT)
+        return PreFilterResult(frozenset(names)) if names else _CONFLICT
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes by the profile's affinity, then by the pod's."""
         verdict = []
         if self._added_selector is not None:
-            enforced = match_node_selector(nodes, self._added_selector)
-            verdict.append(Rejected(~enforced, unresolvable(_REASON_ENFORCED)))
-        allowed = required_node_affinity_mask(nodes, pod)
-        verdict.append(Rejected(~allowed, unresolvable(_REASON_POD)))
+            enforced = matches_node_selector(nodes, self._added_selector)
+            verdict.append(Rejected(negate(enforced), _NOT_ENFORCED))
+        verdict.append(Rejected(negate(is_allowed(nodes, pod)), _NOT_ALLOWED))
         return verdict
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:

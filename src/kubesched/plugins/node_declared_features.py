@@ -26,6 +26,7 @@ from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo
 
 _PRE_FILTER_KEY = "PreFilterNodeDeclaredFeatures"
+_READS = Reads(nodes=True)
 _REASON = "node(s) didn't match Pod's required features"
 
 
@@ -39,7 +40,7 @@ class NodeDeclaredFeatures:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Features are the node's own."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: the features it needs."""

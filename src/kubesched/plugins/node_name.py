@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import Values
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -22,6 +23,7 @@ from kubesched.framework.status import Status, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.model.pod_info import PodInfo
 
+_READS = Reads(nodes=True)
 _REASON = "node(s) didn't match the requested node name"
 
 
@@ -29,24 +31,27 @@ class NodeName:
     """Refuses every node but the one the pod names."""
 
     name = "NodeName"
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """The name is the node's own."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: the node name."""
         return pod.node_name
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes of another name."""
         if not pod.node_name:
             return []
         # No row is -1, so a name nobody has refuses all.
-        others = nodes.rows != nodes.view.row_of(pod.node_name)
+        others: Values = nodes.rows != nodes.view.row_of(pod.node_name)
         return [Rejected(others, unresolvable(_REASON))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:

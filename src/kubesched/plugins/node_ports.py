@@ -29,6 +29,7 @@ from kubesched.model.pod_info import HostPort, PodInfo
 
 _PRE_FILTER_KEY = "PreFilterNodePorts"
 _ALL_ADDRESSES = "0.0.0.0"
+_READS = Reads(usage=True)
 _TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
@@ -36,13 +37,14 @@ class NodePorts:
     """Refuses nodes where a wanted port is taken on the same address, or on all."""
 
     name = "NodePorts"
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Ports are taken by the pods of that very node."""
-        return Reads(usage=True)
+        return _READS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the wanted ports; have the filter skipped if there are none."""

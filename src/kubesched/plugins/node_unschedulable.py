@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import Values, is_any
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -27,6 +28,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.taint_toleration import sign_tolerations
 
 _TAINT_KEY = "node.kubernetes.io/unschedulable"
+_READS = Reads(nodes=True)
 _REASON = "node(s) were unschedulable"
 
 
@@ -34,23 +36,27 @@ class NodeUnschedulable:
     """Refuses cordoned nodes, unless the pod tolerates the taint of that meaning."""
 
     name = "NodeUnschedulable"
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Whether it is cordoned is the node's own affair."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: the tolerations."""
         return pod.shape.tolerations
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse cordoned nodes."""
-        if not nodes.unschedulable.any() or pod.tolerates(_TAINT_KEY):
+        closed: Values = nodes.unschedulable
+        if not is_any(closed) or pod.tolerates(_TAINT_KEY):
             return []
-        return [Rejected(nodes.unschedulable, unresolvable(_REASON))]
+        return [Rejected(closed, unresolvable(_REASON))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which a node may be open or its state tolerated."""

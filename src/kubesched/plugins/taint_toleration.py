@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import DO_NOT_SCHEDULE_EFFECTS, taints_tolerated_mask
-from kubesched.columns.view import NodeTable
+from kubesched.columns.rules import DO_NOT_SCHEDULE_EFFECTS, is_tolerated, negate
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -36,7 +36,8 @@ from kubesched.objects.affinity import Toleration
 TOLERATIONS_KEY = "v1.Pod.Spec.Tolerations"
 _AVOIDED_EFFECT = "PreferNoSchedule"
 _PRE_SCORE_KEY = "PreScoreTaintToleration"
-_REASON = "node(s) had untolerated taint(s)"
+_UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+_READS = Reads(nodes=True)
 
 
 class TaintToleration:
@@ -44,22 +45,25 @@ class TaintToleration:
 
     name = "TaintToleration"
     normalizes_by_scaling = True
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Taints are the node's own."""
-        return Reads(nodes=True)
+        return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
         """Return what of the pod verdicts depend on: the tolerations."""
         return pod.shape.tolerations
 
-    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+    def filter_nodes(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
+    ) -> FilterVerdict:
         """Refuse nodes with a taint that keeps the pod off."""
-        tolerated = taints_tolerated_mask(nodes, pod.tolerations, DO_NOT_SCHEDULE_EFFECTS)
-        return [Rejected(~tolerated, unresolvable(_REASON))]
+        tolerated = is_tolerated(nodes, pod.tolerations, DO_NOT_SCHEDULE_EFFECTS)
+        return [] if tolerated is True else [Rejected(negate(tolerated), _UNTOLERATED)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the tolerations that speak of taints to be avoided."""

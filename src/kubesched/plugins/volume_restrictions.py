@@ -20,6 +20,7 @@ from kubesched.columns.view import ClusterView, LiveUsage, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
+    READS_NOTHING,
     EventRegistration,
     FilterVerdict,
     Reads,
@@ -133,7 +134,7 @@ class VolumeRestrictions:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Return that a pod without disks and claims of its own is nothing to this plugin."""
         if not pod.shape.volumes:
-            return Reads()
+            return READS_NOTHING
         if any(map(_is_restricted, pod.shape.volumes)):
             return None
         claims = self._handle.snapshot.objects.persistent_volume_claims

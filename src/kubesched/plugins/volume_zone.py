@@ -19,6 +19,7 @@ from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
+    READS_NOTHING,
     EventRegistration,
     FilterVerdict,
     Reads,
@@ -76,7 +77,7 @@ class VolumeZone:
     def reads(self, pod: PodInfo) -> Reads | None:
         """Return that node and volumes decide, unless something is wrong with a claim."""
         if not named_claims(pod.shape):
-            return Reads()
+            return READS_NOTHING
         topologies = _topologies_of_pod(pod, self._handle.snapshot.objects)
         return None if isinstance(topologies, Status) else _READS
 

@@ -1,6 +1,7 @@
 """Columns, rows by integers and upstream's arithmetic, spelled out here, come to the same."""
 
 import math
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from kubesched.config.types import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
+from kubesched.model.pod_info import resources_of
 from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from tests.unit.plugins.builders import a_node, made, statuses_of
@@ -69,7 +71,20 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.allocatable[:, :NODE_COUNT] = allocatable
     cluster.nodes.requested[:, :NODE_COUNT] = allocated
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
+    for kind, lines in cluster.nodes.floats.items():
+        lines[:] = getattr(cluster.nodes, kind)[:2]
+    for index, cells in enumerate(cluster.nodes.cells):
+        cells.allocatable = resources_of(named(column[index] for column in allocatable))
+        cells.taken.update(named(column[index] for column in allocated))
+        cells.nonzero_taken.update(named(column[index] for column in allocated[:2]))
+    given = [number for columns in (allocatable, allocated) for line in columns for number in line]
+    cluster.nodes.has_small_numbers = all(0 <= number < 2**46 for number in given)
     return ClusterView(cluster)
+
+
+def named(numbers: Iterable[int]) -> dict[str, int]:
+    """Return numbers by the resources' names, in their order."""
+    return dict(zip(RESOURCES, numbers, strict=False))
 
 
 def a_pod_of(requests: Any) -> Any:
@@ -286,6 +301,8 @@ def test_room_is_the_same_by_columns_and_by_integers(
     view = a_view(allocatable, allocated)
     nodes = view._cluster.nodes
     nodes.pod_count[:NODE_COUNT], nodes.allowed_pods[:NODE_COUNT] = zip(*pods, strict=True)
+    for cells, (count, allowed) in zip(nodes.cells, pods, strict=True):
+        cells.pod_count, cells.allowed_pods = count, allowed
     plugin = fit("LeastAllocated", (1, 1, 1))
     state, table, pod = CycleState(), view.all_nodes(), a_pod_of(requests)
     plugin.pre_filter(state, pod, table)

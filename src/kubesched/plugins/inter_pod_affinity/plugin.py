@@ -17,7 +17,13 @@ from kubesched.config.types import InterPodAffinityArgs
 from kubesched.config.validate_args import validate_inter_pod_affinity_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, FilterVerdict, Rejected, SignFragment
+from kubesched.framework.interface import (
+    EventRegistration,
+    FilterVerdict,
+    Reads,
+    Rejected,
+    SignFragment,
+)
 from kubesched.framework.status import (
     SKIP,
     Status,
@@ -26,6 +32,7 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
+from kubesched.model.affinity_terms import NO_TERMS
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
@@ -36,6 +43,7 @@ from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePla
 PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
 LABELS_SIGNER = "v1.Pod.Labels"
+_READS = Reads(terms=True)
 
 
 class InterPodAffinity:
@@ -50,8 +58,16 @@ class InterPodAffinity:
         problems = validate_inter_pod_affinity_args(args)
         if problems:
             raise ValueError(aggregate_text(problems))
+        self._handle = handle
         self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+
+    def reads(self, pod: PodInfo) -> Reads | None:
+        """Return that nothing is read by a pod without terms whom no term can match."""
+        if pod.terms is not NO_TERMS:
+            return None
+        postings = self._handle.snapshot.counters.term_postings
+        return None if postings.candidates(pod.labels) else _READS
 
     # -- filter -------------------------------------------------------------------------------
 

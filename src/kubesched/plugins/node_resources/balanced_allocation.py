@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import Values, as_int, full, square_root
-from kubesched.columns.view import NodeRow, NodeTable, Rows
+from kubesched.columns.rules import Values, full, square_root
+from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
 from kubesched.config.validate_args import validate_node_resources_balanced_allocation_args
 from kubesched.framework.cycle_state import CycleState
@@ -24,15 +24,17 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
-    Allocation,
-    ScoredResource,
+    Allocations,
+    Counted,
     ScoredResources,
+    allocations,
     as_table,
-    is_there,
+    is_by_integers,
     sign_requests,
 )
 
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
+_READS = Reads(nodes=True, usage=True)
 _HALF = NODE_SCORE_MAX // 2
 
 
@@ -54,7 +56,7 @@ class NodeResourcesBalancedAllocation:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
-        return Reads(nodes=True, usage=True)
+        return _READS
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the pod's requests; have the score skipped for a pod that asks for nothing."""
@@ -66,15 +68,16 @@ class NodeResourcesBalancedAllocation:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return about 75 where nothing changes, more where the pod evens out."""
-        counted: tuple[ScoredResource, ...] | None = state.get(_PRE_SCORE_KEY)
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
             if not self._asks_for_any(pod):
                 return full(nodes, 0)
             counted = self._resources.of_pod(pod.shape.usage)
-        allocations = self._resources.allocations(nodes, counted)
-        if allocations is None:
-            return self.score_nodes(state, pod, as_table(nodes)).item()
-        return _scores(nodes, allocations)
+        if not isinstance(nodes, NodeRow):
+            return _scores(nodes, counted)
+        if not is_by_integers(nodes, counted):
+            return _scores(as_table(nodes), counted).item()
+        return _row_score(nodes, counted)
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name the requests."""
@@ -86,65 +89,67 @@ class NodeResourcesBalancedAllocation:
         return any(usage[name] for name in self._names)
 
 
-def _scores(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
-    if isinstance(nodes, NodeRow):
-        return _row_score(allocations)
-    if all(is_there(allocatable) is True for _, _, _, allocatable in allocations):
-        return _table_scores(allocations, len(nodes))
+def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:
+    found = allocations(nodes, counted)
+    if found.there is None:
+        return _table_scores(found, len(nodes))
     # Nodes that have the same resources are scored together.
     kinds = np.zeros(len(nodes), dtype=np.int64)
-    for place, (_, _, _, allocatable) in enumerate(allocations):
-        kinds |= (allocatable != 0).astype(np.int64) << place
+    for place, line in enumerate(found.there):
+        kinds |= line.astype(np.int64) << place
     scores = np.zeros(len(nodes), dtype=np.int64)
     for kind in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds == kind)
-        there = [one for place, one in enumerate(allocations) if kind >> place & 1]
-        scores[rows] = _table_scores([_taken(one, rows) for one in there], len(rows))
+        lines = [place for place in range(len(counted.names)) if kind >> place & 1]
+        allocated, requested, allocatable = (part[lines][:, rows] for part in found[:3])
+        part = Allocations(allocated, requested, allocatable, there=None)
+        scores[rows] = _table_scores(part, len(rows))
     return scores
 
 
-def _row_score(allocations: Sequence[Allocation]) -> int:
+def _row_score(row: NodeRow, counted: Counted) -> int:
     without_pod, with_pod = [], []
-    for _, allocated, requested, whole in allocations:
+    offered, taken = row.allocatable, row.requested
+    for name, _, request, _ in counted.resources:
+        whole = offered[name]
         if whole:
+            allocated = taken[name]
             without_pod.append(allocated / whole if allocated < whole else 1.0)
+            requested = allocated + request
             with_pod.append(requested / whole if requested < whole else 1.0)
-    change: int = _balance(with_pod) - _balance(without_pod)
+    change = int(_balance(with_pod)) - int(_balance(without_pod))
     return _HALF + (_HALF + change >> 1)
 
 
-def _table_scores(allocations: Sequence[Allocation], count: int) -> IntColumn:
+def _table_scores(found: Allocations, count: int) -> IntColumn:
     """Score nodes that have all the resources."""
     # Without and with the pod in one array: half as many steps.
-    fractions = np.empty((len(allocations), 2, count))
-    for fraction, (_, allocated, requested, whole) in zip(fractions, allocations, strict=True):
-        divisor = whole.astype(np.float64)
-        np.divide(allocated, divisor, out=fraction[0])
-        np.divide(requested, divisor, out=fraction[1])
+    fractions = np.empty((len(found.allocated), 2, count))
+    np.divide(found.allocated, found.allocatable, out=fractions[:, 0])
+    np.divide(found.requested, found.allocatable, out=fractions[:, 1])
     if np.maximum.reduce(fractions, axis=None, initial=0.0) > 1.0:
         np.minimum(fractions, 1.0, out=fractions)
-    without_pod, with_pod = np.broadcast_to(_balance(list(fractions)), (2, count))
-    change = with_pod - without_pod
-    change += _HALF
-    if np.minimum.reduce(change, initial=0) < 0:
-        change = truncated_divide(change, 2)
-    else:
+    balance = _balance(list(fractions))
+    if not isinstance(balance, np.ndarray):
+        return np.full(count, _HALF + _HALF // 2)
+    if found.allocated.dtype == np.float64:
+        # No fraction is negative, so that a change is less than a hundred either way.
+        without_pod, with_pod = balance.astype(np.int16)
+        change = with_pod - without_pod
+        change += _HALF
         change >>= 1
-    change += _HALF
-    return change
-
-
-def _taken(one: Allocation, rows: Rows) -> Allocation:
-    weight, allocated, requested, allocatable = one
-    return weight, allocated[rows], requested[rows], allocatable[rows]
+        change += _HALF
+        return change.astype(np.int64)
+    without_pod, with_pod = balance.astype(np.int64)
+    return _HALF + truncated_divide(_HALF + with_pod - without_pod, 2)
 
 
 def _balance(fractions: Sequence[Values]) -> Values:
-    """Return 100 where all resources are used alike, less the more they differ."""
+    """Return 100 where all resources are used alike, less the more they differ; to be cut off."""
     # Parity: balanced_allocation.go balancedResourceScore, v1.36; floats in the same order.
     likeness = 1 - _deviation(fractions)
     likeness *= float(NODE_SCORE_MAX)
-    return as_int(likeness)
+    return likeness
 
 
 def _deviation(fractions: Sequence[Values]) -> Values:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kubesched.columns.node_columns import SMALL_BITS
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -38,26 +39,38 @@ from kubesched.plugins.node_resources.fit_hints import (
     after_pod_event,
 )
 from kubesched.plugins.node_resources.least_allocated import least_allocated
-from kubesched.plugins.node_resources.most_allocated import most_allocated
+from kubesched.plugins.node_resources.most_allocated import most_allocated, taken_percent
 from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
     requested_to_capacity_ratio,
 )
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
-    Allocation,
-    ScoredResource,
+    Allocations,
+    Counted,
     ScoredResources,
     Scorer,
-    as_table,
+    allocations,
+    mean_of,
+    not_found,
     sign_requests,
 )
 
 _PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
 _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NATIVE_NAMES = frozenset(_NATIVE)
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
-_Wanted: TypeAlias = "tuple[str, int]"
+_READS = Reads(nodes=True, usage=True)
+
+
+class _Wanted(NamedTuple):
+    """What a pod asks for."""
+
+    requests: Sequence[tuple[str, int]]
+    names: tuple[str, ...]
+    is_small: bool
+    """Whether floats hold the requests."""
 
 
 class Placement(Protocol):
@@ -73,6 +86,7 @@ class NodeResourcesFit:
     """Refuses nodes that lack any requested resource, and scores by the configured strategy."""
 
     name = "NodeResourcesFit"
+    takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, NodeResourcesFitArgs):
@@ -90,7 +104,7 @@ class NodeResourcesFit:
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Room depends on the node and the pods there."""
-        return Reads(nodes=True, usage=True)
+        return _READS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep what the pod asks for."""
@@ -101,7 +115,7 @@ class NodeResourcesFit:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
         """Refuse nodes with too many pods or too little of a resource, naming all that is short."""
-        wanted: tuple[_Wanted, ...] | None = state.get(_PRE_FILTER_KEY)
+        wanted: _Wanted | None = state.get(_PRE_FILTER_KEY)
         if wanted is None:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(full(nodes, True), error(text))]
@@ -109,12 +123,14 @@ class NodeResourcesFit:
         crowded: Values = nodes.pod_count >= nodes.allowed_pods
         if is_any(crowded):
             rejections.append(Rejected(crowded, _TOO_MANY_PODS))
-        allocatable, requested = nodes.allocatable, nodes.requested
-        for resource, request in wanted:
-            offered = allocatable[resource]
-            short = overflowing(offered - requested[resource]) < request
-            if is_any(short):
-                rejections += _insufficient(resource, short, request > offered)
+        if isinstance(nodes, NodeRow):
+            allocatable, requested = nodes.allocatable, nodes.requested
+            for resource, request in wanted.requests:
+                offered = allocatable[resource]
+                if overflowing(offered - requested[resource]) < request:
+                    rejections += _insufficient(resource, True, request > offered)
+        elif wanted.requests:
+            rejections += _short_columns(nodes, wanted)
         return AllReasons(rejections) if rejections else _ROOM
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -124,12 +140,10 @@ class NodeResourcesFit:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Score by the configured strategy."""
-        known: tuple[ScoredResource, ...] | None = state.get(_PRE_SCORE_KEY)
-        counted = self._resources.of_pod(pod.shape.scoring_requests) if known is None else known
-        allocations = self._resources.allocations(nodes, counted)
-        if allocations is None:
-            return self.score_nodes(state, pod, as_table(nodes)).item()
-        return self._scorer(nodes, allocations)
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        if counted is None:
+            counted = self._resources.of_pod(pod.shape.scoring_requests)
+        return self._scorer(nodes, counted)
 
     def score_placement(self, state: CycleState, group: Any, placement: Placement) -> int:
         """Score a set of nodes as if it were one: the fuller, the better (alpha)."""
@@ -138,14 +152,10 @@ class NodeResourcesFit:
         for pod in placement.proposed_pods:
             requests.update(pod.shape.scoring_requests)
         counted = self._resources.of_pod(requests)
-        allocations = self._resources.allocations(placement.nodes, counted)
-        if not allocations:
+        if not counted.names:
             return 0
-        summed = [
-            _as_one_node(one, resource.request)
-            for one, resource in zip(allocations, counted, strict=True)
-        ]
-        return int(most_allocated(placement.nodes, summed)[0])
+        summed = _as_one_node(allocations(placement.nodes, counted), counted)
+        return int(mean_of(summed, counted, taken_percent)[0])
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which there may be room."""
@@ -164,15 +174,17 @@ class NodeResourcesFit:
         """Name the requests."""
         return [SignFragment(RESOURCES_KEY, sign_requests(pod))]
 
-    def _wanted(self, requests: Resources) -> tuple[_Wanted, ...]:
+    def _wanted(self, requests: Resources) -> _Wanted:
         """Return what to look at in upstream's order; scalars, unordered there, by name."""
-        native = [name for name in _NATIVE if requests[name] > 0]
-        scalars = sorted(
-            name
-            for name, request in requests.items()
-            if request != 0 and name not in _NATIVE and not self._is_ignored(name)
-        )
-        return tuple((name, requests[name]) for name in (*native, *scalars))
+        found = [(name, requests[name]) for name in _NATIVE if requests[name] > 0]
+        if not _NATIVE_NAMES.issuperset(requests):
+            found += sorted(
+                (name, request)
+                for name, request in requests.items()
+                if request != 0 and name not in _NATIVE_NAMES and not self._is_ignored(name)
+            )
+        is_small = not any(request >> SMALL_BITS for _, request in found)
+        return _Wanted(found, tuple(name for name, _ in found), is_small)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -182,6 +194,8 @@ class NodeResourcesFit:
 
 
 def _scorer_of(strategy: ScoringStrategy) -> Scorer:
+    if not strategy.resources:
+        return not_found
     if strategy.type == "LeastAllocated":
         return least_allocated
     if strategy.type == "MostAllocated":
@@ -189,6 +203,20 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
     ratio = strategy.requested_to_capacity_ratio
     assert ratio is not None, "validation demands a shape"
     return requested_to_capacity_ratio(ratio.shape)
+
+
+def _short_columns(nodes: NodeTable, wanted: _Wanted) -> list[Rejected]:
+    """Return where something is short, all resources looked at together."""
+    # The same numbers as in scoring, which are then at hand; differences are exact, too.
+    dtype: type = np.float64 if wanted.is_small and nodes.has_small_numbers else np.int64
+    offered = nodes.lines("allocatable", wanted.names, dtype)
+    free = offered - nodes.lines("requested", wanted.names, dtype)
+    rejections: list[Rejected] = []
+    for (resource, request), whole, left in zip(wanted.requests, offered, free, strict=True):
+        short = left < request
+        if is_any(short):
+            rejections += _insufficient(resource, short, whole < request)
+    return rejections
 
 
 def _insufficient(resource: str, short: Values, too_small: Values) -> list[Rejected]:
@@ -200,7 +228,9 @@ def _insufficient(resource: str, short: Values, too_small: Values) -> list[Rejec
     ]
 
 
-def _as_one_node(one: Allocation, request: int) -> Allocation:
-    weight, allocated, _, allocatable = one
-    allocated = np.where(allocatable != 0, allocated, 0).sum(keepdims=True)
-    return weight, allocated, allocated + request, allocatable.sum(keepdims=True)
+def _as_one_node(found: Allocations, counted: Counted) -> Allocations:
+    allocated = np.where(found.allocatable != 0, found.allocated, 0).sum(axis=1, keepdims=True)
+    requests = np.array([[one.request] for one in counted.resources], dtype=allocated.dtype)
+    allocatable = found.allocatable.sum(axis=1, keepdims=True)
+    there = None if allocatable.all() else allocatable != 0
+    return Allocations(allocated, allocated + requests, allocatable, there)

@@ -6,20 +6,18 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/least_allocated.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubesched.columns.rules import Values, is_any, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
-    Allocation,
+    Counted,
     percent_of,
     weighted_mean,
 )
 
 
-def least_allocated(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
+def least_allocated(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
     """Return the weighted mean of the free percentage of each resource."""
-    return weighted_mean(nodes, allocations, _free_percent)
+    return weighted_mean(nodes, counted, _free_percent)
 
 
 def _free_percent(requested: Values, allocatable: Values) -> Values:

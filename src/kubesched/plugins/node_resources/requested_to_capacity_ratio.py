@@ -11,13 +11,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.columns.rules import Values, as_int, full, looked_up, maximum, minimum, where
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.rules import Values, as_int, looked_up, maximum, minimum, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import MAX_CUSTOM_PRIORITY_SCORE, UtilizationShapePoint
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.plugins.node_resources.resource_allocation import (
-    Allocation,
+    Counted,
+    Score,
     Scorer,
+    allocations,
+    as_table,
+    is_by_integers,
     percent_of,
 )
 
@@ -33,19 +38,46 @@ def requested_to_capacity_ratio(shape: Sequence[UtilizationShapePoint]) -> Score
         [broken_linear(points, percent) for percent in range(_UTILIZATION_MAX + 1)], dtype=np.int64
     )
 
-    def score(nodes: NodeTable | NodeRow, allocations: Sequence[Allocation]) -> Values:
-        total, weights = full(nodes, 0), full(nodes, 0)
-        for weight, _, requested, allocatable in allocations:
-            there = allocatable != 0
-            percent = _utilization_percent(requested, where(there, allocatable, 1))
-            scores = looked_up(by_percent, percent)
-            # A resource that scores nothing does not weigh either.
-            counted = there & (scores > 0)
-            total = total + weight * where(counted, scores, 0)
-            weights = weights + weight * counted
-        return _rounded(total / maximum(weights, 1))
+    def score_of(requested: Values, allocatable: Values) -> Values:
+        return looked_up(by_percent, as_int(_utilization_percent(requested, allocatable)))
+
+    def score(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
+        if not isinstance(nodes, NodeRow):
+            return _mean(nodes, counted, score_of)
+        if not is_by_integers(nodes, counted):
+            return _mean(as_table(nodes), counted, score_of).item()
+        return _row_mean(nodes, counted, score_of)
 
     return score
+
+
+def _mean(nodes: NodeTable, counted: Counted, score_of: Score) -> IntColumn:
+    total = weights = np.zeros(len(nodes), dtype=np.int64)
+    if counted.names:
+        _, requested, allocatable, there = allocations(nodes, counted)
+        if there is not None:
+            allocatable = np.where(there, allocatable, 1)
+        for place, weight in enumerate(counted.weights):
+            scores = score_of(requested[place], allocatable[place])
+            # A resource that scores nothing does not weigh either.
+            weighs = scores > 0 if there is None else there[place] & (scores > 0)
+            total = total + weight * np.where(weighs, scores, 0)
+            weights = weights + weight * weighs
+    means: IntColumn = _rounded(total / np.maximum(weights, 1))
+    return means
+
+
+def _row_mean(row: NodeRow, counted: Counted, score_of: Score) -> int:
+    total = weights = 0
+    for name, weight, request, is_nonzero in counted.resources:
+        allocated = row.nonzero_requested[name] if is_nonzero else row.requested[name]
+        whole = row.allocatable[name]
+        score = score_of(allocated + request, whole) if whole else 0
+        if score > 0:
+            total += weight * score
+            weights += weight
+    mean: int = _rounded(total / max(weights, 1))
+    return mean
 
 
 def broken_linear(points: Sequence[tuple[int, int]], at: int) -> int:

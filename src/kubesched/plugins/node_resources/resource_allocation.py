@@ -8,12 +8,13 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import Values, full
+from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn
+from kubesched.columns.rules import Values
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import ResourceSpec
 from kubesched.framework.normalize import truncated_divide
@@ -22,10 +23,11 @@ from kubesched.model.pod_info import PodInfo, Resources
 from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
 
 RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
-_EXACT_BITS = 46
-"""Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
-_EXACT_END = 2**53
 _NOT_FOUND = error("resources not found")
+
+Score: TypeAlias = "Callable[[Values, Values], Values]"
+"""The score of a resource by what is requested and allocatable of it, which is never zero."""
+Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
 
 
 class ScoredResource(NamedTuple):
@@ -38,12 +40,42 @@ class ScoredResource(NamedTuple):
     """Whether pods that ask for nothing are counted as something."""
 
 
-Allocation: TypeAlias = "tuple[int, Values, Values, Values]"
-"""Weight, allocated, requested (allocated and what the pod would add) and allocatable.
+class Counted(NamedTuple):
+    """The resources that count for one pod."""
 
-Where the allocatable is zero the resource is left out of the score. A plain tuple, because rows are
-judged one by one and often."""
-Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Sequence[Allocation]], Values]"
+    resources: tuple[ScoredResource, ...]
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    weight_sum: int
+    is_small: bool
+    """Whether floats hold the requests, a hundred times over."""
+    kind: str | None
+    """The columns all of them are read from; None if that differs."""
+
+
+class Allocations(NamedTuple):
+    """What nodes have of the resources that count: one line a resource, one place a node.
+
+    Whole numbers, as floats where these hold them exactly: they divide several times as fast.
+    """
+
+    allocated: NDArray[np.float64] | NDArray[np.int64]
+    requested: NDArray[np.float64] | NDArray[np.int64]
+    """What is allocated, and what the pod would add."""
+    allocatable: NDArray[np.float64] | NDArray[np.int64]
+    """Where it is zero, the resource is left out of the node's score."""
+    there: BoolColumn | None
+    """Where it is not zero; None if it is nowhere."""
+
+
+class _Choice(NamedTuple):
+    """What is the same for all pods that want the same extended resources."""
+
+    specs: list[tuple[str, int, bool]]
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    weight_sum: int
+    kind: str | None
 
 
 class ScoredResources:
@@ -52,42 +84,74 @@ class ScoredResources:
     def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
         """Choose real requests, or cpu and memory that are never nothing."""
         self._specs = [
-            (
-                one.name,
-                one.weight,
-                is_scalar_resource(one.name),
-                not use_requested and one.name in (CPU, MEMORY),
-            )
+            (one.name, one.weight, not use_requested and one.name in (CPU, MEMORY))
             for one in resources
         ]
+        self._scalars = [one.name for one in resources if is_scalar_resource(one.name)]
+        self._choices: dict[tuple[str, ...], _Choice] = {}
 
-    def of_pod(self, requests: Resources) -> tuple[ScoredResource, ...]:
+    def of_pod(self, requests: Resources) -> Counted:
         """Return those that count for a pod of these requests."""
         # An extended resource the pod does not want says nothing about where it should go.
-        return tuple(
-            ScoredResource(name, weight, requests[name], is_nonzero)
-            for name, weight, is_scalar, is_nonzero in self._specs
-            if not is_scalar or requests[name] != 0
+        unwanted = tuple(name for name in self._scalars if not requests[name])
+        choice = self._choices.get(unwanted)
+        if choice is None:
+            choice = self._choices[unwanted] = self._choice(unwanted)
+        bits = 0
+        found: list[ScoredResource] = []
+        for name, weight, is_nonzero in choice.specs:
+            request = requests[name]
+            bits |= request
+            found.append(ScoredResource(name, weight, request, is_nonzero))
+        is_small = not bits >> SMALL_BITS
+        return Counted(
+            tuple(found), choice.names, choice.weights, choice.weight_sum, is_small, choice.kind
         )
 
-    def allocations(
-        self, nodes: NodeTable | NodeRow, counted: Sequence[ScoredResource]
-    ) -> list[Allocation] | None:
-        """Return what nodes have of the resources that count; None if a row has to be a table."""
-        # Parity: resource_allocation.go calculateNodeAllocatableRequest, v1.36.
-        if not self._specs:
-            raise StatusError(_NOT_FOUND)
-        is_row = isinstance(nodes, NodeRow)
-        offered, taken = nodes.allocatable, nodes.requested
-        nonzero = nodes.nonzero_requested
-        found = []
-        for name, weight, request, is_nonzero in counted:
-            allocated = nonzero[name] if is_nonzero else taken[name]
-            requested, allocatable = allocated + request, offered[name]
-            if is_row and (allocated | requested | allocatable) >> _EXACT_BITS:
-                return None
-            found.append((weight, allocated, requested, allocatable))
-        return found
+    def _choice(self, unwanted: tuple[str, ...]) -> _Choice:
+        specs = [spec for spec in self._specs if spec[0] not in unwanted]
+        weights = tuple(weight for _, weight, _ in specs)
+        kinds = {_kind(is_nonzero) for _, _, is_nonzero in specs}
+        return _Choice(
+            specs,
+            tuple(name for name, _, _ in specs),
+            weights,
+            sum(weights),
+            kinds.pop() if len(kinds) == 1 else None,
+        )
+
+
+def not_found(nodes: NodeTable | NodeRow, counted: Counted) -> NoReturn:
+    """Score by no resource at all, which is an error."""
+    raise StatusError(_NOT_FOUND)
+
+
+def _kind(is_nonzero: bool) -> str:
+    return "nonzero_requested" if is_nonzero else "requested"
+
+
+def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
+    """Return what nodes have of the resources that count."""
+    # Parity: resource_allocation.go calculateNodeAllocatableRequest, v1.36.
+    dtype: type = np.float64 if counted.is_small and nodes.has_small_numbers else np.int64
+    names = counted.names
+    allocatable = nodes.lines("allocatable", names, dtype)
+    if counted.kind is not None:
+        allocated = nodes.lines(counted.kind, names, dtype)
+    else:
+        allocated = np.empty((len(names), len(nodes)), dtype=dtype)
+        for line, one in zip(allocated, counted.resources, strict=True):
+            line[:] = nodes.lines(_kind(one.is_nonzero), (one.name,), dtype)[0]
+    requested = np.empty_like(allocated)
+    for line, before, one in zip(requested, allocated, counted.resources, strict=True):
+        np.add(before, one.request, out=line)
+    there = None if nodes.all_offer(names) or allocatable.all() else allocatable != 0
+    return Allocations(allocated, requested, allocatable, there)
+
+
+def is_by_integers(row: NodeRow, counted: Counted) -> bool:
+    """Return whether plain integers give for a row what Go's, which overflow, would."""
+    return counted.is_small and row.has_small_numbers
 
 
 def as_table(row: NodeTable | NodeRow) -> NodeTable:
@@ -95,64 +159,73 @@ def as_table(row: NodeTable | NodeRow) -> NodeTable:
     return row.view.nodes_at(np.array([row.rows], dtype=np.int64))
 
 
-def is_there(allocatable: Values) -> Values:
-    """Return which nodes have the resource at all; plain true if all do."""
-    if isinstance(allocatable, np.ndarray) and np.minimum.reduce(allocatable, initial=1) > 0:
-        return True
-    return allocatable != 0
-
-
 def percent_of(part: Values, whole: Values) -> Values:
     """Return `100 * part / whole` as Go divides integers; the part's array is used up."""
     part *= 100
-    if not isinstance(part, np.ndarray):
-        return part // whole
-    if _is_exact(part) and _is_exact(whole):
-        # Through floats division is several times faster, and exact in this range.
-        np.copyto(part, part / whole, casting="unsafe")
-        return part
-    return truncated_divide(part, whole)
+    return quotient(part, whole)
 
 
-def weighted_mean(
-    nodes: NodeTable | NodeRow,
-    allocations: Sequence[Allocation],
-    score: Callable[[Values, Values], Values],
-) -> Values:
+def quotient(dividend: Values, divisor: Values) -> Values:
+    """Divide as Go divides integers; the dividend's array is used up.
+
+    Floats stand for integers that are not negative, and give quotients that int32 holds.
+    """
+    if not isinstance(dividend, np.ndarray):
+        return dividend // divisor
+    if dividend.dtype == np.float64:
+        # A quotient of integers that floats hold is never rounded up to the next integer.
+        np.divide(dividend, divisor, out=dividend)
+        return dividend.astype(np.int32)
+    if dividend.dtype == np.int32:
+        return dividend // divisor
+    return truncated_divide(dividend, divisor)
+
+
+def weighted_mean(nodes: NodeTable | NodeRow, counted: Counted, score: Score) -> Values:
     """Return the mean score of the resources a node has, cut off towards zero."""
-    total: Values = None
-    weights: Values = 0
-    for weight, _, requested, allocatable in allocations:
-        there = is_there(allocatable)
-        if there is True:
-            scores = score(requested, allocatable)
-        elif there is False:
-            continue
-        else:
-            scores = there * score(requested, np.where(there, allocatable, 1))
-        if weight != 1:
-            scores *= weight
-        total = scores if total is None else total + scores
-        weights = weights + weight * there
-    if total is None:
-        return full(nodes, 0)
-    return _divided(total, weights)
+    if isinstance(nodes, NodeRow):
+        return _row_mean(nodes, counted, score)
+    if not counted.names:
+        return np.zeros(len(nodes), dtype=np.int64)
+    return mean_of(allocations(nodes, counted), counted, score)
 
 
-def _is_exact(column: IntColumn) -> bool:
-    # All bits that are set anywhere: a negative number has the highest.
-    return bool(0 <= np.bitwise_or.reduce(column) < _EXACT_END)
+def mean_of(found: Allocations, counted: Counted, score: Score) -> IntColumn:
+    """Return the mean score of what was found of at least one resource."""
+    _, requested, allocatable, there = found
+    weight_sums: Values = counted.weight_sum
+    if there is None:
+        scores = score(requested, allocatable)
+    else:
+        scores = score(requested, np.where(there, allocatable, 1))
+        scores *= there
+        weight_sums = np.maximum(np.dot(counted.weights, there), 1).astype(scores.dtype)
+    total = _weighed(scores[0], counted.weights[0])
+    for line, weight in zip(scores[1:], counted.weights[1:], strict=True):
+        total += _weighed(line, weight)
+    means: IntColumn = quotient(total, weight_sums).astype(np.int64, copy=False)
+    return means
 
 
-def _divided(total: Values, weights: Values) -> Values:
-    if not isinstance(total, np.ndarray):
-        return total // weights
-    if isinstance(weights, np.ndarray):
-        weights = np.maximum(weights, 1)
-    if np.minimum.reduce(total, initial=0) < 0:
-        return truncated_divide(total, weights)
-    total //= weights
-    return total
+def _weighed(scores: NDArray[np.float64], weight: int) -> NDArray[np.float64]:
+    if weight != 1:
+        scores *= weight
+    return scores
+
+
+def _row_mean(row: NodeRow, counted: Counted, score: Score) -> int:
+    if not is_by_integers(row, counted):
+        mean: int = weighted_mean(as_table(row), counted, score).item()
+        return mean
+    offered, nonzero, taken = row.allocatable, row.nonzero_requested, row.requested
+    total = weights = 0
+    for name, weight, request, is_nonzero in counted.resources:
+        whole = offered[name]
+        if whole:
+            allocated = nonzero[name] if is_nonzero else taken[name]
+            total += weight * score(allocated + request, whole)
+            weights += weight
+    return total // weights if weights else 0
 
 
 def sign_requests(pod: PodInfo) -> dict[str, object]:

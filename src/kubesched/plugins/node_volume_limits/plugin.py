@@ -14,6 +14,7 @@ from kubesched.columns.view import LiveUsage, NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
+    READS_NOTHING,
     EventRegistration,
     FilterVerdict,
     Reads,
@@ -63,7 +64,7 @@ class NodeVolumeLimits:
         """Return that the row's pods and the storage objects decide; None where names do too."""
         volumes = pod.shape.volumes
         if not any(map(may_be_attached, volumes)):
-            return Reads()
+            return READS_NOTHING
         if any(volume.ephemeral is not None for volume in volumes):
             return None  # Such claims are named after the pod.
         return _READS

@@ -20,6 +20,7 @@ from kubesched.config.validate_args import validate_volume_binding_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
+    READS_NOTHING,
     AllReasons,
     EventRegistration,
     FilterVerdict,
@@ -138,7 +139,7 @@ class VolumeBinding:
         """Return that node and volumes decide if all claims are bound; if not, ask anew."""
         uses = list(claim_uses(pod))
         if not uses:
-            return Reads()
+            return READS_NOTHING
         if any(use.is_ephemeral for use in uses):
             return None  # Such claims are named after the pod.
         objects = self._handle.snapshot.objects
