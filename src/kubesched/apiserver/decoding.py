@@ -154,6 +154,40 @@ def names_problem(document: Document) -> str:
     return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
 
 
+# Parity: staging/src/k8s.io/api/*/register.go, v1.36: versions that are served no more, and that
+# the server still knows when it reads one.
+_RETIRED: Final = {
+    ("apps", "v1beta1"): {"ControllerRevision", "Deployment", "StatefulSet"},
+    ("apps", "v1beta2"): {
+        "ControllerRevision",
+        "DaemonSet",
+        "Deployment",
+        "ReplicaSet",
+        "StatefulSet",
+    },
+    ("batch", "v1beta1"): {"CronJob"},
+    ("discovery.k8s.io", "v1beta1"): {"EndpointSlice"},
+    ("events.k8s.io", "v1beta1"): {"Event"},
+    ("extensions", "v1beta1"): {
+        "DaemonSet",
+        "Deployment",
+        "Ingress",
+        "NetworkPolicy",
+        "ReplicaSet",
+    },
+    ("networking.k8s.io", "v1beta1"): {"Ingress", "IngressClass", "IPAddress", "ServiceCIDR"},
+    ("node.k8s.io", "v1beta1"): {"RuntimeClass"},
+    ("policy", "v1beta1"): {"Eviction", "PodDisruptionBudget"},
+    ("rbac.authorization.k8s.io", "v1beta1"): {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    },
+    ("scheduling.k8s.io", "v1beta1"): {"PriorityClass"},
+}
+
+
 def check_kind(document: Document, group: str, version: str, kind: str) -> None:
     """Refuse a document of another kind than the path says; fill in what it leaves out."""
     given_kind = document.get("kind") or kind
@@ -165,12 +199,13 @@ def check_kind(document: Document, group: str, version: str, kind: str) -> None:
     if (given_group, given_version, given_kind) == (group, version, kind):
         return
     api_version = document["apiVersion"]
-    if schema_for(given_group, given_version, given_kind) is None:
+    is_retired = given_kind in _RETIRED.get((given_group, given_version), ())
+    if not is_retired and schema_for(given_group, given_version, given_kind) is None:
         why = (
             f"no kind {go_quote(given_kind)} is registered for version {go_quote(api_version)} "
             'in scheme "pkg/runtime/scheme.go:111"'
         )
-    elif given_kind == kind and _internal(given_group) == _internal(group):
+    elif given_kind == kind and (is_retired or _internal(given_group) == _internal(group)):
         expected = f"{group}/{version}" if group else version
         raise bad_request(
             f"the API version in the data ({api_version}) does not match "

@@ -1,8 +1,8 @@
 """Keeping what is stored beyond the process.
 
-Owns the file: one table of objects and one line with the newest version. Changes of one request
-are one transaction, which is over before anyone is told of them. The file holds keys and tokens
-too, so it is for its owner only.
+Owns the file: one table of objects and one line with the newest version. Changes of one turn of
+the event loop are one transaction, which is over before anyone is told of them. The file holds
+keys and tokens too, so it is for its owner only.
 Upstream: none; etcd does this there.
 """
 
@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 
 class DataFileError(Exception):
     """A file that cannot be used; the text says why."""
+
+
+class NotKeptError(Exception):
+    """Changes that could not be written to the file."""
 
 
 class SqliteJournal:
@@ -145,11 +149,11 @@ class SqliteJournal:
             settled, self._settled = self._settled, None
             _log.error("%s cannot be written: %s", self.path, error)
             if settled is not None and not settled.done():
-                settled.set_exception(error)
+                settled.set_exception(NotKeptError(str(error)))
                 settled.exception()  # It may be that nobody waits for it.
 
     async def wait_settled(self) -> None:
-        """Wait until every change so far is in the file."""
+        """Wait until every change so far is in the file; NotKeptError if it cannot be written."""
         if self._settled is not None:
             await asyncio.shield(self._settled)
 

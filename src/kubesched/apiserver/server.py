@@ -30,6 +30,7 @@ from kubesched.apiserver.metrics import Metrics
 from kubesched.apiserver.negotiation import YAML
 from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.pages import NO_PAGE, Page, Pages, PathHandler
+from kubesched.apiserver.persistence import NotKeptError
 from kubesched.apiserver.requests import RequestInfo, request_info
 from kubesched.apiserver.resource_requests import NoSuchPageError, run
 from kubesched.apiserver.strategy import User
@@ -70,8 +71,8 @@ class Authorizes(Protocol):
 class Settles(Protocol):
     """What must be done before a write is acknowledged."""
 
-    def commit(self) -> None:
-        """Keep every change so far."""
+    async def wait_settled(self) -> None:
+        """Wait until every change so far is kept; NotKeptError if that fails."""
 
     def close(self) -> None:
         """Write what is left."""
@@ -176,13 +177,15 @@ class ApiServer:
             answer = run(self.context, asked)
         except WatchExpiredError as error:
             return _expired(error.refusal)
-        finally:
-            # Before anything else runs, so that nobody hears of what is not kept.
-            if self._journal is not None:
-                self._journal.commit()
         if isinstance(answer, Watcher):
             return await self._stream(request, answer, warnings)
+        await self._settle()
         return _answered(answer)
+
+    async def _settle(self) -> None:
+        """Wait until everything so far is kept, so that nobody hears of what may be lost."""
+        if self._journal is not None:
+            await self._journal.wait_settled()
 
     def _authorize(self, info: RequestInfo, user: User) -> None:
         attributes = Attributes(
@@ -213,13 +216,14 @@ class ApiServer:
         if request.version >= HttpVersion11:
             response.enable_chunked_encoding()
         try:
+            await self._settle()
             await response.prepare(request)
             for data in watcher.initial_frames():
                 await response.write(data)
             await self._follow(response, watcher)
             await response.write_eof()
-        except ConnectionResetError:
-            pass  # The client went away, as most watchers do.
+        except (ConnectionResetError, NotKeptError):
+            pass  # The client went away, as most watchers do; or it must not hear the rest.
         finally:
             watcher.close()
             self._watchers.pop(watcher, None)
@@ -243,6 +247,7 @@ class ApiServer:
                     await watcher.wait()
             except TimeoutError:
                 pass
+            await self._settle()
             data = watcher.take()
             if wants_bookmarks and clock.monotonic_s() >= bookmark_s:
                 data += watcher.bookmark()

@@ -15,7 +15,8 @@ Examples:
   kubesched apiserver --write-kubeconfig ./kubeconfig
   kubesched apiserver --port 6443 --data cluster.db --authorization rbac
 
-Then `kubectl --kubeconfig ./kubeconfig get namespaces`. Nothing runs on it by itself: no nodes, no scheduler, no controllers. It is what they talk to.
+Then `kubectl --kubeconfig ./kubeconfig get namespaces`. Nothing runs on it by itself: no nodes,
+no scheduler, no controllers. It is what they talk to.
 """
 
 

@@ -76,7 +76,7 @@ def embedded_server(
         asyncio.run_coroutine_threadsafe(server.start(), loop).result(_START_S_MAX)
         _announce(running, server)
         yield running
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_START_S_MAX)
+        asyncio.run_coroutine_threadsafe(_stop(server), loop).result(_START_S_MAX)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_START_S_MAX)
@@ -133,6 +133,12 @@ def _announce(running: RunningEmbedded, server: EmbeddedServer) -> None:
     running.service_account_key.touch(mode=0o600)
     running.service_account_key.write_bytes(key_pem(server.account_key))
     running.write_kubeconfigs()
+
+
+async def _stop(server: EmbeddedServer) -> None:
+    await server.stop()
+    # Taking leave over TLS needs some turns of the loop, which is closed afterwards.
+    await SystemClock().sleep(0.05)
 
 
 async def _compact(server: EmbeddedServer) -> None:

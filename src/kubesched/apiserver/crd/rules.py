@@ -79,6 +79,10 @@ def _spec_problems(spec: Document) -> list[Problem]:
     for index, version in enumerate(spec["versions"]):
         problems += _version_problems(spec, version, f"spec.versions[{index}]")
     problems += _versions_problems(spec)
+    # The internal form has the first version's name a second time.
+    first = spec["versions"][0].get("name") or "" if spec["versions"] else ""
+    if first and (wrong := dns_1035_problems(first)):
+        problems.append(invalid("spec.version", first, ",".join(wrong)))
     names = spec["names"]
     problems += [
         required(f"spec.names.{key}")

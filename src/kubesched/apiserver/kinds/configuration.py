@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 from kubesched.apiserver.documents import Document, name_of, namespace_of
@@ -24,6 +25,9 @@ from kubesched.apiserver.strategy import Request, Strategy
 
 _SIZE_MAX = 1024 * 1024
 _SEALED = "field is immutable when `immutable` is set"
+_PEM = re.compile(
+    r"^-----BEGIN ([^\n]*)-----\s*$.*?^-----END \1-----\s*$", re.DOTALL | re.MULTILINE
+)
 _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 
 
@@ -113,6 +117,15 @@ class SecretStrategy(Strategy):
         _check_sealed(new, old, ("data",), out)
         return out + self.validate_create(new, request)
 
+    def warnings(self, document: Document, old: Document | None) -> list[str]:
+        """Return why a key and its certificate will not do."""
+        if document.get("type") != "kubernetes.io/tls":
+            return []
+        data = document.get("data") or {}
+        certificate, key = (_pem_types(data.get(name) or "") for name in ("tls.crt", "tls.key"))
+        text = _certificate_problem(certificate) or _key_problem(key)
+        return [f"tls: {text}"] if text else []
+
     def fields(self, document: Document) -> dict[str, str]:
         """Return the values a field selector may ask for."""
         return {
@@ -139,6 +152,42 @@ def _check_type(secret: Document, data: dict[str, str], out: list[Problem]) -> N
             out.append(required("data[ssh-privatekey]"))
     elif kind == "kubernetes.io/tls":
         out.extend(required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data)
+
+
+def _pem_types(encoded: str) -> list[str]:
+    """Return the types of the PEM blocks in a secret's value."""
+    text = base64.b64decode(encoded).decode("latin-1")
+    return [match[1] for match in _PEM.finditer(text)]
+
+
+# Parity: crypto/tls/tls.go X509KeyPair. Differs: a pair that does not match is not noticed.
+def _certificate_problem(types: list[str]) -> str:
+    if "CERTIFICATE" in types:
+        return ""
+    if not types:
+        return "failed to find any PEM data in certificate input"
+    if len(types) == 1 and types[0].endswith("PRIVATE KEY"):
+        return (
+            "failed to find certificate PEM data in certificate input, but did find a private key; "
+            "PEM inputs may have been switched"
+        )
+    return (
+        'failed to find "CERTIFICATE" PEM block in certificate input after skipping PEM blocks of '
+        f"the following types: [{' '.join(types)}]"
+    )
+
+
+def _key_problem(types: list[str]) -> str:
+    if any(one == "PRIVATE KEY" or one.endswith(" PRIVATE KEY") for one in types):
+        return ""
+    if not types:
+        return "failed to find any PEM data in key input"
+    if types == ["CERTIFICATE"]:
+        return "found a certificate rather than a key in the PEM for the private key"
+    return (
+        'failed to find PEM block with type ending in "PRIVATE KEY" in key input after skipping '
+        f"PEM blocks of the following types: [{' '.join(types)}]"
+    )
 
 
 def _check_json(encoded: str | None, path: str, out: list[Problem]) -> None:

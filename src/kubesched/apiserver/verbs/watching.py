@@ -63,7 +63,7 @@ class Watcher:
         self.is_closed = False
         self.has_overflowed = False
         self.when_overflowed: Callable[[], None] | None = None
-        """Called when the queue is full: who writes may be stuck with a client that does not read."""
+        """Called when the queue is full: a client that does not read may block who writes."""
         self._history: History = context.bucket(resource).history
         self._initial: list[Entry] = []
         self._after = 0

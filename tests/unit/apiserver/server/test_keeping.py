@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.apiserver.persistence import DataFileError, SqliteJournal
+from kubesched.apiserver.persistence import DataFileError, NotKeptError, SqliteJournal
 from kubesched.apiserver.serving import load
 from tests.unit.apiserver.server.worlds import THINGS, World
 
@@ -92,6 +92,21 @@ def test_changes_of_one_turn_are_one_transaction(tmp_path: Path) -> None:
         return before, commits
 
     assert asyncio.run(write()) == (0, 1)
+
+
+def test_who_waits_is_told_when_it_cannot_be_written(tmp_path: Path) -> None:
+    async def write() -> None:
+        journal = SqliteJournal(tmp_path / "data")
+        World(journal).make("a")
+        journal._file.execute("PRAGMA query_only=ON")
+        with pytest.raises(NotKeptError):
+            await journal.wait_settled()
+        journal._file.execute("PRAGMA query_only=OFF")
+        journal.close()
+
+    asyncio.run(write())
+    # What could not be written at once was written with the next that could.
+    assert names(reopened(tmp_path / "data")) == ["a"]
 
 
 def test_a_history_does_not_survive(tmp_path: Path) -> None:
