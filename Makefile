@@ -85,6 +85,7 @@ bench: $(STAMP) ## Measure decisions a second, in memory; more arguments in ARGS
 
 bench-short: $(STAMP) ## See that every benchmark's workload still drains; measures nothing
 	$(PY) benchmarks/run.py --short
+	$(PY) benchmarks/apiserver.py --short
 
 schemas: $(STAMP) ## Write apiserver/data again: KUBECONFIG of a running kube-apiserver v1.36.4
 	$(PY) conformance/schemas/generate.py --kubeconfig "$(KUBECONFIG)"

@@ -61,6 +61,12 @@ no scheduler, no controllers. It is what they talk to.
     help="More users, a line each: token,user,uid,groups.",
 )
 @click.option(
+    "--service-accounts",
+    is_flag=True,
+    help="Give pods a service account and its token, and taint new nodes until they are ready, "
+    "as a whole cluster does. Needs a controller manager, which makes the accounts.",
+)
+@click.option(
     "--tls/--no-tls",
     default=True,
     show_default=True,
@@ -75,6 +81,7 @@ def apiserver(  # noqa: PLR0913  # One argument an option, as click hands them o
     write_kubeconfig: Path | None,
     authorization: str,
     token_auth_file: Path | None,
+    service_accounts: bool,
     tls: bool,
     verbose: bool,
 ) -> int:
@@ -88,6 +95,7 @@ def apiserver(  # noqa: PLR0913  # One argument an option, as click hands them o
         kubeconfig=write_kubeconfig,
         has_rbac=authorization == "rbac",
         token_auth_file=token_auth_file,
+        has_service_accounts=service_accounts,
         has_tls=tls,
         is_verbose=verbose,
     )

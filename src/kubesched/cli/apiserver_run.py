@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from kubesched.apiserver.admission.chain import BARE, WHOLE
 from kubesched.apiserver.auth.kubeconfig import write_kubeconfig
 from kubesched.apiserver.auth.token_file import TokenFileError, read_token_file
 from kubesched.apiserver.embedded import LOOPBACK, EmbeddedServer, Settings
@@ -33,6 +34,7 @@ class Wanted:
     kubeconfig: Path | None
     has_rbac: bool
     token_auth_file: Path | None
+    has_service_accounts: bool
     has_tls: bool
     is_verbose: bool
 
@@ -59,6 +61,7 @@ def _settings(wanted: Wanted) -> Settings:
         tokens=tokens,
         has_rbac=wanted.has_rbac,
         has_tls=wanted.has_tls,
+        admission=WHOLE if wanted.has_service_accounts else BARE,
     )
 
 
