@@ -2,7 +2,7 @@
 
 Owns node selectors and taints over a table of nodes, and the words in which a rule is written once
 for a table (arrays) and for a row (plain numbers). A requirement is asked once per distinct value,
-then gathered. Never changes an array it is given.
+then gathered. Never changes an array it is given, unless it says so.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ def minimum(one: Values, other: Values) -> Values:
 def maximum(one: Values, other: Values) -> Values:
     """Return the greater, node by node; the first argument tells whether of a table or a row."""
     return np.maximum(one, other) if isinstance(one, np.ndarray) else max(one, other)
+
+
+def difference(one: Values, other: Values) -> Values:
+    """Return one less the other, node by node; the other's array is used up."""
+    return np.subtract(one, other, out=other) if isinstance(other, np.ndarray) else one - other
 
 
 def looked_up(table: NDArray[Any], ids: Values) -> Values:

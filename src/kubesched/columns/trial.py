@@ -90,17 +90,17 @@ class Trial:
         """What the last step moved in each column."""
         self._pods: list[list[int]] | None = None
         self._ports: list[set[HostPort]] | None = None
-        self._table: NodeTable | None = None
+        # Not the table itself: it refers to the trial, and both would wait to be collected.
+        self._table_columns: dict[Any, Any] = {}
 
     @property
     def nodes(self) -> NodeTable:
         """Return the rows as they would be now."""
         table = NodeTable(self.view, self.rows, self)
-        if self._table is not None:
-            # What is of the nodes themselves does not change from step to step.
-            known = self._table._columns  # noqa: SLF001 - of the same package
-            table._columns = {key: known[key] for key in known if not _is_usage(key)}  # noqa: SLF001
-        self._table = table
+        # What is of the nodes themselves does not change from step to step.
+        known = self._table_columns
+        table._columns = {key: known[key] for key in known if not _is_usage(key)}  # noqa: SLF001 - of the same package
+        self._table_columns = table._columns  # noqa: SLF001
         return table
 
     def add(self, index: IdColumn) -> PodRows:
@@ -230,7 +230,7 @@ class Trial:
         copy._steps = list(self._steps)
         copy._columns = dict(self._columns)
         copy._moved = dict(self._moved)
-        copy._table = self._table
+        copy._table_columns = self._table_columns
         return copy
 
     def take(self, positions: Rows) -> Trial:

@@ -222,6 +222,10 @@ class Plan:
     def _store_epochs(self, view: ClusterView) -> list[int]:
         return [getattr(view.objects, store).epoch for store in self.stores]
 
+    def release(self) -> None:
+        """Let go of what refers back to the plan, so that its memory is free at once."""
+        self.ranking = self.promised = None
+
     # -- keeping current ------------------------------------------------------------------------
 
     def follow(self, view: ClusterView) -> Sequence[int] | Rows | None:

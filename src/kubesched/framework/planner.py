@@ -59,7 +59,7 @@ class Planner:
                     self._keep(key, plan, view)
                 return plan, changed
         if self._new is not None:
-            self._plans.pop(self._new, None)
+            self._drop(self._new)
             self._new = self._latest = None
         is_known = plan is not None or key in self._met_once
         plan = Plan(self.parts, view, pod)
@@ -76,7 +76,8 @@ class Planner:
     def _begin(self, cluster: object) -> None:
         """Forget all of another cluster."""
         self._cluster = cluster
-        self._plans.clear()
+        for key in list(self._plans):
+            self._drop(key)
         self._met_once.clear()
         self._new = self._latest = None
         self.parts.shared.clear()
@@ -90,7 +91,7 @@ class Planner:
             changed = plan.follow(view)
         finally:
             if changed is None:  # Changes are told once: what broke off is of no use.
-                del self._plans[key]
+                self._drop(key)
         return changed
 
     def _keep(self, key: Hashable, plan: Plan, view: ClusterView) -> None:
@@ -102,4 +103,9 @@ class Planner:
             self._new = None
         count_max = max(BYTES_MAX // (BYTES_PER_PLAN + BYTES_PER_ROW * view.row_count), 4)
         while len(self._plans) > count_max:
-            del self._plans[next(iter(self._plans))]
+            self._drop(next(iter(self._plans)))
+
+    def _drop(self, key: Hashable) -> None:
+        plan = self._plans.pop(key, None)
+        if plan is not None:
+            plan.release()

@@ -1,12 +1,17 @@
 """Plans are kept for templates that are met again, and no longer than they are true."""
 
+import gc
 from typing import Any
+from weakref import finalize
 
 import pytest
 
 from kubesched.cache.cache import Cache
 from kubesched.columns.node_columns import IntColumn
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
 from kubesched.framework import planner as planner_module
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads
 from kubesched.framework.plan import NotLocalError, Plan
 from kubesched.framework.planner import Planner
@@ -124,6 +129,29 @@ def test_a_plan_that_could_not_follow_is_dropped(planner: Planner, cluster: Cach
     second = plan_of(planner, cluster, "a")
     assert second is not first
     assert second.plain_sum.tolist() == [8, 10]
+
+
+def test_a_dropped_plan_is_freed_without_a_collection(cluster: Cache) -> None:
+    profile = a_profile(Emptiest())
+    assert profile.planner is not None
+    freed: list[str] = []
+    gc.disable()
+    try:
+        for app in "ab":
+            attempt = schedule_pod(
+                profile,
+                cluster.snapshot(),
+                CycleState(),
+                of_template(cluster, app),
+                Search(all_nodes=True),
+            )
+            run_without_extenders(attempt)
+            (plan,) = profile.planner._plans.values()
+            finalize(plan, freed.append, app)
+            del plan
+        assert freed == ["a"]
+    finally:
+        gc.enable()
 
 
 def test_another_cluster_has_plans_of_its_own(planner: Planner, cluster: Cache) -> None:

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/least_allocated.go
 
 from __future__ import annotations
 
-from kubesched.columns.rules import Values, is_any, where
+from kubesched.columns.rules import Values, difference, is_any, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
     Counted,
@@ -21,8 +21,8 @@ def least_allocated(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
 
 
 def _free_percent(requested: Values, allocatable: Values) -> Values:
-    free = allocatable - requested
     overfull = requested > allocatable
+    free = difference(allocatable, requested)
     if overfull is not False and is_any(overfull):
         free = where(overfull, 0, free)
     return percent_of(free, allocatable)

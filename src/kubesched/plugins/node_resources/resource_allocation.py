@@ -26,7 +26,9 @@ RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
 _NOT_FOUND = error("resources not found")
 
 Score: TypeAlias = "Callable[[Values, Values], Values]"
-"""The score of a resource by what is requested and allocatable of it, which is never zero."""
+"""The score of a resource by what is requested and allocatable of it, which is never zero.
+
+What is requested may be used up."""
 Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
 
 
