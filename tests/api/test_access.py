@@ -207,6 +207,23 @@ def test_nobody_gives_what_they_do_not_have(
     assert '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}' in answer.message
 
 
+def test_who_may_patch_may_not_create_by_applying(
+    api: Api, plain_api: Api, reader: None, namespace: str
+) -> None:
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "patch"]}]
+    role = f"{RBAC}/namespaces/{namespace}/roles/reader"
+    api.patch(role, {"rules": rules}, MERGE_PATCH).must(200)
+    for _ in range(200):
+        if reviewed(api, "plain", verb="patch", resource="configmaps", namespace=namespace):
+            break
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
+    path = f"{config_maps(namespace)}/new?fieldManager=m"
+    answer = plain_api.patch(path, applied, "application/apply-patch+yaml").must(403)
+    assert 'User "plain" cannot create resource "configmaps"' in answer.message
+    api.post(config_maps(namespace), applied).must(201)
+    plain_api.patch(path, applied, "application/apply-patch+yaml").must(200)
+
+
 def test_the_bootstrap_roles_are_there(api: Api) -> None:
     roles = api.get(f"{RBAC}/clusterroles").must(200).json["items"]
     names = {role["metadata"]["name"] for role in roles}
