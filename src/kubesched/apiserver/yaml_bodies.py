@@ -51,10 +51,32 @@ def decode_yaml(data: bytes) -> tuple[Any, list[str]]:
 
 
 def _compose(data: bytes) -> Any:
+    _check_depth(data)
     loader = _Base(data)
     try:
         # Only the first document counts, as upstream's decoder reads one.
         return loader.get_node() if loader.check_node() else None
+    finally:
+        loader.dispose()
+
+
+def _check_depth(data: bytes) -> None:
+    """Refuse what is nested so deep that composing it would overflow the C stack."""
+    # Whatever opens a level has one of these; most bodies have too few of them to be deep.
+    if sum(data.count(mark) for mark in (b"[", b"{", b"-", b":", b"?")) <= _DEPTH_MAX:
+        return
+    loader, depth = _Base(data), 0
+    try:
+        while loader.check_event():
+            event = loader.get_event()
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _DEPTH_MAX:
+                    raise NotYamlError("yaml: exceeded max depth")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.DocumentEndEvent):
+                return
     finally:
         loader.dispose()
 

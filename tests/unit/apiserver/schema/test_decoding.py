@@ -65,3 +65,17 @@ def test_other_media_types_are_refused(media_type: str) -> None:
         decode_body(b"{}", media_type, kind="Pod")
 
     assert raised.value.code == 415
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"[" * 200_000, id="lists in flow style"),
+        pytest.param(b"{a: " * 100_000, id="maps in flow style"),
+        pytest.param(b"- " * 100_000 + b"x", id="lists in block style"),
+        pytest.param(b"? " * 100_000, id="keys"),
+    ],
+)
+def test_deep_yaml_is_refused_and_does_no_harm(data: bytes) -> None:
+    with pytest.raises(ApiError, match="exceeded max depth"):
+        decode_body(data, "application/yaml")
