@@ -24,6 +24,8 @@ WATCH_S_MAX = 2.0
 # What upstream answers with these codes too, and says why: Parity tags in the server name where.
 KNOWN_FAILURES = (
     "resourceVersion should not be set on objects to be created",
+    "failed to convert new object (",
+    "failed to create typed patch object (",
     "strconv.ParseUint: ",
     "Too large resource version",
     "needs a kubelet",
