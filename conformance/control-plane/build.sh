@@ -8,7 +8,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=${XDG_CACHE_HOME:-$HOME/.cache}/kubesched/control-plane
 target=$root/v1.36.4
-needed_gb=9 # modules 2.4, build cache 5, programs 0.7, and some air
+needed_gb=10 # modules 2.4, build cache 5.5, programs 0.9, and some air
 
 # name | module folder | package | the module whose version counts | that version | version to stamp in
 programs="
