@@ -12,6 +12,7 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from kubesched.apiserver.auth.authentication import ADMIN, ANONYMOUS, Authentica
 from kubesched.apiserver.auth.authorization import Authorizer
 from kubesched.apiserver.auth.bootstrap import bootstrap_objects
 from kubesched.apiserver.auth.certificates import Authority, load_authority, new_authority
-from kubesched.apiserver.auth.create_right import CreateRight
+from kubesched.apiserver.auth.create_right import check_create
 from kubesched.apiserver.auth.escalation import EscalationCheck
 from kubesched.apiserver.auth.kubeconfig import kubeconfig
 from kubesched.apiserver.auth.rbac import GROUP, KINDS, RuleBook
@@ -108,11 +109,8 @@ class EmbeddedServer:
             RuleBook(self.context, self._rbac_version) if settings.has_rbac else None
         )
         if settings.has_rbac:
-            self.context.admission = (
-                CreateRight(authorizer),
-                *self.context.admission,
-                EscalationCheck(authorizer),
-            )
+            self.context.check_create = partial(check_create, authorizer)
+            self.context.admission = (*self.context.admission, EscalationCheck(authorizer))
         actions = review_actions(Reviews(self._authenticator, authorizer))
         new_id = self.context.identities.uid
         actions["", "serviceaccounts", "token"] = TokenAction(tokens, clock, new_id, [ISSUER])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kubesched.apiserver.auth.attributes import Attributes
 from kubesched.apiserver.auth.authorization import PRIVILEGED_GROUP, Authorizer
-from kubesched.apiserver.auth.rbac import GROUP
+from kubesched.apiserver.auth.rbac import GROUP, url_matches
 from kubesched.apiserver.documents import Document, dig, name_of
 from kubesched.apiserver.errors import forbidden
 from kubesched.apiserver.strategy import Request
@@ -114,15 +114,11 @@ def _covers(owner: Document, atom: Document) -> bool:
         if not {"*", resource} & set(have) and not (slash and f"*/{below}" in have):
             return False
     for url in atom.get("nonResourceURLs") or ():
-        if not any(_url_covers(one, url) for one in owner.get("nonResourceURLs") or ()):
+        if not any(url_matches(one, url) for one in owner.get("nonResourceURLs") or ()):
             return False
     limited = owner.get("resourceNames") or ()
     asked = atom.get("resourceNames") or ()
     return not limited or (bool(asked) and set(asked) <= set(limited))
-
-
-def _url_covers(owner: str, url: str) -> bool:
-    return owner == url or (owner.endswith("*") and url.startswith(owner.rstrip("*")))
 
 
 def _joined(atoms: list[Document]) -> list[Document]:

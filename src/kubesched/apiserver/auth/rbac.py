@@ -38,7 +38,7 @@ class Rule:
         if asked.verb not in self.verbs and _ALL not in self.verbs:
             return False
         if not asked.is_resource:
-            return any(_url_matches(url, asked.path) for url in self.urls)
+            return any(url_matches(url, asked.path) for url in self.urls)
         if asked.group not in self.groups and _ALL not in self.groups:
             return False
         if self.names and asked.name not in self.names:
@@ -194,7 +194,8 @@ def _subjects_of(
     return users, groups
 
 
-def _url_matches(rule: str, path: str) -> bool:
+def url_matches(rule: str, path: str) -> bool:
+    """Return whether a rule's path, which may end in a star, covers another."""
     if rule in {_ALL, path}:
         return True
     return rule.endswith("*") and path.startswith(rule.rstrip("*"))

@@ -18,6 +18,7 @@ from kubesched.apiserver.errors import (
     required,
 )
 from kubesched.apiserver.kinds.checks import check_dns_label, check_not_negative
+from kubesched.apiserver.kinds.matching import selects
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.templates import (
     check_template,
@@ -41,7 +42,6 @@ from kubesched.apiserver.kinds.workload_rules import (
     is_empty_selector,
     name_warnings,
     part_of,
-    selector_matches,
     set_default,
 )
 from kubesched.apiserver.names import label_problems
@@ -81,7 +81,24 @@ class _Workload(Strategy):
         return found
 
 
-class DeploymentStrategy(_Workload):
+class _Replicated(_Workload):
+    """What deployments and replica sets have in common: a selector that stays."""
+
+    def validate_create(self, document: Document, request: Request) -> list[Problem]:
+        return self._problems(document, None)
+
+    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
+        out = self._problems(new, old)
+        check_immutable(dig(new, "spec", "selector"), dig(old, "spec", "selector"),
+                        "spec.selector", out)  # fmt: skip
+        return out
+
+    def _problems(self, document: Document, old: Document | None) -> list[Problem]:
+        """Return what is wrong, whether new or changed."""
+        raise NotImplementedError
+
+
+class DeploymentStrategy(_Replicated):
     """Deployments."""
 
     def default(self, document: Document) -> None:
@@ -103,15 +120,6 @@ class DeploymentStrategy(_Workload):
         if (before or {}) != (after or {}):
             generation = dig(old, "metadata", "generation") or 0
             metadata_of(new)["generation"] = generation + 1
-
-    def validate_create(self, document: Document, request: Request) -> list[Problem]:
-        return self._problems(document, None)
-
-    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
-        out = self._problems(new, old)
-        check_immutable(dig(new, "spec", "selector"), dig(old, "spec", "selector"),
-                        "spec.selector", out)  # fmt: skip
-        return out
 
     def _problems(self, document: Document, old: Document | None) -> list[Problem]:
         spec, out = _spec_of(document), []  # type: ignore[var-annotated]
@@ -160,22 +168,13 @@ class DeploymentStrategy(_Workload):
         return out
 
 
-class ReplicaSetStrategy(_Workload):
+class ReplicaSetStrategy(_Replicated):
     """Replica sets."""
 
     def default(self, document: Document) -> None:
         spec = _spec_of(document)
         default_template(part_of(spec, "template"))
         set_default(spec, "replicas", 1)
-
-    def validate_create(self, document: Document, request: Request) -> list[Problem]:
-        return self._problems(document, None)
-
-    def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
-        out = self._problems(new, old)
-        check_immutable(dig(new, "spec", "selector"), dig(old, "spec", "selector"),
-                        "spec.selector", out)  # fmt: skip
-        return out
 
     def _problems(self, document: Document, old: Document | None) -> list[Problem]:
         spec, out = _spec_of(document), []  # type: ignore[var-annotated]
@@ -365,7 +364,7 @@ class DaemonSetStrategy(_Workload):
         selector, before = spec.get("selector"), len(out)
         check_label_selector(selector, "spec.selector", out)
         labels = dig(spec, "template", "metadata", "labels") or {}
-        if len(out) == before and not selector_matches(selector, labels):
+        if len(out) == before and not selects(selector, labels):
             text = "`selector` does not match template `labels`"
             out.append(invalid("spec.template.metadata.labels", labels or None, text))
         if selector is not None and is_empty_selector(selector):

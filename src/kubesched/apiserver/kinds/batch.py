@@ -22,6 +22,7 @@ from kubesched.apiserver.errors import (
 from kubesched.apiserver.kinds.checks import IMMUTABLE, INT32_MAX
 from kubesched.apiserver.kinds.cron import schedule_problem
 from kubesched.apiserver.kinds.internal_form import internal_form
+from kubesched.apiserver.kinds.matching import selects
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.kinds.templates import (
     check_template,
@@ -33,7 +34,6 @@ from kubesched.apiserver.kinds.workload_rules import (
     check_immutable,
     name_warnings,
     part_of,
-    selector_matches,
     set_default,
 )
 from kubesched.apiserver.names import label_problems
@@ -124,7 +124,7 @@ class JobStrategy(Strategy):
         else:
             check_label_selector(selector, "spec.selector", out)
         labels = dig(spec, "template", "metadata", "labels") or {}
-        if not selector_matches(selector, labels):
+        if not selects(selector, labels):
             text = "`selector` does not match template `labels`"
             out.append(invalid("spec.template.metadata.labels", labels or None, text))
         completions = spec.get("completions") or 0
@@ -289,7 +289,7 @@ def _check_generated(document: Document, out: list[Problem]) -> None:
             out.append(required(path, f"must be '{value}'"))
         elif labels[key] != value:
             out.append(invalid(path, labels, f"must be '{value}'"))
-    if not selector_matches(spec["selector"], wanted):
+    if not selects(spec["selector"], wanted):
         out.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
 
 

@@ -16,11 +16,12 @@ from kubesched.apiserver.errors import (
     required,
 )
 from kubesched.apiserver.kinds.checks import check_not_negative
-from kubesched.apiserver.kinds.options import STRICT_TEMPLATE, PodOptions, options_for_update
+from kubesched.apiserver.kinds.options import STRICT_TEMPLATE, PodOptions
 from kubesched.apiserver.kinds.pod import drop_disabled
 from kubesched.apiserver.kinds.pod_defaults import default_pod_spec
 from kubesched.apiserver.kinds.pod_spec import check_pod_template
 from kubesched.apiserver.kinds.pod_warnings import pod_warnings
+from kubesched.apiserver.kinds.templates import template_options
 from kubesched.apiserver.names import label_problems, subdomain_problems
 from kubesched.apiserver.strategy import Request, Strategy
 
@@ -28,14 +29,6 @@ _COUNTS = (
     "replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas",
     "observedGeneration",
 )  # fmt: skip
-
-
-def template_options(old: Document | None) -> PodOptions:
-    """Return what a changed template is allowed because of the old one."""
-    if old is None:
-        return STRICT_TEMPLATE
-    annotations = (old.get("metadata") or {}).get("annotations") or {}
-    return options_for_update(old.get("spec") or {}, annotations, is_pod=False)
 
 
 class ReplicationControllerStrategy(Strategy):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.apiserver.documents import Document, dig
 from kubesched.apiserver.errors import Problem
-from kubesched.apiserver.kinds.options import STRICT_TEMPLATE, options_for_update
+from kubesched.apiserver.kinds.options import STRICT_TEMPLATE, PodOptions, options_for_update
 from kubesched.apiserver.kinds.pod_defaults import default_pod_spec
 from kubesched.apiserver.kinds.pod_spec import check_pod_template
 from kubesched.apiserver.kinds.pod_warnings import pod_warnings
@@ -30,15 +30,19 @@ def default_claim_template(claim: Document) -> None:
     status["phase"] = status.get("phase") or "Pending"
 
 
+def template_options(old: Document | None) -> PodOptions:
+    """Return what a changed template is allowed because of the old one."""
+    if old is None:
+        return STRICT_TEMPLATE
+    annotations = dig(old, "metadata", "annotations") or {}
+    return options_for_update(old.get("spec") or {}, annotations, is_pod=False)
+
+
 def check_template(
     template: Document, path: str, out: list[Problem], *, old: Document | None = None
 ) -> None:
     """Note what is wrong with a pod template; what an old one has may stay."""
-    options = STRICT_TEMPLATE
-    if old is not None:
-        annotations = dig(old, "metadata", "annotations") or {}
-        options = options_for_update(old.get("spec") or {}, annotations, is_pod=False)
-    check_pod_template(template, path, out, options)
+    check_pod_template(template, path, out, template_options(old))
 
 
 def template_warnings(template: Document, old: Document | None, path: str) -> list[str]:

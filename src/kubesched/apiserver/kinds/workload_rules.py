@@ -7,12 +7,13 @@ Upstream: pkg/apis/apps/validation/validation.go
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kubesched.apiserver.documents import Document, dig
 from kubesched.apiserver.errors import Problem, forbidden_field, invalid, not_supported, required
 from kubesched.apiserver.kinds.checks import IMMUTABLE, check_not_negative
+from kubesched.apiserver.kinds.matching import selects
 from kubesched.apiserver.kinds.selectors import check_label_selector
 from kubesched.apiserver.names import label_problems
 
@@ -83,27 +84,6 @@ def check_selector(spec: Document, path: str, whose: str, out: list[Problem]) ->
     return usable
 
 
-def selector_matches(selector: Document | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a selector matches labels; none and an empty one match as upstream's do."""
-    if selector is None:
-        return False
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    for term in selector.get("matchExpressions") or ():
-        key, values = term.get("key", ""), term.get("values") or ()
-        operator = term.get("operator")
-        matches = {
-            "In": labels.get(key) in values and key in labels,
-            "NotIn": key not in labels or labels[key] not in values,
-            "Exists": key in labels,
-            "DoesNotExist": key not in labels,
-        }.get(operator, False)
-        if not matches:
-            return False
-    return True
-
-
 def is_empty_selector(selector: Document | None) -> bool:
     """Return whether a selector asks for nothing."""
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
@@ -116,7 +96,7 @@ def check_template_labels(spec: Document, path: str, out: list[Problem]) -> None
     # Parity: no selector at all matches nothing, and is not empty.
     if selector is not None and is_empty_selector(selector):
         return
-    if not selector_matches(selector, labels):
+    if not selects(selector, labels):
         text = "`selector` does not match template `labels`"
         out.append(invalid(f"{path}.template.metadata.labels", labels or None, text))
 

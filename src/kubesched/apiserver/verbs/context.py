@@ -7,7 +7,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -64,6 +64,8 @@ class Context:
     clock: Clock
     identities: Identities
     admission: Sequence[Admission] = ()
+    check_create: Callable[[Request], None] | None = None
+    """Refuses a change that turns out to be a creation; posting was allowed or refused before."""
     by_storage: dict[tuple[str, str], Resource] = field(default_factory=dict)
     """The resource through which rules read a group's objects, filled as they ask."""
 

@@ -88,6 +88,8 @@ class Update:
         document = self.change(None)
         self._check_uid(document, {})
         request.verb = "create"
+        if self.context.check_create is not None:
+            self.context.check_create(request)
         resource.strategy.default(document)
         set_namespace(document, request.namespace if resource.is_namespaced else "")
         metadata_of(document).setdefault("name", request.name)
