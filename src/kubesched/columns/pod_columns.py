@@ -102,6 +102,21 @@ class BoundPod:
         return self.shape.usage
 
     @property
+    def nominated_node_name(self) -> str:
+        """Return nothing: who has a node is promised none."""
+        return ""
+
+    @property
+    def scheduler_name(self) -> str:
+        """Return the name of the profile that placed the pod."""
+        return self.shape.scheduler_name
+
+    @property
+    def terms(self) -> TermSet:
+        """Return the compiled pod affinity terms."""
+        return self.shape.terms
+
+    @property
     def object(self) -> Pod:
         """Return the whole pod, if whole pods are kept."""
         if self._raw is None:

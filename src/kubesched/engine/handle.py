@@ -14,6 +14,7 @@ from kubesched.columns.view import ClusterView
 from kubesched.framework.filter_phase import FilterPhase
 from kubesched.framework.handle import EventRecorder, Logger, Nominator, NotLiveError, WaitingPod
 from kubesched.framework.profile import Profile
+from kubesched.kit.clock import Clock, SystemClock
 from kubesched.kit.rng import Generator
 from kubesched.model.pod_info import PodInfo
 
@@ -81,6 +82,11 @@ class OfflineHandle:
         return self._rng
 
     @property
+    def clock(self) -> Clock:
+        """Return the machine's clock."""
+        return SystemClock()
+
+    @property
     def log(self) -> Logger:
         """Return a logger."""
         return self._log
@@ -120,6 +126,10 @@ class OfflineHandle:
 
     def reject_waiting_pod(self, uid: str) -> bool:
         """Return false: nothing waits here."""
+        return False
+
+    def is_preempting(self, uid: str) -> bool:
+        """Return false: nobody is evicted here."""
         return False
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:

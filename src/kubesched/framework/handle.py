@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView
 from kubesched.framework.filter_phase import FilterPhase
+from kubesched.kit.clock import Clock
 from kubesched.kit.rng import Generator
 from kubesched.model.pod_info import PodInfo
 
@@ -75,6 +76,11 @@ class Handle(Protocol):
         ...
 
     @property
+    def clock(self) -> Clock:
+        """Return the clock of the scheduler."""
+        ...
+
+    @property
     def log(self) -> Logger:
         """Return a logger."""
         ...
@@ -108,6 +114,10 @@ class Handle(Protocol):
 
     def reject_waiting_pod(self, uid: str) -> bool:
         """Refuse a held pod; return whether it was held."""
+        ...
+
+    def is_preempting(self, uid: str) -> bool:
+        """Return whether pods are still being evicted to make room for this one."""
         ...
 
     def activate(self, pods: Mapping[str, PodInfo]) -> None:

@@ -132,6 +132,7 @@ class PodInfo:
         "owners",
         "phase",
         "priority",
+        "resource_version",
         "scheduling_gates",
         "shape",
         "start_s",
@@ -149,6 +150,7 @@ class PodInfo:
         self.annotations: Mapping[str, str] = MappingProxyType(meta.annotations or {})
         self.owners: tuple[OwnerReference, ...] = tuple(meta.owner_references or ())
         self.generation = meta.generation
+        self.resource_version = meta.resource_version
         self.terminating = bool(meta.deletion_timestamp)
         self.priority = spec.priority or 0
         self.node_name = spec.node_name or ""
