@@ -19,6 +19,7 @@ from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads, Rejected
 from kubesched.framework.normalize import default_normalize
+from kubesched.framework.profile import Profile
 from kubesched.framework.status import error, pending, unschedulable
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import decode_as
@@ -162,11 +163,25 @@ def pair_with(*plugins: type) -> Pair:
     return Pair(keeping, asking)
 
 
-def answer(built: Built, cached: Cache, pod: PodInfo, start: int | None) -> Any:
+@dataclass(slots=True)
+class FirstFew(Search):
+    """Has enough after a few nodes, as a search in a large cluster has after some hundreds."""
+
+    enough: int = 1
+
+    def want(self, profile: Profile, node_count: int) -> int:
+        return min(self.enough, node_count)
+
+
+def answer(
+    built: Built, cached: Cache, pod: PodInfo, start: int | None, enough: int | None = None
+) -> Any:
     """Return all that an attempt comes to; without a start, all nodes are wanted."""
     view, state, profile = cached.snapshot(), CycleState(), built.profiles[NAME]
     built.handles[NAME].view = view
     search = Search(all_nodes=start is None, next_start_index=start or 0)
+    if enough is not None:
+        search = FirstFew(next_start_index=start or 0, enough=enough)
     try:
         found = run_without_extenders(schedule_pod(profile, view, state, pod, search))
     except FitError as failure:
@@ -180,12 +195,14 @@ def answer(built: Built, cached: Cache, pod: PodInfo, start: int | None) -> Any:
     return found.suggested_host, counts, search.next_start_index % view.node_count
 
 
-def agreed(pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None) -> str:
+def agreed(
+    pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None, enough: int | None = None
+) -> str:
     """Return the node both profiles choose, empty if both find none."""
-    kept = answer(pair.keeping, cached, pod, start)
-    assert kept == answer(pair.asking, cached, pod, start)
+    kept = answer(pair.keeping, cached, pod, start, enough)
+    assert kept == answer(pair.asking, cached, pod, start, enough)
     # Once more: from the second meeting on, what was worked out is kept for those to come.
-    assert kept == answer(pair.keeping, cached, pod, start)
+    assert kept == answer(pair.keeping, cached, pod, start, enough)
     host: str = kept[0]
     return host
 
@@ -208,6 +225,19 @@ def test_every_attempt_in_a_changing_cluster(
         world.apply(change)
         for pod in probes(world.cache):
             agreed(pair, world.cache, pod, starts[number % len(starts)])
+
+
+@pytest.mark.parametrize("plugins", USERS)
+@settings(max_examples=30)
+@given(changes=CHANGES, enough=st.lists(st.sampled_from([None, 1, 2, 3]), min_size=1, max_size=4))
+def test_a_search_that_ends_early(
+    plugins: str, changes: list[Change], enough: list[int | None]
+) -> None:
+    pair, world = pair_with(*USERS[plugins]), World()
+    for number, change in enumerate(changes):
+        world.apply(change)
+        for start, pod in enumerate(probes(world.cache)):
+            agreed(pair, world.cache, pod, start, enough[(number + start) % len(enough)])
 
 
 @settings(max_examples=50)

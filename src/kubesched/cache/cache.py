@@ -12,7 +12,10 @@ Upstream: pkg/scheduler/backend/cache/cache.go, interface.go
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kubesched.columns.cluster import Cluster
+from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView
 from kubesched.columns.writer import ClusterWriter
 from kubesched.model.node_info import NodeInfo
@@ -56,6 +59,16 @@ class Cache:
 
     update_node = add_node
 
+    def set_node_info(self, node: NodeInfo) -> None:
+        """Add a node, or take over its new state."""
+        self._writer.set_node(node)
+
+    def node_info(self, name: str) -> NodeInfo | None:
+        """Return what is known of a node."""
+        nodes = self._cluster.nodes
+        row = nodes.row_of.get(name, -1)
+        return nodes.infos[row] if row >= 0 else None
+
     def remove_node(self, name: str) -> None:
         """Drop a node; pods on it stay until they are removed themselves."""
         self._writer.remove_node(name)
@@ -63,6 +76,15 @@ class Cache:
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object of another kind."""
         self._cluster.objects.store_of(type(obj)).put(key_of(obj), obj)
+
+    def stored(self, kind: type, key: str) -> KubeObject | None:
+        """Return the object of a kind and key, as last put."""
+        found: KubeObject | None = self._cluster.objects.store_of(kind).get(key)
+        return found
+
+    def kind_of(self, name: str) -> type | None:
+        """Return the type of a kind that is kept here, by its name."""
+        return self._cluster.objects.kind_of(name)
 
     def drop(self, obj: KubeObject) -> None:
         """Remove an object of another kind."""
@@ -72,13 +94,16 @@ class Cache:
 
     def add_pod(self, pod: PodInfo) -> None:
         """Take over a pod the API server shows on a node; confirms it if it was assumed."""
+        if pod.phase not in TERMINAL_PHASES and self._writer.refresh_pod(pod, self._whole(pod)):
+            self._assumed.discard(pod.uid)
+            return  # What was assumed has come true, or nothing changed that counts.
         self.remove_pod(pod)
         if pod.phase not in TERMINAL_PHASES:
             self._count(pod, pod.node_name)
 
     update_pod = add_pod
 
-    def remove_pod(self, pod: PodInfo) -> None:
+    def remove_pod(self, pod: PodInfo | BoundPod) -> None:
         """Take a pod out, wherever it counts; one that is not there is no error."""
         self._assumed.discard(pod.uid)
         if pod.uid in self._cluster.pods.index_of:
@@ -93,13 +118,13 @@ class Cache:
         self._count(pod, node_name)
         self._assumed.add(pod.uid)
 
-    def forget_pod(self, pod: PodInfo) -> None:
+    def forget_pod(self, pod: PodInfo | BoundPod) -> None:
         """Take back what was assumed."""
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {pod.key} ({pod.uid}) wasn't assumed so cannot be forgotten")
         self.remove_pod(pod)
 
-    def is_assumed(self, pod: PodInfo) -> bool:
+    def is_assumed(self, pod: PodInfo | BoundPod) -> bool:
         """Return whether the pod is assumed and not yet confirmed."""
         return pod.uid in self._assumed
 
@@ -116,6 +141,23 @@ class Cache:
         if node_name:
             self._writer.nominate_pod(pod, node_name)
 
+    def bound_pod(self, uid: str) -> BoundPod | None:
+        """Return what is known of a pod that counts on a node."""
+        pods = self._cluster.pods
+        index = pods.index_of.get(uid)
+        return pods.pods[index] if index is not None and pods.counted[index] else None
+
+    def bound_pods(self) -> Iterator[BoundPod]:
+        """Yield every pod that counts on a node, assumed ones included."""
+        return (pod for pod in self._cluster.pods.pods if pod is not None and not pod.nominated)
+
+    @property
+    def assumed_count(self) -> int:
+        """Return how many pods are assumed and not yet confirmed."""
+        return len(self._assumed)
+
     def _count(self, pod: PodInfo, node_name: str) -> None:
-        whole = pod.raw if self._cluster.keep_whole_pods else None
-        self._writer.add_pod(pod, node_name, whole=whole)
+        self._writer.add_pod(pod, node_name, whole=self._whole(pod))
+
+    def _whole(self, pod: PodInfo) -> bytes | None:
+        return pod.raw if self._cluster.keep_whole_pods else None

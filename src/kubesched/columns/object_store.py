@@ -108,3 +108,7 @@ class ObjectStores:
     def store_of(self, kind: type[ObjectT]) -> ObjectStore[ObjectT]:
         """Return the store of a kind of object; KeyError if it has none."""
         return cast("ObjectStore[ObjectT]", self._by_type[kind])
+
+    def kind_of(self, name: str) -> type | None:
+        """Return the type that has a store, by the name of its kind; None if there is none."""
+        return next((kind for kind in self._by_type if kind.__name__ == name), None)

@@ -55,6 +55,7 @@ class BoundPod:
         "_raw",
         "annotations",
         "disruption_target",
+        "generation",
         "index",
         "labels",
         "name",
@@ -82,6 +83,7 @@ class BoundPod:
         self.start_s = pod.start_s
         self.terminating = pod.terminating
         self.disruption_target = pod.disruption_target
+        self.generation = pod.generation
         self.shape: PodShape = pod.shape
         self.node_name = node_name
         self.nominated = nominated
@@ -115,6 +117,10 @@ class BoundPod:
     def terms(self) -> TermSet:
         """Return the compiled pod affinity terms."""
         return self.shape.terms
+
+    def keep_whole(self, whole: bytes | None) -> None:
+        """Take over the whole pod as JSON, if whole pods are kept."""
+        self._raw = whole
 
     @property
     def object(self) -> Pod:

@@ -169,6 +169,23 @@ class ClusterWriter:
         self._weigh(index, 1)
         return index
 
+    def refresh_pod(self, pod: PodInfo, whole: bytes | None = None) -> bool:
+        """Take over a pod's new state where it stands; False if it counts otherwise now."""
+        pods = self._pods
+        index = pods.index_of.get(pod.uid)
+        bound = None if index is None else pods.pods[index]
+        if index is None or bound is None or not _counts_alike(bound, pod):
+            return False
+        is_moved = (bound.start_s, bound.disruption_target) != (pod.start_s, pod.disruption_target)
+        bound.annotations, bound.owners = pod.annotations, pod.owners
+        bound.generation = pod.generation
+        bound.start_s, bound.disruption_target = pod.start_s, pod.disruption_target
+        bound.keep_whole(whole)
+        if is_moved:  # Who is given up first goes by the start.
+            pods.writable.start_s[index] = np.inf if pod.start_s is None else pod.start_s
+            self._log(Change(int(pods.row[index])))
+        return True
+
     def nominate_pod(self, pod: PodInfo, node_name: str) -> int:
         """Remember that a pending pod was promised a node; it weighs on no row."""
         bound = BoundPod(pod, node_name, nominated=True, whole=None)
@@ -272,3 +289,14 @@ class ClusterWriter:
         """Return an amount as int64 holds it, noting that floats might not."""
         self._nodes.has_small_numbers = False
         return (amount + 2**63) % 2**64 - 2**63
+
+
+def _counts_alike(bound: BoundPod, pod: PodInfo) -> bool:
+    return (
+        not bound.nominated
+        and bound.shape is pod.shape
+        and bound.node_name == pod.node_name
+        and bound.priority == pod.priority
+        and bound.terminating == pod.terminating
+        and bound.labels == pod.labels
+    )

@@ -52,8 +52,6 @@ def schedule_planned(
         return None  # It was promised a node itself, which is a matter of its own.
     if search.extender_count:
         return None
-    if not search.all_nodes and search.want(profile, view.node_count) < view.node_count:
-        return None
     try:
         return _schedule(profile, view, state, pod, search)
     except NotLocalError:
@@ -68,16 +66,20 @@ def _schedule(
     plan, changed = profile.planner.plan_for(view, pod)
     if plan.promised is not None or view.pods.nominated_of:
         suppose_promised(plan, view, pod, profile.filters, changed)
-    start = 0 if search.all_nodes else search.next_start_index % view.node_count
+    count = view.node_count
+    start = 0 if search.all_nodes else search.next_start_index % count
+    want = search.want(profile, count)
     # The changes are told once, so that they are taken over before anything can go wrong.
-    kept = _kept_ranking(plan, changed, start)
+    kept = _kept_ranking(plan, changed if want >= count else None, start)
     state.adopt(plan.state)
+    begun = _Begun(plan, kept, start, want)
     if plan.is_all_kept and not search.detail:
-        ranking = _current_ranking(plan, view, start, kept, None)
+        ranking = _current_ranking(begun, view, None)
         if len(ranking.rows):
+            search.next_start_index = (start + ranking.visited_count) % count
             name = view.name_of(ranking.best_row())
-            return ScheduleResult(name, len(ranking.rows), view.node_count)
-    return _Attempt(profile, view, state, pod, _Begun(plan, kept, start)).choose(search)
+            return ScheduleResult(name, len(ranking.rows), ranking.visited_count)
+    return _Attempt(profile, view, state, pod, begun).choose(search)
 
 
 class Ranking:
@@ -97,6 +99,7 @@ class Ranking:
         "meetings",
         "positions",
         "rows",
+        "visited_count",
     )
     positions: Rows
     """Where the rows are in the plan."""
@@ -135,6 +138,7 @@ class Ranking:
         self._keys: IntColumn | None = None
         self.meetings = 1
         """In how many attempts these were the rows that fit."""
+        self.visited_count = view.node_count
 
     def is_current(self, start: int) -> bool:
         """Return whether nothing changed but what `update` takes over."""
@@ -187,34 +191,81 @@ class Ranking:
                 keys[position] = moved | (key & _ORDER_MASK)
 
 
-def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColumn) -> Rows:
-    """Return the positions that fit in visiting order, from the rotating start."""
+class Sample:
+    """The first of a plan's rows that fit, as many as are wanted, in visiting order.
+
+    The start moves on with every attempt, so that there is nothing to keep.
+    """
+
+    __slots__ = ("_plan", "positions", "rows", "visited_count")
+
+    def __init__(self, begun: _Begun, view: ClusterView, narrowed: BoolColumn | None) -> None:
+        plan, start, want = begun.plan, begun.start, begun.want
+        self._plan = plan
+        order = _visiting_order(plan, view)
+        places = _visited(plan.fits if narrowed is None else narrowed, order, start)[:want]
+        count = view.node_count
+        self.visited_count = (places.item(-1) - start) % count + 1 if len(places) == want else count
+        """How many rows were looked at."""
+        self.positions: Rows = places if order is None else order.take(places)
+        self.rows: Rows = plan.rows_at(self.positions)
+
+    def totals(self) -> IntColumn:
+        """Return what kept plugins give to each of the rows, but for what they give to all."""
+        totals: IntColumn = self._plan.plain_sum.take(self.positions)
+        for added in self._plan.normalized_at(self.positions):
+            totals += added
+        return totals
+
+    def best_row(self) -> int:
+        """Return the row that is best under kept plugins alone."""
+        return self.best_of(self.totals())
+
+    def best_of(self, totals: IntColumn) -> int:
+        """Return the row that is best by such totals, which are overwritten."""
+        return self.rows.item(as_keys(totals).argmax())
+
+
+def _visiting_order(plan: Plan, view: ClusterView) -> Rows | None:
+    """Return the plan's positions in visiting order; None if that is their own."""
 
     def make() -> tuple[Rows | None]:
         order = np.argsort(view.rank()[plan.rows], kind="stable")
         return (None if (order[1:] > order[:-1]).all() else order,)
 
-    (order,) = plan.shared_by_nodes("visiting order", make)
+    return plan.shared_by_nodes("visiting order", make)[0]
+
+
+def _visited(fits: BoolColumn, order: Rows | None, start: int) -> Rows:
+    """Return the places in visiting order that fit, from the rotating start."""
     places: Rows = (fits if order is None else fits.take(order)).nonzero()[0]
     if start:
         cut = int(np.searchsorted(places, start))
         places = np.concatenate((places[cut:], places[:cut]))
+    return places
+
+
+def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColumn) -> Rows:
+    """Return the positions that fit in visiting order, from the rotating start."""
+    order = _visiting_order(plan, view)
+    places = _visited(fits, order, start)
     return places if order is None else order.take(places)
 
 
 class _Begun(NamedTuple):
-    """A plan that is up to date, the ranking of its last attempt if that still holds, the start."""
+    """A plan that is up to date, the ranking of its last attempt if that still holds, how far."""
 
     plan: Plan
     kept: Ranking | None
     start: int
+    want: int
+    """How many rows that fit are enough."""
 
 
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
     __slots__ = (
-        "_kept",
         "_live_on_promised",
         "_nodes",
         "_plan",
@@ -234,13 +285,11 @@ class _Attempt:
         self._view = view
         self._state = state
         self._pod = pod
-        self._plan, self._kept, self._start = begun
+        self._plan, self._start = begun.plan, begun.start
         self._nodes: NodeTable = view.whole()
         self._pre_filter_live()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
-        self._ranking = _current_ranking(
-            self._plan, view, self._start, self._kept, self._narrowed()
-        )
+        self._ranking = _current_ranking(begun, view, self._narrowed())
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
@@ -253,9 +302,10 @@ class _Attempt:
         if len(rows) > 1:
             live = self._score_live(rows)
             row = self._best_row(live) if live else ranking.best_row()
-        name = self._view.name_of(row)
+        name, visited = self._view.name_of(row), ranking.visited_count
+        search.next_start_index = (self._start + visited) % self._view.node_count
         detail = self._detail(live, scored=len(rows) > 1) if search.detail else None
-        return ScheduleResult(name, len(rows), self._view.node_count, detail)
+        return ScheduleResult(name, len(rows), visited, detail)
 
     # -- filtering ------------------------------------------------------------------------------
 
@@ -295,12 +345,25 @@ class _Attempt:
             self._plan, self._planner.parts.filters, live, self._live_on_promised
         )
         statuses = NodeToStatus(self._view)
-        statuses.set_all(self._nodes.rows, joined)
+        visited = self._visited_positions()
+        if visited is None:
+            statuses.set_all(self._nodes.rows, joined)
+        else:
+            statuses.set_all(self._plan.rows_at(visited), joined.at(visited))
         return Diagnosis(
             statuses,
             unschedulable_plugins=statuses.plugins(),
             pending_plugins=statuses.plugins(Code.PENDING),
         )
+
+    def _visited_positions(self) -> Rows | None:
+        """Return the plan's positions that were looked at; None for all."""
+        count, visited = len(self._plan.rows), self._ranking.visited_count
+        if visited == count:
+            return None
+        order = _visiting_order(self._plan, self._view)
+        places = (self._start + np.arange(visited)) % count
+        return places if order is None else order.take(places)
 
     # -- scoring --------------------------------------------------------------------------------
 
@@ -370,9 +433,12 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
 
 
 def _current_ranking(
-    plan: Plan, view: ClusterView, start: int, kept: Ranking | None, narrowed: BoolColumn | None
-) -> Ranking:
+    begun: _Begun, view: ClusterView, narrowed: BoolColumn | None
+) -> Ranking | Sample:
     """Return the rows that no filter refuses, those included that are asked anew."""
+    plan, kept, start, want = begun
+    if want < view.node_count:
+        return Sample(begun, view, narrowed)
     if kept is not None and kept.is_of(narrowed):
         kept.meetings += 1
         return kept

@@ -7,7 +7,7 @@ changed, and only changed rows are asked about again. All other plugins are aske
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -375,6 +375,12 @@ class Plan:
             for score in self.scores
             if score.plugin.normalize is not None
         ]
+
+    def normalized_at(self, positions: Rows) -> Iterator[IntColumn]:
+        """Yield what normalising plugins add to some rows, if those alone fit."""
+        for score in self.scores:
+            if score.plugin.normalize is not None and score.constant is None:
+                yield self._normalize(score.plugin, score.weight, score.raw.take(positions))
 
     def _normalized(self, score: LocalScore, fits: BoolColumn) -> IntColumn | int:
         if score.constant is not None:

@@ -1,10 +1,11 @@
 """RFC 3339 times as the API writes them.
 
-Owns the reading of one time text. Never reads a clock.
+Owns the reading and writing of one time text. Never reads a clock.
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/{time,micro_time}.go
 """
 
 import re
+import time
 from functools import lru_cache
 from typing import Final
 
@@ -59,3 +60,19 @@ def _days_since_epoch(year: int, month: int, day: int) -> int:
     days = before * 365 + before // 4 - before // 100 + before // 400
     days += sum(_MONTH_DAYS[: month - 1]) + (month > 2 and _is_leap(year)) + day - 1
     return days - 719_162
+
+
+@lru_cache(maxsize=64)
+def _text(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def time_text(now_s: float) -> str:
+    """Return the time in whole seconds."""
+    return f"{_text(int(now_s))}Z"
+
+
+def micro_time_text(now_s: float) -> str:
+    """Return the time with microseconds."""
+    micros = round(now_s * 1_000_000)
+    return f"{_text(micros // 1_000_000)}.{micros % 1_000_000:06d}Z"

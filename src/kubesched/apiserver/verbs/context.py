@@ -18,9 +18,9 @@ from kubesched.apiserver.identity import Identities
 from kubesched.apiserver.resources import Registry, Resource
 from kubesched.apiserver.store import EMPTY, Bucket, Store
 from kubesched.apiserver.strategy import Admission, Request, User
-from kubesched.apiserver.times import micro_time_text, time_text
 from kubesched.apiserver.watch_cache import Entry
 from kubesched.kit.clock import Clock
+from kubesched.objects.times import micro_time_text, time_text
 
 encode: Final = msgspec.json.Encoder().encode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode

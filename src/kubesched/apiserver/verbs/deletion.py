@@ -21,10 +21,9 @@ from kubesched.apiserver.errors import (
 from kubesched.apiserver.metadata import FINALIZER_FOREGROUND, FINALIZER_ORPHAN
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.strategy import Request
-from kubesched.apiserver.times import time_text
 from kubesched.apiserver.verbs.admitting import admit, validate
 from kubesched.apiserver.verbs.context import Context, is_same
-from kubesched.objects.times import parse_time
+from kubesched.objects.times import parse_time, time_text
 
 _POLICIES: Final = ("Foreground", "Background", "Orphan", "nil")
 _NAMESPACES: Final = ("", "namespaces")

@@ -13,9 +13,9 @@ from kubesched.apiserver.negotiation import Shape, negotiate
 from kubesched.apiserver.schema.go_order import go_ordered, opened_by_merge, opened_by_operations
 from kubesched.apiserver.schema.load import named_schema
 from kubesched.apiserver.server import warning_header
-from kubesched.apiserver.times import micro_time_text, time_text
 from kubesched.apiserver.write_options import manager_from_user_agent
 from kubesched.apiserver.yaml_answers import as_yaml
+from kubesched.objects.times import micro_time_text, time_text
 from tests.unit.apiserver.server.worlds import NOW, NOW_S, THINGS, World
 
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
