@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/apis/config/v1/defaults.go, default_plugins.go, conversi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -79,7 +79,21 @@ DEFAULT_PLUGINS = Plugins(
 )
 
 
-def effective_configuration(values: Values) -> KubeSchedulerConfiguration:
+class DefaultingGates(NamedTuple):
+    """The feature gates that defaults depend on, as they are in v1.36."""
+
+    dynamic_resource_allocation: bool = True
+    node_declared_features: bool = True
+    dra_filter_timeout: bool = True
+    dra_binding_timeout: bool = True
+
+
+_NEWEST = DefaultingGates()
+
+
+def effective_configuration(
+    values: Values, gates: DefaultingGates = _NEWEST
+) -> KubeSchedulerConfiguration:
     """Return the configuration that a decoded document means, defaults filled in."""
     # Parity: v1/defaults.go SetDefaults_KubeSchedulerConfiguration, v1.36
     profiles: list[Values] = values.get("profiles") or [{}]
@@ -95,7 +109,7 @@ def effective_configuration(values: Values) -> KubeSchedulerConfiguration:
         percentage_of_nodes_to_score=_or(values.get("percentageOfNodesToScore"), 0),
         pod_initial_backoff_seconds=_or(values.get("podInitialBackoffSeconds"), 1),
         pod_max_backoff_seconds=_or(values.get("podMaxBackoffSeconds"), 10),
-        profiles=tuple(_profile(profile, single=single) for profile in profiles),
+        profiles=tuple(_profile(profile, gates, single=single) for profile in profiles),
         extenders=tuple(_extender(extender) for extender in values.get("extenders") or ()),
         delay_cache_until_active=values.get("delayCacheUntilActive", False),
     )
@@ -128,36 +142,54 @@ def _client_connection(values: Values) -> ClientConnectionConfiguration:
     )
 
 
-def _profile(values: Values, *, single: bool) -> KubeSchedulerProfile:
+def _profile(values: Values, gates: DefaultingGates, *, single: bool) -> KubeSchedulerProfile:
     name = values.get("schedulerName")
     if name is None:
         # Several profiles have to be told apart, so only a single one gets a name.
         name = DEFAULT_SCHEDULER_NAME if single else ""
-    plugins = merge_plugins(DEFAULT_PLUGINS, values.get("plugins"))
+    plugins = merge_plugins(_default_plugins(gates), values.get("plugins"))
     given = tuple(
-        PluginConfig(entry.get("name", ""), _args(entry))
+        PluginConfig(entry.get("name", ""), _args(entry, gates))
         for entry in values.get("pluginConfig") or ()
     )
     return KubeSchedulerProfile(
         scheduler_name=name,
         percentage_of_nodes_to_score=values.get("percentageOfNodesToScore"),
         plugins=plugins,
-        plugin_config=given + _missing_args(plugins, {entry.name for entry in given}),
+        plugin_config=given + _missing_args(plugins, {entry.name for entry in given}, gates),
     )
 
 
-def _args(entry: Values) -> PluginArgs:
+def _default_plugins(gates: DefaultingGates) -> Plugins:
+    absent = {
+        name
+        for name, is_on in (
+            ("DynamicResources", gates.dynamic_resource_allocation),
+            ("NodeDeclaredFeatures", gates.node_declared_features),
+        )
+        if not is_on
+    }
+    if not absent:
+        return DEFAULT_PLUGINS
+    every = DEFAULT_PLUGINS.multi_point.enabled
+    kept = tuple(plugin for plugin in every if plugin.name not in absent)
+    return Plugins(multi_point=PluginSet(enabled=kept))
+
+
+def _args(entry: Values, gates: DefaultingGates) -> PluginArgs:
     if "typed" in entry:
-        return default_args(entry["name"], entry["typed"])
+        return default_args(entry["name"], entry["typed"], gates)
     raw = entry.get("args")
     return None if raw is None else RawArgs(to_builtins(raw))
 
 
-def _missing_args(plugins: Plugins, given: set[str]) -> tuple[PluginConfig, ...]:
+def _missing_args(
+    plugins: Plugins, given: set[str], gates: DefaultingGates
+) -> tuple[PluginConfig, ...]:
     """Return default arguments, in name order, for enabled plugins that were given none."""
     enabled = {plugin.name for point in POINTS for plugin in plugins.at(point).enabled}
     return tuple(
-        PluginConfig(name, default_args(name, {}))
+        PluginConfig(name, default_args(name, {}, gates))
         for name in sorted(enabled - given)
         if name in _ARGS
     )
@@ -236,8 +268,10 @@ def _tls_config(values: Values) -> ExtenderTLSConfig:
     )
 
 
-def default_args(plugin: str, values: Values) -> InTreeArgs:
+def default_args(plugin: str, values: Values, gates: DefaultingGates = _NEWEST) -> InTreeArgs:
     """Return the arguments of an in-tree plugin, defaults filled in."""
+    if plugin == "DynamicResources":
+        return _dynamic_resources(values, gates)
     return _ARGS[plugin](values)
 
 
@@ -248,10 +282,12 @@ def _default_preemption(values: Values) -> DefaultPreemptionArgs:
     )
 
 
-def _dynamic_resources(values: Values) -> DynamicResourcesArgs:
+def _dynamic_resources(values: Values, gates: DefaultingGates = _NEWEST) -> DynamicResourcesArgs:
+    filtering = 10 * _SECOND_NS if gates.dra_filter_timeout else None
+    binding = 600 * _SECOND_NS if gates.dra_binding_timeout else None
     return DynamicResourcesArgs(
-        filter_timeout_ns=_or(values.get("filterTimeout"), 10 * _SECOND_NS),
-        binding_timeout_ns=_or(values.get("bindingTimeout"), 600 * _SECOND_NS),
+        filter_timeout_ns=_or(values.get("filterTimeout"), filtering),
+        binding_timeout_ns=_or(values.get("bindingTimeout"), binding),
     )
 
 

@@ -9,7 +9,7 @@ pkg/runtime/serializer/json/json.go, versioning/versioning.go
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kubesched.config.defaults import effective_configuration
+from kubesched.config.defaults import DefaultingGates, effective_configuration
 from kubesched.config.errors import ConfigError
 from kubesched.config.godecode import Decoded, DecodeError, decode
 from kubesched.config.gojson import (
@@ -33,6 +33,7 @@ _META_TYPE = (
     'Kind string "json:\\"kind,omitempty\\"" }'
 )
 _META_KEYS = {"apiversion": "apiVersion", "kind": "kind"}
+_NEWEST = DefaultingGates()
 
 
 class _Refused(Exception):  # noqa: N818 - not an error of ours but upstream's answer
@@ -60,7 +61,7 @@ class _Parsed(NamedTuple):
     strict_error: str | None
 
 
-def load_config(text: str | bytes) -> KubeSchedulerConfiguration:
+def load_config(text: str | bytes, gates: DefaultingGates = _NEWEST) -> KubeSchedulerConfiguration:
     """Return the effective configuration of a file's text, YAML or JSON.
 
     Raises:
@@ -68,7 +69,7 @@ def load_config(text: str | bytes) -> KubeSchedulerConfiguration:
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
     try:
-        return _configuration(_parse(data), data.decode("utf-8", "replace"))
+        return _configuration(_parse(data), data.decode("utf-8", "replace"), gates)
     except _Refused as refused:
         raise ConfigError("decode", str(refused)) from None
 
@@ -99,9 +100,9 @@ def read_document(text: str | bytes) -> object:
         raise ConfigError("decode", str(refused)) from None
 
 
-def default_config() -> KubeSchedulerConfiguration:
+def default_config(gates: DefaultingGates = _NEWEST) -> KubeSchedulerConfiguration:
     """Return the configuration of a scheduler that was given none."""
-    return effective_configuration({})
+    return effective_configuration({}, gates)
 
 
 def _parse(data: bytes) -> _Parsed:
@@ -122,7 +123,9 @@ _GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )
 
 
-def _configuration(parsed: _Parsed, original: str) -> KubeSchedulerConfiguration:
+def _configuration(
+    parsed: _Parsed, original: str, gates: DefaultingGates = _NEWEST
+) -> KubeSchedulerConfiguration:
     meta = _interpret(parsed.tree)
     if not meta.kind:
         raise _Refused(f"Object 'Kind' is missing in '{original}'")
@@ -139,7 +142,7 @@ def _configuration(parsed: _Parsed, original: str) -> KubeSchedulerConfiguration
             f"couldn't decode as KubeSchedulerConfiguration, got {meta.group_version}, "
             f"Kind={meta.kind}: "
         )
-    return effective_configuration(decoded.values)
+    return effective_configuration(decoded.values, gates)
 
 
 def _strict(errors: list[str]) -> str:

@@ -19,13 +19,21 @@ class StateNotFoundError(LookupError):
 class CycleState:
     """Values by key; a value without `clone()` is shared by all clones of the state."""
 
-    __slots__ = ("_values", "skip_filter_plugins", "skip_pre_bind_plugins", "skip_score_plugins")
+    __slots__ = (
+        "_values",
+        "parallel_pre_bind_plugins",
+        "skip_filter_plugins",
+        "skip_pre_bind_plugins",
+        "skip_score_plugins",
+    )
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self.skip_filter_plugins: frozenset[str] = frozenset()
         self.skip_score_plugins: frozenset[str] = frozenset()
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
+        self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
+        """Those whose pre-bind may run beside that of the next."""
 
     def __repr__(self) -> str:
         return f"<CycleState {sorted(self._values)}>"
@@ -70,4 +78,5 @@ class CycleState:
         copy.skip_filter_plugins = self.skip_filter_plugins
         copy.skip_score_plugins = self.skip_score_plugins
         copy.skip_pre_bind_plugins = self.skip_pre_bind_plugins
+        copy.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
         return copy

@@ -17,9 +17,66 @@ from kubesched.kit.clock import Clock
 from kubesched.kit.rng import Generator
 from kubesched.model.pod_info import PodInfo
 
+HTTP_NOT_FOUND = 404
+
 
 class NotLiveError(RuntimeError):
     """The plugin asked for something only a running scheduler has."""
+
+
+class ApiCallError(Exception):
+    """The API server refused a request, or never answered; the text is the server's own."""
+
+    def __init__(self, message: str, *, code: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        """The HTTP code; 0 if there was no answer."""
+        self.reason = reason
+
+    @property
+    def is_not_found(self) -> bool:
+        """Return whether there is no such object."""
+        return self.reason == "NotFound" or (not self.reason and self.code == HTTP_NOT_FOUND)
+
+
+class ApiClient(Protocol):
+    """The requests plugins make; each raises `ApiCallError`.
+
+    `resource` is the plural of a core kind (`persistentvolumes`) or `<plural>.<version>.<group>`;
+    `namespace` is empty where the kind has none.
+    """
+
+    async def bind_pod(self, *, namespace: str, name: str, uid: str, node_name: str) -> None:
+        """Have a pod assigned to a node."""
+        ...
+
+    async def patch_pod_status(
+        self, *, namespace: str, name: str, patch: Mapping[str, Any], uid: str = ""
+    ) -> None:
+        """Change a pod's status by a strategic merge patch of the whole pod."""
+        ...
+
+    async def delete_pod(self, *, namespace: str, name: str) -> None:
+        """Have a pod deleted, with the time it asks for to end."""
+        ...
+
+    async def get_object(self, resource: str, namespace: str, name: str) -> dict[str, Any]:
+        """Return an object as the API server has it now."""
+        ...
+
+    async def update_object(self, resource: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace an object if it still has the resourceVersion given; return what it is then."""
+        ...
+
+    async def patch_object(
+        self, resource: str, namespace: str, name: str, patch: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Change an object by a JSON merge patch; return what it is then.
+
+        With `metadata.resourceVersion` in the patch the object is changed only if it still has it.
+        """
+        ...
 
 
 class WaitingPod(Protocol):
@@ -29,9 +86,17 @@ class WaitingPod(Protocol):
     def pod(self) -> PodInfo: ...
     @property
     def pending_plugins(self) -> list[str]: ...
-    def allow(self, plugin: str) -> None: ...
-    def reject(self, plugin: str, message: str) -> None: ...
-    def preempt(self, plugin: str, message: str) -> None: ...
+    def allow(self, plugin: str) -> None:
+        """Let the pod go on, if no other plugin holds it."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; return whether this was in time."""
+        ...
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """End the attempt without a refusal; return whether this was in time."""
+        ...
 
 
 class Nominator(Protocol):
@@ -45,7 +110,16 @@ class Nominator(Protocol):
 class EventRecorder(Protocol):
     """Writes events about objects, for people."""
 
-    def event(self, regarding: object, *, kind: str, reason: str, action: str, note: str) -> None:
+    def event(
+        self,
+        regarding: Any,
+        *,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Any = None,
+    ) -> None:
         """Write an event; kind is `Normal` or `Warning`."""
         ...
 
@@ -54,7 +128,9 @@ class Logger(Protocol):
     """Structured lines: a constant message and fields; `level` as upstream's -v."""
 
     def info(self, message: str, /, *, level: int = 0, **fields: object) -> None: ...
-    def error(self, message: str, /, **fields: object) -> None: ...
+    def error(
+        self, message: str, /, *, err: BaseException | str | None = None, **fields: object
+    ) -> None: ...
 
 
 class Handle(Protocol):
@@ -96,7 +172,7 @@ class Handle(Protocol):
         ...
 
     @property
-    def client(self) -> Any:
+    def client(self) -> ApiClient:
         """Return the API client."""
         ...
 

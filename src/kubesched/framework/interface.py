@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.pod_columns import BoundPod
@@ -84,6 +84,7 @@ class SignFragment:
     value: Any
 
 
+HintReads: TypeAlias = Literal["shape", "template", "pod"]
 HintFunction: TypeAlias = "Callable[[PodInfo, Any, Any], QueueingHint]"
 """`(pod, old_object, new_object)`; an object is None when it was added or deleted."""
 
@@ -94,6 +95,13 @@ class EventRegistration:
 
     event: ClusterEvent
     hint: HintFunction | None = field(default=None, compare=False)
+    reads: HintReads = "pod"
+    """What of the waiting pod the hint looks at, its uid aside.
+
+    `shape`: only what `PodShape` has; `template`: also labels and owner; `pod`: anything. A hint
+    that reads less is asked once for all pods that share it. The pod that the event is about is
+    always asked alone, so a hint may compare uids whatever it says here.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,11 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 
 class QueueSortPlugin(Plugin, Protocol):
-    """Orders the queue; exactly one is enabled."""
+    """Orders the queue; exactly one is enabled.
+
+    With a method `sort_key(queued)`, whose values compare as `less` would decide, the queue sorts
+    by that, which is faster.
+    """
 
     def less(self, first: Any, second: Any) -> bool: ...
 

@@ -23,6 +23,7 @@ from kubesched.framework.adapt import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import FilterPhase, PreFilterOutcome
+from kubesched.framework.handle import Logger
 from kubesched.framework.interface import (
     EXTENSION_POINTS,
     EventRegistration,
@@ -36,6 +37,7 @@ from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.score_phase import ScorePhase, Scores
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.verdicts import Verdicts
+from kubesched.kit.log import NullLog
 from kubesched.model.pod_info import PodInfo
 
 
@@ -53,6 +55,8 @@ class Profile:
         self.name = scheduler_name
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.plugins = plugins
+        self.log: Logger = NullLog()
+        """Where plugins that fail are named; the live scheduler puts its log here."""
         self._sets = sets
         self._at = {
             point: tuple(plugins[name] for name in sets.points.get(point, ()))
@@ -209,7 +213,7 @@ class Profile:
             answer = guarded(plugin.post_filter, state, pod, statuses)
             result, status = answer if isinstance(answer, tuple) else (None, answer)
             if status.is_success:
-                return result, status
+                return result, status.by(plugin.name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return result, status.by(plugin.name)
             if not status.is_rejected:
@@ -235,13 +239,13 @@ class Profile:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Have plugins take what the node gives; the first failure ends it."""
-        return bind_phase.reserve(self._at["reserve"], state, pod, node_name)
+        return bind_phase.reserve(self._at["reserve"], state, pod, node_name, self.log)
 
     def run_reserve_plugins_unreserve(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> None:
         """Have all plugins give back, in reverse order."""
-        bind_phase.unreserve(self._at["reserve"], state, pod, node_name)
+        bind_phase.unreserve(self._at["reserve"], state, pod, node_name, self.log)
 
     # -- the binding cycle ------------------------------------------------------------------------
 
@@ -249,24 +253,29 @@ class Profile:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> bind_phase.PermitOutcome:
         """Ask whether the pod may be bound now."""
-        return await bind_phase.permit(self._at["permit"], state, pod, node_name)
+        return await bind_phase.permit(self._at["permit"], state, pod, node_name, self.log)
 
     def run_pre_bind_pre_flights(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status | None, frozenset[str]]:
+    ) -> Status | None:
         """Find out which pre-bind plugins have work, and which may run side by side."""
-        return bind_phase.pre_flight(self._at["preBind"], state, pod, node_name)
+        return bind_phase.pre_flight(self._at["preBind"], state, pod, node_name, self.log)
 
     async def run_pre_bind_plugins(
-        self, state: CycleState, pod: PodInfo, node_name: str
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        node_name: str,
+        side_by_side: bind_phase.SideBySide | None = None,
     ) -> Status | None:
-        """Do what must precede the binding."""
-        return await bind_phase.pre_bind(self._at["preBind"], state, pod, node_name)
+        """Do what must precede the binding; without `side_by_side`, one after the other."""
+        plugins = self._at["preBind"]
+        return await bind_phase.pre_bind(plugins, state, pod, node_name, side_by_side, self.log)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Have the first plugin that does not skip write the binding."""
-        return await bind_phase.bind(self._at["bind"], state, pod, node_name)
+        return await bind_phase.bind(self._at["bind"], state, pod, node_name, self.log)
 
     async def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell plugins that the pod was bound."""
-        await bind_phase.post_bind(self._at["postBind"], state, pod, node_name)
+        await bind_phase.post_bind(self._at["postBind"], state, pod, node_name, self.log)

@@ -1,13 +1,15 @@
 """What changed in the cluster, as plugins subscribe to it.
 
-Owns the resources and actions of an event and when a registration covers it.
+Owns the resources and actions of an event, its label in logs and metrics, and when a registration
+covers it. Never looks at an object: `cluster_event_changes` does.
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/events.go
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
+from typing import Final
 
 
 class ActionType(IntFlag):
@@ -70,13 +72,39 @@ class QueueingHint(StrEnum):
     QUEUE_SKIP = "QueueSkip"
 
 
+# Parity: framework/types.go ActionType.String, v1.36: a mixture has no name.
+_ACTION_NAMES: Final = {
+    int(action): "".join(map(str.capitalize, name.split("_")))
+    for name, action in ActionType.__members__.items()
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
     """A resource and what happened to it."""
 
     resource: str
     action: ActionType
-    label: str = ""
+    custom_label: str = ""
+    label: str = field(init=False, compare=False)
+    """What logs and metrics call the event: `NodeAdd`, `AssignedPodDelete`, ..."""
+
+    def __post_init__(self) -> None:
+        label = self.custom_label or f"{self.resource}{_ACTION_NAMES.get(int(self.action), '')}"
+        object.__setattr__(self, "label", label)
+
+    def __hash__(self) -> int:
+        # Events are looked up at every change of the cluster, and hashing an enum is slow.
+        return hash(self.label)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """Return the event as log lines show it."""
+        return {
+            "Resource": str(self.resource),
+            "ActionType": int(self.action),
+            "CustomLabel": self.custom_label,
+        }
 
     @property
     def is_wildcard(self) -> bool:
@@ -94,3 +122,24 @@ class ClusterEvent:
             and incoming.resource in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
         )
         return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+# Parity: framework/events.go, v1.36.
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF_QUEUE: Final = "PopFromBackoffQ"
+FORCE_ACTIVATE: Final = "ForceActivate"
+UNSCHEDULABLE_TIMEOUT: Final = "UnschedulableTimeout"
+
+ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE)
+ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
+UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
+UNSCHEDULED_POD_DELETE: Final = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.DELETE)
+NODE_ADD: Final = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE: Final = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+UNSCHEDULABLE_TIMEOUT_EVENT: Final = ClusterEvent(
+    EventResource.WILDCARD, ActionType.ALL, UNSCHEDULABLE_TIMEOUT
+)
+FORCE_ACTIVATE_EVENT: Final = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, FORCE_ACTIVATE)

@@ -28,10 +28,12 @@ class NodeInfo:
         "allocatable",
         "allowed_pods",
         "annotations",
+        "conditions",
         "declared_features",
         "images",
         "labels",
         "name",
+        "taint_times",
         "taints",
         "uid",
         "unschedulable",
@@ -44,6 +46,9 @@ class NodeInfo:
         self.labels: Mapping[str, str] = MappingProxyType(meta.labels or {})
         self.annotations: Mapping[str, str] = MappingProxyType(meta.annotations or {})
         self.taints = tuple(Taint(t.key, t.value or "", t.effect) for t in spec.taints or ())
+        self.taint_times = tuple(t.time_added for t in spec.taints or ())
+        # No rule reads these two; a change of them is an event all the same.
+        self.conditions = tuple({c.type: c.status for c in status.conditions or ()}.items())
         self.unschedulable = bool(spec.unschedulable)
         quantities = parse_quantities(status.allocatable)
         self.allocatable: Resources = resources_of(as_integers(quantities))

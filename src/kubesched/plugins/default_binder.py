@@ -7,8 +7,8 @@ Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go
 from __future__ import annotations
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.status import Status
+from kubesched.framework.handle import ApiCallError, Handle
+from kubesched.framework.status import Status, error
 from kubesched.model.pod_info import PodInfo
 
 
@@ -21,8 +21,11 @@ class DefaultBinder:
         self._handle = handle
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Have the pod bound; an error of the client is the verdict of this plugin."""
-        await self._handle.client.bind_pod(
-            namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=node_name
-        )
+        """Have the pod bound; what the API server has against it is the verdict."""
+        try:
+            await self._handle.client.bind_pod(
+                namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=node_name
+            )
+        except ApiCallError as refusal:
+            return error(refusal.message)
         return None

@@ -1,7 +1,7 @@
 """DefaultPreemption: evicts less important pods to make room.
 
-Owns its arguments and messages; the search itself is `framework.preemption`. Evicting is done by
-the live scheduler from the plan.
+Owns its arguments and messages; the search itself is `framework.preemption`. Never evicts: the
+live scheduler does, from the plan, and tells when that is done.
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 """
 
@@ -20,6 +20,8 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 
+_PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
+
 
 class DefaultPreemption:
     """Post-filter plugin that finds victims, and holds a pod back while they leave."""
@@ -31,9 +33,8 @@ class DefaultPreemption:
         if errors:
             raise ValueError(aggregate_text(errors))
         self._args = args
+        self._handle = handle
         self._evaluator = Evaluator(handle, self.candidate_count)
-        self.preempting: set[str] = set()
-        """Uids of pods whose victims are still being removed; kept by the live scheduler."""
 
     def candidate_count(self, node_count: int) -> int:
         """Return how many candidates are enough among so many nodes."""
@@ -43,14 +44,18 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Hold the pod back while its victims leave."""
-        if pod.uid in self.preempting:
-            return unresolvable("waiting for the preemption for this pod to be finished")
+        if self._handle.is_preempting(pod.uid):
+            return _PREEMPTING
         return None
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return a plan of eviction, or why there is none."""
+        """Return a plan of eviction, or why there is none; the scheduler carries it out."""
+        # Only a running scheduler counts.
+        metrics = getattr(self._handle, "metrics", None)
+        if metrics is not None:
+            metrics.preemption_attempts_total.inc()
         result, status = self._evaluator.preempt(state, pod, statuses)
         if status.message:
             status = Status(status.code, (f"preemption: {status.message}",))

@@ -34,3 +34,7 @@ class PrioritySort:
         if first.pod.priority != second.pod.priority:
             return first.pod.priority > second.pod.priority
         return first.timestamp_s < second.timestamp_s
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
+        """Return what `less` compares: the smaller goes first."""
+        return -queued.pod.priority, queued.timestamp_s

@@ -8,11 +8,20 @@ from kubesched.testing.embedded import RunningEmbedded, embedded_cluster, embedd
 from kubesched.testing.http import Answer, Api, Watch
 from kubesched.testing.programs import MissingProgramError, Programs
 from kubesched.testing.real_cluster import RealCluster, real_cluster
+from kubesched.testing.schedulers import (
+    SCHEDULERS,
+    SchedulerName,
+    SchedulerProcess,
+    SchedulerSettings,
+    start_scheduler,
+)
 from kubesched.testing.server import ADMIN, PLAIN, ApiServer, TokenUser
+from kubesched.testing.usage import Usage, usage_of
 
 __all__ = [
     "ADMIN",
     "PLAIN",
+    "SCHEDULERS",
     "Answer",
     "Api",
     "ApiServer",
@@ -20,9 +29,15 @@ __all__ = [
     "Programs",
     "RealCluster",
     "RunningEmbedded",
+    "SchedulerName",
+    "SchedulerProcess",
+    "SchedulerSettings",
     "TokenUser",
+    "Usage",
     "Watch",
     "embedded_cluster",
     "embedded_server",
     "real_cluster",
+    "start_scheduler",
+    "usage_of",
 ]

@@ -13,6 +13,7 @@ from kubesched.testing.http import Api
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
+from kubesched.testing.schedulers import SchedulerName, scheduler_command
 from kubesched.testing.server import ADMIN, CONTROLLER_MANAGER, SCHEDULER, ApiServer
 
 COMPANION_PROGRAMS = ("kube-controller-manager", "kube-scheduler", "kwok")
@@ -23,8 +24,8 @@ class Companions:
     """What runs beside the API server."""
 
     nodes: int = 3
-    scheduler: bool = True
-    """Whether kube-scheduler runs; False leaves pods to whoever is tested."""
+    scheduler: bool | SchedulerName = True
+    """Which scheduler runs, kube-scheduler if True; False leaves pods to whoever is tested."""
     json_only: bool = False
     """Whether to tell them to speak JSON instead of protobuf."""
 
@@ -43,10 +44,11 @@ def start_companions(
         ],
     )
     if wanted.scheduler:
+        name: SchedulerName = "kube-scheduler" if wanted.scheduler is True else wanted.scheduler
         processes.start(
-            "kube-scheduler",
+            name,
             [
-                programs.path("kube-scheduler"),
+                *scheduler_command(name, programs),
                 f"--kubeconfig={server.kubeconfigs[SCHEDULER.name]}",
                 "--leader-elect=false",
                 "--secure-port=0",

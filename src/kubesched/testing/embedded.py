@@ -22,6 +22,7 @@ from kubesched.kit.clock import SystemClock
 from kubesched.testing.companions import COMPANION_PROGRAMS, Companions, start_companions
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
+from kubesched.testing.schedulers import SchedulerName
 from kubesched.testing.server import USERS, ApiServer
 
 _START_S_MAX = 30
@@ -87,13 +88,16 @@ def embedded_server(
 
 @contextmanager
 def embedded_cluster(
-    *, nodes: int = 3, scheduler: bool = True, programs: Programs | None = None
+    *,
+    nodes: int = 3,
+    scheduler: bool | SchedulerName = True,
+    programs: Programs | None = None,
 ) -> Iterator[RunningEmbedded]:
     """Run the embedded server with real controllers, scheduler and KWOK's kubelets beside it.
 
     Args:
         nodes: How many nodes the cluster has.
-        scheduler: Whether kube-scheduler runs.
+        scheduler: Which scheduler runs, kube-scheduler if True, or none.
         programs: What to run; the user's cache if None.
     """
     programs = programs or Programs.built()

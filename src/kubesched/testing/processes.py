@@ -81,13 +81,28 @@ class ProcessGroup:
         """Return process ids by name."""
         return {name: process.pid for name, process in self._running}
 
+    def poll(self, name: str) -> int | None:
+        """Return the exit status of a program that has ended by itself, None as long as it runs."""
+        return self._running[self._position(name)][1].poll()
+
     def stop(self, name: str) -> None:
-        """End one program and wait for it."""
-        for position, (other, process) in enumerate(self._running):
+        """Kill one program and wait for it."""
+        _, process = self._running.pop(self._position(name))
+        _end(process)
+
+    def terminate(self, name: str, timeout_s: float = 30.0) -> int:
+        """Ask one program to end and return its exit status; TimeoutExpired if it does not."""
+        position = self._position(name)
+        process = self._running[position][1]
+        process.terminate()
+        status = process.wait(timeout_s)
+        del self._running[position]
+        return status
+
+    def _position(self, name: str) -> int:
+        for position, (other, _) in enumerate(self._running):
             if other == name:
-                _end(process)
-                del self._running[position]
-                return
+                return position
         raise KeyError(name)
 
     def stop_all(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from kubesched.testing.http import Api
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
+from kubesched.testing.schedulers import SchedulerName
 from kubesched.testing.server import USERS, ApiServer, TokenUser
 
 Form: TypeAlias = Literal["bare", "whole"]
@@ -32,6 +33,7 @@ _NEEDED: Mapping[Form, tuple[str, ...]] = {
     "bare": ("etcd", "kube-apiserver"),
     "whole": ("etcd", "kube-apiserver", *COMPANION_PROGRAMS),
 }
+_API_SERVER = "kube-apiserver"
 _OFF_WHEN_BARE = "ServiceAccount,TaintNodesByCondition"
 
 
@@ -42,6 +44,26 @@ class RealCluster(ApiServer):
     form: Form = "bare"
     etcd_url: str = ""
     pids: dict[str, int] = field(default_factory=dict)
+    processes: ProcessGroup | None = field(default=None, repr=False)
+    """What it is made of; more programs may be started in it, and end with the cluster."""
+    api_server_command: Sequence[str] = field(default=(), repr=False)
+
+    @property
+    def group(self) -> ProcessGroup:
+        """Return the programs of a cluster that runs."""
+        assert self.processes is not None
+        return self.processes
+
+    def kill_api_server(self) -> None:
+        """End kube-apiserver with SIGKILL; etcd stays."""
+        self.group.stop(_API_SERVER)
+
+    def start_api_server(self) -> None:
+        """Start kube-apiserver again, at the same place, and wait until it is ready."""
+        self.group.start(_API_SERVER, self.api_server_command)
+        with Api(self.url, ca_file=self.ca_file) as anonymous:
+            self.group.wait_until(lambda: _is_ready(anonymous), _API_SERVER, timeout_s=60)
+        self.pids = self.group.pids()
 
     def compact(self) -> None:
         """Have etcd forget every revision but the newest; kube-apiserver follows in a second."""
@@ -60,7 +82,7 @@ def real_cluster(
     form: Form = "bare",
     *,
     nodes: int = 3,
-    scheduler: bool = True,
+    scheduler: bool | SchedulerName = True,
     port: int | None = None,
     directory: Path | None = None,
     programs: Programs | None = None,
@@ -70,7 +92,7 @@ def real_cluster(
     Args:
         form: `bare`, or `whole` with controllers, a scheduler and kubelets.
         nodes: How many nodes a whole cluster has.
-        scheduler: Whether kube-scheduler runs in a whole cluster.
+        scheduler: Which scheduler runs in a whole cluster, kube-scheduler if True, or none.
         port: Where kube-apiserver listens; a free port if None.
         directory: Where files go, and stay; a temporary one, removed afterwards, if None.
         programs: What to run; the user's cache if None.
@@ -82,6 +104,7 @@ def real_cluster(
     cluster = RealCluster(url="", directory=place, keeps_files=directory is not None)
     try:
         with ProcessGroup(place) as processes:
+            cluster.processes = processes
             _start_api_server(cluster, form, port, programs, processes)
             if form == "whole":
                 wanted = Companions(nodes=nodes, scheduler=scheduler)
@@ -126,12 +149,9 @@ def _start_api_server(
             f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
         ],
     )
-    processes.start(
-        "kube-apiserver",
-        [programs.path("kube-apiserver"), *_api_server_flags(cluster, certificates, chosen)],
-    )
-    with Api(cluster.url, ca_file=cluster.ca_file) as anonymous:
-        processes.wait_until(lambda: _is_ready(anonymous), "kube-apiserver", timeout_s=60)
+    flags = _api_server_flags(cluster, certificates, chosen)
+    cluster.api_server_command = [str(programs.path(_API_SERVER)), *flags]
+    cluster.start_api_server()
 
 
 def _api_server_flags(cluster: RealCluster, certificates: CertificateFiles, port: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubesched.framework.bind_phase import permit_result
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreBindPreFlightResult
 from kubesched.framework.status import (
@@ -18,6 +19,7 @@ from kubesched.framework.status import (
     unschedulable,
     wait,
 )
+from kubesched.kit.log import Ref
 from tests.unit.builders import a_pod, a_profile
 
 Log = list[str]
@@ -194,22 +196,23 @@ def test_an_error_in_permit_names_the_plugin(answer: Any, text: str, later: bool
     assert outcome.status == error(f'running Permit plugin "A": {text}').by("A")
 
 
-def pre_flight(*plugins: Any) -> tuple[Status | None, frozenset[str], CycleState]:
+def pre_flight(*plugins: Any) -> tuple[Status | None, CycleState]:
     state = CycleState()
-    status, parallel = a_profile(*plugins).run_pre_bind_pre_flights(state, a_pod(), "n1")
-    return status, parallel, state
+    return a_profile(*plugins).run_pre_bind_pre_flights(state, a_pod(), "n1"), state
 
 
 def test_pre_flight_finds_out_who_has_work_and_who_may_run_side_by_side() -> None:
-    status, parallel, state = pre_flight(
+    status, state = pre_flight(
         PreFlying("A", [], SKIP),
         PreFlying("B", [], None),
         PreFlying("C", [], PreBindPreFlightResult(allow_parallel=True)),
         PreBinding("D", []),
+        PreFlying("E", [], (PreBindPreFlightResult(allow_parallel=True), SKIP)),
+        PreFlying("F", [], (PreBindPreFlightResult(allow_parallel=False), None)),
     )
     assert status is None
-    assert parallel == {"C"}
-    assert state.skip_pre_bind_plugins == {"A"}
+    assert state.parallel_pre_bind_plugins == {"C", "E"}
+    assert state.skip_pre_bind_plugins == {"A", "E"}
 
 
 @pytest.mark.parametrize("plugins", [[], [PreFlying("A", [], SKIP), PreFlying("B", [], SKIP)]])
@@ -227,10 +230,22 @@ def test_pre_flight_skips_if_nobody_has_work(plugins: list[Any]) -> None:
             "It is supposed to return Success, Skip, or Error status",
             id="a refusal",
         ),
+        pytest.param(
+            (PreBindPreFlightResult(allow_parallel=True), error("bad")),
+            'running PreBindPreFlight "A": bad',
+            id="an error beside a result",
+        ),
+        pytest.param(OSError("disk"), 'running PreBindPreFlight "A": OSError: disk', id="a fault"),
+        pytest.param(
+            True,
+            'PreBindPreFlight A returned "bool", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status",
+            id="no status",
+        ),
     ],
 )
 def test_pre_flight_can_only_go_on_skip_or_fail(answer: Any, text: str) -> None:
-    status, _, _ = pre_flight(PreFlying("A", [], answer))
+    status, _ = pre_flight(PreFlying("A", [], answer))
     assert status is not None
     assert (status.code, status.message) == (Code.ERROR, text)
 
@@ -296,3 +311,106 @@ def test_post_bind_tells_everybody_also_after_a_fault() -> None:
     ]
     done(a_profile(*plugins).run_post_bind_plugins(CycleState(), a_pod(), "n1"))
     assert log == ["post_bind A", "post_bind B"]
+
+
+def test_unreserve_gives_back_also_after_a_fault() -> None:
+    log: Log = []
+
+    class Broken(Reserving):
+        def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+            raise ValueError("bad")
+
+    plugins = [Reserving("A", log), Broken("B", log), Reserving("C", log)]
+    a_profile(*plugins).run_reserve_plugins_unreserve(CycleState(), a_pod(), "n1")
+    assert log == ["unreserve C", "unreserve A"]
+
+
+class Lines:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str, dict[str, Any]]] = []
+
+    def info(self, message: str, /, *, level: int = 0, **fields: object) -> None:
+        self.lines.append((level, message, fields))
+
+    def error(self, message: str, /, **fields: object) -> None:
+        self.lines.append((-1, message, fields))
+
+
+def logged(*plugins: Any) -> list[tuple[int, str, dict[str, Any]]]:
+    """Return what is logged of plugins that fail at every point they extend."""
+    profile, state, pod = a_profile(*plugins), CycleState(), a_pod("p")
+    profile.log = lines = Lines()
+    profile.run_reserve_plugins_reserve(state, pod, "n1")
+    done(profile.run_permit_plugins(state, pod, "n1"))
+    profile.run_pre_bind_pre_flights(state, pod, "n1")
+    done(profile.run_pre_bind_plugins(state, pod, "n1"))
+    done(profile.run_bind_plugins(state, pod, "n1"))
+    done(profile.run_post_bind_plugins(state, pod, "n1"))
+    profile.run_reserve_plugins_unreserve(state, pod, "n1")
+    return lines.lines
+
+
+@pytest.mark.parametrize(
+    ("plugin", "answer", "expected"),
+    [
+        (Reserving, unschedulable("no"), (4, "Pod rejected by plugin", {"status": "no"})),
+        (Reserving, OSError("disk"), (-1, "Plugin failed", {"err": "OSError: disk"})),
+        (Permitting, unschedulable("no"), (4, "Pod rejected by plugin", {"status": "no"})),
+        (Permitting, error("bad"), (-1, "Plugin failed", {"err": "bad"})),
+        (
+            PreBinding,
+            unschedulable("no"),
+            (4, "Pod rejected by PreBind plugin", {"node": "n1", "status": "no"}),
+        ),
+        (PreBinding, error("bad"), (-1, "Plugin failed", {"err": "bad", "node": "n1"})),
+        (
+            Binding,
+            unschedulable("no"),
+            (4, "Pod rejected by Bind plugin", {"node": "n1", "status": "no"}),
+        ),
+        (Binding, error("bad"), (-1, "Plugin Failed", {"err": "bad", "node": "n1"})),
+        (
+            PostBinding,
+            OSError("disk"),
+            (-1, "Plugin failed", {"err": "OSError: disk", "extensionPoint": "PostBind"}),
+        ),
+    ],
+)
+def test_the_log_names_the_plugin_that_failed(
+    plugin: type[Recorded], answer: Any, expected: tuple[int, str, dict[str, Any]]
+) -> None:
+    level, message, fields = expected
+    named = {"plugin": "A", "pod": Ref("default", "p"), **fields}
+    assert logged(plugin("A", [], answer)) == [(level, message, named)]
+
+
+def test_waiting_is_logged() -> None:
+    text = "One or more plugins asked to wait and no plugin rejected pod"
+    assert logged(Permitting("A", [], (wait(), 1.0))) == [(4, text, {"pod": Ref("default", "p")})]
+
+
+@pytest.mark.parametrize(
+    ("settled", "expected", "line"),
+    [
+        pytest.param(SUCCESS, SUCCESS, [], id="allowed"),
+        pytest.param(
+            unschedulable("no").by("A"),
+            unschedulable("no").by("A"),
+            [(4, "Pod rejected while waiting on permit", {"status": "no"})],
+            id="refused",
+        ),
+        pytest.param(
+            error("preempted").by("A"),
+            error("waiting on permit for pod: preempted").by("A"),
+            [(-1, "Failed waiting on permit for pod", {"err": "preempted"})],
+            id="preempted",
+        ),
+    ],
+)
+def test_what_the_end_of_a_wait_means(settled: Status, expected: Status, line: Any) -> None:
+    lines = Lines()
+    assert permit_result(settled, a_pod("p"), lines) == expected
+    ref = {"pod": Ref("default", "p")}
+    assert lines.lines == [(level, text, ref | fields) for level, text, fields in line]

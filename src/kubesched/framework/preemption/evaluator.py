@@ -20,6 +20,7 @@ from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one
 from kubesched.framework.preemption.dry_run import NO_VICTIMS, DryRun
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts, unavailable_text
+from kubesched.kit.log import Ref
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.objects.policy import PodDisruptionBudget
@@ -45,26 +46,33 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """Return the plan, or why there is none."""
-        # Parity: preemption.go Preempt, v1.36.
-        view = self._handle.snapshot
+        # Parity: preemption.go Preempt, v1.36. Upstream reads the pod anew first; here no watch
+        # event is applied between the start of an attempt and this.
+        view, log, ref = self._handle.snapshot, self._handle.log, Ref(pod.namespace, pod.name)
         reason = why_not_eligible(view, pod, statuses)
         if reason:
+            log.info("Pod is not eligible for preemption", level=5, pod=ref, reason=reason)
             return None, unschedulable(reason)
         rows = _rows_with(view, statuses, Code.UNSCHEDULABLE)
         if len(rows):
             rows = np.roll(rows, -self._handle.rng.below(len(rows)))
+        else:
+            log.info("Preemption will not help schedule pod on any node", level=3, pod=ref)
         refusals = Verdicts(len(rows))
         best = pick_one(self._dry_run(state, pod, rows, refusals))
         if best is not None:
+            text = "the target node for the preemption is determined"
+            log.info(text, level=2, node=best.node_name, pod=ref)
             return PostFilterResult(best.node_name, best), SUCCESS
         if refusals.first_error() is not None:
             given = (refusals[place] for place in range(len(rows)))
             errors = [status.message for status in given if status.code is Code.ERROR]
             return None, error(aggregate_text(errors))
+        text = "No preemption candidate is found; preemption is not helpful for scheduling"
+        log.info(text, level=2, pod=ref)
         found = NodeToStatus(view, NOT_HELPFUL)
         found.set_all(rows, refusals)
-        text = unavailable_text(view.node_count, found)
-        return PostFilterResult(""), unschedulable(text)
+        return PostFilterResult(""), unschedulable(unavailable_text(view.node_count, found))
 
     def _dry_run(
         self, state: CycleState, pod: PodInfo, rows: Rows, refusals: Verdicts

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.view import NodeTable
+from kubesched.framework.handle import Logger
+from kubesched.kit.log import NullLog, Ref
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.storage import (
     PersistentVolume,
@@ -127,11 +129,14 @@ class Findings:
 class VolumeBinder:
     """Finds volumes for claims over the cluster's objects and what was assumed of them."""
 
-    def __init__(self) -> None:
-        self._volumes: AssumeCache[PersistentVolume] = AssumeCache("persistentvolumes")
+    def __init__(self, log: Logger | None = None) -> None:
+        self._log: Logger = log or NullLog()
+        self._volumes: AssumeCache[PersistentVolume] = AssumeCache("persistentvolumes", log)
         self._index = VolumeIndex()
         self._affinities = AffinityRows(self._index)
-        self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache("persistentvolumeclaims")
+        self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(
+            "persistentvolumeclaims", log
+        )
 
     # -- claims ---------------------------------------------------------------------------------
 
@@ -200,7 +205,7 @@ class VolumeBinder:
             if volume is None:
                 checks.append(BoundCheck(is_missing=True))
                 break
-            checks.append(_check_bound(volume, nodes))
+            checks.append(check_volume(volume, nodes))
         return checks
 
     def volume_of(
@@ -264,7 +269,11 @@ class VolumeBinder:
         AssumeError tells what is in the way; nothing is assumed then.
         """
         # Parity: binder.go AssumePodVolumes, v1.36.
+        fields = {"pod": Ref(pod.namespace, pod.name), "node": Ref("", node_name)}
+        self._log.info("AssumePodVolumes", level=4, **fields)
         if self._all_bound(pod, objects):
+            text = "AssumePodVolumes: all PVCs bound and nothing to do"
+            self._log.info(text, level=4, **fields)
             return volumes, True
         bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
         provisions: list[PersistentVolumeClaim] = []
@@ -292,6 +301,14 @@ class VolumeBinder:
         for claim in volumes.dynamic_provisions:
             self._claims.restore(claim)
 
+    def stored_volume(self, name: str, objects: ObjectStores) -> PersistentVolume:
+        """Return a volume as the API server last showed it; AssumeError if it is not there."""
+        return self._volumes.stored(objects.persistent_volumes, name)
+
+    def stored_claim(self, key: str, objects: ObjectStores) -> PersistentVolumeClaim:
+        """Return a claim as the API server last showed it; AssumeError if it is not there."""
+        return self._claims.stored(objects.persistent_volume_claims, key)
+
     def _all_bound(self, pod: PodInfo, objects: ObjectStores) -> bool:
         return self.bound_claims_of(pod, objects) is not None
 
@@ -318,7 +335,8 @@ def migrated_plugin_of(volume: PersistentVolume) -> InTreePlugin | None:
     return None if plugin is None or plugin.name not in MIGRATED_PLUGIN_NAMES else plugin
 
 
-def _check_bound(volume: PersistentVolume, nodes: NodeTable) -> BoundCheck:
+def check_volume(volume: PersistentVolume, nodes: NodeTable) -> BoundCheck:
+    """Return which nodes a volume can be used from."""
     # Parity: binder.go tryTranslatePVToCSI, v1.36.
     in_tree = _affinity_mask(volume.spec.node_affinity, nodes)
     plugin = migrated_plugin_of(volume)

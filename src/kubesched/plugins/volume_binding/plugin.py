@@ -18,7 +18,7 @@ from kubesched.columns.view import LiveUsage, NodeTable, Rows
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.config.validate_args import validate_volume_binding_args
 from kubesched.framework.cycle_state import CycleState, StateNotFoundError
-from kubesched.framework.handle import Handle
+from kubesched.framework.handle import ApiCallError, Handle
 from kubesched.framework.interface import (
     READS_NOTHING,
     AllReasons,
@@ -30,6 +30,7 @@ from kubesched.framework.interface import (
     SignFragment,
 )
 from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.kit.log import Ref
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.objects.storage import PersistentVolumeClaim
@@ -50,6 +51,7 @@ from kubesched.plugins.volume_binding.binder import (
 )
 from kubesched.plugins.volume_binding.delayed_search import PodVolumeClaims, PodVolumes
 from kubesched.plugins.volume_binding.hints import registrations
+from kubesched.plugins.volume_binding.volume_writes import VolumeWriter, Writing
 
 REASON_NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
@@ -74,6 +76,8 @@ class BindingState:
     def __init__(self, claims: PodVolumeClaims | None = None) -> None:
         self.claims = claims
         self.all_bound = False
+        self.assumed: dict[str, PodVolumes] = {}
+        """What was assumed, by node name: rows may mean other nodes by the time of binding."""
         self._found: list[PodVolumes] = []
         self._group: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._judged: Findings | None = None
@@ -112,11 +116,6 @@ class BindingState:
             return None
         return self._found[int(self._group[row])]
 
-    def assumed_at(self, row: int, volumes: PodVolumes) -> None:
-        """Replace what was found for a row by what was assumed there."""
-        self._group[row] = len(self._found)
-        self._found.append(volumes)
-
 
 class VolumeBinding:
     """Refuses nodes that cannot reach the pod's volumes; assumes the volumes of the chosen one."""
@@ -131,9 +130,9 @@ class VolumeBinding:
         problems = validate_volume_binding_args(args)
         if problems:
             raise ValueError(aggregate_text(problems))
-        self._bind_timeout_seconds = args.bind_timeout_seconds
         self._handle = handle
-        self._binder = VolumeBinder()
+        self._binder = VolumeBinder(handle.log)
+        self._writer = VolumeWriter(handle, self._binder, args.bind_timeout_seconds)
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Return that node and volumes decide if all claims are bound; if not, ask anew."""
@@ -198,6 +197,8 @@ class VolumeBinding:
         if findings is None:
             findings = self._binder.find(claims, nodes)
             found.remember(nodes, findings)
+        if findings.errors:
+            self._count_failure("predicate", int(np.count_nonzero(findings.failed())))
         return _all_reasons(findings)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -215,43 +216,56 @@ class VolumeBinding:
         except StateNotFoundError as missing:
             return error(str(missing))
         view = self._handle.snapshot
-        row = view.row_of(node_name)
-        volumes = found.volumes_at(row)
+        volumes = found.volumes_at(view.row_of(node_name))
         if volumes is None:
             found.all_bound = True
             return None
         try:
             assumed, found.all_bound = self._binder.assume(pod, node_name, volumes, view.objects)
         except AssumeError as problem:
+            self._count_failure("assume")
             return error(str(problem))
         if not found.needs_nothing:
-            found.assumed_at(row, assumed)
+            found.assumed[node_name] = assumed
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back the volumes and claims that were assumed; harmless if none were."""
         found: BindingState | None = state.get(_STATE_KEY)
-        if found is None:
-            return
-        volumes = found.volumes_at(self._handle.snapshot.row_of(node_name))
+        volumes = None if found is None else self._volumes_for(found, node_name)
         if volumes is not None:
             self._binder.revert(volumes)
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> Status | PreBindPreFlightResult | None:
+    ) -> tuple[PreBindPreFlightResult, Status | None]:
         """Tell whether there are volumes to bind; binding them may go beside other plugins."""
         volumes = self._volumes_to_bind(state, node_name)
-        return volumes if isinstance(volumes, Status) else PreBindPreFlightResult(True)
+        verdict = volumes if isinstance(volumes, Status) else None
+        return PreBindPreFlightResult(allow_parallel=True), verdict
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Refuse to bind volumes that are not bound yet: no client can write them so far."""
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Have the assumed volumes written, and wait until the claims are bound to them."""
         volumes = self._volumes_to_bind(state, node_name)
         if isinstance(volumes, Status):
             return None if volumes.is_skip else volumes
-        return error(
-            "binding volumes: binding claims and provisioning volumes is not supported yet"
-        )
+        found: BindingState = state.read(_STATE_KEY)
+        log, ref = self._handle.log, Ref(pod.namespace, pod.name)
+        log.info("Trying to bind volumes for pod", level=5, pod=ref)
+        writing, failure = Writing.of(volumes), True
+        try:
+            await self._writer.bind(pod, node_name, writing)
+            failure = False
+        except (ApiCallError, BindingError) as problem:
+            log.info("Failed to bind volumes for pod", level=5, pod=ref, err=str(problem))
+            return error(str(problem))
+        finally:
+            # What was written stays assumed until the watch shows it, whatever became of the rest.
+            found.assumed[node_name] = writing.still_assumed()
+            if failure:
+                self._count_failure("bind")
+        log.info("Success binding volumes for pod", level=5, pod=ref)
+        return None
 
     def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
         """Return what of the pod decides here: its volumes."""
@@ -268,10 +282,22 @@ class VolumeBinding:
             return error(str(missing))
         if found.all_bound:
             return SKIP
-        volumes = found.volumes_at(self._handle.snapshot.row_of(node_name))
+        volumes = self._volumes_for(found, node_name)
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         return volumes
+
+    def _volumes_for(self, found: BindingState, node_name: str) -> PodVolumes | None:
+        assumed = found.assumed.get(node_name)
+        if assumed is not None:
+            return assumed
+        return found.volumes_at(self._handle.snapshot.row_of(node_name))
+
+    def _count_failure(self, operation: str, count: int = 1) -> None:
+        # Only a running scheduler counts.
+        metrics = getattr(self._handle, "metrics", None)
+        if metrics is not None:
+            metrics.volume_scheduling_stage_error_total.labels(operation).inc(count)
 
 
 def _all_reasons(findings: Findings) -> AllReasons:

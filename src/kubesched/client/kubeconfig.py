@@ -1,0 +1,437 @@
+"""Which cluster is meant, and as whom: flags, kubeconfigs, the environment, the pod we run in.
+
+Owns upstream's order of these, what makes a kubeconfig unusable, and the texts that say so. Never
+opens a connection and never runs a plugin.
+Upstream: staging/src/k8s.io/client-go/tools/clientcmd/{client_config,validation}.go, rest/config.go
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from kubesched.client.auth import (
+    AccessError,
+    ClusterAccess,
+    CredentialSource,
+    FixedCredential,
+    TlsSettings,
+    TokenFile,
+)
+from kubesched.client.exec_plugin import API_VERSIONS, ExecPlugin, ExecSettings, clean_hint
+from kubesched.client.kubeconfig_files import (
+    AuthInfo,
+    Cluster,
+    Config,
+    ExecConfig,
+    aggregate,
+    data_of,
+    load_files,
+    os_text,
+)
+from kubesched.client.proxies import check_proxy_url, proxy_from_environment, usable_proxy
+from kubesched.client.tls import make_context
+from kubesched.kit.clock import Clock, SystemClock
+from kubesched.kit.log import Log, NullLog
+from kubesched.objects.field_errors import go_quote
+
+__all__ = ["AccessError", "ClusterAccess", "load_access"]
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_NOT_IN_CLUSTER: Final = (
+    "unable to load in-cluster configuration, "
+    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
+)
+_NOTHING: Final = (
+    "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+)
+_EMPTY_CLUSTER: Final = "cluster has no server defined"
+_EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+_INTERACTIVE: Final = ("Never", "IfAvailable", "Always")
+
+
+class _NothingError(AccessError):
+    """Nothing says where a cluster is."""
+
+
+def load_access(  # noqa: PLR0913  # One argument for each flag, and what is handed in.
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    reads_home: bool = False,
+    clock: Clock | None = None,
+    log: Log | None = None,
+) -> ClusterAccess:
+    """Return how a cluster is reached; AccessError if nothing says so, or what says so is wrong.
+
+    Parity: tools/clientcmd/client_config.go BuildConfigFromFlags, v1.36.
+    Differs: with neither a kubeconfig nor an address, KUBECONFIG is read where upstream reads
+    nothing, ADR 10.
+
+    Args:
+        kubeconfig: The file to use; the pod's own account, then KUBECONFIG, if empty.
+        context: The context to use; the file's current one if empty.
+        master: The address of the server, instead of the kubeconfig's.
+        environ: The environment.
+        reads_home: Whether `~/.kube/config` counts, as it does for a user's own tools.
+        clock: What time it is, for credentials that expire.
+        log: Where warnings go.
+    """
+    loader = _Loader(environ, clock or SystemClock(), log or NullLog())
+    if not kubeconfig and not master and not context:
+        loader.warn(
+            "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  "
+            "This might not work."
+        )
+        try:
+            return loader.in_cluster()
+        except AccessError as error:
+            loader.warn(f"error creating inClusterConfig, falling back to default config: {error}")
+    return loader.from_files(
+        _files(kubeconfig, master, context, environ, reads_home), context, master
+    )
+
+
+def _files(
+    kubeconfig: str, master: str, context: str, environ: Mapping[str, str], reads_home: bool
+) -> list[Path]:
+    if kubeconfig:
+        try:
+            Path(kubeconfig).stat()
+        except FileNotFoundError as error:
+            raise AccessError(os_text("stat", kubeconfig, error)) from error
+        except OSError:
+            pass  # Reading it says what is wrong.
+        return [Path(kubeconfig)]
+    if master and not context:
+        return []
+    if listed := environ.get("KUBECONFIG"):
+        return [Path(one) for one in listed.split(os.pathsep) if one]
+    if reads_home or context:
+        return [Path(environ.get("HOME") or "~").expanduser() / ".kube" / "config"]
+    return []
+
+
+class _Loader:
+    """What one look for a cluster has in hand."""
+
+    def __init__(self, environ: Mapping[str, str], clock: Clock, log: Log) -> None:
+        self._environ = environ
+        self._clock = clock
+        self._log = log
+
+    def warn(self, text: str) -> None:
+        self._log.line(text, severity="W")
+
+    def in_cluster(self, master: str = "") -> ClusterAccess:
+        """Return the access of the pod's own service account.
+
+        Parity: rest/config.go InClusterConfig, v1.36.
+        """
+        host = self._environ.get("KUBERNETES_SERVICE_HOST", "")
+        port = self._environ.get("KUBERNETES_SERVICE_PORT", "")
+        if not host or not port:
+            raise AccessError(_NOT_IN_CLUSTER)
+        token_file = SERVICE_ACCOUNT / "token"
+        try:
+            token = token_file.read_text().strip()
+        except OSError as error:
+            raise AccessError(os_text("open", token_file, error)) from error
+        tls = TlsSettings(authority_file=str(SERVICE_ACCOUNT / "ca.crt"))
+        try:
+            make_context(tls)
+        except AccessError as error:
+            self._log.line(
+                f"Expected to load root CA config from {tls.authority_file}, but got err: {error}",
+                severity="E",
+            )
+            tls = TlsSettings()
+        server = master or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        return ClusterAccess(
+            server=server,
+            credentials=TokenFile(token_file, first=token, clock=self._clock),
+            tls=tls,
+            proxy=self._proxy("", server),
+        )
+
+    def from_files(self, paths: list[Path], context: str, master: str) -> ClusterAccess:
+        """Return the access that kubeconfigs describe, with another server if that was asked for.
+
+        Parity: merged_client_builder.go ClientConfig, v1.36.
+        """
+        config = load_files(paths)
+        try:
+            return self._access(config, context, master)
+        except _NothingError:
+            if self._is_in_cluster():
+                return self.in_cluster(master)
+            raise
+
+    def _is_in_cluster(self) -> bool:
+        named = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+        return all(map(self._environ.get, named)) and (SERVICE_ACCOUNT / "token").is_file()
+
+    def _access(self, config: Config, context: str, master: str) -> ClusterAccess:
+        name = context or config.current_context
+        if context and context not in config.contexts:
+            raise AccessError(f"context {go_quote(context)} does not exist")
+        chosen = config.contexts.get(name)
+        cluster_name, user_name = (chosen.cluster, chosen.user) if chosen else ("", "")
+        cluster = config.clusters.get(cluster_name, Cluster())
+        user = config.users.get(user_name, AuthInfo())
+        if master:
+            # An address of its own does not go with the name in another server's certificate.
+            cluster.server = master
+            cluster.tls_server_name = ""
+        problems = []
+        if name and chosen is None:
+            problems.append(f"context was not found for specified context: {name}")
+        problems += _problems_of_user(user_name, user)
+        problems += _problems_of_cluster(cluster_name, cluster)
+        if problems == [_EMPTY_CLUSTER]:
+            raise _NothingError(f"invalid configuration: {_NOTHING}")
+        if problems:
+            raise AccessError(f"invalid configuration: {aggregate(problems)}")
+        server = _server_url(cluster.server)
+        is_secure = server.startswith("https:")
+        tls = _tls_of(cluster, user) if is_secure else TlsSettings()
+        if is_secure:
+            make_context(tls)
+        proxy = self._proxy(cluster.proxy_url, server)
+        return ClusterAccess(
+            server=server,
+            # Parity: client_config.go ClientConfig, v1.36: secrets are not sent in the clear.
+            credentials=self._credentials(user, cluster, tls) if is_secure else FixedCredential(),
+            tls=tls,
+            proxy=proxy,
+            headers=tuple(_impersonation(user)),
+            context=name,
+            namespace=chosen.namespace if chosen else "",
+        )
+
+    def _proxy(self, configured: str, server: str) -> str:
+        proxy = configured or proxy_from_environment(server, self._environ)
+        return usable_proxy(proxy) if proxy else ""
+
+    def _credentials(self, user: AuthInfo, cluster: Cluster, tls: TlsSettings) -> CredentialSource:
+        """Return who the user is.
+
+        Parity: transport/round_trippers.go HTTPWrappersForConfig, v1.36; a plugin is only asked
+        where nothing else says who we are (exec.go UpdateTransportConfig).
+        """
+        if user.auth_provider is not None:
+            raise AccessError(
+                f"no Auth Provider found for name {go_quote(user.auth_provider.name)}: "
+                "auth-provider is not supported, use an exec credential plugin instead"
+            )
+        if user.token_file:
+            return TokenFile(Path(user.token_file), first=_first_token(user), clock=self._clock)
+        if user.token:
+            return FixedCredential(f"Bearer {user.token}")
+        if user.username or user.password:
+            pair = f"{user.username}:{user.password}".encode()
+            return FixedCredential(f"Basic {base64.b64encode(pair).decode()}")
+        has_certificate = user.client_certificate or user.client_certificate_data
+        if user.exec is not None and not has_certificate:
+            settings = _exec_settings(user.exec, cluster, tls, self._environ)
+            return ExecPlugin(settings, self._clock)
+        return FixedCredential()
+
+
+def _first_token(user: AuthInfo) -> str:
+    if user.token:
+        return user.token
+    try:
+        return Path(user.token_file).read_text().strip()
+    except OSError as error:
+        raise AccessError(os_text("open", user.token_file, error)) from error
+
+
+def _server_url(server: str) -> str:
+    """Return the address of a server with its scheme.
+
+    Parity: rest/url_utils.go DefaultServerURL, v1.36.
+    """
+    parts = urlsplit(server)
+    if not (parts.scheme and parts.netloc):
+        parts = urlsplit(f"http://{server}")
+        if parts.path not in ("", "/"):
+            raise AccessError(f"host must be a URL or a host:port pair: {go_quote(server)}")
+    if parts.scheme not in ("http", "https"):
+        raise AccessError(f"unsupported protocol scheme {go_quote(parts.scheme)}")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _tls_of(cluster: Cluster, user: AuthInfo) -> TlsSettings:
+    has_authority = cluster.certificate_authority or cluster.certificate_authority_data
+    if has_authority and cluster.insecure_skip_tls_verify:
+        raise AccessError(
+            "specifying a root certificates file with the insecure flag is not allowed"
+        )
+    return TlsSettings(
+        authority_file=cluster.certificate_authority,
+        authority_data=data_of(cluster.certificate_authority_data),
+        certificate_file=user.client_certificate,
+        certificate_data=data_of(user.client_certificate_data),
+        key_file=user.client_key,
+        key_data=data_of(user.client_key_data),
+        server_name=cluster.tls_server_name,
+        is_insecure=cluster.insecure_skip_tls_verify,
+    )
+
+
+def _impersonation(user: AuthInfo) -> Iterator[tuple[str, str]]:
+    if not user.impersonate:
+        return
+    yield "Impersonate-User", user.impersonate
+    if user.impersonate_uid:
+        yield "Impersonate-Uid", user.impersonate_uid
+    for group in user.impersonate_groups:
+        yield "Impersonate-Group", group
+    for key, values in user.impersonate_user_extra.items():
+        # Parity: round_trippers.go headerKeyEscape, v1.36: what a header's name may hold stays.
+        name = quote(key, safe="!#$&'*+-.^_`|~")
+        for value in values:
+            yield f"Impersonate-Extra-{name}", value
+
+
+def _exec_settings(
+    config: ExecConfig, cluster: Cluster, tls: TlsSettings, environ: Mapping[str, str]
+) -> ExecSettings:
+    if config.api_version not in API_VERSIONS:
+        raise AccessError(f"exec plugin: invalid apiVersion {go_quote(config.api_version)}")
+    return ExecSettings(
+        command=os.path.normpath(config.command),
+        arguments=tuple(config.args),
+        env=tuple((one.name, one.value) for one in config.env),
+        api_version=config.api_version,
+        install_hint=clean_hint(config.install_hint),
+        interactive_mode=_mode_of(config),
+        cluster=_told_cluster(cluster, tls) if config.provide_cluster_info else None,
+        environ=environ,
+    )
+
+
+def _told_cluster(cluster: Cluster, tls: TlsSettings) -> dict[str, Any]:
+    """Return what a plugin is told of the cluster.
+
+    Parity: rest/exec.go ConfigToExecCluster, v1.36.
+    """
+    authority = tls.authority_data
+    if tls.authority_file and not authority:
+        authority = Path(tls.authority_file).read_bytes()
+    told: dict[str, Any] = {"server": cluster.server}
+    optional = {
+        "tls-server-name": tls.server_name,
+        "insecure-skip-tls-verify": tls.is_insecure,
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+        "proxy-url": cluster.proxy_url,
+        "disable-compression": cluster.disable_compression,
+    }
+    told.update((name, value) for name, value in optional.items() if value)
+    found = [one.extension for one in cluster.extensions if one.name == _EXEC_EXTENSION]
+    told["config"] = found[-1] if found else None
+    return told
+
+
+def _mode_of(config: ExecConfig) -> str:
+    if not config.interactive_mode and config.api_version.endswith(("/v1beta1", "/v1alpha1")):
+        return "IfAvailable"
+    return config.interactive_mode
+
+
+def _problems_of_cluster(name: str, cluster: Cluster) -> Iterator[str]:
+    """Parity: tools/clientcmd/validation.go validateClusterInfo, v1.36."""
+    if cluster == Cluster():
+        yield _EMPTY_CLUSTER
+        return
+    if not cluster.server:
+        yield (
+            f"no server found for cluster {go_quote(name)}"
+            if name
+            else "default cluster has no server defined"
+        )
+    if cluster.proxy_url:
+        try:
+            check_proxy_url(cluster.proxy_url)
+        except AccessError as error:
+            url = go_quote(cluster.proxy_url)
+            yield f"invalid 'proxy-url' {url} for cluster {go_quote(name)}: {error}"
+    file = cluster.certificate_authority
+    if file and cluster.certificate_authority_data:
+        yield (
+            f"certificate-authority-data and certificate-authority are both specified for {name}. "
+            "certificate-authority-data will override."
+        )
+    yield from _unreadable("certificate-authority", file, name)
+
+
+def _problems_of_user(name: str, user: AuthInfo) -> Iterator[str]:
+    """Parity: tools/clientcmd/validation.go validateAuthInfo, v1.36."""
+    yield from _problems_of_certificate(name, user)
+    if user.exec is not None:
+        yield from _problems_of_exec(name, user, user.exec)
+    if user.token and (user.username or user.password):
+        yield (
+            f"more than one authentication method found for {name}; "
+            "found [token basicAuth], only one is allowed"
+        )
+    asks_more = user.impersonate_uid or user.impersonate_groups or user.impersonate_user_extra
+    if asks_more and not user.impersonate:
+        yield f"requesting uid, groups or user-extra for {name} without impersonating a user"
+
+
+def _problems_of_certificate(name: str, user: AuthInfo) -> Iterator[str]:
+    if not (user.client_certificate or user.client_certificate_data):
+        return
+    if user.client_certificate and user.client_certificate_data:
+        yield (
+            f"client-cert-data and client-cert are both specified for {name}. "
+            "client-cert-data will override."
+        )
+    if user.client_key and user.client_key_data:
+        yield (
+            f"client-key-data and client-key are both specified for {name}; "
+            "client-key-data will override"
+        )
+    if not user.client_key and not user.client_key_data:
+        yield (
+            f"client-key-data or client-key must be specified for {name} "
+            "to use the clientCert authentication method."
+        )
+    yield from _unreadable("client-cert", user.client_certificate, name)
+    yield from _unreadable("client-key", user.client_key, name)
+
+
+def _problems_of_exec(name: str, user: AuthInfo, config: ExecConfig) -> Iterator[str]:
+    ending = f"must be specified for {name} to use exec authentication plugin"
+    if user.auth_provider is not None:
+        yield f"authProvider cannot be provided in combination with an exec plugin for {name}"
+    if not config.command:
+        yield f"command {ending}"
+    if not config.api_version:
+        yield f"apiVersion {ending}"
+    for one in config.env:
+        if not one.name:
+            yield f"env variable name {ending}"
+    mode = _mode_of(config)
+    if not mode:
+        yield f"interactiveMode {ending}"
+    elif mode not in _INTERACTIVE:
+        yield f"invalid interactiveMode for {name}: {go_quote(mode)}"
+
+
+def _unreadable(what: str, file: str, name: str) -> Iterator[str]:
+    if not file:
+        return
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        yield f"unable to read {what} {file} for {name} due to {os_text('open', file, error)}"

@@ -1,0 +1,177 @@
+"""Who may send next: a token bucket, lanes that go before others, and bounds on what is under way.
+
+Owns the pace of one client: tokens are given to the foremost lane that waits, within a lane in the
+order of arrival, and no lane has more requests under way than its bound. Never sends anything.
+Upstream: staging/src/k8s.io/client-go/util/flowcontrol/throttle.go
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from kubesched.kit.clock import Clock
+from kubesched.kit.tasks import Tasks
+
+_DEFAULT_QPS: Final = 5.0
+_DEFAULT_BURST: Final = 10
+
+
+class Lane(IntEnum):
+    """What a request is for; a lower number goes first."""
+
+    BINDING = 0
+    WRITE = 1
+    """Status patches, deletions, volumes."""
+    OTHER = 2
+    EVENT = 3
+
+
+# How many requests of a lane are under way at once. Each takes a connection; the API server has
+# some hundreds of seats for everybody.
+LIMITS: Final[Mapping[Lane, int]] = {
+    Lane.BINDING: 64,
+    Lane.WRITE: 32,
+    Lane.OTHER: 64,
+    Lane.EVENT: 16,
+}
+
+
+class TokenBucket:
+    """Some tokens at the start, refilled at a constant rate.
+
+    Parity: golang.org/x/time/rate Limiter as flowcontrol uses it, v1.36; a rate of 0 is client-go's
+    default and one below 0 means no limit (rest/config.go RESTClientForConfigAndClient).
+    """
+
+    __slots__ = ("_burst", "_clock", "_qps", "_seen_s", "_tokens")
+
+    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
+        self._qps = qps or _DEFAULT_QPS
+        self._burst = float(burst or _DEFAULT_BURST)
+        self._clock = clock
+        self._tokens = self._burst
+        self._seen_s = clock.monotonic_s()
+
+    def take(self) -> bool:
+        """Take a token if there is one."""
+        if self._qps < 0:
+            return True
+        self._refill()
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def give_back(self) -> None:
+        """Put a token back that was taken for nothing."""
+        self._tokens = min(self._burst, self._tokens + 1)
+
+    def wait_s(self) -> float:
+        """Return how long until there is a token."""
+        if self._qps < 0:
+            return 0.0
+        self._refill()
+        return max(0.0, (1 - self._tokens) / self._qps)
+
+    def _refill(self) -> None:
+        now_s = self._clock.monotonic_s()
+        self._tokens = min(self._burst, self._tokens + (now_s - self._seen_s) * self._qps)
+        self._seen_s = now_s
+
+
+class Lanes:
+    """The gate that every request passes, once for each time it is sent."""
+
+    def __init__(
+        self, *, qps: float, burst: int, clock: Clock, limits: Mapping[Lane, int] = LIMITS
+    ) -> None:
+        self._bucket = TokenBucket(qps, burst, clock)
+        self._clock = clock
+        self._limits = [limits[lane] for lane in Lane]
+        self._under_way = [0] * len(Lane)
+        self._waiting: list[deque[asyncio.Future[None]]] = [deque() for _ in Lane]
+        self._waiting_count = 0
+        self._tasks = Tasks()
+
+    def try_enter(self, lane: Lane) -> bool:
+        """Enter without waiting, if nobody has to be waited for; leave must follow."""
+        if self._under_way[lane] >= self._limits[lane]:
+            return False
+        if self._waiting_count and self._is_behind(lane):
+            return False
+        if not self._bucket.take():
+            return False
+        self._under_way[lane] += 1
+        return True
+
+    async def enter(self, lane: Lane) -> None:
+        """Wait for one's turn; leave must follow."""
+        if self.try_enter(lane):
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[lane].append(turn)
+        self._waiting_count += 1
+        self._let_in()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._give_up(lane, turn)
+            raise
+
+    def leave(self, lane: Lane) -> None:
+        """Say that the answer is there, or will never be."""
+        self._under_way[lane] -= 1
+        if self._waiting_count:
+            self._let_in()
+
+    def waiting(self, lane: Lane) -> int:
+        """Return how many wait in a lane."""
+        return len(self._waiting[lane])
+
+    async def close(self) -> None:
+        """Turn away everybody who waits."""
+        await self._tasks.stop()
+        for queue in self._waiting:
+            while queue:
+                queue.popleft().cancel()
+        self._waiting_count = 0
+
+    def _is_behind(self, lane: Lane) -> bool:
+        """Return whether somebody waits for a token who goes before a newcomer of the lane."""
+        return bool(self._waiting[lane]) or any(self._wants_token(other) for other in range(lane))
+
+    def _wants_token(self, lane: int) -> bool:
+        return bool(self._waiting[lane]) and self._under_way[lane] < self._limits[lane]
+
+    def _let_in(self) -> None:
+        for lane, queue in enumerate(self._waiting):
+            while queue and self._under_way[lane] < self._limits[lane]:
+                if not self._bucket.take():
+                    self._await_token()
+                    return
+                queue.popleft().set_result(None)
+                self._waiting_count -= 1
+                self._under_way[lane] += 1
+
+    def _await_token(self) -> None:
+        if not len(self._tasks):
+            self._tasks.start(self._refilled(), name="client-token-bucket")
+
+    async def _refilled(self) -> None:
+        """Let in as tokens come, for as long as somebody waits for one."""
+        while any(map(self._wants_token, Lane)):
+            await self._clock.sleep(self._bucket.wait_s())
+            self._let_in()
+
+    def _give_up(self, lane: Lane, turn: asyncio.Future[None]) -> None:
+        if turn in self._waiting[lane]:
+            self._waiting[lane].remove(turn)
+            self._waiting_count -= 1
+        elif not turn.cancelled():
+            # Its turn had come while it was being cancelled.
+            self._bucket.give_back()
+            self.leave(lane)

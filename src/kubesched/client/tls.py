@@ -1,0 +1,135 @@
+"""TLS contexts that follow the files they are made of.
+
+Owns the contexts: a certificate or authority that was written anew makes a new one, used by every
+connection opened afterwards. Never opens a connection.
+Upstream: staging/src/k8s.io/client-go/transport/transport.go TLSConfigFor, cert_rotation.go
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubesched.client.auth import AccessError, KeyPair, TlsSettings
+from kubesched.kit.clock import Clock
+
+_CHECK_S = 10.0
+
+
+class TlsFiles:
+    """The context for new connections, made anew when what it was made of changes."""
+
+    def __init__(self, settings: TlsSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._files = [
+            Path(name)
+            for name, data in (
+                (settings.authority_file, settings.authority_data),
+                (settings.certificate_file, settings.certificate_data),
+                (settings.key_file, settings.key_data),
+            )
+            if name and not data
+        ]
+        self._seen = self._stamps()
+        self._pair: KeyPair | None = None
+        self._context = make_context(settings)
+        self._check_s = clock.monotonic_s() + _CHECK_S
+
+    def context(self, pair: KeyPair | None = None) -> ssl.SSLContext:
+        """Return the context for a connection, with a certificate of a plugin if there is one."""
+        if pair is not self._pair:
+            self._make(pair)
+        elif self._files and self._clock.monotonic_s() >= self._check_s:
+            self._follow()
+        return self._context
+
+    def check_now(self) -> None:
+        """Have the files looked at before the next connection."""
+        self._check_s = float("-inf")
+
+    def _follow(self) -> None:
+        self._check_s = self._clock.monotonic_s() + _CHECK_S
+        stamps = self._stamps()
+        if stamps != self._seen:
+            try:
+                self._make(self._pair)
+            except AccessError:
+                # Half written: the certificate is there, its key is not yet. Looked at again later.
+                return
+            self._seen = stamps
+
+    def _make(self, pair: KeyPair | None) -> None:
+        self._context = make_context(self._settings, pair)
+        self._pair = pair
+
+    def _stamps(self) -> list[tuple[int, int, int]]:
+        found = []
+        for path in self._files:
+            try:
+                status = path.stat()
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((status.st_mtime_ns, status.st_ino, status.st_size))
+        return found
+
+
+def make_context(settings: TlsSettings, pair: KeyPair | None = None) -> ssl.SSLContext:
+    """Return a context as Go's client would be set up; AccessError if a file does not fit."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Go takes an intermediate certificate in the pool for a root.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _trust(context, settings)
+    try:
+        if settings.certificate_file or settings.certificate_data:
+            pair = KeyPair(
+                settings.certificate_data or Path(settings.certificate_file).read_bytes(),
+                settings.key_data or Path(settings.key_file).read_bytes(),
+            )
+        if pair is not None:
+            _show(context, pair)
+    except (OSError, ValueError) as error:
+        raise AccessError(f"unable to load client certificate: {error}") from error
+    return context
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    if settings.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return
+    if not (settings.authority_data or settings.authority_file):
+        context.load_default_certs()
+        return
+    try:
+        data = settings.authority_data or Path(settings.authority_file).read_bytes()
+        context.load_verify_locations(cadata=data.decode("ascii", errors="ignore"))
+    except (OSError, ValueError) as error:
+        raise AccessError(f"unable to load root certificates: {error}") from error
+
+
+def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
+    with _as_file(pair.certificate + b"\n" + pair.key) as path:
+        context.load_cert_chain(path)
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """Give data a name, since OpenSSL's binding reads files only; in memory where that can be."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("client-certificate")
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            yield f"/proc/self/fd/{number}"
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        yield file.name

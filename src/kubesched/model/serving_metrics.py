@@ -1,0 +1,118 @@
+"""The metrics of the serving side: who asked, and what the API server said about them.
+
+Owns the list. Never authenticates anybody: the server that does counts here.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/filters/metrics.go,
+pkg/authentication/{authenticatorfactory,token/cache,request/x509},
+pkg/authorization/authorizerfactory
+"""
+
+from __future__ import annotations
+
+from kubesched.kit.measures import Maker, Measures, exponential_buckets
+
+_REQUEST_BUCKETS = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
+_DURATION_BUCKETS = exponential_buckets(0.001, 2, 15)
+# Prometheus' own, for histograms that name none.
+_DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_DAY_S = 86400.0
+_EXPIRATION_BUCKETS = (
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21600.0,
+    43200.0,
+    *(_DAY_S * days for days in (1, 2, 4, 7, 30, 90, 180, 365)),
+)
+
+
+class ServingMetrics:
+    """One attribute for each metric, by its whole name."""
+
+    def __init__(self, measures: Measures) -> None:
+        make = Maker(measures)
+        self._make_filters(make)
+        self._make_delegated(make)
+        self._make_token_cache(make)
+
+    def _make_filters(self, make: Maker) -> None:
+        self.authenticated_user_requests = make.counter_vec(
+            "authenticated_user_requests",
+            "Counter of authenticated requests broken out by username.",
+            "ALPHA",
+            ("username",),
+        )
+        self.authentication_attempts = make.counter_vec(
+            "authentication_attempts", "Counter of authenticated attempts.", "ALPHA", ("result",)
+        )
+        self.authentication_duration_seconds = make.histogram_vec(
+            "authentication_duration_seconds",
+            "Authentication duration in seconds broken out by result.",
+            "ALPHA",
+            ("result",),
+            _DURATION_BUCKETS,
+        )
+        self.authorization_attempts_total = make.counter_vec(
+            "authorization_attempts_total",
+            "Counter of authorization attempts broken down by result. It can be either 'allowed',"
+            " 'denied', 'no-opinion' or 'error'.",
+            "ALPHA",
+            ("result",),
+        )
+        self.authorization_duration_seconds = make.histogram_vec(
+            "authorization_duration_seconds",
+            "Authorization duration in seconds broken out by result.",
+            "ALPHA",
+            ("result",),
+            _DURATION_BUCKETS,
+        )
+
+    def _make_delegated(self, make: Maker) -> None:
+        total = "Number of HTTP requests partitioned by status code."
+        latency = "Request latency in seconds. Broken down by status code."
+        self.apiserver_delegated_authn_request_total = make.counter_vec(
+            "apiserver_delegated_authn_request_total", total, "ALPHA", ("code",)
+        )
+        self.apiserver_delegated_authn_request_duration_seconds = make.histogram_vec(
+            "apiserver_delegated_authn_request_duration_seconds",
+            latency,
+            "ALPHA",
+            ("code",),
+            _REQUEST_BUCKETS,
+        )
+        self.apiserver_delegated_authz_request_total = make.counter_vec(
+            "apiserver_delegated_authz_request_total", total, "ALPHA", ("code",)
+        )
+        self.apiserver_delegated_authz_request_duration_seconds = make.histogram_vec(
+            "apiserver_delegated_authz_request_duration_seconds",
+            latency,
+            "ALPHA",
+            ("code",),
+            _REQUEST_BUCKETS,
+        )
+        self.apiserver_client_certificate_expiration_seconds = make.histogram(
+            "apiserver_client_certificate_expiration_seconds",
+            "Distribution of the remaining lifetime on the certificate used to authenticate a"
+            " request.",
+            "ALPHA",
+            _EXPIRATION_BUCKETS,
+        )
+
+    def _make_token_cache(self, make: Maker) -> None:
+        # Upstream's have no help text.
+        self.authentication_token_cache_request_duration_seconds = make.histogram_vec(
+            "authentication_token_cache_request_duration_seconds",
+            "",
+            "ALPHA",
+            ("status",),
+            _DEFAULT_BUCKETS,
+        )
+        self.authentication_token_cache_request_total = make.counter_vec(
+            "authentication_token_cache_request_total", "", "ALPHA", ("status",)
+        )
+        self.authentication_token_cache_fetch_total = make.counter_vec(
+            "authentication_token_cache_fetch_total", "", "ALPHA", ("status",)
+        )
+        self.authentication_token_cache_active_fetch_count = make.gauge_vec(
+            "authentication_token_cache_active_fetch_count", "", "ALPHA", ("status",)
+        )

@@ -1,0 +1,313 @@
+"""Which events may help which pods: the queueing hints of every profile.
+
+Owns who registered for what, and the question whether an event makes a pod worth another attempt,
+for one pod or for many that a hint cannot tell apart. Never moves a pod.
+Upstream: pkg/scheduler/scheduler.go buildQueueingHintMap,
+pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final, TypeAlias
+
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log, Ref
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.model.pod_info import PodInfo
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.queue.in_flight import Occurrence
+from kubesched.queue.interface import HintFunction, ProfileQueueing, Registration
+from kubesched.queue.recorder import Recorder
+from kubesched.queue.unschedulable_pods import Bucket
+
+_NODE_TAINT: Final = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+READS: Final = ("shape", "template", "pod")
+"""What a hint may say it reads of a pod, the least first."""
+
+
+class Strategy(IntEnum):
+    """What an event means for a pod; the greater wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+Worth: TypeAlias = "list[tuple[Strategy, Collection[QueuedPodInfo]]]"
+"""Pods that are worth another attempt, and when."""
+
+
+class Hint:
+    """One plugin's answer to an event."""
+
+    __slots__ = ("call", "plugin", "reads")
+
+    def __init__(self, plugin: str, call: HintFunction, reads: str) -> None:
+        if reads not in READS:
+            raise ValueError(f"plugin {plugin}: a hint reads {', '.join(READS)}, not {reads!r}")
+        self.plugin = plugin
+        self.call = call
+        self.reads = reads
+
+
+HintMap: TypeAlias = "dict[ClusterEvent, list[Hint]]"
+Levels: TypeAlias = "tuple[tuple[Hint, ...], tuple[Hint, ...], tuple[Hint, ...]]"
+"""Whom to ask, by what they read."""
+
+
+def build_hint_map(registrations: Mapping[str, Sequence[Registration]]) -> HintMap:
+    """Return the hints of a profile by the event they were registered for."""
+    # Parity: scheduler.go buildQueueingHintMap, v1.36.
+    hints: HintMap = {}
+    for plugin, registered in registrations.items():
+        node_actions = ActionType(0)
+        for one in registered:
+            call = one.hint
+            hint = Hint(plugin, call, one.reads) if call else Hint(plugin, _always, "shape")
+            hints.setdefault(one.event, []).append(hint)
+            if one.event.resource == EventResource.NODE:
+                node_actions |= one.event.action
+        if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
+            # Whoever waits for a node to come hears of one that loses a taint, too.
+            hints.setdefault(_NODE_TAINT, []).append(Hint(plugin, _always, "shape"))
+    return hints
+
+
+def _always(_pod: PodInfo, _old: Any, _new: Any) -> QueueingHint:
+    return QueueingHint.QUEUE
+
+
+class Hints:
+    """The hints of all profiles."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, ProfileQueueing],
+        *,
+        clock: Clock,
+        recorder: Recorder,
+        log: Log,
+    ) -> None:
+        self._maps = {
+            name: build_hint_map(profile.registrations) for name, profile in profiles.items()
+        }
+        self._clock = clock
+        self._recorder = recorder
+        self._log = log
+        self._interesting: dict[ClusterEvent, bool] = {}
+        self._levels: dict[tuple[str, ClusterEvent, frozenset[str]], Levels] = {}
+        self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
+        for hint_map in self._maps.values():
+            for event, hints in hint_map.items():
+                for hint in hints:
+                    known = self._events_of.get(hint.plugin, ())
+                    self._events_of[hint.plugin] = (*known, event)
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """Return the events a plugin registered for, in any profile."""
+        return self._events_of.get(plugin, ())
+
+    def registered_actions(self) -> dict[str, ActionType]:
+        """Return every resource that some plugin wants to hear of, with the actions."""
+        # Parity: scheduler.go unionedGVKs, v1.36.
+        actions: dict[str, ActionType] = {}
+        for hint_map in self._maps.values():
+            for event in hint_map:
+                before = actions.get(event.resource, ActionType(0))
+                actions[event.resource] = before | event.action
+        return actions
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Return whether the event could help any pod at all."""
+        # Parity: scheduling_queue.go isEventOfInterest, v1.36.
+        known = self._interesting.get(event)
+        if known is None:
+            known = self._interesting[event] = event.is_wildcard or any(
+                registered.covers(event) for events in self._maps.values() for registered in events
+            )
+        if not known and self._log.enabled(6):
+            self._log.info(
+                "receive an event that isn't interested by any enabled plugins",
+                level=6,
+                event=event.fields,
+            )
+        return known
+
+    # -- one pod ----------------------------------------------------------------------------------
+
+    def is_pod_worth_requeuing(self, queued: QueuedPodInfo, what: Occurrence) -> Strategy:
+        """Return what an event means for one pod."""
+        # Parity: scheduling_queue.go isPodWorthRequeuing, v1.36.
+        if not queued.has_rejectors:
+            if self._log.enabled(6):
+                message = "Worth requeuing because no failed plugins"
+                self._log.info(message, level=6, pod=_ref(queued.pod))
+            return Strategy.AFTER_BACKOFF
+        if what.event.is_wildcard:
+            return self._after_wildcard(queued, what)
+        rejectors = frozenset(queued.rejector_plugins)
+        levels = self._levels_for(queued.pod, what.event, rejectors)
+        if levels is None:
+            return Strategy.AFTER_BACKOFF
+        strategy = Strategy.SKIP
+        for hints in levels:
+            strategy = self._ask(hints, queued.pod, what, queued.pending_plugins, strategy)
+            if _is_settled(strategy, queued.pending_plugins):
+                break
+        return strategy
+
+    def _after_wildcard(self, queued: QueuedPodInfo, what: Occurrence) -> Strategy:
+        # An event that says which pod it is for is for no other.
+        is_meant = what.new is None or what.new.uid == queued.pod.uid
+        if self._log.enabled(6):
+            if is_meant:
+                message, fields = "Worth requeuing because the event is wildcard", {}
+            else:
+                message = "Not worth requeuing because the event is wildcard, but for another pod"
+                fields = {"newObj": _ref(what.new)}
+            label = what.event.label
+            self._log.info(message, level=6, pod=_ref(queued.pod), event=label, **fields)
+        return Strategy.AFTER_BACKOFF if is_meant else Strategy.SKIP
+
+    # -- pods that are alike ----------------------------------------------------------------------
+
+    def worth_requeuing(
+        self, bucket: Bucket, what: Occurrence, subject: QueuedPodInfo | None
+    ) -> Worth:
+        """Return the pods of a bucket that an event may help.
+
+        The answers are those of asking about one pod after the other, but a hint is asked once
+        about all the pods it cannot tell apart; only the subject, the pod that the event is about,
+        is always asked alone.
+        """
+        if not bucket.rejectors or what.event.is_wildcard:
+            return self._one_by_one(bucket.pods.values(), what)
+        some_pod = next(iter(bucket.pods.values())).pod
+        levels = self._levels_for(some_pod, what.event, bucket.rejectors)
+        if levels is None:
+            return [(Strategy.AFTER_BACKOFF, list(bucket.pods.values()))]
+        if not any(levels):
+            return []
+        if subject is None or subject.key not in bucket.pods:
+            return self._ask_alike(bucket, levels, what, None)
+        return [
+            *self._one_by_one([subject], what),
+            *self._ask_alike(bucket, levels, what, subject),
+        ]
+
+    def _ask_alike(
+        self, bucket: Bucket, levels: Levels, what: Occurrence, subject: QueuedPodInfo | None
+    ) -> Worth:
+        of_shape, of_template, of_pod = levels
+        some_pod = _one_of(bucket.pods.values(), subject)
+        if some_pod is None:
+            return []
+        strategy = self._ask(of_shape, some_pod, what, bucket.pending, Strategy.SKIP)
+        if _is_settled(strategy, bucket.pending) or not (of_template or of_pod):
+            return [(strategy, _all_but(bucket.pods.values(), subject))] if strategy else []
+        worth: Worth = []
+        for alike in bucket.by_template() if of_template else (bucket.pods,):
+            some_pod = _one_of(alike.values(), subject)
+            if some_pod is None:
+                continue
+            answer = self._ask(of_template, some_pod, what, bucket.pending, strategy)
+            if of_pod and not _is_settled(answer, bucket.pending):
+                for queued in _all_but(alike.values(), subject):
+                    alone = self._ask(of_pod, queued.pod, what, bucket.pending, answer)
+                    if alone:
+                        worth.append((alone, (queued,)))
+            elif answer:
+                worth.append((answer, _all_but(alike.values(), subject)))
+        return worth
+
+    def _one_by_one(self, pods: Iterable[QueuedPodInfo], what: Occurrence) -> Worth:
+        answers = [(self.is_pod_worth_requeuing(queued, what), queued) for queued in pods]
+        return [(strategy, (queued,)) for strategy, queued in answers if strategy]
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def _levels_for(
+        self, pod: PodInfo, event: ClusterEvent, rejectors: frozenset[str]
+    ) -> Levels | None:
+        """Return whom to ask; None if the profile is not known."""
+        profile = pod.scheduler_name
+        known = self._levels.get((profile, event, rejectors))
+        if known is not None:
+            return known
+        hint_map = self._maps.get(profile)
+        if hint_map is None:
+            message = "No QueueingHintMap is registered for this profile"
+            self._log.error(message, profile=profile, pod=_ref(pod))
+            return None
+        found = [
+            hint
+            for registered, hints in hint_map.items()
+            if registered.covers(event)
+            for hint in hints
+            if hint.plugin in rejectors
+        ]
+        shape, template, pod_ = (tuple(h for h in found if h.reads == read) for read in READS)
+        self._levels[profile, event, rejectors] = (shape, template, pod_)
+        return shape, template, pod_
+
+    def _ask(
+        self,
+        hints: Iterable[Hint],
+        pod: PodInfo,
+        what: Occurrence,
+        pending: Collection[str],
+        strategy: Strategy,
+    ) -> Strategy:
+        for hint in hints:
+            if not self._is_queued_by(hint, pod, what):
+                continue
+            if hint.plugin in pending:
+                return Strategy.IMMEDIATELY
+            strategy = Strategy.AFTER_BACKOFF
+            if not pending:
+                break
+        return strategy
+
+    def _is_queued_by(self, hint: Hint, pod: PodInfo, what: Occurrence) -> bool:
+        start_s = self._clock.monotonic_s()
+        try:
+            answer = hint.call(pod, what.old, what.new)
+            result: str = answer.value
+        except Exception as problem:  # noqa: BLE001 - a hint that fails must not strand the pod
+            answer, result = QueueingHint.QUEUE, "Error"
+            self._log_failure(hint, pod, what, problem)
+        elapsed_s = self._clock.monotonic_s() - start_s
+        self._recorder.hints[hint.plugin, what.event.label, result].observe(elapsed_s)
+        return answer is not QueueingHint.QUEUE_SKIP
+
+    def _log_failure(self, hint: Hint, pod: PodInfo, what: Occurrence, problem: Exception) -> None:
+        fields: dict[str, object] = {}
+        if what.old is not None and what.new is not None:
+            fields = {"oldObj": what.old, "newObj": what.new}
+        self._log.error(
+            "QueueingHintFn returns error",
+            err=problem,
+            event=what.event.fields,
+            plugin=hint.plugin,
+            pod=_ref(pod),
+            **fields,
+        )
+
+
+def _is_settled(strategy: Strategy, pending: Collection[str]) -> bool:
+    """Return whether no further hint can change the answer."""
+    return strategy is Strategy.IMMEDIATELY or (strategy is Strategy.AFTER_BACKOFF and not pending)
+
+
+def _one_of(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> PodInfo | None:
+    return next((queued.pod for queued in pods if queued is not subject), None)
+
+
+def _all_but(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> list[QueuedPodInfo]:
+    return [queued for queued in pods if queued is not subject]
+
+
+def _ref(pod: Any) -> Ref:
+    return Ref(pod.namespace, pod.name)

@@ -1,0 +1,209 @@
+"""The waiting half of an attempt: permission, what precedes a binding, the binding, its end.
+
+Owns the order and what a failure of each step means. State of cache and queue changes through the
+scheduler's inbox only, since an attempt may be under way while a binding waits.
+Upstream: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.cache.cache import Cache
+from kubesched.framework.bind_phase import permit_result
+from kubesched.framework.status import Status, error
+from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log, Ref
+from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.failure import FailureHandler, of_status
+from kubesched.scheduler.pre_bind_run import PreBindRun
+from kubesched.scheduler.schedule_one import PODS_TO_ACTIVATE_KEY, Attempted
+from kubesched.scheduler.status_patches import StatusPatches
+
+
+@dataclass(slots=True)
+class Outstanding:
+    """How many bindings are on their way to the API server; those that wait do not count."""
+
+    count: int = 0
+    on_change: Callable[[], None] = field(default=lambda: None)
+
+    def begin(self) -> None:
+        """Count a binding."""
+        self.count += 1
+
+    def end(self) -> None:
+        """Count it no more."""
+        self.count -= 1
+        self.on_change()
+
+
+@dataclass(slots=True)
+class BindingCycle:
+    """Binds pods that have a place."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    waiting_pods: WaitingPodsMap
+    in_pre_bind: PodsInPreBind
+    patches: StatusPatches
+    failures: FailureHandler
+    recorder_of: Callable[[str], Any]
+    apply_later: Callable[[Callable[[], None]], None]
+    """Has something done between two attempts."""
+    outstanding: Outstanding
+    clock: Clock
+    log: Log
+    metrics: SchedulerMetrics
+    nominates_for_expectation: bool = True
+
+    async def run(self, attempted: Attempted) -> None:
+        """Bind a pod that counts as outstanding, or take back its place."""
+        running = self.metrics.goroutines.labels("binding")
+        running.inc()
+        try:
+            status = await self._bind(attempted)
+        except asyncio.CancelledError:
+            raise  # The process ends; what was assumed ends with it.
+        except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+            status = error(f"{type(problem).__name__}: {problem}")
+        finally:
+            running.dec()
+            self.outstanding.end()
+        if status is not None:
+            failure = status
+            self.apply_later(lambda: self._failed(attempted, failure))
+
+    async def _bind(self, one: Attempted) -> Status | None:
+        pod, profile, state, node_name = one.pod, one.profile, one.state, one.node_name
+        has_work = False
+        if self.nominates_for_expectation:
+            flight = profile.run_pre_bind_pre_flights(state, pod, node_name)
+            if flight is not None and not flight.is_skip and not flight.is_success:
+                return flight
+            has_work = flight is None or flight.is_success
+            if has_work or one.waiting is not None:
+                self.patches.write(pod, None, node_name)
+        if one.waiting is not None:
+            refused = await self._wait_on_permit(one.waiting)
+            if refused is not None:
+                return refused
+        self.queue.done(pod.uid)
+        if has_work or not self.nominates_for_expectation:
+            refused = await self._pre_bind(one, has_work=has_work)
+            if refused is not None:
+                return refused
+        if self.log.verbosity >= 3:
+            ref = Ref(pod.namespace, pod.name)
+            self.log.info("Attempting to bind pod to node", level=3, pod=ref, node=node_name)
+        status = await profile.run_bind_plugins(state, pod, node_name)
+        if not status.is_success:
+            self.log.info("Failed to bind pod", level=1, pod=Ref(pod.namespace, pod.name))
+            return status
+        await self._bound(one)
+        return None
+
+    async def _wait_on_permit(self, waiting: WaitingPod) -> Status | None:
+        """Wait until every plugin allows the pod, one refuses it, or time is up."""
+        start_s = self.clock.monotonic_s()
+        settled: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+
+        def settle(status: Status) -> None:
+            if not settled.done():
+                settled.set_result(status)
+
+        waiting.when_settled(settle)
+        self.outstanding.end()
+        try:
+            while not settled.done():
+                now_s = self.clock.monotonic_s()
+                if waiting.next_deadline_s <= now_s:
+                    waiting.expire(now_s)
+                    continue
+                left_s = waiting.next_deadline_s - now_s
+                await asyncio.wait({settled}, timeout=None if left_s == math.inf else left_s)
+        finally:
+            self.waiting_pods.remove(waiting.pod.uid)
+            self.outstanding.begin()
+        status = permit_result(settled.result())
+        self.metrics.permit_wait_duration_seconds.labels(status.code.wire_name).observe(
+            self.clock.monotonic_s() - start_s
+        )
+        return None if status.is_success else status
+
+    async def _pre_bind(self, one: Attempted, *, has_work: bool) -> Status | None:
+        """Run what must precede the binding; whoever preempts the pod may end it."""
+        run = PreBindRun()
+        entry = self.in_pre_bind.add(one.pod.uid, run.cancel) if has_work else None
+        self.outstanding.end()
+        try:
+            status = await one.profile.run_pre_bind_plugins(one.state, one.pod, one.node_name, run)
+            if status is None and entry is not None and not entry.mark_prebound():
+                status = error(entry.message)
+        finally:
+            self.outstanding.begin()
+            self.in_pre_bind.remove(one.pod.uid)
+        return status
+
+    async def _bound(self, one: Attempted) -> None:
+        """Tell everybody that the pod is bound."""
+        pod, queued, metrics = one.pod, one.queued, self.metrics
+        profile_name, now_s = one.profile.name, self.clock.monotonic_s()
+        self.recorder_of(profile_name).event(
+            pod,
+            kind="Normal",
+            reason="Scheduled",
+            action="Binding",
+            note=f"Successfully assigned {pod.key} to {one.node_name}",
+        )
+        if self.log.verbosity >= 2:
+            self.log.info(
+                "Successfully bound pod to node",
+                level=2,
+                pod=Ref(pod.namespace, pod.name),
+                node=one.node_name,
+                evaluatedNodes=one.evaluated_count,
+                feasibleNodes=one.feasible_count,
+            )
+        metrics.schedule_attempts_total.labels("scheduled", profile_name).inc()
+        metrics.scheduling_attempt_duration_seconds.labels("scheduled", profile_name).observe(
+            now_s - one.start_s
+        )
+        metrics.pod_scheduling_attempts.observe(queued.attempts)
+        first_s = queued.initial_attempt_timestamp_s
+        if first_s is not None:
+            attempts = str(queued.attempts) if queued.attempts < 15 else "15+"
+            metrics.pod_scheduling_sli_duration_seconds.labels(attempts).observe(
+                self.clock.now_s() - first_s
+            )
+        if one.profile.plugin_names("postBind"):
+            await one.profile.run_post_bind_plugins(one.state, pod, one.node_name)
+        activated = one.state.get(PODS_TO_ACTIVATE_KEY)
+        if activated:
+            self.queue.activate(activated.values())
+
+    def _failed(self, one: Attempted, status: Status) -> None:
+        """Take back the pod's place, wake whom that may help, and put the pod back."""
+        # Parity: schedule_one.go handleBindingCycleError, v1.36.
+        pod = one.pod
+        assumed = self.cache.bound_pod(pod.uid)
+        one.profile.run_reserve_plugins_unreserve(one.state, pod, one.node_name)
+        was_assumed = assumed is not None and self.cache.is_assumed(pod)
+        if was_assumed:
+            self.cache.forget_pod(pod)
+        else:
+            self.log.error("ForgetPod failed", err="pod is not assumed", pod=pod.key)
+        if was_assumed and not status.is_rejected:
+            self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, assumed, None)
+        self.failures.handle(one.queued, of_status(status), one.start_s)
+        if was_assumed and status.is_rejected:
+            self.queue.move_all_to_active_or_backoff_queue(
+                ASSIGNED_POD_DELETE, assumed, None, lambda other: other.uid != pod.uid
+            )

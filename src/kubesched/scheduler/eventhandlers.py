@@ -1,0 +1,294 @@
+"""What a change in the cluster means: to the cache, and to pods that wait.
+
+Owns the translation of watch events into calls of cache and queue, in upstream's order. Never
+decides whether a pod is worth another attempt: the queue does, by the plugins' hints.
+Upstream: pkg/scheduler/eventhandlers.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from kubesched.cache.cache import TERMINAL_PHASES, Cache
+from kubesched.client.inbox import Change
+from kubesched.client.resources import NODES, PODS, Resource
+from kubesched.columns.pod_columns import BoundPod
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log, Ref
+from kubesched.model.cluster_event import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
+    NODE_ADD,
+    NODE_DELETE,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+)
+from kubesched.model.cluster_event_changes import (
+    node_scheduling_property_changes,
+    pod_scheduling_property_changes,
+)
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.node_info import NodeInfo
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.decode import KubeObject
+from kubesched.objects.meta import KubeResource
+from kubesched.objects.node import Node
+from kubesched.objects.pod import Pod
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.pods import UnassignedPods
+
+_ACTIONS: Final = {
+    "ADDED": ActionType.ADD,
+    "MODIFIED": ActionType.UPDATE,
+    "DELETED": ActionType.DELETE,
+}
+# Upstream's names for what plugins may register for; other kinds are `<plural>.<version>.<group>`.
+EVENT_RESOURCES: Final = {
+    "persistentvolumes": EventResource.PERSISTENT_VOLUME,
+    "persistentvolumeclaims": EventResource.PERSISTENT_VOLUME_CLAIM,
+    "storageclasses": EventResource.STORAGE_CLASS,
+    "csinodes": EventResource.CSI_NODE,
+    "csidrivers": EventResource.CSI_DRIVER,
+    "csistoragecapacities": EventResource.CSI_STORAGE_CAPACITY,
+    "volumeattachments": EventResource.VOLUME_ATTACHMENT,
+    "resourceclaims": EventResource.RESOURCE_CLAIM,
+    "resourceslices": EventResource.RESOURCE_SLICE,
+    "deviceclasses": EventResource.DEVICE_CLASS,
+}
+
+
+@dataclass(slots=True)
+class EventHandlers:
+    """Applies changes, one at a time."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    pods: UnassignedPods
+    scheduler_names: Collection[str]
+    reject_waiting_pod: Callable[[str], bool]
+    """Refuses a pod that permit plugins hold; returns whether one did."""
+    clock: Clock
+    log: Log
+    metrics: SchedulerMetrics
+    others: dict[Resource, dict[str, Any]] = field(default_factory=dict)
+    """Objects of kinds that only plugins of users know."""
+
+    def apply(self, change: Change) -> None:
+        """Take over one change."""
+        if change.resource is PODS or change.resource == PODS:
+            self._apply_pod(change)
+        elif change.resource == NODES:
+            self._apply_node(change)
+        else:
+            self._apply_other(change)
+
+    # -- pods -------------------------------------------------------------------------------------
+
+    def _apply_pod(self, change: Change) -> None:
+        pod = change.object
+        if change.type == "DELETED":
+            self._pod_gone(change)
+            return
+        assert isinstance(pod, Pod)
+        new = self.cache.pod_info(pod, change.raw or None)
+        if new.phase in TERMINAL_PHASES:  # An API server that ignores the field selector.
+            self._pod_gone(change)
+            return
+        assigned = self.cache.bound_pod(new.uid)
+        if assigned is not None and not self.cache.is_assumed(new):
+            self._update_assigned(assigned, new)
+            return
+        old = self.pods.get(new.key)
+        if old is not None and old.uid != new.uid:  # Recreated between two lists.
+            self._delete_unassigned(old)
+            self.pods.pop(old.key, old.uid)
+            old = None
+        if new.node_name:
+            self._add_assigned(new)
+            if old is not None:
+                self.pods.pop(old.key, old.uid)
+                if old.scheduler_name in self.scheduler_names:
+                    self._delete_from_queue(old, in_binding=True)
+            return
+        self.pods.put(new)
+        if new.scheduler_name not in self.scheduler_names:
+            return
+        if old is None:
+            self._add_unassigned(new)
+        else:
+            self._update_unassigned(old, new)
+
+    def _pod_gone(self, change: Change) -> None:
+        assigned = self.cache.bound_pod(change.uid)
+        if assigned is not None and not self.cache.is_assumed(assigned):
+            self._delete_assigned(assigned)
+            return
+        old = self.pods.pop(change.key, change.uid)
+        if old is not None and old.scheduler_name in self.scheduler_names:
+            self._delete_from_queue(old, in_binding=False)
+
+    def _add_assigned(self, pod: PodInfo) -> None:
+        start = self.clock.monotonic_s()
+        self._say("Add event for scheduled pod", pod)
+        self.cache.add_pod(pod)
+        self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_ADD, None, pod)
+        self._handled(ASSIGNED_POD_ADD, start)
+
+    def _update_assigned(self, old: BoundPod, new: PodInfo) -> None:
+        start = self.clock.monotonic_s()
+        self._say("Update event for scheduled pod", new, level=4)
+        # Before the cache takes it over: what is known of the old state may change in place.
+        events = pod_scheduling_property_changes(old, new)
+        self.cache.update_pod(new)
+        for event in events:
+            self.queue.move_all_to_active_or_backoff_queue(event, old, new)
+            self._handled(event, start)
+        self._handled(ASSIGNED_POD_UPDATE, start)
+
+    def _delete_assigned(self, pod: BoundPod) -> None:
+        start = self.clock.monotonic_s()
+        self._say("Delete event for scheduled pod", pod)
+        self.cache.remove_pod(pod)
+        self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, pod, None)
+        self._handled(ASSIGNED_POD_DELETE, start)
+
+    def _add_unassigned(self, pod: PodInfo) -> None:
+        start = self.clock.monotonic_s()
+        self._say("Add event for unscheduled pod", pod)
+        self.queue.add(pod)
+        self._handled(UNSCHEDULED_POD_ADD, start)
+
+    def _update_unassigned(self, old: PodInfo, new: PodInfo) -> None:
+        # Parity: eventhandlers.go updatePodInSchedulingQueue, v1.36.
+        if old.resource_version == new.resource_version:
+            return
+        start = self.clock.monotonic_s()
+        if self.cache.is_assumed(new):
+            if new.terminating and not old.terminating:
+                self._assumed_pod_going(new)
+        else:
+            self._say("Update event for unscheduled pod", new, level=4)
+            self.queue.update(old, new)
+            nominated = old.nominated_node_name
+            if nominated and nominated != new.nominated_node_name:
+                self._promise_ended(old)
+        self._handled(UNSCHEDULED_POD_UPDATE, start)
+
+    def _delete_unassigned(self, pod: PodInfo) -> None:
+        if pod.scheduler_name in self.scheduler_names:
+            self._delete_from_queue(pod, in_binding=False)
+
+    def _delete_from_queue(self, pod: PodInfo, *, in_binding: bool) -> None:
+        # Parity: eventhandlers.go deletePodFromSchedulingQueue, v1.36.
+        start = self.clock.monotonic_s()
+        self._say("Delete event for unscheduled pod", pod)
+        self.queue.delete(pod)
+        if not in_binding:
+            if self.cache.is_assumed(pod):
+                self._assumed_pod_going(pod)
+            elif pod.nominated_node_name:
+                self._promise_ended(pod)
+        self._handled(UNSCHEDULED_POD_DELETE, start)
+
+    def _assumed_pod_going(self, pod: PodInfo) -> None:
+        """Give back what a pod takes that is being bound, since it is being deleted."""
+        # Parity: eventhandlers.go handleAssumedPodDeletion, v1.36.
+        assumed = self.cache.bound_pod(pod.uid)
+        if assumed is None:
+            self._say("Assumed pod was already forgotten", pod, level=5)
+            return
+        if not self.reject_waiting_pod(pod.uid):
+            self.cache.forget_pod(assumed)
+        self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, assumed, None)
+
+    def _promise_ended(self, pod: PodInfo) -> None:
+        """Wake pods that counted with another's promised place, if not more important than it."""
+
+        def no_more_important(other: PodInfo) -> bool:
+            return other.priority <= pod.priority
+
+        self.queue.move_all_to_active_or_backoff_queue(
+            ASSIGNED_POD_DELETE, pod, None, no_more_important
+        )
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def _apply_node(self, change: Change) -> None:
+        start = self.clock.monotonic_s()
+        old = self.cache.node_info(change.key)
+        if change.type == "DELETED":
+            if old is None:
+                return
+            self.queue.move_all_to_active_or_backoff_queue(NODE_DELETE, old, None)
+            self.log.info("Delete event for node", level=3, node=Ref("", old.name))
+            self.cache.remove_node(old.name)
+            self._handled(NODE_DELETE, start)
+            return
+        node = change.object
+        assert isinstance(node, Node)
+        new = NodeInfo(node, change.raw or None)
+        if old is None:
+            self.log.info("Add event for node", level=3, node=Ref("", new.name))
+            self.cache.set_node_info(new)
+            self.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, new)
+            self._handled(NODE_ADD, start)
+            return
+        if self.log.verbosity >= 4:
+            self.log.info("Update event for node", level=4, node=Ref("", new.name))
+        events = node_scheduling_property_changes(old, new)
+        self.cache.set_node_info(new)
+        for event in events:
+            self.queue.move_all_to_active_or_backoff_queue(event, old, new)
+            self._handled(event, start)
+
+    # -- everything else --------------------------------------------------------------------------
+
+    def _apply_other(self, change: Change) -> None:
+        start = self.clock.monotonic_s()
+        old, new = self._replaced(change)
+        if new is None and old is None:
+            return
+        resource = change.resource
+        name = EVENT_RESOURCES.get(resource.plural)
+        event = ClusterEvent(
+            name or f"{resource.plural}.{resource.version}.{resource.group}",
+            _ACTIONS[change.type] if old is not None or new is None else ActionType.ADD,
+        )
+        self.queue.move_all_to_active_or_backoff_queue(event, old, new)
+        self._handled(event, start)
+
+    def _replaced(self, change: Change) -> tuple[Any, Any]:
+        """Put the object in its place; return the old and the new one."""
+        obj = change.object
+        is_gone = change.type == "DELETED"
+        kind = self.cache.kind_of(change.resource.kind)
+        if kind is None or (obj is not None and not isinstance(obj, KubeResource)):
+            known = self.others.setdefault(change.resource, {})
+            old = known.pop(change.key, None) if is_gone else known.get(change.key)
+            if not is_gone:
+                known[change.key] = obj
+            return old, None if is_gone else obj
+        old = self.cache.stored(kind, change.key)
+        if is_gone:
+            if old is not None:
+                self.cache.drop(old)
+            return old, None
+        self.cache.put(cast("KubeObject", obj))
+        return old, obj
+
+    # -- telling ----------------------------------------------------------------------------------
+
+    def _say(self, message: str, pod: PodInfo | BoundPod, level: int = 3) -> None:
+        if self.log.verbosity >= level:
+            self.log.info(message, level=level, pod=Ref(pod.namespace, pod.name))
+
+    def _handled(self, event: ClusterEvent, start_s: float) -> None:
+        taken_s = self.clock.monotonic_s() - start_s
+        self.metrics.event_handling_duration_seconds.labels(event.label).observe(taken_s)

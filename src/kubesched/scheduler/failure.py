@@ -1,0 +1,170 @@
+"""What follows when a pod was not bound.
+
+Owns the way of a failed attempt: metrics, log, back into the queue, nomination, event, condition.
+Never decides whether an attempt failed.
+Upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubesched.cache.cache import Cache
+from kubesched.engine.diagnosis import FitError, NoNodesError
+from kubesched.engine.explanation import event_text
+from kubesched.framework.status import Code, Status
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log, Ref
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.pods import UnassignedPods
+from kubesched.scheduler.status_patches import StatusPatches, Verdict
+
+CLEAR: Final = ""
+"""The nomination that takes one back."""
+LEAVE: Final = None
+"""The nomination that changes nothing."""
+
+
+@dataclass(slots=True)
+class Failed:
+    """Why an attempt ended without a binding."""
+
+    message: str
+    rejected: bool
+    """A refusal, as opposed to an error."""
+    nominated: str | None = CLEAR
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    is_fit_error: bool = False
+    has_no_nodes: bool = False
+    plugin: str = ""
+    """Who raised the error, for the log."""
+
+
+def of_fit_error(failure: FitError, nominated: str | None) -> Failed:
+    """Return the failure of a pod that fits nowhere."""
+    diagnosis = failure.diagnosis
+    return Failed(
+        str(failure),
+        rejected=True,
+        nominated=nominated,
+        unschedulable_plugins=set(diagnosis.unschedulable_plugins),
+        pending_plugins=set(diagnosis.pending_plugins),
+        is_fit_error=True,
+    )
+
+
+def of_no_nodes(failure: NoNodesError) -> Failed:
+    """Return the failure where there is no node at all."""
+    # Parity: no rejector plugins, so that the pod is retried with the backoff of errors.
+    return Failed(str(failure), rejected=True, has_no_nodes=True)
+
+
+def of_status(status: Status) -> Failed:
+    """Return the failure of a pod that was refused, or met an error, after a node was chosen."""
+    if not status.is_rejected:
+        return Failed(status.message, rejected=False, plugin=status.plugin)
+    # Parity: schedule_one.go prepareForBindingCycle, bindingCycle, v1.36: one node refused.
+    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+    plugins = {status.plugin} - {""}
+    is_pending = status.code is Code.PENDING
+    return Failed(
+        "0/1 nodes are available:" + (f" {reasons}." if reasons else ""),
+        rejected=True,
+        unschedulable_plugins=set() if is_pending else plugins,
+        pending_plugins=plugins if is_pending else set(),
+        is_fit_error=True,
+    )
+
+
+@dataclass(slots=True)
+class FailureHandler:
+    """Takes a pod back that was not bound."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    pods: UnassignedPods
+    patches: StatusPatches
+    recorder_of: Callable[[str], Any]
+    clock: Clock
+    log: Log
+    metrics: SchedulerMetrics
+
+    def handle(self, queued: QueuedPodInfo, failed: Failed, start_s: float) -> None:
+        """Put the pod back and tell everybody."""
+        pod = queued.pod
+        profile = pod.scheduler_name
+        result = "unschedulable" if failed.rejected else "error"
+        self.metrics.schedule_attempts_total.labels(result, profile).inc()
+        self.metrics.scheduling_attempt_duration_seconds.labels(result, profile).observe(
+            self.clock.monotonic_s() - start_s
+        )
+        self._say(queued, failed)
+        queued.unschedulable_plugins = failed.unschedulable_plugins
+        queued.pending_plugins = failed.pending_plugins
+        if not self._put_back(queued):
+            return
+        pod = queued.pod
+        self.queue.nominator.add_nominated_pod(pod, failed.nominated)
+        self.recorder_of(profile).event(
+            pod,
+            kind="Warning",
+            reason="FailedScheduling",
+            action="Scheduling",
+            note=event_text(failed.message),
+        )
+        reason = "Unschedulable" if failed.rejected else "SchedulerError"
+        self.patches.write(pod, Verdict(reason, failed.message), failed.nominated)
+
+    def _put_back(self, queued: QueuedPodInfo) -> bool:
+        """Queue the pod again, as it is now; False if another has taken its name."""
+        pod = queued.pod
+        ref = Ref(pod.namespace, pod.name)
+        known = self.pods.get(pod.key)
+        if known is not None and known.uid != pod.uid:
+            self.log.info(
+                "Pod was recreated while handling scheduling failure. "
+                "Skip requeueing and status updates.",
+                level=2,
+                pod=ref,
+                oldUID=pod.uid,
+                newUID=known.uid,
+            )
+            self.queue.done(pod.uid)
+            return False
+        if known is not None:
+            queued.pod = known
+            self.queue.add_unschedulable_if_not_present(queued)
+            return True
+        bound = self.cache.bound_pod(pod.uid)
+        if bound is not None:
+            self.log.info(
+                "Pod has been assigned to node. Abort adding it back to queue.",
+                pod=ref,
+                node=bound.node_name,
+            )
+        else:
+            problem = f'pod "{pod.name}" not found'
+            self.log.info("Pod doesn't exist in informer cache", pod=ref, err=problem)
+        self.queue.done(pod.uid)
+        return True
+
+    def _say(self, queued: QueuedPodInfo, failed: Failed) -> None:
+        ref = Ref(queued.pod.namespace, queued.pod.name)
+        if failed.has_no_nodes:
+            self.log.info(
+                "Unable to schedule pod; no nodes are registered to the cluster; waiting",
+                level=2,
+                pod=ref,
+            )
+        elif failed.is_fit_error:
+            if self.log.verbosity >= 2:
+                message = "Unable to schedule pod; no fit; waiting"
+                self.log.info(message, level=2, pod=ref, err=failed.message)
+        else:
+            named = {"plugin": failed.plugin} if failed.plugin else {}
+            self.log.error("Error scheduling pod; retrying", err=failed.message, pod=ref, **named)

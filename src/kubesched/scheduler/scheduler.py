@@ -1,0 +1,145 @@
+"""The loop: changes in, one decision at a time, bindings out.
+
+Owns when what happens. Watch readers and bindings leave what they found in the inbox; between two
+attempts the loop applies it, to cache and queue together, in order. It decides for about two
+milliseconds, then lets others run, and it never decides far ahead of the API server.
+Upstream: pkg/scheduler/scheduler.go Run, pkg/scheduler/schedule_one.go ScheduleOne
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubesched.client.inbox import Change
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log
+from kubesched.kit.tasks import Tasks
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.schedule_one import SchedulingCycle
+
+SLICE_S: Final = 0.002
+"""How long the loop works before it lets others run."""
+OUTSTANDING_MAX: Final = 256
+"""How many bindings may be under way: with more, pods would be placed on stale facts."""
+IDLE_S_MAX: Final = 1.0
+
+
+class Inbox:
+    """What is to be applied between two attempts, in order of arrival."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Change | Callable[[], None]] = deque()
+        self.on_arrival: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, entry: Change | Callable[[], None]) -> None:
+        """Have a change applied, or something done."""
+        self._waiting.append(entry)
+        self.on_arrival()
+
+    def take(self) -> Change | Callable[[], None]:
+        """Return what came first."""
+        return self._waiting.popleft()
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Schedules until it is told to stop."""
+
+    inbox: Inbox
+    handlers: EventHandlers
+    queue: SchedulingQueue
+    cycle: SchedulingCycle
+    binding: BindingCycle
+    outstanding: Outstanding
+    tasks: Tasks
+    clock: Clock
+    log: Log
+    is_scheduling: bool = False
+    """Whether pods may be placed: all kinds are known, and nobody else leads."""
+    attempts: int = 0
+    on_idle: Callable[[], None] = field(default=lambda: None)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: bool = False
+    _slice_end_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.inbox.on_arrival = self._wake.set
+        self.queue.on_ready = self._wake.set
+        self.outstanding.on_change = self._wake.set
+
+    def start_scheduling(self) -> None:
+        """Begin to place pods."""
+        self.is_scheduling = True
+        self._wake.set()
+
+    def stop_scheduling(self) -> None:
+        """Place no further pod; changes are still applied."""
+        self.is_scheduling = False
+
+    def stop(self) -> None:
+        """End the loop after the attempt that is under way."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until stopped."""
+        while not self._stopping:
+            self._slice_end_s = self.clock.monotonic_s() + SLICE_S
+            self._wake.clear()
+            if await self._work():
+                await self.clock.sleep(0)
+            else:
+                await self._rest()
+        self.queue.close()
+
+    async def _work(self) -> bool:
+        """Work for one slice; return whether there is more to do."""
+        while self.clock.monotonic_s() < self._slice_end_s:
+            if self.inbox:
+                self._apply(self.inbox.take())
+                continue
+            self._flush()
+            if not self.is_scheduling or self.outstanding.count >= OUTSTANDING_MAX:
+                return False
+            queued = self.queue.pop()
+            if queued is None:
+                return False
+            self.attempts += 1
+            attempted = await self.cycle.run(queued)
+            if attempted is not None:
+                self.outstanding.begin()
+                self.tasks.start(self.binding.run(attempted), name="binding")
+        return True
+
+    def _apply(self, entry: Change | Callable[[], None]) -> None:
+        try:
+            if isinstance(entry, Change):
+                self.handlers.apply(entry)
+            else:
+                entry()
+        except Exception as problem:  # noqa: BLE001 - one bad object must not stop the loop
+            what = entry.key if isinstance(entry, Change) else "a binding's end"
+            self.log.error("Error applying a change", err=problem, object=what)
+
+    def _flush(self) -> None:
+        if self.clock.now_s() >= self.queue.next_flush_at_s():
+            self.queue.flush_due()
+
+    async def _rest(self) -> None:
+        """Wait for something to do."""
+        self.on_idle()
+        left_s = self.queue.next_flush_at_s() - self.clock.now_s()
+        try:
+            async with asyncio.timeout(max(min(left_s, IDLE_S_MAX), 0.001)):
+                await self._wake.wait()
+        except TimeoutError:
+            return

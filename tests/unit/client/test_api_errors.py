@@ -1,0 +1,108 @@
+"""From an answer to a typed error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubesched.client.errors import (
+    AlreadyExistsError,
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InternalServerError,
+    InvalidError,
+    NotFoundError,
+    ServiceUnavailableError,
+    TimeoutApiError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    error_of_answer,
+    error_of_status,
+)
+
+
+def status(code: int, reason: str, **more: object) -> bytes:
+    fields = {"kind": "Status", "status": "Failure", "message": "m", "reason": reason, "code": code}
+    return json.dumps({**fields, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (404, "NotFound", NotFoundError),
+        (409, "AlreadyExists", AlreadyExistsError),
+        (409, "Conflict", ConflictError),
+        (403, "Forbidden", ForbiddenError),
+        (401, "Unauthorized", UnauthorizedError),
+        (410, "Expired", GoneError),
+        (410, "Gone", GoneError),
+        (429, "TooManyRequests", TooManyRequestsError),
+        (422, "Invalid", InvalidError),
+        (400, "BadRequest", BadRequestError),
+        (500, "InternalError", InternalServerError),
+        (503, "ServiceUnavailable", ServiceUnavailableError),
+        (504, "Timeout", TimeoutApiError),
+        (500, "ServerTimeout", TimeoutApiError),
+        # A reason that nobody knows leaves it to the code.
+        (404, "Odd", NotFoundError),
+        (418, "", ApiError),
+        # A known reason goes before the code.
+        (400, "Expired", GoneError),
+    ],
+)
+def test_the_status_decides(code: int, reason: str, kind: type[ApiError]) -> None:
+    error = error_of_answer(code, status(code, reason), verb="GET")
+    assert type(error) is kind
+    assert (error.code, error.reason, error.message, str(error)) == (code, reason, "m", "m")
+
+
+def test_details_and_the_time_to_come_again() -> None:
+    body = status(500, "ServerTimeout", details={"kind": "pods", "retryAfterSeconds": 3})
+    error = error_of_answer(500, body, verb="GET")
+    assert (error.details["kind"], error.retry_after_s) == ("pods", 3.0)
+    assert error_of_answer(500, body, verb="GET", retry_after_s=7.0).retry_after_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("code", "verb", "body", "content_type", "message"),
+    [
+        (404, "GET", b"404 page not found", "text/plain", "the server could not find the requested resource"),
+        (403, "GET", b" who are you ", "text/plain", "who are you"),
+        (403, "GET", b"<x>", "application/xml", "unknown"),
+        (502, "GET", b"bad \"gate\"", "text/html", 'an error on the server ("bad \\"gate\\"") has prevented the request from succeeding'),
+        (503, "GET", b"", "", "the server is currently unable to handle the request"),
+        (406, "GET", b"only xml", "text/plain", "only xml"),
+        (406, "GET", b"", "", "the server was unable to respond with a content type that the client supports"),
+        (302, "GET", b"", "", "the server responded with the status code 302 but did not return more information"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_no_status(
+    code: int, verb: str, body: bytes, content_type: str, message: str
+) -> None:
+    error = error_of_answer(code, body, verb=verb, content_type=content_type)
+    assert error.message == message
+    assert error.details["causes"][0]["reason"] == "UnexpectedServerResponse"
+
+
+def test_a_conflict_without_status_means_what_was_asked() -> None:
+    assert isinstance(error_of_answer(409, b"", verb="POST"), AlreadyExistsError)
+    assert isinstance(error_of_answer(409, b"", verb="PUT"), ConflictError)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"null", b"[1]", b"\xff", b'{"kind":"Pod"}', b'{"code":"x"}'])
+def test_odd_bodies_are_no_status(body: bytes) -> None:
+    error = error_of_answer(500, body, verb="GET", content_type="application/json")
+    assert isinstance(error, InternalServerError)
+    assert "unknown" in error.message
+
+
+def test_the_status_in_a_watch() -> None:
+    body = status(410, "Expired")
+    for document in (body, json.loads(body)):
+        error = error_of_status(document)
+        assert isinstance(error, GoneError)
+        assert error.message == "m"
