@@ -49,10 +49,15 @@ def build(
     *,
     out_of_tree: Registry | None = None,
     make_handle: Callable[[str], OfflineHandle] = OfflineHandle,
+    validates: bool = True,
 ) -> Built:
-    """Validate a configuration and build its profiles; raise ConfigError with upstream's text."""
+    """Validate a configuration and build its profiles; raise ConfigError with upstream's text.
+
+    The configuration of a command line was validated as far as upstream does: not `validates`.
+    """
     keep_heap()
-    check_config(config)
+    if validates:
+        check_config(config)
     config = build_extenders(config)
     registry = in_tree_registry()
     if out_of_tree is not None:
@@ -108,7 +113,10 @@ def never_enabled(built: Built, registry: Registry | None) -> list[str]:
 
 
 def check_build(
-    config: KubeSchedulerConfiguration, out_of_tree: Registry | None = None
+    config: KubeSchedulerConfiguration,
+    out_of_tree: Registry | None = None,
+    *,
+    validates: bool = True,
 ) -> KubeSchedulerConfiguration:
     """Return the configuration as it is after building; raise ConfigError if it cannot be built."""
-    return build(config, out_of_tree=out_of_tree).config
+    return build(config, out_of_tree=out_of_tree, validates=validates).config

@@ -31,14 +31,16 @@ _ZERO: Final = frozenset(("", "0", "0s", "false", "[]"))
 
 def flag_help(flags: FlagSet, width: int) -> str:
     """Return the help of every group, each with a title."""
-    width = max(width, _WIDTH_MIN)
     return "\n".join(
-        f"{group[:1].upper()}{group[1:]} flags:\n" + "".join(_flag(flag, width) for flag in listed)
+        f"{group[:1].upper()}{group[1:]} flags:\n"
+        + "".join(one_flag(flag, width) for flag in listed)
         for group, listed in flags.groups.items()
     )
 
 
-def _flag(flag: Flag, width: int) -> str:
+def one_flag(flag: Flag, width: int) -> str:
+    """Return the help of one flag."""
+    width = max(width, _WIDTH_MIN)
     dashes = f"  -{flag.shorthand}, " if flag.shorthand else " " * _INDENT
     what = flag.shown or _TYPE_NAMES.get(flag.value.type_name, flag.value.type_name)
     name = f"{dashes}--{flag.name} {what}".rstrip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +24,14 @@ _INTEGER: Final = re.compile(
     r"([+-]?)(?:(0[xX])(_?[0-9a-fA-F])+|(0[bB])(_?[01])+|(0[oO])(_?[0-7])+|0(_?[0-7])*|[1-9](_?[0-9])*)"
 )
 _DECIMAL: Final = re.compile(r"[0-9]+")
+_DIGITS: Final = r"[0-9](?:_?[0-9])*"
+_HEX_DIGITS: Final = r"[0-9a-f](?:_?[0-9a-f])*"
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)",
+    rf"[+-]?(?:(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?|inf(?:inity)?|nan)",
+    re.IGNORECASE,
+)
+_HEX_FLOAT: Final = re.compile(
+    rf"[+-]?0x(?:_?{_HEX_DIGITS}(?:\.(?:{_HEX_DIGITS})?)?|\.{_HEX_DIGITS})p[+-]?{_DIGITS}",
     re.IGNORECASE,
 )
 # More digits than any number has that fits: Python reads no longer ones.
@@ -72,10 +79,13 @@ def parse_uint(text: str, bits: int) -> int:
 
 def parse_float32(text: str) -> float:
     """Return the nearest float32 of a text."""
+    read: Callable[[str], float] = float
     if _FLOAT.fullmatch(text) is None:
-        raise _syntax("ParseFloat", text)
+        if _HEX_FLOAT.fullmatch(text) is None:
+            raise _syntax("ParseFloat", text)
+        read = float.fromhex
     try:
-        return float32(float(text))
+        return float32(read(text.replace("_", "")))
     except OverflowError:
         raise _range("ParseFloat", text) from None
 
@@ -157,7 +167,7 @@ class _CsvReader:
         field = self.text[self.at : end]
         quote = field.find('"')
         if quote >= 0:
-            raise self._error(first_line, self.at + quote, 'bare " in non-quoted field')
+            raise self._error(first_line, self.at + quote, 'bare " in non-quoted-field')
         self.at = end + 1
         return field, self.text[end : end + 1] == ","
 

@@ -8,8 +8,8 @@ Upstream: cmd/kube-scheduler/app/server.go Setup, pkg/scheduler/scheduler.go New
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesched.app.build import Built, build
@@ -33,6 +33,7 @@ from kubesched.kit.rng import Generator
 from kubesched.kit.tasks import Tasks
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_info import PodInfo
+from kubesched.model.process_metrics import ProcessMetrics
 from kubesched.objects.decode import KINDS
 from kubesched.objects.pod import Pod
 from kubesched.queue.interface import ProfileQueueing, QueueSettings
@@ -40,6 +41,7 @@ from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import LiveApiClient
 from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
+from kubesched.scheduler.debugger import CacheDebugger
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.handle import Live, LiveHandle
@@ -61,13 +63,10 @@ class LiveSettings:
     config: KubeSchedulerConfiguration
     hostname: str
     out_of_tree: Registry | None = None
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    is_enabled: Callable[[str], bool] = lambda _gate: True
+    """Says whether a feature that this scheduler can do without is on, by the name of its gate."""
     max_in_unschedulable_s: float = 300.0
     seed: int = 0
-
-    def is_enabled(self, gate: str, *, default: bool = True) -> bool:
-        """Return whether a feature is on."""
-        return self.gates.get(gate, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,7 @@ class Outside:
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
+    measured: ProcessMetrics | None = None
 
 
 class LiveScheduler:
@@ -110,6 +110,7 @@ class LiveScheduler:
             clock=clock,
             log=log,
             hostname=settings.hostname,
+            metrics=outside.measured,
         )
         self._recorders = {name: self.events.recorder(name) for name in self.profiles}
         self.client = LiveApiClient(outside.client)
@@ -126,6 +127,15 @@ class LiveScheduler:
             metrics=metrics,
         )
         self.scheduler = self._scheduler()
+        self.debugger = CacheDebugger(
+            client=outside.client,
+            cache=self.cache,
+            queue=self.queue,
+            pods=self.pods,
+            pod_selector=POD_SELECTOR,
+            clock=clock,
+            log=log,
+        )
         self._lend()
         self.resources = watched_resources(self.profiles.values())
         self._unsynced: set[Resource] = set(self.resources)
@@ -328,6 +338,10 @@ class LiveScheduler:
     def start_scheduling(self) -> None:
         """Begin to place pods."""
         self.scheduler.start_scheduling()
+
+    def compare_and_dump(self) -> None:
+        """Log how cache and API server differ, and what is known."""
+        self.tasks.start(self.debugger.compare_and_dump(), name="cache debugger")
 
     async def stop(self) -> None:
         """End in order: no new attempt, bindings under way are waited for, then events."""

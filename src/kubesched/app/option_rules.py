@@ -19,6 +19,7 @@ from kubesched.app.go_values import read_file
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import DurationValue, forbidden, invalid
 from kubesched.config.types import (
+    ClientConnectionConfiguration,
     DynamicResourcesArgs,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
@@ -244,6 +245,17 @@ def logging_errors(
             if buffer_size:
                 errors.append(forbidden(f"options.{name}.infoBufferSize", detail))
     return errors
+
+
+def connection_error(connection: ClientConnectionConfiguration) -> str | None:
+    """Return what is wrong with the limits of requests."""
+    # Parity: client-go kubernetes/clientset.go NewForConfigAndClient, v1.36
+    if connection.qps > 0 and connection.burst <= 0:
+        return (
+            "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to "
+            "greater than 0"
+        )
+    return None
 
 
 def lock_error(lock: str) -> str | None:

@@ -27,13 +27,15 @@ VersionForm: TypeAlias = Literal["", "text", "raw"]
 class OptionsError(Exception):
     """A command line that is refused; `str()` is upstream's text.
 
-    `flag` is the flag that was meant, if the fault is about the syntax of one.
+    `flag` is the flag that was meant, if the fault is about the syntax of one; `log_format` is the
+    form in which a fault of stage "command" is logged.
     """
 
     def __init__(self, text: str, stage: Stage = "command", flag: str = "") -> None:
         super().__init__(text)
         self.stage: Stage = stage
         self.flag = flag
+        self.log_format = "text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from kubesched.app.option_groups import scheduler_flags
 from kubesched.app.option_rules import (
     authentication_errors,
     authentication_warnings,
+    connection_error,
     device_argument_errors,
     election_error,
     lock_error,
@@ -77,9 +78,14 @@ def parse_options(arguments: Sequence[str]) -> Options:
         return Options(show_version="text" if version == "true" else "raw", feature_gates=gates)
     options = _from_flags(flags, gates)
     _check_logging(flags, gates)
-    _check_all(options, gates)
-    options = replace(options, config=_configuration(flags, gates))
-    _check_what_starts(options)
+    try:
+        _check_all(options, gates)
+        options = replace(options, config=_configuration(flags, gates))
+        _check_what_starts(options)
+    except OptionsError as problem:
+        # From here on the log has the form that was asked for.
+        problem.log_format = options.logging.format
+        raise
     return options
 
 
@@ -331,18 +337,17 @@ def _given(flags: FlagSet, **names: str) -> dict[str, Any]:
 def _check_what_starts(options: Options) -> None:
     """Refuse what upstream would find out while it starts, as far as that takes no cluster."""
     # Differs: told before the kubeconfig is read and the port is taken, ADR 8.
-    election = options.config.leader_election
-    text = tls_error(
-        options.serving.tls_cipher_suites,
-        options.serving.tls_curve_preferences,
-        options.serving.tls_min_version,
-    )
-    if options.serving.secure_port > 0 and text is not None:
-        raise OptionsError(text)
-    if not election.leader_elect:
-        return
-    problem = lock_error(election.resource_lock)
-    if problem is None and not options.write_config_to:
-        problem = election_error(election)
+    serving, election = options.serving, options.config.leader_election
+    problem = None
+    if serving.secure_port > 0:
+        problem = tls_error(
+            serving.tls_cipher_suites, serving.tls_curve_preferences, serving.tls_min_version
+        )
+    problem = problem or connection_error(options.config.client_connection)
+    if election.leader_elect:
+        problem = problem or lock_error(election.resource_lock)
+        # The elector is made after the configuration has been written.
+        if not options.write_config_to:
+            problem = problem or election_error(election)
     if problem is not None:
         raise OptionsError(problem)

@@ -16,6 +16,7 @@ from kubesched.cli.capacity import capacity
 from kubesched.cli.config import config
 from kubesched.cli.decide import decide
 from kubesched.cli.explain import explain
+from kubesched.cli.run import run_command
 from kubesched.cli.simulate import simulate
 from kubesched.kit.memory import collect_rarely
 
@@ -26,6 +27,7 @@ Examples:
   kubesched simulate -f cluster.yaml -f workload.yaml
   kubesched config view
   kubesched decide --cases cases.jsonl
+  kubesched run --kubeconfig ~/.kube/config --leader-elect=false
 """
 
 
@@ -40,6 +42,7 @@ cli.add_command(capacity)
 cli.add_command(config)
 cli.add_command(decide)
 cli.add_command(explain)
+cli.add_command(run_command)
 cli.add_command(simulate)
 
 

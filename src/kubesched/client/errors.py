@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.objects.field_errors import go_quote
+
 _UNSTRUCTURED_BYTES_MAX = 2048
 
 
@@ -233,8 +235,9 @@ def _generic(
         message = text
     elif not reason and code >= 500:
         reason = "InternalError"
-        message = f"an error on the server ({msgspec.json.encode(text).decode()}) "
-        message += "has prevented the request from succeeding"
+        message = (
+            f"an error on the server ({go_quote(text)}) has prevented the request from succeeding"
+        )
     elif not reason:
         message = (
             f"the server responded with the status code {code} but did not return more information"

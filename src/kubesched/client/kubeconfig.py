@@ -51,6 +51,7 @@ _NOTHING: Final = (
 )
 _EMPTY_CLUSTER: Final = "cluster has no server defined"
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+_NO_CLUSTER: Final = Cluster()
 _INTERACTIVE: Final = ("Never", "IfAvailable", "Always")
 
 
@@ -183,7 +184,9 @@ class _Loader:
             raise AccessError(f"context {go_quote(context)} does not exist")
         chosen = config.contexts.get(name)
         cluster_name, user_name = (chosen.cluster, chosen.user) if chosen else ("", "")
-        cluster = config.clusters.get(cluster_name, Cluster())
+        cluster = config.clusters.get(cluster_name)
+        if cluster is None:
+            cluster = Cluster() if master else _NO_CLUSTER
         user = config.users.get(user_name, AuthInfo())
         if master:
             # An address of its own does not go with the name in another server's certificate.
@@ -348,7 +351,7 @@ def _mode_of(config: ExecConfig) -> str:
 
 def _problems_of_cluster(name: str, cluster: Cluster) -> Iterator[str]:
     """Parity: tools/clientcmd/validation.go validateClusterInfo, v1.36."""
-    if cluster == Cluster():
+    if cluster is _NO_CLUSTER:
         yield _EMPTY_CLUSTER
         return
     if not cluster.server:

@@ -192,12 +192,13 @@ def _load(path: Path) -> Config:
             data_of(user.user.client_certificate_data)
             data_of(user.user.client_key_data)
     except ConfigError as error:
-        raise AccessError(f"couldn't get version/kind; json parse error: {error}") from error
-    except (msgspec.ValidationError, ValueError) as error:
+        raise AccessError(str(error)) from error
+    except ValueError as error:
         raise AccessError(str(error)) from error
     if document.kind not in ("", "Config") or document.api_version not in ("", "v1"):
         raise AccessError(
-            f'no kind "{document.kind}" is registered for version "{document.api_version}"'
+            f'no kind "{document.kind}" is registered for version "{document.api_version}" '
+            'in scheme "pkg/runtime/scheme.go:111"'
         )
     base = path.absolute().parent
     return Config(

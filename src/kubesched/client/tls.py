@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kubesched.client.auth import AccessError, KeyPair, TlsSettings
+from kubesched.config.pem import PemError, check_key_pair, check_root_certificates, pem_blocks
 from kubesched.kit.clock import Clock
 
 _CHECK_S = 10.0
@@ -94,7 +95,7 @@ def make_context(settings: TlsSettings, pair: KeyPair | None = None) -> ssl.SSLC
             )
         if pair is not None:
             _show(context, pair)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise AccessError(f"unable to load client certificate: {error}") from error
     return context
 
@@ -109,14 +110,26 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
         return
     try:
         data = settings.authority_data or Path(settings.authority_file).read_bytes()
-        context.load_verify_locations(cadata=data.decode("ascii", errors="ignore"))
-    except (OSError, ValueError) as error:
+        check_root_certificates(data)
+        blocks = [block.der for block in pem_blocks(data) if block.type == "CERTIFICATE"]
+        context.load_verify_locations(cadata=b"".join(blocks))
+    except PemError as error:
+        raise AccessError(str(error)) from error
+    except OSError as error:
         raise AccessError(f"unable to load root certificates: {error}") from error
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    with _as_file(pair.certificate + b"\n" + pair.key) as path:
-        context.load_cert_chain(path)
+    try:
+        check_key_pair(pair.certificate, pair.key)
+        with _as_file(pair.certificate + b"\n" + pair.key) as path:
+            context.load_cert_chain(path)
+    except PemError as error:
+        raise AccessError(str(error)) from error
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise AccessError("tls: private key does not match public key") from error
+        raise
 
 
 @contextmanager

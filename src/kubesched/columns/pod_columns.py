@@ -64,6 +64,7 @@ class BoundPod:
         "nominated",
         "owners",
         "priority",
+        "resource_version",
         "shape",
         "start_s",
         "terminating",
@@ -84,6 +85,7 @@ class BoundPod:
         self.terminating = pod.terminating
         self.disruption_target = pod.disruption_target
         self.generation = pod.generation
+        self.resource_version = pod.resource_version
         self.shape: PodShape = pod.shape
         self.node_name = node_name
         self.nominated = nominated

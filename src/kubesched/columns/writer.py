@@ -178,7 +178,7 @@ class ClusterWriter:
             return False
         is_moved = (bound.start_s, bound.disruption_target) != (pod.start_s, pod.disruption_target)
         bound.annotations, bound.owners = pod.annotations, pod.owners
-        bound.generation = pod.generation
+        bound.generation, bound.resource_version = pod.generation, pod.resource_version
         bound.start_s, bound.disruption_target = pod.start_s, pod.disruption_target
         bound.keep_whole(whole)
         if is_moved:  # Who is given up first goes by the start.

@@ -18,7 +18,7 @@ from kubesched.columns.view import NodeTable, NodeView
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status
 from kubesched.model.cluster_event import ClusterEvent, QueueingHint
-from kubesched.model.pod_info import PodInfo
+from kubesched.model.pod_info import PodInfo, PodShape
 
 NODE_SCORE_MAX = 100
 NODE_SCORE_MIN = 0
@@ -84,7 +84,8 @@ class SignFragment:
     value: Any
 
 
-HintReads: TypeAlias = Literal["shape", "template", "pod"]
+HintReads: TypeAlias = Literal["nothing", "shape", "template", "pod"]
+HintReadsOf: TypeAlias = "Callable[[PodShape, Any, Any], HintReads]"
 HintFunction: TypeAlias = "Callable[[PodInfo, Any, Any], QueueingHint]"
 """`(pod, old_object, new_object)`; an object is None when it was added or deleted."""
 
@@ -95,12 +96,14 @@ class EventRegistration:
 
     event: ClusterEvent
     hint: HintFunction | None = field(default=None, compare=False)
-    reads: HintReads = "pod"
+    reads: HintReads | HintReadsOf = field(default="pod", compare=False)
     """What of the waiting pod the hint looks at, its uid aside.
 
-    `shape`: only what `PodShape` has; `template`: also labels and owner; `pod`: anything. A hint
-    that reads less is asked once for all pods that share it. The pod that the event is about is
-    always asked alone, so a hint may compare uids whatever it says here.
+    `nothing` of it; its `shape`, which has the namespace, the scheduler's name and what rules read
+    of the spec; its `template`, that is also labels and owner; or anything of the `pod`. A hint
+    that reads less is asked once about all pods that share it. The pod that the event is about is
+    asked alone, so that a hint may compare uids whatever it says here. Where it depends, a function
+    of `(shape, old_object, new_object)` gives one of the words.
     """
 
 

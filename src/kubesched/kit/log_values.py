@@ -121,7 +121,14 @@ def _other_json(value: object) -> str:
         return plain_float(value) if math.isfinite(value) else f'"{_not_a_number(value)}"'
     if (reference := _reference(value)) is not None:
         return go_json(reference, escape_html=False)
-    return go_json(value, escape_html=False)
+    return _json_list(value)
+
+
+def _json_list(value: object) -> str:
+    if isinstance(value, (list, tuple)) and all(type(one) is str for one in value):
+        return "[" + ",".join(map(zap_string, value)) + "]"
+    references = _references(value)
+    return go_json(value if references is None else references, escape_html=False)
 
 
 def _not_a_number(value: float) -> str:

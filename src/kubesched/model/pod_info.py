@@ -19,6 +19,7 @@ from kubesched.model.resources import (
     as_integers,
     is_sidecar,
     non_zero_requests,
+    pod_limits,
     pod_requests,
     scoring_requests,
 )
@@ -87,6 +88,8 @@ class PodShape:
     scheduler_name: str
     requests: Resources
     """What the pod asks for: millicores, bytes, units."""
+    limits: Resources
+    """What the pod may take at most."""
     usage: Resources
     """What the pod takes on its node, resizes under way included."""
     nonzero_usage: tuple[int, int]
@@ -288,6 +291,7 @@ def compile_shape(pod: Pod) -> PodShape:
         namespace=namespace,
         scheduler_name=spec.scheduler_name or "default-scheduler",
         requests=resources_of(as_integers(pod_requests(pod))),
+        limits=resources_of(as_integers(pod_limits(pod))),
         usage=resources_of(as_integers(pod_requests(pod, use_status=True))),
         nonzero_usage=non_zero_requests(pod),
         scoring_requests=resources_of(as_integers(scoring_requests(pod))),

@@ -8,7 +8,7 @@ Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go, pkg/schedule
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from kubesched.objects.pod import Container, Pod
@@ -105,6 +105,21 @@ def pod_requests(
     return requests
 
 
+def pod_limits(pod: Pod) -> QuantityMap:
+    """Return what the pod may take in all; overhead is added to what is limited."""
+    # Parity: component-helpers/resource/helpers.go PodLimits, v1.36.
+    limits = _over_containers(pod, _own_limits)
+    if pod.spec.resources is not None:
+        for name, quantity in parse_quantities(pod.spec.resources.limits).items():
+            if _is_pod_level(name):
+                limits[name] = quantity
+    for name, quantity in parse_quantities(pod.spec.overhead).items():
+        known = limits.get(name)
+        if known is not None and not known.is_zero():
+            limits[name] = known + quantity
+    return limits
+
+
 def non_zero_requests(pod: Pod) -> tuple[int, int]:
     """Return the millicores and bytes a bound pod weighs in scoring, never nothing."""
     # Parity: pkg/scheduler/framework/types.go CalculateResource, v1.36.
@@ -139,23 +154,36 @@ def is_sidecar(container: Container) -> bool:
 def _container_requests(
     pod: Pod, use_status: bool, non_missing: Mapping[str, Quantity]
 ) -> QuantityMap:
+    def requests(container: Container, can_resize: bool) -> QuantityMap:
+        return _effective_requests(pod, container, use_status and can_resize, non_missing)
+
+    return _over_containers(pod, requests)
+
+
+def _over_containers(pod: Pod, own: Callable[[Container, bool], QuantityMap]) -> QuantityMap:
+    """Return what containers need together: those that run side by side, or a peak before."""
     total: QuantityMap = {}
     for container in pod.spec.containers or ():
-        _add(total, _effective_requests(pod, container, use_status, non_missing))
+        _add(total, own(container, True))
     sidecars: QuantityMap = {}
     init_peak: QuantityMap = {}
     for container in pod.spec.init_containers or ():
         restarts = is_sidecar(container)
-        own = _effective_requests(pod, container, use_status and restarts, non_missing)
+        needed = own(container, restarts)
         if restarts:
-            _add(total, own)
-            _add(sidecars, own)
+            _add(total, needed)
+            _add(sidecars, needed)
             _raise_to(init_peak, sidecars)
         else:
-            _add(own, sidecars)
-            _raise_to(init_peak, own)
+            _add(needed, sidecars)
+            _raise_to(init_peak, needed)
     _raise_to(total, init_peak)
     return total
+
+
+def _own_limits(container: Container, _: bool) -> QuantityMap:
+    resources = container.resources
+    return parse_quantities(resources.limits if resources is not None else None)
 
 
 def _effective_requests(

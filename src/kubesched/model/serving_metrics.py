@@ -22,7 +22,7 @@ _EXPIRATION_BUCKETS = (
     7200.0,
     21600.0,
     43200.0,
-    *(_DAY_S * days for days in (1, 2, 4, 7, 30, 90, 180, 365)),
+    *(_DAY_S * days for days in (1, 2, 4, 7, 30, 90, 180, 360)),
 )
 
 

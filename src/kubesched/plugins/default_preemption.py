@@ -64,4 +64,8 @@ class DefaultPreemption:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register so that the plugin may hold pods back; others decide when to try again."""
         deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
-        return [EventRegistration(deleted, lambda _pod, _old, _new: QueueingHint.QUEUE_SKIP)]
+        return [EventRegistration(deleted, _after_pod_deleted, reads="nothing")]
+
+
+def _after_pod_deleted(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
+    return QueueingHint.QUEUE_SKIP

@@ -131,9 +131,13 @@ class DynamicResources:
         return [
             EventRegistration(ClusterEvent(EventResource.NODE, node_change)),
             EventRegistration(
-                ClusterEvent(EventResource.RESOURCE_CLAIM, changed), _after_claim_change
+                ClusterEvent(EventResource.RESOURCE_CLAIM, changed),
+                _after_claim_change,
+                reads="nothing",
             ),
-            EventRegistration(ClusterEvent(EventResource.POD, generated), _after_pod_change),
+            EventRegistration(
+                ClusterEvent(EventResource.POD, generated), _after_pod_change, reads="nothing"
+            ),
             EventRegistration(ClusterEvent(EventResource.DEVICE_CLASS, changed)),
             EventRegistration(ClusterEvent(EventResource.RESOURCE_SLICE, changed)),
         ]

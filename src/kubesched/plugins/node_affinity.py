@@ -150,9 +150,8 @@ class NodeAffinity:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the events after which a node may have the labels."""
         change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        return [
-            EventRegistration(ClusterEvent(EventResource.NODE, change), self._after_node_change)
-        ]
+        event = ClusterEvent(EventResource.NODE, change)
+        return [EventRegistration(event, self._after_node_change, reads="shape")]
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name node affinity and node selector, in an order of our own."""

@@ -70,9 +70,13 @@ class NodeDeclaredFeatures:
         """Return the events after which a feature may be there, or needed no more."""
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         return [
-            EventRegistration(ClusterEvent(EventResource.NODE, node_change), _after_node_change),
             EventRegistration(
-                ClusterEvent(EventResource.POD, ActionType.UPDATE), _after_pod_update
+                ClusterEvent(EventResource.NODE, node_change), _after_node_change, reads="nothing"
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.POD, ActionType.UPDATE),
+                _after_pod_update,
+                reads="nothing",
             ),
         ]
 

@@ -71,7 +71,9 @@ class NodePorts:
         """Return the events after which a port may be free."""
         return [
             EventRegistration(
-                ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted
+                ClusterEvent(EventResource.POD, ActionType.DELETE),
+                _after_pod_deleted,
+                reads="shape",
             ),
             EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD)),
         ]

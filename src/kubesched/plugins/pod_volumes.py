@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubesched.framework.interface import SignFragment
+from kubesched.framework.interface import HintReads, SignFragment
 from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.objects.meta import ObjectMeta
 from kubesched.objects.pod import Volume
@@ -80,6 +80,11 @@ def refers_to(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
     return claim.metadata.namespace == pod.namespace and any(
         use.claim_name == claim.metadata.name for use in claim_uses(pod)
     )
+
+
+def reads_of_claim_hint(shape: PodShape, _old: object, _new: object) -> HintReads:
+    """Return what `refers_to` reads: an ephemeral volume's claim has the pod's own name in it."""
+    return "pod" if any(volume.ephemeral is not None for volume in shape.volumes) else "shape"
 
 
 def not_owner_text(pod: NamedPod, claim: PersistentVolumeClaim) -> str | None:

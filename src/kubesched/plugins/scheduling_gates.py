@@ -33,7 +33,8 @@ class SchedulingGates:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Return the one event that helps: all gates of the pod were removed."""
         eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        return [EventRegistration(ClusterEvent(EventResource.POD, eliminated), _after_gates_gone)]
+        event = ClusterEvent(EventResource.POD, eliminated)
+        return [EventRegistration(event, _after_gates_gone, reads="nothing")]
 
 
 def _after_gates_gone(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:

@@ -94,9 +94,13 @@ class TaintToleration:
         node_change = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
         toleration = ActionType.UPDATE_POD_TOLERATION
         return [
-            EventRegistration(ClusterEvent(EventResource.NODE, node_change), _after_node_change),
             EventRegistration(
-                ClusterEvent(EventResource.POD, toleration), _after_toleration_change
+                ClusterEvent(EventResource.NODE, node_change), _after_node_change, reads="shape"
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.POD, toleration),
+                _after_toleration_change,
+                reads="nothing",
             ),
         ]
 

@@ -194,12 +194,15 @@ class VolumeRestrictions:
         """Return the events that may let a refused pod fit."""
         return [
             EventRegistration(
-                ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted
+                ClusterEvent(EventResource.POD, ActionType.DELETE),
+                _after_pod_deleted,
+                reads="shape",
             ),
             EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD)),
             EventRegistration(
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
                 _after_claim_added,
+                reads="shape",
             ),
         ]
 

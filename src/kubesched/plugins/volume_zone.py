@@ -124,16 +124,22 @@ class VolumeZone:
         changed = ActionType.ADD | ActionType.UPDATE
         return [
             EventRegistration(
-                ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD), _after_class_added
+                ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD),
+                _after_class_added,
+                reads="nothing",
             ),
             EventRegistration(
                 ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
             ),
             EventRegistration(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed), _after_claim_changed
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed),
+                _after_claim_changed,
+                reads="shape",
             ),
             EventRegistration(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME, changed), _after_volume_changed
+                ClusterEvent(EventResource.PERSISTENT_VOLUME, changed),
+                _after_volume_changed,
+                reads="nothing",
             ),
         ]
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
+from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.in_flight import Occurrence
-from kubesched.queue.interface import HintFunction, ProfileQueueing, Registration
+from kubesched.queue.interface import HintFunction, ProfileQueueing, Reads, Registration
 from kubesched.queue.recorder import Recorder
-from kubesched.queue.unschedulable_pods import Bucket
+from kubesched.queue.unschedulable_pods import Alike, Group
 
 _NODE_TAINT: Final = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
-READS: Final = ("shape", "template", "pod")
+READS: Final = ("nothing", "shape", "template", "pod")
 """What a hint may say it reads of a pod, the least first."""
 
 
@@ -44,17 +44,33 @@ class Hint:
 
     __slots__ = ("call", "plugin", "reads")
 
-    def __init__(self, plugin: str, call: HintFunction, reads: str) -> None:
-        if reads not in READS:
+    def __init__(self, plugin: str, call: HintFunction, reads: Reads) -> None:
+        if not callable(reads) and reads not in READS:
             raise ValueError(f"plugin {plugin}: a hint reads {', '.join(READS)}, not {reads!r}")
         self.plugin = plugin
         self.call = call
         self.reads = reads
 
 
+class Asked(NamedTuple):
+    """Whom to ask, by what they read."""
+
+    nothing: tuple[Hint, ...] = ()
+    shape: tuple[Hint, ...] = ()
+    template: tuple[Hint, ...] = ()
+    pod: tuple[Hint, ...] = ()
+    varying: tuple[Hint, ...] = ()
+    """Those that look at more of some pods than of others."""
+
+
+def _by_reads(hints: Sequence[tuple[Hint, str]]) -> Asked:
+    found: dict[str, list[Hint]] = {name: [] for name in Asked._fields}
+    for hint, reads in hints:
+        found[reads].append(hint)
+    return Asked(*map(tuple, found.values()))
+
+
 HintMap: TypeAlias = "dict[ClusterEvent, list[Hint]]"
-Levels: TypeAlias = "tuple[tuple[Hint, ...], tuple[Hint, ...], tuple[Hint, ...]]"
-"""Whom to ask, by what they read."""
 
 
 def build_hint_map(registrations: Mapping[str, Sequence[Registration]]) -> HintMap:
@@ -65,13 +81,13 @@ def build_hint_map(registrations: Mapping[str, Sequence[Registration]]) -> HintM
         node_actions = ActionType(0)
         for one in registered:
             call = one.hint
-            hint = Hint(plugin, call, one.reads) if call else Hint(plugin, _always, "shape")
+            hint = Hint(plugin, call, one.reads) if call else Hint(plugin, _always, "nothing")
             hints.setdefault(one.event, []).append(hint)
             if one.event.resource == EventResource.NODE:
                 node_actions |= one.event.action
         if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
             # Whoever waits for a node to come hears of one that loses a taint, too.
-            hints.setdefault(_NODE_TAINT, []).append(Hint(plugin, _always, "shape"))
+            hints.setdefault(_NODE_TAINT, []).append(Hint(plugin, _always, "nothing"))
     return hints
 
 
@@ -97,7 +113,7 @@ class Hints:
         self._recorder = recorder
         self._log = log
         self._interesting: dict[ClusterEvent, bool] = {}
-        self._levels: dict[tuple[str, ClusterEvent, frozenset[str]], Levels] = {}
+        self._asked: dict[tuple[str, ClusterEvent, frozenset[str]], Asked] = {}
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
         for hint_map in self._maps.values():
             for event, hints in hint_map.items():
@@ -147,12 +163,13 @@ class Hints:
             return Strategy.AFTER_BACKOFF
         if what.event.is_wildcard:
             return self._after_wildcard(queued, what)
-        rejectors = frozenset(queued.rejector_plugins)
-        levels = self._levels_for(queued.pod, what.event, rejectors)
-        if levels is None:
+        asked = self._whom_to_ask(
+            queued.pod.scheduler_name, what.event, frozenset(queued.rejector_plugins)
+        )
+        if asked is None:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
-        for hints in levels:
+        for hints in asked:
             strategy = self._ask(hints, queued.pod, what, queued.pending_plugins, strategy)
             if _is_settled(strategy, queued.pending_plugins):
                 break
@@ -174,52 +191,93 @@ class Hints:
     # -- pods that are alike ----------------------------------------------------------------------
 
     def worth_requeuing(
-        self, bucket: Bucket, what: Occurrence, subject: QueuedPodInfo | None
+        self, group: Group, what: Occurrence, subject: QueuedPodInfo | None
     ) -> Worth:
-        """Return the pods of a bucket that an event may help.
+        """Return the pods of a group that an event may help.
 
         The answers are those of asking about one pod after the other, but a hint is asked once
-        about all the pods it cannot tell apart; only the subject, the pod that the event is about,
-        is always asked alone.
+        about all the pods it cannot tell apart; only the subject, the pod of the group that the
+        event is about, is always asked alone.
         """
-        if not bucket.rejectors or what.event.is_wildcard:
-            return self._one_by_one(bucket.pods.values(), what)
-        some_pod = next(iter(bucket.pods.values())).pod
-        levels = self._levels_for(some_pod, what.event, bucket.rejectors)
-        if levels is None:
-            return [(Strategy.AFTER_BACKOFF, list(bucket.pods.values()))]
-        if not any(levels):
+        if not group.rejectors or what.event.is_wildcard:
+            return self._one_by_one(group, what)
+        asked = self._whom_to_ask(group.profile, what.event, group.rejectors)
+        if asked is None:
+            return [(Strategy.AFTER_BACKOFF, list(group))]
+        if not any(asked):
             return []
-        if subject is None or subject.key not in bucket.pods:
-            return self._ask_alike(bucket, levels, what, None)
-        return [
-            *self._one_by_one([subject], what),
-            *self._ask_alike(bucket, levels, what, subject),
-        ]
+        worth = self._ask_group(group, asked, what, subject)
+        if subject is not None:
+            worth += self._one_by_one([subject], what)
+        return worth
 
-    def _ask_alike(
-        self, bucket: Bucket, levels: Levels, what: Occurrence, subject: QueuedPodInfo | None
+    def _ask_group(
+        self, group: Group, asked: Asked, what: Occurrence, subject: QueuedPodInfo | None
     ) -> Worth:
-        of_shape, of_template, of_pod = levels
-        some_pod = _one_of(bucket.pods.values(), subject)
+        some_pod = _one_of(group, subject)
         if some_pod is None:
             return []
-        strategy = self._ask(of_shape, some_pod, what, bucket.pending, Strategy.SKIP)
-        if _is_settled(strategy, bucket.pending) or not (of_template or of_pod):
-            return [(strategy, _all_but(bucket.pods.values(), subject))] if strategy else []
+        strategy = self._ask(asked.nothing, some_pod, what, group.pending, Strategy.SKIP)
+        if _is_settled(strategy, group.pending) or not any(asked[1:]):
+            return [(strategy, _all_but(group, subject))] if strategy else []
+        deeper = asked._replace(nothing=())
         worth: Worth = []
-        for alike in bucket.by_template() if of_template else (bucket.pods,):
-            some_pod = _one_of(alike.values(), subject)
+        for shape, alike in group.shapes.items():
+            known = self._settle_varying(deeper, shape, what) if deeper.varying else deeper
+            worth += self._ask_alike(alike, known, what, subject, (group.pending, strategy))
+        return worth
+
+    def _settle_varying(self, asked: Asked, shape: PodShape, what: Occurrence) -> Asked:
+        """Return whom to ask about pods of a shape, those that vary put where they belong."""
+        return _by_reads(
+            [
+                *((hint, "shape") for hint in asked.shape),
+                *((hint, "template") for hint in asked.template),
+                *((hint, "pod") for hint in asked.pod),
+                *((hint, self._reads_of(hint, shape, what)) for hint in asked.varying),
+            ]
+        )
+
+    def _reads_of(self, hint: Hint, shape: PodShape, what: Occurrence) -> str:
+        assert callable(hint.reads)
+        try:
+            reads = hint.reads(shape, what.old, what.new)
+            if reads in READS:
+                return reads
+            problem: Exception = ValueError(f"a hint reads {', '.join(READS)}, not {reads!r}")
+        except Exception as raised:  # noqa: BLE001 - any fault of a plugin costs time, no more
+            problem = raised
+        self._log_failure(hint, what, problem, "What a QueueingHintFn reads cannot be told")
+        return "pod"
+
+    def _ask_alike(
+        self,
+        alike: Alike,
+        asked: Asked,
+        what: Occurrence,
+        subject: QueuedPodInfo | None,
+        so_far: tuple[frozenset[str], Strategy],
+    ) -> Worth:
+        pending, strategy = so_far
+        some_pod = _one_of(alike.pods.values(), subject)
+        if some_pod is None:
+            return []
+        strategy = self._ask((*asked.nothing, *asked.shape), some_pod, what, pending, strategy)
+        if _is_settled(strategy, pending) or not (asked.template or asked.pod):
+            return [(strategy, _all_but(alike.pods.values(), subject))] if strategy else []
+        worth: Worth = []
+        for same in alike.by_template() if asked.template else (alike.pods,):
+            some_pod = _one_of(same.values(), subject)
             if some_pod is None:
                 continue
-            answer = self._ask(of_template, some_pod, what, bucket.pending, strategy)
-            if of_pod and not _is_settled(answer, bucket.pending):
-                for queued in _all_but(alike.values(), subject):
-                    alone = self._ask(of_pod, queued.pod, what, bucket.pending, answer)
+            answer = self._ask(asked.template, some_pod, what, pending, strategy)
+            if asked.pod and not _is_settled(answer, pending):
+                for queued in _all_but(same.values(), subject):
+                    alone = self._ask(asked.pod, queued.pod, what, pending, answer)
                     if alone:
                         worth.append((alone, (queued,)))
             elif answer:
-                worth.append((answer, _all_but(alike.values(), subject)))
+                worth.append((answer, _all_but(same.values(), subject)))
         return worth
 
     def _one_by_one(self, pods: Iterable[QueuedPodInfo], what: Occurrence) -> Worth:
@@ -228,29 +286,28 @@ class Hints:
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _levels_for(
-        self, pod: PodInfo, event: ClusterEvent, rejectors: frozenset[str]
-    ) -> Levels | None:
-        """Return whom to ask; None if the profile is not known."""
-        profile = pod.scheduler_name
-        known = self._levels.get((profile, event, rejectors))
+    def _whom_to_ask(
+        self, profile: str, event: ClusterEvent, rejectors: frozenset[str]
+    ) -> Asked | None:
+        """Return the hints of some plugins for an event; None if the profile is not known."""
+        known = self._asked.get((profile, event, rejectors))
         if known is not None:
             return known
         hint_map = self._maps.get(profile)
         if hint_map is None:
             message = "No QueueingHintMap is registered for this profile"
-            self._log.error(message, profile=profile, pod=_ref(pod))
+            self._log.error(message, profile=profile)
             return None
-        found = [
-            hint
-            for registered, hints in hint_map.items()
-            if registered.covers(event)
-            for hint in hints
-            if hint.plugin in rejectors
-        ]
-        shape, template, pod_ = (tuple(h for h in found if h.reads == read) for read in READS)
-        self._levels[profile, event, rejectors] = (shape, template, pod_)
-        return shape, template, pod_
+        found = self._asked[profile, event, rejectors] = _by_reads(
+            [
+                (hint, "varying" if callable(hint.reads) else hint.reads)
+                for registered, hints in hint_map.items()
+                if registered.covers(event)
+                for hint in hints
+                if hint.plugin in rejectors
+            ]
+        )
+        return found
 
     def _ask(
         self,
@@ -277,23 +334,19 @@ class Hints:
             result: str = answer.value
         except Exception as problem:  # noqa: BLE001 - a hint that fails must not strand the pod
             answer, result = QueueingHint.QUEUE, "Error"
-            self._log_failure(hint, pod, what, problem)
+            message = "QueueingHintFn returns error"
+            self._log_failure(hint, what, problem, message, pod=_ref(pod))
         elapsed_s = self._clock.monotonic_s() - start_s
         self._recorder.hints[hint.plugin, what.event.label, result].observe(elapsed_s)
         return answer is not QueueingHint.QUEUE_SKIP
 
-    def _log_failure(self, hint: Hint, pod: PodInfo, what: Occurrence, problem: Exception) -> None:
-        fields: dict[str, object] = {}
+    def _log_failure(
+        self, hint: Hint, what: Occurrence, problem: Exception, message: str, **fields: object
+    ) -> None:
         if what.old is not None and what.new is not None:
-            fields = {"oldObj": what.old, "newObj": what.new}
-        self._log.error(
-            "QueueingHintFn returns error",
-            err=problem,
-            event=what.event.fields,
-            plugin=hint.plugin,
-            pod=_ref(pod),
-            **fields,
-        )
+            fields |= {"oldObj": what.old, "newObj": what.new}
+        event = what.event.fields
+        self._log.error(message, err=problem, event=event, plugin=hint.plugin, **fields)
 
 
 def _is_settled(strategy: Strategy, pending: Collection[str]) -> bool:

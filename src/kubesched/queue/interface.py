@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from kubesched.model.cluster_event import ClusterEvent, QueueingHint
-from kubesched.model.pod_info import PodInfo
+from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.model.queued_pod import QueuedPodInfo
 
 Less: TypeAlias = "Callable[[QueuedPodInfo, QueuedPodInfo], bool]"
 SortKey: TypeAlias = "Callable[[QueuedPodInfo], Any]"
 PreCheck: TypeAlias = "Callable[[PodInfo], bool]"
 HintFunction: TypeAlias = "Callable[[PodInfo, Any, Any], QueueingHint]"
+
+Reads: TypeAlias = "str | Callable[[PodShape, Any, Any], str]"
+"""`nothing`, `shape`, `template` or `pod`; or which of them for a shape and an event's objects."""
 
 
 class Status(Protocol):
@@ -43,8 +46,8 @@ class Registration(Protocol):
     @property
     def hint(self) -> HintFunction | None: ...
     @property
-    def reads(self) -> str:
-        """Return what the hint looks at: the `shape` of a pod, its `template`, or all of `pod`."""
+    def reads(self) -> Reads:
+        """Return what of a pod the hint looks at."""
         ...
 
 

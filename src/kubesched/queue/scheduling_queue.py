@@ -49,7 +49,7 @@ from kubesched.queue.in_flight import InFlight, Occurrence
 from kubesched.queue.interface import Less, PreCheck, ProfileQueueing, QueueSettings, SortKey
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.recorder import Recorder
-from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, Bucket, UnschedulablePods
+from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, Group, UnschedulablePods
 
 LEFT_OVER_PERIOD_S: Final = 30.0
 GATED: Final = "Gated"
@@ -194,13 +194,15 @@ class SchedulingQueue:
             return
         what = Occurrence(event, old, new)
         subject = self._subject_of(what)
+        its_group = self._unschedulable.group_of(subject) if subject else None
         is_ready = False
-        for bucket in self._unschedulable.buckets:
-            if _is_out_of_reach(bucket, event):
+        for group in self._unschedulable.groups:
+            if _is_out_of_reach(group, event):
                 continue
-            worth = self._hints.worth_requeuing(bucket, what, subject)
+            of_group = subject if group is its_group else None
+            worth = self._hints.worth_requeuing(group, what, of_group)
             if self._log.enabled(5):
-                self._log_unhelped(bucket, worth, event, pre_check)
+                self._log_unhelped(group, worth, event, pre_check)
             for strategy, pods in worth:
                 for queued in pods:
                     if pre_check is None or pre_check(queued.pod):
@@ -227,11 +229,11 @@ class SchedulingQueue:
             self._log.info("Event received while pods are in flight", level=5, event=label)
 
     def _log_unhelped(
-        self, bucket: Bucket, worth: Iterable[Any], event: ClusterEvent, check: PreCheck | None
+        self, group: Group, worth: Iterable[Any], event: ClusterEvent, check: PreCheck | None
     ) -> None:
         helped = {queued.key for _, pods in worth for queued in pods}
-        for key, queued in bucket.pods.items():
-            if key not in helped and (check is None or check(queued.pod)):
+        for queued in group:
+            if queued.key not in helped and (check is None or check(queued.pod)):
                 self._log.info(
                     "Event is not making pod schedulable",
                     level=5,
@@ -551,9 +553,9 @@ class SchedulingQueue:
         )
 
 
-def _is_out_of_reach(bucket: Bucket, event: ClusterEvent) -> bool:
+def _is_out_of_reach(group: Group, event: ClusterEvent) -> bool:
     """Return whether the pods are gated by a plugin that does not care about the event."""
-    gating_events = bucket.gating_events
+    gating_events = group.gating_events
     if gating_events is None or event.is_wildcard:
         return False
     return not any(registered.covers(event) for registered in gating_events)

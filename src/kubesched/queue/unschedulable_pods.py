@@ -1,44 +1,31 @@
 """Pods that were refused and wait for a change, and gated pods.
 
-Owns this part of the queue, and the buckets of pods that hints can rarely tell apart: one shape,
-refused by the same plugins. Never decides what an event means.
+Owns this part of the queue, and its order by what hints can tell apart: groups of pods that the
+same plugins refused, and in each the pods of one shape. Never decides what an event means.
 Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from kubesched.model.cluster_event import ClusterEvent
+from kubesched.model.pod_info import PodShape
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.recorder import Recorder
 
 UNSCHEDULABLE = "Unschedulable"
-PodsByKey = dict[str, QueuedPodInfo]
+PodsByKey: TypeAlias = "dict[str, QueuedPodInfo]"
 
 
-class Bucket:
-    """Waiting pods of one shape that the same plugins refused."""
+class Alike:
+    """Waiting pods of one shape."""
 
-    __slots__ = (
-        "_template_of",
-        "_templates",
-        "gating_events",
-        "key",
-        "pending",
-        "pods",
-        "rejectors",
-    )
+    __slots__ = ("_template_of", "_templates", "pods")
 
-    def __init__(self, key: Hashable, first: QueuedPodInfo) -> None:
-        self.key = key
+    def __init__(self) -> None:
         self.pods: PodsByKey = {}
-        self.rejectors = frozenset(first.rejector_plugins)
-        self.pending = frozenset(first.pending_plugins)
-        self.gating_events: Sequence[ClusterEvent] | None = (
-            first.gating_plugin_events if first.is_gated else None
-        )
-        """What may end the gate; None if the pods are not gated."""
         self._templates: dict[Hashable, PodsByKey] | None = None
         self._template_of: dict[str, Hashable] = {}
 
@@ -66,19 +53,56 @@ class Bucket:
         if self._templates is not None:
             # By what it was when it came: it may have changed since.
             template = self._template_of.pop(key)
-            alike = self._templates[template]
-            del alike[key]
-            if not alike:
+            same = self._templates[template]
+            del same[key]
+            if not same:
                 del self._templates[template]
 
 
+class Group:
+    """Waiting pods of one profile that the same plugins refused, by shape."""
+
+    __slots__ = ("gating_events", "key", "pending", "profile", "rejectors", "shapes")
+
+    def __init__(self, key: Hashable, first: QueuedPodInfo) -> None:
+        self.key = key
+        self.profile = first.pod.scheduler_name
+        self.rejectors = frozenset(first.rejector_plugins)
+        self.pending = frozenset(first.pending_plugins)
+        self.gating_events: Sequence[ClusterEvent] | None = (
+            first.gating_plugin_events if first.is_gated else None
+        )
+        """What may end the gate; None if the pods are not gated."""
+        self.shapes: dict[PodShape, Alike] = {}
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        for alike in self.shapes.values():
+            yield from alike.pods.values()
+
+    def add(self, queued: QueuedPodInfo) -> PodShape:
+        """Take a pod in; return the shape it is found under."""
+        shape = queued.pod.shape
+        alike = self.shapes.get(shape)
+        if alike is None:
+            alike = self.shapes[shape] = Alike()
+        alike.add(queued)
+        return shape
+
+    def remove(self, key: str, shape: PodShape) -> None:
+        """Take a pod out."""
+        alike = self.shapes[shape]
+        alike.remove(key)
+        if not alike.pods:
+            del self.shapes[shape]
+
+
 class UnschedulablePods:
-    """Refused and gated pods by key, and in buckets."""
+    """Refused and gated pods by key, and in groups."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._pods: PodsByKey = {}
-        self._buckets: dict[Hashable, Bucket] = {}
-        self._bucket_of: dict[str, Bucket] = {}
+        self._groups: dict[Hashable, Group] = {}
+        self._place_of: dict[str, tuple[Group, PodShape]] = {}
         self._recorder = recorder
 
     def __len__(self) -> int:
@@ -91,13 +115,13 @@ class UnschedulablePods:
         return iter(self._pods.values())
 
     @property
-    def buckets(self) -> list[Bucket]:
-        """Return the buckets, none of them empty."""
-        return list(self._buckets.values())
+    def groups(self) -> list[Group]:
+        """Return the groups, none of them empty."""
+        return list(self._groups.values())
 
-    def bucket_of(self, key: str) -> Bucket | None:
-        """Return the bucket of a pod that is here."""
-        return self._bucket_of.get(key)
+    def group_of(self, queued: QueuedPodInfo) -> Group:
+        """Return the group of a pod that is here."""
+        return self._place_of[queued.key][0]
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return a pod that is here."""
@@ -116,31 +140,31 @@ class UnschedulablePods:
             came.inc()
             went.dec()
         self._pods[queued.key] = queued
-        self._put_in_bucket(queued)
+        self._leave_group(queued.key)
+        self._join_group(queued)
 
-    def _put_in_bucket(self, queued: QueuedPodInfo) -> None:
+    def _join_group(self, queued: QueuedPodInfo) -> None:
         key = (
-            queued.pod.shape,
+            queued.pod.scheduler_name,
             frozenset(queued.unschedulable_plugins),
             frozenset(queued.pending_plugins),
             queued.gating_plugin,
         )
-        self._leave_bucket(queued.key)
-        bucket = self._buckets.get(key)
-        if bucket is None:
-            bucket = self._buckets[key] = Bucket(key, queued)
-        bucket.add(queued)
-        self._bucket_of[queued.key] = bucket
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key, queued)
+        self._place_of[queued.key] = group, group.add(queued)
 
-    def _leave_bucket(self, key: str) -> None:
-        bucket = self._bucket_of.pop(key, None)
-        if bucket is not None:
-            bucket.remove(key)
-            if not bucket.pods:
-                del self._buckets[bucket.key]
+    def _leave_group(self, key: str) -> None:
+        place = self._place_of.pop(key, None)
+        if place is not None:
+            group, shape = place
+            group.remove(key, shape)
+            if not group.shapes:
+                del self._groups[group.key]
 
     def remove(self, key: str, *, gated: bool) -> None:
         """Take a pod out, if it is here; `gated` is what it was counted as."""
         if self._pods.pop(key, None) is not None:
             (self._recorder.pending_gated if gated else self._recorder.pending_unschedulable).dec()
-            self._leave_bucket(key)
+            self._leave_group(key)

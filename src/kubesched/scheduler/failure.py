@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubesched.cache.cache import Cache
+from kubesched.client.event_recorder import truncated_note
 from kubesched.engine.diagnosis import FitError, NoNodesError
-from kubesched.engine.explanation import event_text
 from kubesched.framework.status import Code, Status
 from kubesched.kit.clock import Clock
+from kubesched.kit.go_format import go_format_without_args
 from kubesched.kit.log import Log, Ref
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.queued_pod import QueuedPodInfo
@@ -115,7 +116,7 @@ class FailureHandler:
             kind="Warning",
             reason="FailedScheduling",
             action="Scheduling",
-            note=event_text(failed.message),
+            note=go_format_without_args(truncated_note(failed.message)),
         )
         reason = "Unschedulable" if failed.rejected else "SchedulerError"
         self.patches.write(pod, Verdict(reason, failed.message), failed.nominated)

@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeAlias
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
 from kubesched.kit.measures import Measures
+from kubesched.model.process_metrics import SliMetrics
+from kubesched.model.serving_metrics import ServingMetrics
 
 HealthCheck: TypeAlias = Callable[[], str | None]
 """Returns what is wrong, or None."""
@@ -60,6 +62,7 @@ class OpsParts:
     """Its verbosity is what /debug/flags/v sets."""
     clock: Clock
     metrics: MetricPages
+    slis: SliMetrics
     configz: Callable[[], Mapping[str, Any]]
     """The v1 KubeSchedulerConfiguration in force, as JSON, in the order of upstream's fields."""
     statusz: StatuszInfo
@@ -78,5 +81,5 @@ class OpsParts:
     """Asks the API server who a token belongs to; tokens are not looked at if None."""
     authorization_client: Requests | None = None
     """Asks the API server who may do what; only what is always allowed is, if None."""
-    measures: Measures | None = None
-    """Where the server's own metrics are registered."""
+    serving_metrics: ServingMetrics = field(default_factory=lambda: ServingMetrics(Measures()))
+    """Where the server counts who asked it; shown by nobody if not given."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, ParamSpec
 
 import msgspec
 
@@ -107,3 +109,16 @@ def cut(*, was_sent: bool = True) -> TransportError:
 def refused() -> TransportError:
     """Return what a server that does not listen looks like."""
     return TransportError("connection refused", is_refused=True)
+
+
+P = ParamSpec("P")
+
+
+def on_a_loop(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Have a test that awaits run to its end."""
+
+    @wraps(story)
+    def run(*arguments: P.args, **named: P.kwargs) -> None:
+        asyncio.run(story(*arguments, **named))
+
+    return run

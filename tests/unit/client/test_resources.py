@@ -16,7 +16,10 @@ from kubesched.client.resources import EVENTS, LEASES, NODES, PODS, Resource
         (PODS.path("ns", "p", "binding"), "/api/v1/namespaces/ns/pods/p/binding"),
         (NODES.path("", "n"), "/api/v1/nodes/n"),
         (NODES.path("ignored", "n"), "/api/v1/nodes/n"),
-        (LEASES.path("kube-system", "x"), "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),
+        (
+            LEASES.path("kube-system", "x"),
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x",
+        ),
         (EVENTS.path("ns"), "/apis/events.k8s.io/v1/namespaces/ns/events"),
         (
             Resource("example.com", "v1alpha1", "widgets", "Widget", namespaced=False).path(),

@@ -74,7 +74,7 @@ PLAN, CLEARED = PostFilterResult("n1"), PostFilterResult("")
     [
         pytest.param(
             [(None, unschedulable("a")), (PLAN, SUCCESS), (None, error("never asked"))],
-            (PLAN, SUCCESS),
+            (PLAN, SUCCESS.by("B")),
             id="the first success ends it",
         ),
         pytest.param(
@@ -100,7 +100,7 @@ PLAN, CLEARED = PostFilterResult("n1"), PostFilterResult("")
         pytest.param([ValueError("bad")], (None, error("ValueError: bad").by("A")), id="a fault"),
         pytest.param(
             [StatusError(unschedulable("a")), (PLAN, SUCCESS)],
-            (PLAN, SUCCESS),
+            (PLAN, SUCCESS.by("B")),
             id="a raised refusal is a refusal",
         ),
         pytest.param([], (None, Status(Code.UNSCHEDULABLE)), id="nobody to ask"),

@@ -79,7 +79,8 @@ def test_the_least_patient_plugin_decides_when() -> None:
 
 
 def test_who_asks_later_is_told_too() -> None:
-    pods, settled = WaitingPodsMap(), []
+    pods = WaitingPodsMap()
+    settled: list[Status] = []
     early = pods.add(a_pod("p", uid="u"), {"A": 1.0}, 0.0)
     early.when_settled(settled.append)
     assert settled == []

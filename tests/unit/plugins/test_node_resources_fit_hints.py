@@ -1,6 +1,5 @@
 """Which events make room for a pod that NodeResourcesFit refused."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,10 +81,9 @@ def test_a_node_that_grew_in_something_else_does_not_help() -> None:
     assert NODE_EVENT.hint(PENDING, node("1Gi"), node("2Gi")) is SKIP
 
 
-def device_class(name: str, resource: str | None) -> Any:
-    return SimpleNamespace(
-        metadata=SimpleNamespace(name=name), spec=SimpleNamespace(extended_resource_name=resource)
-    )
+def device_class(name: str, resource: str | None) -> dict[str, Any]:
+    spec = {} if resource is None else {"extendedResourceName": resource}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 IMPLICIT = a_pod(requests={"deviceclass.resource.kubernetes.io/fast": "1"})

@@ -28,7 +28,7 @@ from tests.unit.plugins.volume_objects import (
 
 BIND = unresolvable(REASON_BIND_CONFLICT)
 PROVISIONED = a_class(provisioner="csi.example.com")
-NOT_YET = error("binding volumes: binding claims and provisioning volumes is not supported yet")
+BESIDE_OTHERS = PreBindPreFlightResult(allow_parallel=True)
 
 
 class Attempts:
@@ -115,44 +115,36 @@ def test_the_node_that_was_chosen_decides_which_volume_is_assumed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "flight", "bind"),
+    ("objects", "verdict"),
     [
-        pytest.param([a_claim(volume="pv"), a_volume()], SKIP, None, id="all was bound before"),
-        pytest.param(
-            [a_claim(), a_class(), a_volume()],
-            PreBindPreFlightResult(allow_parallel=True),
-            NOT_YET,
-            id="a volume is to be bound",
-        ),
-        pytest.param(
-            [a_claim(), PROVISIONED],
-            PreBindPreFlightResult(allow_parallel=True),
-            NOT_YET,
-            id="a volume is to be made",
-        ),
+        pytest.param([a_claim(volume="pv"), a_volume()], SKIP, id="all was bound before"),
+        pytest.param([a_claim(), a_class(), a_volume()], None, id="a volume is to be bound"),
+        pytest.param([a_claim(), PROVISIONED], None, id="a volume is to be made"),
     ],
 )
-def test_what_is_left_to_bind(objects: list[Any], flight: object, bind: object) -> None:
+def test_what_is_left_to_bind(objects: list[Any], verdict: object) -> None:
     attempts = Attempts(*objects)
     state = attempts.reserved("claim", "a")
-    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "a") == flight
-    assert attempts.plugin.pre_bind(state, using("claim"), "a") == bind
+    flight = attempts.plugin.pre_bind_pre_flight(state, using("claim"), "a")
+    assert flight == (BESIDE_OTHERS, verdict)
 
 
 def test_a_node_that_was_never_found_has_nothing_to_bind() -> None:
     attempts = Attempts(a_claim(), a_class(), a_volume(hosts="a"))
     state, _ = attempts.filtered(using("claim"))
     missing = error('no pod volume found for node "b"')
-    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "b") == missing
+    flight = attempts.plugin.pre_bind_pre_flight
+    assert flight(state, using("claim"), "b") == (BESIDE_OTHERS, missing)
     assert attempts.plugin.reserve(state, using("claim"), "b") is None
-    assert attempts.plugin.pre_bind_pre_flight(state, using("claim"), "b") == SKIP
+    assert flight(state, using("claim"), "b") == (BESIDE_OTHERS, SKIP)
 
 
 def test_a_pod_without_claims_has_nothing_to_bind() -> None:
     attempts, state = Attempts(), CycleState()
     assert attempts.plugin.pre_filter(state, a_pod(), attempts.view.all_nodes()) == SKIP
     assert attempts.plugin.reserve(state, a_pod(), "a") is None
-    assert attempts.plugin.pre_bind_pre_flight(state, a_pod(), "a") == SKIP
+    flight = attempts.plugin.pre_bind_pre_flight(state, a_pod(), "a")
+    assert flight == (BESIDE_OTHERS, SKIP)
 
 
 def test_without_pre_filter_reserving_fails() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from kubesched.columns.view import ClusterView
 from kubesched.framework.handle import NotLiveError
 from kubesched.framework.interface import EventRegistration, HintFunction
+from kubesched.kit.log import NullLog
 from kubesched.objects.decode import decode_as
 from kubesched.objects.storage import (
     CSIDriver,
@@ -25,10 +26,13 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
 class SnapshotHandle:
-    """A handle of which only the snapshot is there."""
+    """A handle of which only the snapshot is there, and a log nobody reads."""
+
+    metrics = None
 
     def __init__(self, view: ClusterView) -> None:
         self.snapshot = view
+        self.log = NullLog()
 
     def __getattr__(self, name: str) -> Any:
         raise NotLiveError(name)

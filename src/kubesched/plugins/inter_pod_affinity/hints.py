@@ -7,20 +7,30 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
+from kubesched.columns.pod_columns import BoundPod
+from kubesched.framework.interface import HintReads
 from kubesched.model.affinity_terms import AffinityTerm
 from kubesched.model.cluster_event import QueueingHint
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import PodAffinity, PodAntiAffinity
+from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.plugins.inter_pod_affinity.matching import matches_all
+
+AnyPod: TypeAlias = PodInfo | BoundPod
 
 
 class UnparsableTermsError(ValueError):
     """The terms a hint needs did not parse."""
 
 
-def after_pod_change(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+def reads_after_pod_change(_shape: PodShape, old: AnyPod | None, new: AnyPod | None) -> HintReads:
+    """Return what the hint reads: labels only against the terms of a pod that went."""
+    went = old is not None and new is None
+    return "template" if went and old is not None and old.terms.declared else "shape"
+
+
+def after_pod_change(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> QueueingHint:
     """Return the hint for a pod that came, went or changed its labels."""
     # Parity: interpodaffinity/plugin.go isSchedulableAfterPodChange, v1.36.
     if old is not None and new is not None and pod.uid == new.uid:
@@ -48,11 +58,11 @@ def _hint(queue: bool) -> QueueingHint:
     return QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP
 
 
-def _has_place(pod: PodInfo | None) -> bool:
+def _has_place(pod: AnyPod | None) -> bool:
     return pod is None or bool(pod.node_name or pod.nominated_node_name)
 
 
-def _pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+def _pod_matters(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> bool:
     terms, anti_terms = _affinity_terms(pod), _anti_affinity_terms(pod)
     if old is not None and new is not None:
         came = not _matches(terms, old) and _matches(terms, new)
@@ -63,7 +73,7 @@ def _pod_matters(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool
     return _matches(anti_terms, old) or _matches(_anti_affinity_terms(old), pod)
 
 
-def _matches(terms: Sequence[AffinityTerm], pod: PodInfo) -> bool:
+def _matches(terms: Sequence[AffinityTerm], pod: AnyPod) -> bool:
     return matches_all(terms, pod.namespace, pod.labels)
 
 
@@ -85,23 +95,13 @@ def _anti_affinity_moves(pod: PodInfo, old: NodeInfo | None, new: NodeInfo) -> b
     return False
 
 
-def _affinity_terms(pod: PodInfo) -> Sequence[AffinityTerm]:
-    terms = pod.terms
-    if terms.error and not terms.required_affinity:
-        affinity = pod.spec.affinity
-        _check_required(None if affinity is None else affinity.pod_affinity)
-    return terms.required_affinity
-
-
-def _anti_affinity_terms(pod: PodInfo) -> Sequence[AffinityTerm]:
-    terms = pod.terms
-    if terms.error and not terms.required_anti_affinity:
-        affinity = pod.spec.affinity
-        _check_required(None if affinity is None else affinity.pod_anti_affinity)
-    return terms.required_anti_affinity
-
-
-def _check_required(wire: PodAffinity | PodAntiAffinity | None) -> None:
-    # A role that has terms on the wire and none compiled is one that did not parse.
-    if wire is not None and wire.required_during_scheduling_ignored_during_execution:
+def _affinity_terms(pod: AnyPod) -> Sequence[AffinityTerm]:
+    if "requiredAffinityTerms: " in pod.terms.error:
         raise UnparsableTermsError
+    return pod.terms.required_affinity
+
+
+def _anti_affinity_terms(pod: AnyPod) -> Sequence[AffinityTerm]:
+    if "requiredAntiAffinityTerms: " in pod.terms.error:
+        raise UnparsableTermsError
+    return pod.terms.required_anti_affinity

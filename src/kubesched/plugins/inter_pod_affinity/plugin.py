@@ -37,7 +37,11 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.inter_pod_affinity.filtering import FilterPlan, PreFilterState
-from kubesched.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
+from kubesched.plugins.inter_pod_affinity.hints import (
+    after_node_change,
+    after_pod_change,
+    reads_after_pod_change,
+)
 from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan
 
 PRE_FILTER_KEY = "PreFilterInterPodAffinity"
@@ -170,8 +174,14 @@ class InterPodAffinity:
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [
-            EventRegistration(ClusterEvent(EventResource.POD, pod_actions), after_pod_change),
-            EventRegistration(ClusterEvent(EventResource.NODE, node_actions), after_node_change),
+            EventRegistration(
+                ClusterEvent(EventResource.POD, pod_actions),
+                after_pod_change,
+                reads=reads_after_pod_change,
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.NODE, node_actions), after_node_change, reads="shape"
+            ),
         ]
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:

@@ -163,10 +163,16 @@ class NodeResourcesFit:
         node_event = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         class_event = ActionType.ADD | ActionType.UPDATE
         return [
-            EventRegistration(ClusterEvent(EventResource.POD, pod_event), after_pod_event),
-            EventRegistration(ClusterEvent(EventResource.NODE, node_event), after_node_change),
             EventRegistration(
-                ClusterEvent(EventResource.DEVICE_CLASS, class_event), after_device_class_event
+                ClusterEvent(EventResource.POD, pod_event), after_pod_event, reads="shape"
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.NODE, node_event), after_node_change, reads="shape"
+            ),
+            EventRegistration(
+                ClusterEvent(EventResource.DEVICE_CLASS, class_event),
+                after_device_class_event,
+                reads="shape",
             ),
         ]
 

@@ -7,16 +7,19 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
+from kubesched.columns.pod_columns import BoundPod
 from kubesched.model.cluster_event import QueueingHint
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo
 
+AnyPod: TypeAlias = PodInfo | BoundPod
 _DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
-def after_pod_event(pod: PodInfo, old: PodInfo, new: PodInfo | None) -> QueueingHint:
+def after_pod_event(pod: PodInfo, old: AnyPod, new: AnyPod | None) -> QueueingHint:
     """Tell whether a deleted or shrunk pod makes room."""
     # Parity: fit.go isSchedulableAfterPodEvent, v1.36.
     if new is None:
@@ -30,23 +33,30 @@ def after_node_change(pod: PodInfo, old: NodeInfo | None, new: NodeInfo) -> Queu
     return _hint(_fits_empty(pod, new) and (old is None or _grew(pod, old, new)))
 
 
-def after_device_class_event(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Tell whether a device class came to stand for a resource the pod asks for."""
+def after_device_class_event(
+    pod: PodInfo, old: Mapping[str, Any] | None, new: Mapping[str, Any]
+) -> QueueingHint:
+    """Tell whether a device class, as a document, came to stand for a resource of the pod's."""
     # Parity: fit.go isSchedulableAfterDeviceClassEvent, v1.36.
-    name = new.spec.extended_resource_name
+    name = _extended_resource(new)
     if old is not None:
-        if (old.spec.extended_resource_name or "") == (name or ""):
+        if (_extended_resource(old) or "") == (name or ""):
             return QueueingHint.QUEUE_SKIP
-    elif f"{_DEVICE_CLASS_PREFIX}{new.metadata.name}" in pod.requests:
+    elif f"{_DEVICE_CLASS_PREFIX}{new['metadata']['name']}" in pod.requests:
         return QueueingHint.QUEUE
     return _hint(name is not None and name in pod.requests)
+
+
+def _extended_resource(device_class: Mapping[str, Any]) -> str | None:
+    spec: Mapping[str, str] = device_class.get("spec") or {}
+    return spec.get("extendedResourceName")
 
 
 def _hint(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.QUEUE_SKIP
 
 
-def _scale_down_helps(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+def _scale_down_helps(pod: PodInfo, old: AnyPod, new: AnyPod) -> bool:
     if new.uid == pod.uid:
         return True
     if not new.node_name:

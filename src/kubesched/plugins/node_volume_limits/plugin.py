@@ -34,7 +34,7 @@ from kubesched.plugins.node_volume_limits.attached import (
 )
 from kubesched.plugins.node_volume_limits.limits import NO_LIMIT, LimitColumns, limits_of
 from kubesched.plugins.node_volume_limits.resolve import Volumes, may_be_attached, new_volumes
-from kubesched.plugins.pod_volumes import refers_to, sign_volumes
+from kubesched.plugins.pod_volumes import reads_of_claim_hint, refers_to, sign_volumes
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED: Final = "node(s) exceed max volume count"
 
@@ -99,18 +99,24 @@ class NodeVolumeLimits:
         return [
             EventRegistration(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
             EventRegistration(
-                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), _after_csi_node_updated
+                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE),
+                _after_csi_node_updated,
+                reads="nothing",
             ),
             EventRegistration(
-                ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted
+                ClusterEvent(EventResource.POD, ActionType.DELETE),
+                _after_pod_deleted,
+                reads="nothing",
             ),
             EventRegistration(
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
                 _after_claim_added,
+                reads=reads_of_claim_hint,
             ),
             EventRegistration(
                 ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
                 _after_attachment_deleted,
+                reads="shape",
             ),
         ]
 

@@ -7,19 +7,35 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
+from kubesched.columns.pod_columns import BoundPod
+from kubesched.framework.interface import HintReads
 from kubesched.model.cluster_event import QueueingHint
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
+from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.objects.times import parse_time
 from kubesched.plugins.pod_topology_spread.constraints import Constraints
+
+AnyPod: TypeAlias = PodInfo | BoundPod
+
+
+def reads_after_pod_change(shape: PodShape, _old: object, _new: object) -> HintReads:
+    """Return what the hint reads: labels only where a selector is made of them."""
+    own = shape.spread_constraints
+    return "shape" if own and not any(c.match_label_keys for c in own) else "template"
+
+
+def reads_after_node_change(shape: PodShape, _old: object, _new: object) -> HintReads:
+    """Return what the hint reads: topology keys, unless defaults are to be found by labels."""
+    return "shape" if shape.spread_constraints else "template"
 
 
 def _hint(queue: bool) -> QueueingHint:
     return QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP
 
 
-def is_involved(pod: PodInfo, *events: PodInfo | None) -> bool:
+def is_involved(pod: PodInfo, *events: AnyPod | None) -> bool:
     """Return whether the changed pod, before and after, takes part in the pod's spreading."""
     # Parity: podtopologyspread/plugin.go involvedInTopologySpreading, v1.36.
     return all(
@@ -31,7 +47,7 @@ def is_involved(pod: PodInfo, *events: PodInfo | None) -> bool:
 
 
 def after_pod_change(
-    pod: PodInfo, constraints: Constraints, old: PodInfo | None, new: PodInfo | None
+    pod: PodInfo, constraints: Constraints, old: AnyPod | None, new: AnyPod | None
 ) -> QueueingHint:
     """Return the hint for a pod that came, went or changed and is involved."""
     # Parity: podtopologyspread/plugin.go isSchedulableAfterPodChange, v1.36.
@@ -42,8 +58,8 @@ def after_pod_change(
     return _hint(any(c.selector.matches(changed.labels) for c in constraints))
 
 
-def _update_matters(pod: PodInfo, constraints: Constraints, old: PodInfo, new: PodInfo) -> bool:
-    tolerates_more = pod.uid == new.uid and new.tolerations != old.tolerations
+def _update_matters(pod: PodInfo, constraints: Constraints, old: AnyPod, new: AnyPod) -> bool:
+    tolerates_more = pod.uid == new.uid and new.shape.tolerations != old.shape.tolerations
     if tolerates_more and any(c.honors_taints for c in constraints):
         return True
     return new.labels != old.labels and any(
@@ -73,9 +89,7 @@ def _has_all_keys(labels: Mapping[str, str], constraints: Constraints) -> bool:
     return all(constraint.topology_key in labels for constraint in constraints)
 
 
-def _taints(node: NodeInfo) -> list[tuple[str, str, str, float | None]]:
+def _taints(node: NodeInfo) -> tuple[object, ...]:
     # Upstream compares the time of a taint too.
-    return [
-        (t.key, t.value, t.effect, parse_time(t.time_added) if t.time_added else None)
-        for t in node.spec.taints
-    ]
+    times = tuple(parse_time(time) if time else None for time in node.taint_times)
+    return node.taints, times

@@ -39,9 +39,12 @@ from kubesched.plugins.pod_topology_spread.constraints import (
 )
 from kubesched.plugins.pod_topology_spread.filtering import HardPlan, PreFilterState
 from kubesched.plugins.pod_topology_spread.hints import (
+    AnyPod,
     after_node_change,
     after_pod_change,
     is_involved,
+    reads_after_node_change,
+    reads_after_pod_change,
 )
 from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, SoftPlan
 
@@ -183,16 +186,19 @@ class PodTopologySpread:
         )
         return [
             EventRegistration(
-                ClusterEvent(EventResource.POD, pod_actions), self._is_schedulable_after_pod_change
+                ClusterEvent(EventResource.POD, pod_actions),
+                self._is_schedulable_after_pod_change,
+                reads=reads_after_pod_change,
             ),
             EventRegistration(
                 ClusterEvent(EventResource.NODE, node_actions),
                 self._is_schedulable_after_node_change,
+                reads=reads_after_node_change,
             ),
         ]
 
     def _is_schedulable_after_pod_change(
-        self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+        self, pod: PodInfo, old: AnyPod | None, new: AnyPod | None
     ) -> QueueingHint:
         if not is_involved(pod, old, new):
             return QueueingHint.QUEUE_SKIP

@@ -19,7 +19,7 @@ from kubesched.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from kubesched.plugins.pod_volumes import refers_to
+from kubesched.plugins.pod_volumes import reads_of_claim_hint, refers_to
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -38,21 +38,31 @@ def registrations() -> list[EventRegistration]:
     changed = ActionType.ADD | ActionType.UPDATE
     return [
         EventRegistration(
-            ClusterEvent(EventResource.STORAGE_CLASS, changed), after_storage_class_changed
+            ClusterEvent(EventResource.STORAGE_CLASS, changed),
+            after_storage_class_changed,
+            reads="nothing",
         ),
         EventRegistration(
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed), after_claim_changed
+            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed),
+            after_claim_changed,
+            reads=reads_of_claim_hint,
         ),
         EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME, changed)),
         EventRegistration(
             ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         ),
-        EventRegistration(ClusterEvent(EventResource.CSI_NODE, changed), after_csi_node_changed),
         EventRegistration(
-            ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), after_csi_driver_changed
+            ClusterEvent(EventResource.CSI_NODE, changed), after_csi_node_changed, reads="nothing"
         ),
         EventRegistration(
-            ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, changed), after_capacity_changed
+            ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE),
+            after_csi_driver_changed,
+            reads="shape",
+        ),
+        EventRegistration(
+            ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, changed),
+            after_capacity_changed,
+            reads="nothing",
         ),
     ]
 

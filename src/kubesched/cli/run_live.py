@@ -1,0 +1,412 @@
+"""The process of `kubesched run`: from options to an exit code.
+
+Owns the order in which the parts of the process start and end, its signals and its exit codes. What
+schedules is `app.live`'s, what is served is `web`'s.
+Upstream: cmd/kube-scheduler/app/server.go runCommand, Setup, Run
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+
+from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
+from kubesched.app.option_values import Options
+from kubesched.cli.options import registry_of
+from kubesched.client.auth import AccessError, ClusterAccess
+from kubesched.client.event_recorder import CoreEventRecorder
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.leader_election import (
+    LeaderCallbacks,
+    LeaderElectionError,
+    LeaderElector,
+    LeaseLock,
+    new_identity,
+)
+from kubesched.client.rest import Client
+from kubesched.config.encode import effective, to_yaml
+from kubesched.config.errors import ConfigError
+from kubesched.framework.registry import Registry
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import Log, make_log
+from kubesched.kit.memory import keep_heap
+from kubesched.kit.rng import Generator
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.pod_resource_metrics import resource_metrics
+from kubesched.model.process_metrics import ProcessMetrics, SliMetrics
+from kubesched.model.serving_metrics import ServingMetrics
+from kubesched.web.ops_server import OpsServer
+from kubesched.web.parts import OpsParts, StatuszInfo
+from kubesched.web.settings import (
+    AuthenticationSettings,
+    AuthorizationSettings,
+    ServingError,
+    ServingSettings,
+    SniCertificate,
+)
+
+_NOT_SYNCED: Final = "handlers are not fully synchronized"
+_FLUSH_S: Final = 0.5
+
+
+class CommandError(Exception):
+    """Ends the process with `command failed` and exit code 1."""
+
+
+def run(options: Options) -> int:
+    """Schedule until told to stop; return the exit code."""
+    clock = SystemClock()
+    log = make_log(
+        sys.stderr,
+        format="json" if options.logging.format == "json" else "text",
+        verbosity=options.logging.verbosity,
+        vmodule=options.logging.vmodule,
+        clock=clock,
+    )
+    keep_heap()
+    try:
+        process = _prepare(options, clock, log)
+        if options.write_config_to:
+            return _write_config(process)
+        return _run_loop(process.run())
+    except CommandError as problem:
+        log.error("command failed", err=str(problem))
+        return 1
+    finally:
+        log.flush()
+
+
+def _prepare(options: Options, clock: SystemClock, log: Log) -> Process:
+    for warning in options.warnings:
+        log.info(warning.message, **dict[str, Any](warning.fields))
+    if log.enabled(1):
+        for name, value in options.flags.items():
+            log.line(f'FLAG: --{name}="{value}"', level=1)
+    log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+    try:
+        registry = registry_of(options.plugins)
+    except click.ClickException as problem:
+        raise CommandError(problem.format_message()) from None
+    if registry is not None:
+        options = options.enabling(list(registry))
+    return Process(options, registry, clock, log)
+
+
+def _write_config(process: Process) -> int:
+    path = Path(process.options.write_config_to)
+    path.write_text(to_yaml(process.build(None).built.config), encoding="utf-8")
+    process.log.info("Wrote configuration", file=str(path))
+    return 0
+
+
+def _run_loop(main: Coroutine[Any, Any, int]) -> int:
+    try:
+        import uvloop  # noqa: PLC0415  # Not everywhere.
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+@dataclass(slots=True)
+class Process:
+    """One run of the scheduler."""
+
+    options: Options
+    registry: Registry | None
+    clock: SystemClock
+    log: Log
+    metrics: SchedulerMetrics = field(init=False)
+    measured: ProcessMetrics = field(init=False)
+    started_s: float = field(init=False)
+    stopping: asyncio.Event | None = None
+    live: LiveScheduler | None = None
+    elector: LeaderElector | None = None
+    is_leading: bool = False
+
+    def __post_init__(self) -> None:
+        gates = self.options.feature_gates
+        self.started_s = self.clock.now_s()
+        self.metrics = SchedulerMetrics(gates.is_enabled)
+        version = self.options.reported_version
+        self.measured = ProcessMetrics(self.metrics.measures, version=version)
+        self.measured.set_features(gates)
+
+    def build(self, client: Client | None) -> LiveScheduler:
+        """Return the scheduler that the configuration describes."""
+        options = self.options
+        settings = LiveSettings(
+            config=options.config,
+            hostname=socket.gethostname(),
+            out_of_tree=self.registry,
+            is_enabled=options.feature_gates.is_enabled,
+            max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration_s,
+            seed=int.from_bytes(os.urandom(8)),
+        )
+        outside = Outside(
+            client or self.client(), self.clock, self.log, self.metrics, self.measured
+        )
+        try:
+            return LiveScheduler(settings, outside)
+        except (ConfigError, ValueError) as problem:
+            raise CommandError(str(problem)) from None
+
+    def access(self, kubeconfig: str = "") -> ClusterAccess:
+        """Return where the API server is, and who we are to it."""
+        options = self.options
+        if not options.kubeconfig and not options.master and not kubeconfig:
+            self.log.line(
+                "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  "
+                "This might not work.",
+                severity="W",
+            )
+        try:
+            return load_access(
+                kubeconfig=kubeconfig or options.kubeconfig,
+                context=options.context,
+                master="" if kubeconfig else options.master,
+            )
+        except AccessError as problem:
+            raise CommandError(str(problem)) from None
+
+    def client(self) -> Client:
+        """Return the client that schedules."""
+        connection = self.options.config.client_connection
+        return Client(
+            self.access(),
+            qps=connection.qps,
+            burst=connection.burst,
+            user_agent="kubesched/scheduler",
+            clock=self.clock,
+            log=self.log,
+            metrics=self.measured,
+        )
+
+    # -- running ----------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Start everything, wait for the end, and end everything."""
+        self.stopping = asyncio.Event()
+        self._listen()
+        client = self.client()
+        self.live = self.build(client)
+        server = await self._serve()
+        flushing = self.live.tasks.start(self._flush(), name="log flush")
+        config = self.options.config
+        elects = config.leader_election.leader_elect
+        try:
+            if not (elects and config.delay_cache_until_active):
+                self.live.start_watching()
+            return await (self._run_elected(client) if elects else self._run_alone())
+        finally:
+            flushing.cancel()
+            await self.live.stop()
+            if server is not None:
+                await server.stop()
+            await client.close()
+
+    async def _flush(self) -> None:
+        while True:
+            await self.clock.sleep(_FLUSH_S)
+            self.log.flush()
+
+    def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._told_to_stop)
+        loop.add_signal_handler(signal.SIGUSR2, self._told_to_compare)
+
+    def _told_to_stop(self) -> None:
+        assert self.stopping is not None
+        if self.stopping.is_set():
+            self._die()
+        self.stopping.set()
+        if self.elector is not None:
+            self.elector.stop()
+
+    def _die(self) -> NoReturn:
+        # Parity: a second signal ends the process at once.
+        self.log.flush()
+        os._exit(1)
+
+    def _told_to_compare(self) -> None:
+        if self.live is not None:
+            self.live.compare_and_dump()
+
+    async def _schedule(self) -> None:
+        """Place pods from now on, until cancelled."""
+        assert self.live is not None
+        if not self.live.reflectors:
+            self.live.start_watching()
+        await self.live.wait_until_synced()
+        self.is_leading = True
+        self.live.start_scheduling()
+        await asyncio.Event().wait()
+
+    async def _run_alone(self) -> int:
+        assert self.live is not None
+        assert self.stopping is not None
+        work = self.live.tasks.start(self._schedule(), name="schedule")
+        await self.stopping.wait()
+        work.cancel()
+        # Parity: server.go Run, v1.36.
+        self.log.error("command failed", err="finished without leader elect")
+        return 1
+
+    async def _run_elected(self, client: Client) -> int:
+        assert self.stopping is not None
+        self.elector = self._elector(client)
+        if self.stopping.is_set():
+            self.elector.stop()
+        await self.elector.run()
+        if self.stopping.is_set():
+            self.log.info("Requested to terminate, exiting")
+            return 0
+        self.log.error("Leaderelection lost")
+        return 1
+
+    def _elector(self, client: Client) -> LeaderElector:
+        assert self.live is not None
+        election = self.options.config.leader_election
+        first = next(iter(self.live.profiles))
+        events = CoreEventRecorder(self.live.events, first)
+        identity = new_identity(socket.gethostname())
+
+        def record(lease: dict[str, Any], note: str) -> None:
+            events.event(lease, reason="LeaderElection", note=note)
+
+        try:
+            return LeaderElector(
+                client.sibling(user_agent="kubesched/leader-election"),
+                lock=LeaseLock(election.resource_namespace, election.resource_name, identity),
+                lease_duration_s=election.lease_duration_ns / 1e9,
+                renew_deadline_s=election.renew_deadline_ns / 1e9,
+                retry_period_s=election.retry_period_ns / 1e9,
+                callbacks=LeaderCallbacks(self._schedule, self._stopped_leading),
+                clock=self.clock,
+                rng=Generator(int.from_bytes(os.urandom(8)), "election"),
+                log=self.log,
+                metrics=self.measured,
+                name="kube-scheduler",
+                record_event=record,
+            )
+        except LeaderElectionError as problem:
+            raise CommandError(f"couldn't create leader elector: {problem}") from None
+
+    async def _stopped_leading(self) -> None:
+        self.is_leading = False
+        if self.live is not None:
+            self.live.scheduler.stop_scheduling()
+
+    # -- serving ----------------------------------------------------------------------------------
+
+    async def _serve(self) -> OpsServer | None:
+        options = self.options
+        if options.serving.secure_port == 0:
+            return None
+        server = OpsServer(_serving_settings(options), self._parts())
+        try:
+            await server.start()
+        except ServingError as problem:
+            raise CommandError(str(problem)) from None
+        return server
+
+    def _parts(self) -> OpsParts:
+        assert self.live is not None
+        live, options = self.live, self.options
+        elects = options.config.leader_election.leader_elect
+        # Parity: upstream's check of leader election is never connected, and always passes.
+        election = {"leaderElection": _passes} if elects else {}
+        return OpsParts(
+            log=self.log,
+            clock=self.clock,
+            metrics=self.metrics,
+            slis=SliMetrics(),
+            configz=lambda: effective(live.built.config),
+            statusz=StatuszInfo(self.started_s),
+            healthz=election,
+            readyz={
+                **election,
+                "shutdown": self._is_stopping,
+                "sched-handler-sync": lambda: None if live.has_synced else _NOT_SYNCED,
+            },
+            resource_metrics=self._resource_metrics,
+            flagz=lambda: options.flags,
+            authentication_client=self._review_client(options.authentication.kubeconfig),
+            authorization_client=self._review_client(options.authorization.kubeconfig),
+            serving_metrics=ServingMetrics(self.metrics.measures),
+        )
+
+    def _is_stopping(self) -> str | None:
+        stopping = self.stopping is not None and self.stopping.is_set()
+        return "process is shutting down" if stopping else None
+
+    def _resource_metrics(self) -> str | None:
+        if self.live is None or not self.is_leading:
+            return None
+        return resource_metrics(all_pods(self.live))
+
+    def _review_client(self, kubeconfig: str) -> Client | None:
+        """Return who asks about callers of our pages; nobody where there is no way to ask."""
+        # Parity: apiserver options/authentication.go getClient, v1.36: the kubeconfig of the flag,
+        # or that of the cluster we are in; never the one that schedules.
+        if not kubeconfig and not os.environ.get("KUBERNETES_SERVICE_HOST"):
+            return None
+        return Client(
+            self.access(kubeconfig),
+            qps=-1,
+            burst=0,
+            user_agent="kubesched",
+            clock=self.clock,
+            log=self.log,
+        )
+
+
+def _passes() -> None:
+    return None
+
+
+def _serving_settings(options: Options) -> ServingSettings:
+    serving, who, may = options.serving, options.authentication, options.authorization
+    return ServingSettings(
+        bind_address=serving.bind_address,
+        port=serving.secure_port,
+        cert_dir=serving.cert_dir,
+        tls_cert_file=serving.tls_cert_file,
+        tls_private_key_file=serving.tls_private_key_file,
+        sni_certificates=tuple(
+            SniCertificate(one.cert_file, one.key_file, tuple(one.names))
+            for one in serving.tls_sni_cert_keys
+        ),
+        min_tls_version=serving.tls_min_version,
+        cipher_suites=serving.tls_cipher_suites,
+        curve_preferences=serving.tls_curve_preferences,
+        permit_port_sharing=serving.permit_port_sharing,
+        permit_address_sharing=serving.permit_address_sharing,
+        enable_profiling=bool(options.config.enable_profiling),
+        authentication=AuthenticationSettings(
+            client_ca_file=who.client_ca_file,
+            requestheader_client_ca_file=who.requestheader_client_ca_file,
+            requestheader_allowed_names=who.requestheader_allowed_names,
+            requestheader_username_headers=who.requestheader_username_headers,
+            requestheader_uid_headers=who.requestheader_uid_headers,
+            requestheader_group_headers=who.requestheader_group_headers,
+            requestheader_extra_headers_prefix=who.requestheader_extra_headers_prefix,
+            skip_lookup=who.skip_lookup,
+            tolerate_lookup_failure=who.tolerate_lookup_failure,
+            token_cache_ttl_s=who.token_cache_ttl_s,
+        ),
+        authorization=AuthorizationSettings(
+            always_allow_paths=may.always_allow_paths,
+            allow_cache_ttl_s=may.allow_cache_ttl_s,
+            deny_cache_ttl_s=may.deny_cache_ttl_s,
+        ),
+    )

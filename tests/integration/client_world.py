@@ -1,0 +1,151 @@
+"""Clients of a running server, and a relay that loses what a test wants lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubesched.client.auth import ClusterAccess
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.resources import NODES, PODS
+from kubesched.client.rest import Client
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.testing.server import ApiServer
+
+
+def access_of(
+    server: ApiServer, place: Path, *, user: dict[str, Any], **cluster: Any
+) -> ClusterAccess:
+    """Return the access that a kubeconfig of its own describes; underscores are hyphens."""
+    described: dict[str, Any] = {"server": server.url}
+    if server.ca_file is not None:
+        described["certificate-authority"] = str(server.ca_file)
+    described |= {name.replace("_", "-"): value for name, value in cluster.items()}
+    file = place / "kubeconfig"
+    file.write_text(
+        json.dumps(
+            {
+                "clusters": [
+                    {"name": "c", "cluster": {k: v for k, v in described.items() if v is not None}}
+                ],
+                "users": [{"name": "u", "user": user}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    return load_access(kubeconfig=str(file), environ={})
+
+
+@asynccontextmanager
+async def client_of(access: ClusterAccess, *, qps: float = -1.0) -> AsyncIterator[Client]:
+    """Run a client for as long as a test needs it."""
+    client = Client(access, qps=qps, user_agent="test", clock=SystemClock(), log=NullLog())
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def admin_of(server: ApiServer) -> ClusterAccess:
+    """Return the administrator's access."""
+    return load_access(kubeconfig=str(server.kubeconfig), environ={})
+
+
+async def made_pod(client: Client, name: str, *, node: str) -> str:
+    """Make a node and a pod that waits; return the pod's uid."""
+    await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    answer = json.loads(await client.create(PODS, pod, namespace="default"))
+    return str(answer["metadata"]["uid"])
+
+
+class Relay:
+    """Passes connections on to a server, and loses what it is told to lose."""
+
+    def __init__(self, server_url: str) -> None:
+        target = urlsplit(server_url)
+        self._target = (target.hostname, target.port)
+        self.loses_request = 0
+        """How many requests are taken and not passed on; the connection is cut."""
+        self.loses_answer = 0
+        """How many answers are kept back; the connection is cut."""
+        self.is_deaf = False
+        """Whether what comes is passed on to nobody, without a word."""
+        self.connects: list[str] = []
+        """What was asked for, where it is asked to be a proxy."""
+        self.open = 0
+        self.open_max = 0
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen, and return where."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return f"{host}:{port}"
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        self.open_max = max(self.open_max, self.open)
+        back, forth = await asyncio.open_connection(*self._target)
+        try:
+            await asyncio.gather(
+                self._pass_on(reader, forth, asked_by=writer), self._pass_on(back, writer)
+            )
+        finally:
+            self.open -= 1
+            for one in (writer, forth):
+                one.close()
+
+    async def _pass_on(
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        asked_by: asyncio.StreamWriter | None = None,
+    ) -> None:
+        try:
+            while data := await source.read(2**16):
+                if asked_by and data.startswith(b"CONNECT "):
+                    self.connects.append(data.split()[1].decode())
+                    asked_by.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                elif self._is_lost(is_request=asked_by is not None):
+                    break
+                elif not self.is_deaf:
+                    target.write(data)
+                    await target.drain()
+        except ConnectionError:
+            pass  # Cut by the other side, as it is cut here.
+        finally:
+            target.close()
+
+    def _is_lost(self, *, is_request: bool) -> bool:
+        if is_request and self.loses_request:
+            self.loses_request -= 1
+            return True
+        if not is_request and self.loses_answer:
+            self.loses_answer -= 1
+            return True
+        return False
+
+
+@asynccontextmanager
+async def relay_to(server_url: str) -> AsyncIterator[tuple[Relay, str]]:
+    """Run a relay for as long as a test needs it."""
+    relay = Relay(server_url)
+    address = await relay.start()
+    try:
+        yield relay, address
+    finally:
+        await relay.stop()

@@ -1,0 +1,246 @@
+"""What integration tests of reflectors share: a reflector on a running server, and bad lines.
+
+Owns the wiring of client, reflector and sink, the wait for a state, and a client that cuts its
+streams. Writes go through the test kit's own driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.client.errors import ForbiddenError, TransportError
+from kubesched.client.inbox import Change
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.reflector import Reflector
+from kubesched.client.resources import PODS, Resource
+from kubesched.client.rest import Client
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.kit.rng import Generator
+from kubesched.kit.tasks import Tasks
+from kubesched.objects.pod import Pod
+from kubesched.testing import ADMIN, Api, ApiServer, TokenUser
+
+State = dict[str, tuple[str, str]]
+_WAIT_S_MAX = 40
+
+
+class CuttingClient:
+    """A client whose streams break: watches after so many lines, and some bytes of the next."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.lines_max: int | None = None
+        self.list_bytes_max: int | None = None
+        """Where the next list breaks; the one after it does not."""
+        self.is_cut = False
+        """Whether the open watch breaks before the next bytes."""
+        self.is_outdated = False
+        """Whether the next watch asks for a version that no server has any more."""
+        self.watch_count = 0
+        self.list_count = 0
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str | int | bool] | None = None,
+        idle_timeout_s: float | None = None,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        asked = dict(query or {})
+        is_watch = "watch" in asked
+        self.watch_count += is_watch
+        self.list_count += not is_watch
+        if is_watch and self.is_outdated:
+            self.is_outdated = False
+            asked["resourceVersion"] = "1"
+        opening = self._client.stream(path, query=asked, idle_timeout_s=idle_timeout_s)
+        async with opening as chunks:
+            yield self._watch(chunks) if is_watch else self._list(chunks)
+
+    async def _watch(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        left = self.lines_max
+        async for chunk in chunks:
+            if self.is_cut:
+                self.is_cut = False
+                raise TransportError("cut", is_reset=True)
+            if left is None:
+                yield chunk
+                continue
+            lines = chunk.splitlines(keepends=True)
+            for line in lines:
+                if left == 0:
+                    yield line[: len(line) // 2]
+                    raise TransportError("cut", is_reset=True)
+                yield line
+                left -= line.endswith(b"\n")
+            if left == 0:
+                raise TransportError("cut", is_reset=True)
+
+    async def _list(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        left, self.list_bytes_max = self.list_bytes_max, None
+        async for chunk in chunks:
+            if left is not None and len(chunk) >= left:
+                yield chunk[:left]
+                raise TransportError("cut", is_reset=True)
+            left = left - len(chunk) if left is not None else None
+            yield chunk
+
+
+@dataclass
+class Reflected:
+    """A reflector that runs, and what it told."""
+
+    client: CuttingClient
+    changes: list[Change] = field(default_factory=list)
+    forbidden: list[tuple[str, str]] = field(default_factory=list)
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _reflector: Reflector | None = None
+
+    @property
+    def reflector(self) -> Reflector:
+        assert self._reflector is not None
+        return self._reflector
+
+    def start(self, resource: Resource, **options: Any) -> Reflector:
+        self._reflector = Reflector(
+            self.client,
+            resource,
+            self.sink,
+            rng=Generator(1, "reflector"),
+            initial_done=lambda _: self.synced.set(),
+            on_forbidden=self.refuse,
+            **options,
+        )
+        return self._reflector
+
+    def sink(self, change: Change) -> None:
+        self.changes.append(change)
+        self._news.set()
+
+    def refuse(self, resource: Resource, verb: str, error: ForbiddenError) -> None:
+        assert error.code == 403
+        self.forbidden.append((resource.plural, verb))
+        self._news.set()
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        """Wait for changes until something is true."""
+        async with asyncio.timeout(_WAIT_S_MAX):
+            while not is_true():
+                self._news.clear()
+                await self._news.wait()
+
+    async def until_state(self, state: State) -> None:
+        """Wait until what was told amounts to a state; show the difference if it never does."""
+        try:
+            await self.until(lambda: self.replayed() == state)
+        except TimeoutError:
+            assert self.replayed() == state
+            raise
+
+    def replayed(self) -> State:
+        """Return uid and version by key; AssertionError for anything missed or told twice."""
+        state: State = {}
+        for one in self.changes:
+            old = state.get(one.key)
+            if one.type == "DELETED":
+                assert old is not None, f"{one.key} went twice"
+                assert old[0] == one.uid
+                del state[one.key]
+                continue
+            new = (one.uid, one.object.metadata.resource_version)
+            if one.type == "ADDED":
+                assert old is None, f"{one.key} came twice"
+            else:
+                assert old is not None
+                assert old[0] == new[0]
+                assert int(old[1]) < int(new[1]), f"{one.key} was told twice"
+            state[one.key] = new
+        return state
+
+
+@asynccontextmanager
+async def reflected(
+    server: ApiServer, *, user: TokenUser = ADMIN, resource: Resource = PODS, **options: Any
+) -> AsyncIterator[Reflected]:
+    """Run a reflector of a server's pods, or of another kind."""
+    clock, log = SystemClock(), NullLog()
+    access = load_access(kubeconfig=str(server.kubeconfigs[user.name]))
+    client = Client(access, user_agent="test", clock=clock, log=log)
+    cutting = CuttingClient(client)
+    for name in ("lines_max", "list_bytes_max"):
+        setattr(cutting, name, options.pop(name, None))
+    running = Reflected(cutting)
+    reflector = running.start(resource, **{"decode": Pod, **options}, clock=clock, log=log)
+    tasks = Tasks()
+    task = tasks.start(reflector.run(), name="reflector")
+    try:
+        yield running
+        assert not task.done()
+    finally:
+        await tasks.stop()
+        await client.close()
+        # Taking leave over TLS needs some turns of the loop, which is closed afterwards.
+        await clock.sleep(0.05)
+
+
+def state_of(api: Api, namespace: str) -> State:
+    """Return uid and version of the pods of a namespace, as the server has them now."""
+    shown = api.get(f"/api/v1/namespaces/{namespace}/pods").must(200).json
+    return {
+        f"{namespace}/{one['metadata']['name']}": (
+            one["metadata"]["uid"],
+            one["metadata"]["resourceVersion"],
+        )
+        for one in shown["items"]
+    }
+
+
+@dataclass
+class Writer:
+    """Makes, changes and deletes pods of a namespace, by chance and by a seed."""
+
+    api: Api
+    namespace: str
+    rng: Generator
+    names: list[str] = field(default_factory=list)
+    write_count: int = 0
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    def write(self, count: int) -> None:
+        for _ in range(count):
+            self._write_one()
+            self.write_count += 1
+
+    def _write_one(self) -> None:
+        name = f"p{self.rng.below(12)}"
+        if name not in self.names:
+            self.names.append(name)
+            self.api.post(self.path, a_pod(name)).must(201)
+        elif self.rng.below(3) == 0:
+            self.names.remove(name)
+            query = {"gracePeriodSeconds": 0}
+            self.api.delete(f"{self.path}/{name}", query=query).must(200)
+        else:
+            patch = {"metadata": {"labels": {"turn": str(self.write_count)}}}
+            self.api.patch(f"{self.path}/{name}", patch, "application/merge-patch+json").must(200)
+
+
+def a_pod(name: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "registry.example/app:v1"}]
+    return {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+def new_namespace(api: Api, name: str) -> str:
+    """Make a namespace, unless it is there."""
+    api.post("/api/v1/namespaces", {"metadata": {"name": name}}).must(201, 409)
+    return name

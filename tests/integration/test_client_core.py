@@ -1,0 +1,293 @@
+"""The client on a running server: the embedded one, or the real one with --server real."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.auth.certificates import Pair, load_authority
+from kubesched.client.auth import ClusterAccess
+from kubesched.client.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    TransportError,
+    UnauthorizedError,
+)
+from kubesched.client.resources import CONFIG_MAPS, LEASES, NODES, PODS, RESOURCE_CLAIMS, Resource
+from kubesched.client.rest import MERGE_PATCH, Client
+from kubesched.kit.clock import SystemClock
+from kubesched.testing.server import ADMIN, PLAIN, ApiServer
+from tests.integration.client_world import (
+    access_of,
+    admin_of,
+    client_of,
+    made_pod,
+    relay_to,
+)
+from tests.unit.client.request_world import on_a_loop
+
+REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+async def who_am_i(client: Client) -> str:
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = json.loads(await client.request("POST", REVIEW, body=body))
+    return str(answer["status"]["userInfo"]["username"])
+
+
+def client_pair(server: ApiServer, user: str) -> Pair:
+    assert server.ca_file is not None
+    assert server.authority_key is not None
+    authority = load_authority(server.ca_file.read_bytes(), server.authority_key.read_bytes())
+    return authority.client(user, ["system:masters"], SystemClock().now_s())
+
+
+@on_a_loop
+async def test_the_life_of_a_pod(api_server: ApiServer) -> None:
+    async with client_of(admin_of(api_server)) as client:
+        uid = await made_pod(client, "life", node="life-node")
+        where = {"namespace": "default", "name": "life"}
+        waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        await client.patch_pod_status(**where, uid=uid, patch={"status": {"conditions": [waiting]}})
+        with pytest.raises(InvalidError, match="field is immutable"):
+            await client.patch_pod_status(**where, uid="other", patch={"status": {}})
+        pod = await client.get_pod("default", "life")
+        assert [(one.type, one.reason) for one in pod.status.conditions] == [
+            ("PodScheduled", "Unschedulable")
+        ]
+        with pytest.raises(ConflictError, match="uid"):
+            await client.bind_pod(**where, uid="other", node_name="life-node")
+        await client.bind_pod(**where, uid=uid, node_name="life-node")
+        assert (await client.get_pod("default", "life")).spec.node_name == "life-node"
+        with pytest.raises(ConflictError, match='is already assigned to node "life-node"'):
+            await client.bind_pod(**where, uid=uid, node_name="life-node")
+        await client.delete_pod(**where)
+        pod = await client.get_pod("default", "life")
+        assert pod.metadata.deletion_timestamp is not None
+
+
+@on_a_loop
+async def test_refusals_are_typed_and_keep_the_servers_words(api_server: ApiServer) -> None:
+    async with client_of(admin_of(api_server)) as client:
+        with pytest.raises(NotFoundError, match=r'^pods "nobody" not found$') as missing:
+            await client.get_pod("default", "nobody")
+        assert (missing.value.code, missing.value.reason) == (404, "NotFound")
+        assert missing.value.details["kind"] == "pods"
+        with pytest.raises(NotFoundError, match="could not find the requested resource"):
+            await client.get(Resource("example.com", "v1", "widgets", "Widget"))
+        kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "refusals"}}
+        made = json.loads(await client.create(CONFIG_MAPS, kept, namespace="default"))
+        with pytest.raises(AlreadyExistsError, match=r'^configmaps "refusals" already exists$'):
+            await client.create(CONFIG_MAPS, kept, namespace="default")
+        await client.patch(
+            CONFIG_MAPS, "refusals", {"data": {"a": "b"}}, namespace="default",
+            content_type=MERGE_PATCH,
+        )  # fmt: skip
+        with pytest.raises(ConflictError, match="the object has been modified"):
+            await client.update(CONFIG_MAPS, "refusals", made, namespace="default")
+        with pytest.raises(GoneError):
+            await client.get(PODS, query={"limit": 1, "continue": _token_of_the_past()})
+        await client.delete(CONFIG_MAPS, "refusals", namespace="default")
+
+
+def _token_of_the_past() -> str:
+    import base64  # noqa: PLC0415
+
+    token = {"v": "meta.k8s.io/v1", "rv": -1, "start": "default/x"}
+    return base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
+
+
+@on_a_loop
+async def test_rights(api_server: ApiServer, tmp_path: Path) -> None:
+    plain = access_of(api_server, tmp_path, user={"token": PLAIN.token})
+    async with client_of(plain) as client:
+        with pytest.raises(ForbiddenError, match='User "plain" cannot list resource "nodes"'):
+            await client.get(NODES)
+    stranger = access_of(api_server, tmp_path, user={"token": "who"})
+    async with client_of(stranger) as client:
+        with pytest.raises(UnauthorizedError, match=r"^Unauthorized$"):
+            await client.get(NODES)
+        with pytest.raises(UnauthorizedError):
+            async with client.stream("/api/v1/nodes", query={"watch": True}):
+                pass
+    user = {"token": ADMIN.token, "as": "jane", "as-groups": ["system:masters", "people"]}
+    async with client_of(access_of(api_server, tmp_path, user=user)) as client:
+        assert await who_am_i(client) == "jane"
+
+
+@on_a_loop
+async def test_what_a_server_serves(api_server: ApiServer) -> None:
+    async with client_of(admin_of(api_server)) as client:
+        assert (await client.version()).git_version == "v1.36.4"
+        served = [await client.serves(one) for one in (PODS, LEASES, RESOURCE_CLAIMS)]
+        assert served == [True, True, True]
+        assert not await client.serves(Resource("example.com", "v1", "widgets", "Widget"))
+        assert not await client.serves(Resource("", "v1", "widgets", "Widget"))
+
+
+@on_a_loop
+async def test_a_watch(api_server: ApiServer) -> None:
+    async with client_of(admin_of(api_server)) as client:
+        listed = json.loads(await client.get(CONFIG_MAPS, namespace="default"))
+        version = listed["metadata"]["resourceVersion"]
+        query = {"watch": True, "resourceVersion": version}
+        path = CONFIG_MAPS.path("default")
+        async with client.stream(path, query=query, idle_timeout_s=20) as chunks:
+            named = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "watched"}}
+            await client.create(CONFIG_MAPS, named, namespace="default")
+            await client.delete(CONFIG_MAPS, "watched", namespace="default")
+            events = [json.loads(line) async for line in lines_of(chunks, 2)]
+        assert [one["type"] for one in events] == ["ADDED", "DELETED"]
+        with pytest.raises(TransportError) as silence:
+            async with client.stream(
+                path, query=query | {"labelSelector": "a=b"}, idle_timeout_s=0.2
+            ) as chunks:
+                async for _ in chunks:
+                    pass
+        assert silence.value.is_timeout
+
+
+async def lines_of(chunks: AsyncIterator[bytes], number: int) -> AsyncIterator[bytes]:
+    data, count = b"", 0
+    async for chunk in chunks:
+        *lines, data = (data + chunk).split(b"\n")
+        for line in lines:
+            yield line
+            count += 1
+        if count >= number:
+            return
+
+
+@on_a_loop
+async def test_certificates_inline_in_files_and_written_anew(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    import base64  # noqa: PLC0415
+
+    jane = client_pair(api_server, "jane")
+    inline = {
+        "client-certificate-data": base64.b64encode(jane.certificate).decode(),
+        "client-key-data": base64.b64encode(jane.key).decode(),
+    }
+    async with client_of(access_of(api_server, tmp_path, user=inline)) as client:
+        assert await who_am_i(client) == "jane"
+    certificate, key = tmp_path / "me.crt", tmp_path / "me.key"
+    certificate.write_bytes(jane.certificate)
+    key.write_bytes(jane.key)
+    files = {"client-certificate": "me.crt", "client-key": "me.key"}
+    async with client_of(access_of(api_server, tmp_path, user=files)) as client:
+        assert await who_am_i(client) == "jane"
+        john = client_pair(api_server, "john")
+        certificate.write_bytes(john.certificate)
+        key.write_bytes(john.key)
+        client._transport._tls.check_now()  # type: ignore[attr-defined]  # not to wait for it
+        assert await who_am_i(client) == "john"
+
+
+PROGRAM = """\
+import json, os, sys
+status = json.load(open(sys.argv[1]))
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+assert info["spec"]["cluster"]["server"] == sys.argv[2], info
+print(json.dumps({"kind": "ExecCredential", "apiVersion": info["apiVersion"], "status": status}))
+"""
+
+
+@on_a_loop
+async def test_a_plugin_says_a_token_then_a_certificate(
+    api_server: ApiServer, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    answer = tmp_path / "answer"
+    answer.write_text(json.dumps({"token": "expired"}))
+    plugin: dict[str, Any] = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": [str(tmp_path / "program.py"), str(answer), api_server.url],
+        "interactiveMode": "Never",
+        "provideClusterInfo": True,
+    }
+    async with client_of(access_of(api_server, tmp_path, user={"exec": plugin})) as client:
+        with pytest.raises(UnauthorizedError):
+            await client.get(NODES)
+        answer.write_text(json.dumps({"token": ADMIN.token}))
+        # Refused with the old token, sent again with the new one.
+        assert await who_am_i(client) == ADMIN.name
+        pair = client_pair(api_server, "jane")
+        answer.write_text(
+            json.dumps(
+                {
+                    "clientCertificateData": pair.certificate.decode(),
+                    "clientKeyData": pair.key.decode(),
+                }
+            )
+        )
+        source = client.access.credentials
+        source.reject(await source.fetch())
+        assert await who_am_i(client) == "jane"
+
+
+@on_a_loop
+async def test_a_token_file_that_is_written_anew(api_server: ApiServer, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("expired")
+    async with client_of(access_of(api_server, tmp_path, user={"tokenFile": "token"})) as client:
+        with pytest.raises(UnauthorizedError):
+            await client.get(NODES)
+        token.write_text(f"{ADMIN.token}\n")
+        await client.get(NODES)
+
+
+@on_a_loop
+async def test_names_in_certificates(api_server: ApiServer, tmp_path: Path) -> None:
+    user = {"token": ADMIN.token}
+
+    async def nodes(access: ClusterAccess) -> bytes:
+        async with client_of(access) as client:
+            return await client.get(NODES)
+
+    await nodes(access_of(api_server, tmp_path, user=user, tls_server_name="localhost"))
+    wrong = access_of(api_server, tmp_path, user=user, tls_server_name="elsewhere.test")
+    with pytest.raises(TransportError, match="tls: failed to verify certificate"):
+        await nodes(wrong)
+    strangers = access_of(api_server, tmp_path, user=user, certificate_authority=None)
+    with pytest.raises(TransportError, match="tls: failed to verify certificate"):
+        await nodes(strangers)
+    blind = access_of(
+        api_server, tmp_path, user=user, certificate_authority=None, insecure_skip_tls_verify=True
+    )
+    await nodes(blind)
+
+
+@on_a_loop
+async def test_through_a_proxy(api_server: ApiServer, tmp_path: Path) -> None:
+    async with relay_to(api_server.url) as (relay, address):
+        access = access_of(
+            api_server, tmp_path, user={"token": ADMIN.token}, proxy_url=f"http://{address}"
+        )
+        async with client_of(access) as client:
+            assert await who_am_i(client) == ADMIN.name
+            assert await who_am_i(client) == ADMIN.name
+        assert relay.connects == [api_server.url.removeprefix("https://")]
+
+
+@on_a_loop
+async def test_nobody_listens(tmp_path: Path, api_server: ApiServer) -> None:
+    access = access_of(api_server, tmp_path, user={}, server="https://127.0.0.1:1")
+    async with client_of(access) as client:
+        with pytest.raises(TransportError) as refused:
+            await client.get(NODES)
+    assert refused.value.is_refused
+    assert not refused.value.was_sent
+    assert str(refused.value) == (
+        'Get "https://127.0.0.1:1/api/v1/nodes": dial tcp 127.0.0.1:1: connect: connection refused'
+    )

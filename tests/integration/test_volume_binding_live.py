@@ -1,0 +1,411 @@
+"""VolumeBinding, DefaultBinder and evictions against an API server: embedded, or real.
+
+The plugin is driven by hand, as user system:kube-scheduler; the test plays the volume controller
+and the watch, once for every second the plugin waits. What is expected of the written objects was
+read off kube-scheduler v1.36.4 on the real server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kubesched.cache.cache import Cache
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.rest import Client
+from kubesched.config.types import VolumeBindingArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import ApiCallError
+from kubesched.framework.interface import Victims
+from kubesched.framework.status import SKIP, Status, error
+from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPodsMap
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.kit.tasks import Tasks
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.decode import decode_as, decode_object
+from kubesched.objects.node import Node
+from kubesched.objects.pod import Pod
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.api_client import LiveApiClient
+from kubesched.scheduler.preemption import PreemptionExecutor
+from kubesched.testing import Api, ApiServer
+
+Document = dict[str, Any]
+_numbers = count(1)
+
+VOLUMES = "/api/v1/persistentvolumes"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+PODS = "/api/v1/namespaces/default/pods"
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+MERGE = "application/merge-patch+json"
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+class World:
+    """A cluster of one node of its own on the server, and a plugin that sees what is read."""
+
+    def __init__(self, api: Api, client: Client, tag: str) -> None:
+        self.api = api
+        self.tag = tag
+        self.node, self.claim, self.volume = f"node-{tag}", f"claim-{tag}", f"pv-{tag}"
+        self.client = LiveApiClient(client)
+        self.cache = Cache()
+        self.log = NullLog()
+        self.clock = self
+        self.metrics = None
+        self.pods: dict[str, PodInfo] = {}
+        self.each_second: Callable[[], None] = lambda: None
+        self._seconds = 0.0
+
+    # -- what the plugin asks of its handle
+
+    @property
+    def snapshot(self) -> Any:
+        return self.cache.snapshot()
+
+    def informer(self, resource: str) -> Mapping[str, PodInfo]:
+        assert resource == "pods"
+        return self.pods
+
+    def now_s(self) -> float:
+        return self._seconds
+
+    monotonic_s = now_s
+
+    async def sleep(self, delay_s: float) -> None:
+        self._seconds += delay_s
+        self.each_second()
+        self.read()
+
+    # -- the objects
+
+    def make(self, provisioner: str) -> None:
+        """Make a node, a class, a claim and a pod that uses it."""
+        labels = {"kubernetes.io/hostname": self.node}
+        self.api.post("/api/v1/nodes", {"metadata": {"name": self.node, "labels": labels}}).must()
+        mode = "WaitForFirstConsumer"
+        storage_class = {"provisioner": provisioner, "volumeBindingMode": mode}
+        self.api.post(CLASSES, {"metadata": {"name": self.tag}, **storage_class}).must()
+        wish = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": self.tag,
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        named = {"name": self.claim, "annotations": {"kept": "yes"}, "labels": {"kept": "yes"}}
+        self.api.post(CLAIMS, {"metadata": named, "spec": wish}).must()
+        self.make_pod("user", [{"name": "v", "persistentVolumeClaim": {"claimName": self.claim}}])
+
+    def make_volume(self) -> None:
+        """Make a volume on the node, with more than a scheduler reads."""
+        host = {"key": "kubernetes.io/hostname", "operator": "In", "values": [self.node]}
+        volume = {
+            "metadata": {"name": self.volume, "annotations": {"kept": "yes"}},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": self.tag,
+                "persistentVolumeReclaimPolicy": "Delete",
+                "mountOptions": ["noatime"],
+                "local": {"path": "/disk", "fsType": "xfs"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
+            },
+        }
+        made = self.api.post(VOLUMES, volume).must().json
+        made["status"] = {"phase": "Available", "message": "kept", "reason": "kept"}
+        self.api.put(f"{VOLUMES}/{self.volume}/status", made).must()
+
+    def make_pod(self, name: str, volumes: list[Document]) -> PodInfo:
+        spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
+        self.api.post(PODS, {"metadata": {"name": f"{name}-{self.tag}"}, "spec": spec}).must()
+        return self.pod(name)
+
+    def pod(self, name: str = "user") -> PodInfo:
+        shown = self.shown(f"{PODS}/{name}-{self.tag}")
+        return self.cache.pod_info(decode_as(Pod, shown))
+
+    def shown(self, path: str) -> Document:
+        document: Document = self.api.get(path).must(200).json
+        return document
+
+    def change(self, path: str, patch: Document) -> None:
+        self.api.patch(path, patch, content_type=MERGE).must(200)
+
+    def read(self) -> None:
+        """Take over what the API server has, as the watch would."""
+        self.cache.add_node(decode_as(Node, self.shown(f"/api/v1/nodes/{self.node}")))
+        for path in (VOLUMES, CLAIMS, CLASSES):
+            for item in self.shown(path)["items"]:
+                kind = {VOLUMES: "PersistentVolume", CLAIMS: "PersistentVolumeClaim"}
+                version = "storage.k8s.io/v1" if path == CLASSES else "v1"
+                named = {"apiVersion": version, "kind": kind.get(path, "StorageClass")}
+                self.cache.put(decode_object({**item, **named}))
+
+    def control(self) -> None:
+        """Bind the claim to the volume that names it, as the volume controller does."""
+        reference = self.shown(f"{VOLUMES}/{self.volume}")["spec"].get("claimRef", {})
+        if reference.get("name") == self.claim:
+            done = {"pv.kubernetes.io/bind-completed": "yes"}
+            bound = {"metadata": {"annotations": done}, "spec": {"volumeName": self.volume}}
+            self.change(f"{CLAIMS}/{self.claim}", bound)
+
+    # -- the attempt
+
+    def reserved(self) -> tuple[VolumeBinding, CycleState, PodInfo]:
+        self.read()
+        plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=5), self)  # type: ignore[arg-type]  # The parts of a handle that are asked for.
+        state, pod, nodes = CycleState(), self.pod(), self.snapshot.all_nodes()
+        self.pods[pod.key] = pod
+        assert plugin.pre_filter(state, pod, nodes) is None
+        assert not plugin.filter_nodes(state, pod, nodes)
+        assert plugin.reserve(state, pod, self.node) is None
+        return plugin, state, pod
+
+    async def bind_volumes(self) -> Status | None:
+        plugin, state, pod = self.reserved()
+        assert plugin.pre_bind_pre_flight(state, pod, self.node)[1] is None
+        status = await plugin.pre_bind(state, pod, self.node)
+        if status is not None:
+            plugin.unreserve(state, pod, self.node)
+        return status
+
+
+@asynccontextmanager
+async def a_world(server: ApiServer, api: Api) -> AsyncIterator[World]:
+    access = load_access(kubeconfig=str(server.kubeconfigs["system:kube-scheduler"]))
+    client = Client(access, user_agent="kube-scheduler", clock=SystemClock(), log=NullLog())
+    try:
+        yield World(api, client, f"live{next(_numbers)}")
+    finally:
+        await client.close()
+
+
+@pytest.fixture(autouse=True)
+def emptied(api: Api) -> Iterator[None]:
+    yield
+    for path in (PODS, CLAIMS, VOLUMES, CLASSES, "/api/v1/nodes"):
+        for item in api.get(path).must(200).json["items"]:
+            name = item["metadata"]["name"]
+            if "live" in name:
+                api.patch(f"{path}/{name}", {"metadata": {"finalizers": None}}, content_type=MERGE)
+                api.delete(f"{path}/{name}", query={"gracePeriodSeconds": 0})
+
+
+def without_bookkeeping(document: Document) -> Document:
+    """Return an object without what the server notes about each change."""
+    noted = ("managedFields", "resourceVersion")
+    kept = {key: value for key, value in document["metadata"].items() if key not in noted}
+    return {**document, "metadata": kept}
+
+
+def fields_of(document: Document, manager: str) -> list[tuple[str, Document]]:
+    """Return what somebody is known to have written."""
+    entries = document["metadata"]["managedFields"]
+    return [(e["operation"], e["fieldsV1"]) for e in entries if e["manager"] == manager]
+
+
+def test_a_volume_becomes_the_claims_and_loses_nothing(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("kubernetes.io/no-provisioner")
+            world.make_volume()
+            world.each_second = world.control
+            before, claim = world.shown(f"{VOLUMES}/{world.volume}"), f"{CLAIMS}/{world.claim}"
+            version = world.shown(claim)["metadata"]["resourceVersion"]
+            assert await world.bind_volumes() is None
+            after = world.shown(f"{VOLUMES}/{world.volume}")
+            reference = {
+                "kind": "PersistentVolumeClaim",
+                "namespace": "default",
+                "name": world.claim,
+                "uid": world.shown(claim)["metadata"]["uid"],
+                "apiVersion": "v1",
+                "resourceVersion": version,
+            }
+            expected = without_bookkeeping(before)
+            mark = {"pv.kubernetes.io/bound-by-controller": "yes"}
+            expected["metadata"]["annotations"] = {"kept": "yes", **mark}
+            expected["spec"]["claimRef"] = reference
+            assert without_bookkeeping(after) == expected
+            written: Document = {f"f:{field}": {} for field in sorted(reference)}
+            [(operation, fields)] = fields_of(after, "kube-scheduler")
+            assert operation == "Update"
+            assert fields == {
+                "f:metadata": {"f:annotations": {f"f:{key}": {} for key in mark}},
+                "f:spec": {"f:claimRef": {".": {}, **written}},
+            }
+            plugin, state, pod = world.reserved()
+            assert plugin.pre_bind_pre_flight(state, pod, world.node)[1] == SKIP
+
+    asyncio.run(main())
+
+
+def test_a_claim_learns_its_node_and_loses_nothing(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("csi.example.com")
+            claim = f"{CLAIMS}/{world.claim}"
+            before = world.shown(claim)
+            # Nobody makes the volume.
+            status = await world.bind_volumes()
+            assert status == error("binding volumes: context deadline exceeded")
+            after, expected = world.shown(claim), without_bookkeeping(before)
+            expected["metadata"]["annotations"] = {"kept": "yes", SELECTED: world.node}
+            assert without_bookkeeping(after) == expected
+            assert fields_of(after, "kube-scheduler") == [
+                ("Update", {"f:metadata": {"f:annotations": {f"f:{SELECTED}": {}}}})
+            ]
+
+    asyncio.run(main())
+
+
+def test_who_fails_to_make_the_volume_takes_the_node_back(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("csi.example.com")
+            taken = {"metadata": {"annotations": {SELECTED: None}}}
+            world.each_second = lambda: world.change(f"{CLAIMS}/{world.claim}", taken)
+            text = f'binding volumes: provisioning failed for PVC "{world.claim}"'
+            assert await world.bind_volumes() == error(text)
+
+    asyncio.run(main())
+
+
+def test_a_volume_somebody_changed_is_left_alone(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("kubernetes.io/no-provisioner")
+            world.make_volume()
+            plugin, state, pod = world.reserved()
+            path = f"{VOLUMES}/{world.volume}"
+            world.change(path, {"metadata": {"labels": {"changed": "yes"}}})
+            text = (
+                f'Operation cannot be fulfilled on persistentvolumes "{world.volume}": the object '
+                "has been modified; please apply your changes to the latest version and try again"
+            )
+            assert await plugin.pre_bind(state, pod, world.node) == error(text)
+            assert "claimRef" not in world.shown(path)["spec"]
+
+    asyncio.run(main())
+
+
+def test_a_volume_that_is_gone_is_said_to_be(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("kubernetes.io/no-provisioner")
+            world.make_volume()
+            plugin, state, pod = world.reserved()
+            path = f"{VOLUMES}/{world.volume}"
+            world.change(path, {"metadata": {"finalizers": None}})
+            api.delete(path).must(200)
+            text = f'persistentvolumes "{world.volume}" not found'
+            assert await plugin.pre_bind(state, pod, world.node) == error(text)
+
+    asyncio.run(main())
+
+
+def test_a_pod_is_bound_once(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("kubernetes.io/no-provisioner")
+            binder = DefaultBinder(None, world)  # type: ignore[arg-type]  # Only the client is asked for.
+            pod = world.pod()
+            assert await binder.bind(CycleState(), pod, world.node) is None
+            assert world.pod().node_name == world.node
+            text = (
+                f'Operation cannot be fulfilled on pods/binding "{pod.name}": pod {pod.name} is '
+                f'already assigned to node "{world.node}"'
+            )
+            assert await binder.bind(CycleState(), pod, "elsewhere") == error(text)
+
+    asyncio.run(main())
+
+
+def test_objects_of_any_kind_are_read_changed_and_missed(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("csi.example.com")
+            classes = "storageclasses.v1.storage.k8s.io"
+            assert (await world.client.get_object(classes, "", world.tag))["provisioner"] == (
+                "csi.example.com"
+            )
+            claim = await world.client.get_object("persistentvolumeclaims", "default", world.claim)
+            claim["metadata"]["labels"]["kept"] = "no"
+            updated = await world.client.update_object("persistentvolumeclaims", claim)
+            assert updated["metadata"]["labels"] == {"kept": "no"}
+            with pytest.raises(ApiCallError) as refused:
+                await world.client.update_object("persistentvolumeclaims", claim)
+            assert (refused.value.code, refused.value.reason) == (409, "Conflict")
+            with pytest.raises(ApiCallError) as missing:
+                await world.client.get_object(classes, "", "none")
+            assert missing.value.is_not_found
+
+    asyncio.run(main())
+
+
+def test_a_victim_is_told_why_and_leaves(api_server: ApiServer, api: Api) -> None:
+    async def main() -> None:
+        async with a_world(api_server, api) as world:
+            world.make("kubernetes.io/no-provisioner")
+            victim, preemptor = world.pod(), world.make_pod("preemptor", [])
+            await world.client.bind_pod(
+                namespace="default", name=victim.name, uid=victim.uid, node_name=world.node
+            )
+            world.cache.add_node(decode_as(Node, world.shown(f"/api/v1/nodes/{world.node}")))
+            world.cache.add_pod(world.pod())
+            bound = world.cache.bound_pod(victim.uid)
+            assert bound is not None
+            executor, events = an_executor(world)
+            plan = Victims(world.node, (bound,))
+            status = await executor.evict("default-scheduler", "DefaultPreemption", preemptor, plan)
+            assert status is None
+            shown = world.shown(f"{PODS}/{victim.name}")
+            assert "deletionTimestamp" in shown["metadata"]
+            condition = shown["status"]["conditions"][-1]
+            assert condition.pop("lastTransitionTime")
+            assert condition == {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "observedGeneration": 1,
+                "lastProbeTime": None,
+                "reason": "PreemptionByScheduler",
+                "message": "default-scheduler: preempting to accommodate a higher priority pod",
+            }
+            assert events == [f"Preempted by pod {preemptor.uid} on node {world.node}"]
+            api.delete(f"{PODS}/{victim.name}", query={"gracePeriodSeconds": 0}).must(200)
+            assert await executor.evict("x", "DefaultPreemption", preemptor, plan) is None
+            assert len(events) == 1
+
+    asyncio.run(main())
+
+
+def an_executor(world: World) -> tuple[PreemptionExecutor, list[str]]:
+    notes: list[str] = []
+
+    class Recorder:
+        def event(self, regarding: Any, *, note: str, **fields: Any) -> None:
+            notes.append(note)
+
+    class NobodyNominated:
+        def nominated_pods(self, node_name: str) -> list[PodInfo]:
+            return []
+
+    executor = PreemptionExecutor(
+        client=world.client,
+        recorder_of=lambda profile: Recorder(),
+        activate=lambda pods: None,
+        nominator=NobodyNominated(),
+        waiting_pods=WaitingPodsMap(),
+        pods_in_pre_bind=PodsInPreBind(),
+        cache=world.cache,
+        tasks=Tasks(),
+        clock=SystemClock(),
+        log=NullLog(),
+    )
+    return executor, notes

@@ -1,0 +1,465 @@
+"""VolumeBinding's pre-bind: what is written, what is waited for, and what ends the wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubesched.columns.view import ClusterView
+from kubesched.config.types import VolumeBindingArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import Status, error
+from kubesched.kit.log import NullLog
+from kubesched.model.pod_info import PodInfo
+from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.plugins.volume_binding import VolumeBinding
+from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
+from tests.unit.plugins.volume_objects import (
+    BOUND,
+    HOSTNAME,
+    a_claim,
+    a_class,
+    a_csi_node,
+    a_volume,
+    uses_claim,
+)
+from tests.unit.scripted_api import ScriptedApi, conflict, not_found
+
+SELECTED = "volume.kubernetes.io/selected-node"
+PROVISIONED = a_class(provisioner="csi.example.com")
+TIMEOUT_S = 600
+Later = Callable[["World"], None]
+
+
+class TickingClock:
+    """Time that passes only in sleep; each second may bring news."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._now_s = 1000.0
+        self.slept: list[float] = []
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def monotonic_s(self) -> float:
+        return self._now_s
+
+    async def sleep(self, delay_s: float) -> None:
+        self.slept.append(delay_s)
+        self._now_s += delay_s
+        self._world.second += 1
+        for news in self._world.news.pop(self._world.second, ()):
+            news(self._world)
+
+
+class Counter:
+    """What a plugin counts, by label."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self._label = ""
+
+    def labels(self, label: str) -> Counter:
+        self._label = label
+        return self
+
+    def inc(self, count: int = 1) -> None:
+        self.counts[self._label] = self.counts.get(self._label, 0) + count
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.volume_scheduling_stage_error_total = Counter()
+
+
+class World:
+    """A plugin over two nodes, an API server that only notes, and what the watch shows when."""
+
+    def __init__(self, *objects: Any, timeout_s: int = TIMEOUT_S) -> None:
+        nodes = [a_node(name, labels={HOSTNAME: name}) for name in "ab"]
+        self.snapshot: ClusterView = a_cluster(nodes, objects=objects)
+        self.client = ScriptedApi()
+        self.log = NullLog()
+        self.metrics = Metrics()
+        self.clock = TickingClock(self)
+        self.second = 0
+        self.news: dict[int, list[Later]] = {}
+        self.pods: dict[str, PodInfo] = {}
+        self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=timeout_s), self)  # type: ignore[arg-type]  # The parts of a handle that are asked for.
+
+    def informer(self, resource: str) -> dict[str, PodInfo]:
+        assert resource == "pods"
+        return self.pods
+
+    def at(self, second: int, *news: Later) -> World:
+        self.news.setdefault(second, []).extend(news)
+        return self
+
+    def show(self, *objects: PersistentVolume | PersistentVolumeClaim) -> None:
+        for one in objects:
+            self.snapshot.objects.store_of(type(one)).put(one.key, one)
+
+    def reserved(self, pod: PodInfo, node: str = "a") -> CycleState:
+        state, nodes = CycleState(), self.snapshot.all_nodes()
+        assert self.plugin.pre_filter(state, pod, nodes) is None
+        self.plugin.filter_nodes(state, pod, nodes)
+        assert self.plugin.reserve(state, pod, node) is None
+        self.pods[pod.key] = pod
+        return state
+
+    def bind(self, *claims: str) -> Status | None:
+        pod = using(*(claims or ("claim",)))
+        return asyncio.run(self.plugin.pre_bind(self.reserved(pod), pod, "a"))
+
+    def refused(self, claim: str) -> str:
+        """Return the nodes that are refused to another pod of a claim."""
+        state, nodes, pod = CycleState(), self.snapshot.all_nodes(), using(claim)
+        assert self.plugin.pre_filter(state, pod, nodes) is None
+        return "".join(statuses_of(self.plugin.filter_nodes(state, pod, nodes), nodes.names))
+
+
+def using(*claims: str) -> PodInfo:
+    return a_pod("p", volumes=[uses_claim(name, f"of-{name}") for name in claims])
+
+
+def bound_claim(name: str = "claim", volume: str = "pv", **parts: Any) -> PersistentVolumeClaim:
+    """Return a claim as the controller leaves it, newer than anything we wrote."""
+    metadata = {"resourceVersion": "900", "annotations": BOUND} | parts.pop("metadata", {})
+    return a_claim(name, volume=volume, metadata=metadata, **parts)
+
+
+def bound_volume(name: str = "pv", claim: str = "claim", **parts: Any) -> PersistentVolume:
+    """Return a volume as the API server shows it after it was written."""
+    reference = {"namespace": "default", "name": claim, "uid": f"uid-default-{claim}"}
+    metadata = {"resourceVersion": "900"} | parts.pop("metadata", {})
+    return a_volume(name, metadata=metadata, **{"claimRef": reference} | parts)
+
+
+def chosen(node: str = "a", **annotations: str) -> dict[str, Any]:
+    return {"annotations": {SELECTED: node, **annotations}}
+
+
+def showing(*objects: Any) -> Later:
+    return lambda world: world.show(*objects)
+
+
+def without(kind: type, key: str) -> Later:
+    return lambda world: world.snapshot.objects.store_of(kind).remove(key)
+
+
+# -- what is written ------------------------------------------------------------------------------
+
+
+def test_a_volume_is_given_to_its_claim_if_it_is_still_the_one_decided_on() -> None:
+    world = World(a_claim(), a_class(), a_volume())
+    world.at(1, showing(bound_volume(), bound_claim()))
+    assert world.bind() is None
+    reference = {
+        "kind": "PersistentVolumeClaim",
+        "namespace": "default",
+        "name": "claim",
+        "uid": "uid-default-claim",
+        "apiVersion": "v1",
+        "resourceVersion": "7",
+        "fieldPath": None,
+    }
+    mark = {"pv.kubernetes.io/bound-by-controller": "yes"}
+    patch = {
+        "metadata": {"resourceVersion": "3", "annotations": mark},
+        "spec": {"claimRef": reference},
+    }
+    assert world.client.requests == [("patch", "persistentvolumes pv", patch)]
+
+
+def test_a_volume_its_owner_kept_for_the_claim_is_not_marked() -> None:
+    kept = a_volume(claimRef={"namespace": "default", "name": "claim"})
+    world = World(a_claim(), a_class(), kept).at(1, showing(bound_volume(), bound_claim()))
+    assert world.bind() is None
+    [(_, _, patch)] = world.client.requests
+    assert patch["metadata"] == {"resourceVersion": "3"}
+
+
+def test_a_volume_that_is_to_be_made_is_asked_for_on_the_claim() -> None:
+    world = World(a_claim(metadata={"annotations": {"mine": "1"}}), PROVISIONED)
+    world.at(1, showing(bound_claim(volume="new", metadata=chosen(**BOUND)), bound_volume("new")))
+    assert world.bind() is None
+    patch = {"metadata": {"resourceVersion": "7", "annotations": {SELECTED: "a"}}}
+    assert world.client.requests == [("patch", "persistentvolumeclaims default/claim", patch)]
+
+
+def test_volumes_are_written_before_claims() -> None:
+    world = World(
+        a_claim("c1"), a_claim("c2", size="20Gi"), a_claim("c3"), a_volume("pv"), PROVISIONED
+    )
+    world.at(
+        1,
+        showing(
+            bound_volume("pv", "c1"),
+            bound_claim("c1", "pv"),
+            *(bound_claim(c, f"{c}-pv", metadata=chosen(**BOUND)) for c in ("c2", "c3")),
+            *(bound_volume(f"{c}-pv", c) for c in ("c2", "c3")),
+        ),
+    )
+    assert world.bind("c2", "c1", "c3") is None
+    assert world.client.verbs == [
+        "patch persistentvolumes pv",
+        "patch persistentvolumeclaims default/c3",
+        "patch persistentvolumeclaims default/c2",
+    ]
+
+
+def test_the_servers_refusal_is_the_verdict_and_nothing_stays_assumed() -> None:
+    world = World(a_claim(), a_claim("other"), a_class(), a_volume())
+    world.client.failures["patch", "pv"] = conflict("pv", "persistentvolumes")
+    assert world.bind() == error(
+        'Operation cannot be fulfilled on persistentvolumes "pv": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+    assert world.clock.slept == []
+    assert world.refused("other") == ""
+    assert world.metrics.volume_scheduling_stage_error_total.counts == {"bind": 1}
+
+
+def test_what_was_written_before_a_refusal_stays_assumed() -> None:
+    world = World(
+        *(a_claim(name) for name in ("c1", "c3")),
+        *(a_claim(name, size="2Gi") for name in ("c2", "c4")),
+        a_class(),
+        a_volume("pv1", size="1Gi"),
+        a_volume("pv2", size="2Gi"),
+    )
+    world.client.failures["patch", "pv2"] = conflict("pv2", "persistentvolumes")
+    pod = using("c1", "c2")
+    state = world.reserved(pod)
+    assert asyncio.run(world.plugin.pre_bind(state, pod, "a")) is not None
+    world.plugin.unreserve(state, pod, "a")
+    # The first is written: until the watch shows it, nobody else may have it.
+    assert world.client.verbs == ["patch persistentvolumes pv1", "patch persistentvolumes pv2"]
+    world.snapshot.objects.persistent_volumes.remove("pv2")
+    assert world.refused("c3") == "ab"
+    world.show(a_volume("pv2", size="2Gi"))
+    assert world.refused("c4") == ""
+
+
+def test_a_claim_that_was_written_is_given_back_with_the_attempt() -> None:
+    world = World(a_claim(), PROVISIONED, timeout_s=1)
+    pod = using("claim")
+    state = world.reserved(pod)
+    assert asyncio.run(world.plugin.pre_bind(state, pod, "a")) is not None
+    assert world.refused("claim") == "b"
+    world.plugin.unreserve(state, pod, "a")
+    assert world.refused("claim") == ""
+
+
+def test_nothing_is_written_where_all_is_bound() -> None:
+    world = World(a_claim(volume="pv"), a_volume())
+    assert world.bind() is None
+    assert world.client.requests == []
+
+
+def test_pre_bind_without_the_steps_before_it_fails() -> None:
+    world = World()
+    assert asyncio.run(world.plugin.pre_bind(CycleState(), a_pod(), "a")) == error("not found")
+
+
+# -- how long is waited ---------------------------------------------------------------------------
+
+
+def test_the_claim_is_looked_at_every_second_until_it_is_bound() -> None:
+    world = World(a_claim(), a_class(), a_volume())
+    world.at(2, showing(bound_volume())).at(4, showing(bound_claim()))
+    assert world.bind() is None
+    assert world.clock.slept == [1.0] * 4
+
+
+@pytest.mark.parametrize(("timeout_s", "slept"), [(3, 3.0), (1, 1.0), (0, 0.0)])
+def test_the_wait_ends_in_time(timeout_s: int, slept: float) -> None:
+    world = World(a_claim(), a_class(), a_volume(), timeout_s=timeout_s)
+    # What comes at the very end comes too late.
+    world.at(max(timeout_s, 1), showing(bound_volume(), bound_claim()))
+    assert world.bind() == error("binding volumes: context deadline exceeded")
+    assert sum(world.clock.slept) == slept
+    assert world.metrics.volume_scheduling_stage_error_total.counts == {"bind": 1}
+
+
+def test_what_was_shown_before_the_write_says_nothing() -> None:
+    # The volume was written as version 101; the claim's bound state is from before that.
+    world = World(a_claim(), a_class(), a_volume())
+    world.at(1, showing(bound_claim(), a_volume(metadata={"resourceVersion": "100"})))
+    world.at(3, showing(bound_volume(metadata={"resourceVersion": "101"})))
+    assert world.bind() is None
+    assert world.second == 3
+
+
+# -- what ends it ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("news", "text"),
+    [
+        pytest.param(
+            lambda world: world.pods.clear(),
+            'pod does not exist any more: pod "p" not found',
+            id="the pod is gone",
+        ),
+        pytest.param(
+            without(PersistentVolume, "pv"),
+            'failed to check binding: persistentvolumes "pv" not found',
+            id="the volume is gone",
+        ),
+        pytest.param(
+            without(PersistentVolumeClaim, "default/claim"),
+            'failed to check binding: persistentvolumeclaims "default/claim" not found',
+            id="the claim is gone",
+        ),
+        pytest.param(
+            showing(a_volume(metadata={"resourceVersion": "900"})),
+            'ClaimRef got reset for pv "pv"',
+            id="the volume was taken back",
+        ),
+        pytest.param(
+            showing(bound_volume(claimRef={"namespace": "default", "name": "claim"})),
+            'ClaimRef got reset for pv "pv"',
+            id="the volume is kept for a claim of any uid",
+        ),
+        pytest.param(
+            showing(bound_volume(hosts="b")),
+            'pv "pv" node affinity doesn\'t match node "a": no matching NodeSelectorTerms',
+            id="the volume moved away",
+        ),
+    ],
+)
+def test_what_ends_the_wait_for_a_volume(news: Later, text: str) -> None:
+    world = World(a_claim(), a_class(), a_volume()).at(2, news)
+    assert world.bind() == error(f"binding volumes: {text}")
+    assert world.second == 2
+
+
+@pytest.mark.parametrize(
+    ("news", "text"),
+    [
+        pytest.param(
+            without(PersistentVolumeClaim, "default/claim"),
+            'failed to check provisioning pvc: persistentvolumeclaims "default/claim" not found',
+            id="the claim is gone",
+        ),
+        pytest.param(
+            showing(a_claim(metadata={"resourceVersion": "900"})),
+            'selectedNode annotation reset for PVC "claim"',
+            id="the node was taken back, and nothing else was noted there",
+        ),
+        pytest.param(
+            showing(a_claim(metadata={"resourceVersion": "900", "annotations": {"a": "b"}})),
+            'provisioning failed for PVC "claim"',
+            id="the node was taken back",
+        ),
+        pytest.param(
+            showing(a_claim(metadata={"resourceVersion": "900", **chosen("b")})),
+            'provisioning failed for PVC "claim"',
+            id="another node was chosen",
+        ),
+        pytest.param(
+            showing(
+                bound_claim(volume="new", metadata=chosen(**BOUND)), bound_volume("new", hosts="b")
+            ),
+            'pv "new" node affinity doesn\'t match node "a": no matching NodeSelectorTerms',
+            id="the volume was made elsewhere",
+        ),
+    ],
+)
+def test_what_ends_the_wait_for_a_volume_that_is_made(news: Later, text: str) -> None:
+    world = World(a_claim(), PROVISIONED).at(2, news)
+    assert world.bind() == error(f"binding volumes: {text}")
+    assert world.second == 2
+
+
+def test_a_volume_that_is_shown_after_its_claim_is_waited_for() -> None:
+    world = World(a_claim(), PROVISIONED)
+    world.at(1, showing(bound_claim(volume="new", metadata=chosen(**BOUND))))
+    world.at(3, showing(bound_volume("new")))
+    assert world.bind() is None
+    assert world.second == 3
+
+
+def test_a_node_that_is_gone_ends_the_wait() -> None:
+    world = World(a_claim(), a_class(), a_volume())
+    pod = using("claim")
+    state = world.reserved(pod)
+    world.snapshot = a_cluster([a_node("b")], objects=[a_claim(), a_volume()])
+    status = asyncio.run(world.plugin.pre_bind(state, pod, "a"))
+    assert status == error('binding volumes: failed to get node "a": node "a" not found')
+
+
+def test_rows_may_mean_other_nodes_by_then() -> None:
+    world = World(a_claim(), a_class(), a_volume(hosts="a"))
+    pod = using("claim")
+    state = world.reserved(pod)
+    nodes = [a_node(name, labels={HOSTNAME: name}) for name in "zba"]
+    world.snapshot = a_cluster(nodes, objects=[bound_claim(), bound_volume(hosts="a")])
+    assert asyncio.run(world.plugin.pre_bind(state, pod, "a")) is None
+
+
+MIGRATED = a_csi_node("a", migrated="kubernetes.io/aws-ebs")
+
+
+def an_old_volume(disk: str = "vol-1", **parts: Any) -> dict[str, Any]:
+    return {"awsElasticBlockStore": {"volumeID": disk, "partition": 1}, **parts}
+
+
+def test_a_volume_that_moved_to_a_driver_is_translated_before_it_is_judged() -> None:
+    world = World(a_claim(), a_class(), a_volume(), MIGRATED)
+    world.at(2, showing(bound_volume(**an_old_volume("aws://zone"))))
+    status = world.bind()
+    assert status is not None
+    assert status.message.startswith(
+        "binding volumes: failed to translate pv to csi: could not translate pv: "
+    )
+
+
+def test_an_error_of_the_search_is_counted_for_each_node() -> None:
+    world = World(a_claim(selector={"matchLabels": {"a": "-"}}), a_class())
+    state, nodes, pod = CycleState(), world.snapshot.all_nodes(), using("claim")
+    assert world.plugin.pre_filter(state, pod, nodes) is None
+    statuses = statuses_of(world.plugin.filter_nodes(state, pod, nodes), nodes.names)
+    assert {status.code.name for status in statuses.values()} == {"ERROR"}
+    assert world.metrics.volume_scheduling_stage_error_total.counts == {"predicate": 2}
+
+
+def test_a_volume_that_cannot_be_assumed_is_counted() -> None:
+    world = World(a_claim(), a_class(), a_volume())
+    state, nodes, pod = CycleState(), world.snapshot.all_nodes(), using("claim")
+    world.plugin.pre_filter(state, pod, nodes)
+    world.plugin.filter_nodes(state, pod, nodes)
+    world.show(a_volume(metadata={"resourceVersion": "4"}))
+    assert world.plugin.reserve(state, pod, "a") is not None
+    assert world.metrics.volume_scheduling_stage_error_total.counts == {"assume": 1}
+
+
+def test_a_run_that_is_called_off_leaves_what_was_written_assumed() -> None:
+    world = World(a_claim(), a_claim("other"), a_class(), a_volume())
+    pod = using("claim")
+    state = world.reserved(pod)
+
+    async def main() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await world.plugin.pre_bind(state, pod, "a")
+
+    def call_off(world: World) -> None:
+        raise asyncio.CancelledError
+
+    world.at(1, call_off)
+    asyncio.run(main())
+    world.plugin.unreserve(state, pod, "a")
+    assert world.refused("other") == "ab"
+    world.show(a_volume(metadata={"resourceVersion": "900"}))
+    assert world.refused("other") == ""
+
+
+def test_a_claim_that_is_gone_by_the_time_of_writing_fails_with_the_servers_text() -> None:
+    world = World(a_claim(), PROVISIONED)
+    world.client.failures["patch", "claim"] = not_found("claim", "persistentvolumeclaims")
+    assert world.bind() == error('persistentvolumeclaims "claim" not found')
