@@ -29,6 +29,13 @@ State = dict[str, tuple[str, str]]
 _WAIT_S_MAX = 40
 
 
+class HastyClock(SystemClock):
+    """The machine's clock, but who waits waits a fiftieth."""
+
+    async def sleep(self, delay_s: float) -> None:
+        await super().sleep(delay_s / 50)
+
+
 class CuttingClient:
     """A client whose streams break: watches after so many lines, and some bytes of the next."""
 
@@ -154,7 +161,7 @@ class Reflected:
                 assert old[0] == one.uid
                 del state[one.key]
                 continue
-            new = (one.uid, one.object.metadata.resource_version)
+            new = (one.uid, version_in(one.object))
             if one.type == "ADDED":
                 assert old is None, f"{one.key} came twice"
             else:
@@ -170,7 +177,7 @@ async def reflected(
     server: ApiServer, *, user: TokenUser = ADMIN, resource: Resource = PODS, **options: Any
 ) -> AsyncIterator[Reflected]:
     """Run a reflector of a server's pods, or of another kind."""
-    clock, log = SystemClock(), NullLog()
+    clock, log = HastyClock(), NullLog()
     access = load_access(kubeconfig=str(server.kubeconfigs[user.name]))
     client = Client(access, user_agent="test", clock=clock, log=log)
     cutting = CuttingClient(client)
@@ -187,34 +194,35 @@ async def reflected(
         await tasks.stop()
         await client.close()
         # Taking leave over TLS needs some turns of the loop, which is closed afterwards.
-        await clock.sleep(0.05)
+        await SystemClock().sleep(0.05)
 
 
-def state_of(api: Api, namespace: str) -> State:
-    """Return uid and version of the pods of a namespace, as the server has them now."""
-    shown = api.get(f"/api/v1/namespaces/{namespace}/pods").must(200).json
+def version_in(shown: Any) -> str:
+    """Return the version of an object, be it a struct or a dict."""
+    if isinstance(shown, dict):
+        return str(shown["metadata"]["resourceVersion"])
+    return str(shown.metadata.resource_version)
+
+
+def state_of(api: Api, path: str) -> State:
+    """Return uid and version of what is under a path, as the server has it now."""
+    metadatas = [one["metadata"] for one in api.get(path).must(200).json["items"]]
     return {
-        f"{namespace}/{one['metadata']['name']}": (
-            one["metadata"]["uid"],
-            one["metadata"]["resourceVersion"],
-        )
-        for one in shown["items"]
+        f"{one['namespace']}/{one['name']}": (one["uid"], one["resourceVersion"])
+        for one in metadatas
     }
 
 
 @dataclass
 class Writer:
-    """Makes, changes and deletes pods of a namespace, by chance and by a seed."""
+    """Makes, changes and deletes objects under a path, by chance and by a seed."""
 
     api: Api
-    namespace: str
+    path: str
     rng: Generator
+    make: Callable[[str], dict[str, Any]]
     names: list[str] = field(default_factory=list)
     write_count: int = 0
-
-    @property
-    def path(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/pods"
 
     def write(self, count: int) -> None:
         for _ in range(count):
@@ -225,7 +233,7 @@ class Writer:
         name = f"p{self.rng.below(12)}"
         if name not in self.names:
             self.names.append(name)
-            self.api.post(self.path, a_pod(name)).must(201)
+            self.api.post(self.path, self.make(name)).must(201)
         elif self.rng.below(3) == 0:
             self.names.remove(name)
             query = {"gracePeriodSeconds": 0}

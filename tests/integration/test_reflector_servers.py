@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kubesched.client.resources import NODES, Resource
 from kubesched.kit.rng import Generator
 from kubesched.objects.node import Node
 from kubesched.testing import PLAIN, Api, ApiServer, embedded_server
+from tests.api.objects import make_things
 from tests.integration.reflected import (
     Writer,
     a_pod,
@@ -50,6 +52,10 @@ def namespace(api: Api) -> str:
     return new_namespace(api, f"reflected{next(_numbers):03}")
 
 
+def pods(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
 def selecting(namespace: str) -> str:
     return f"metadata.namespace={namespace}"
 
@@ -59,7 +65,7 @@ def selecting(namespace: str) -> str:
 def test_watches_cut_after_each_nth_event(
     server: ApiServer, api: Api, namespace: str, lines_max: int, use_watch_list: bool
 ) -> None:
-    writer = Writer(api, namespace, Generator(lines_max, "writes"))
+    writer = Writer(api, pods(namespace), Generator(lines_max, "writes"), a_pod)
     writer.write(10)
 
     async def scenario() -> None:
@@ -73,7 +79,7 @@ def test_watches_cut_after_each_nth_event(
             for _ in range(10):
                 # On a thread, so that events come in the midst of writes.
                 await asyncio.to_thread(writer.write, 6)
-            await told.until_state(state_of(api, namespace))
+            await told.until_state(state_of(api, pods(namespace)))
             assert told.client.watch_count > 60 // (lines_max + 1) // 2
             if not use_watch_list:
                 # All was resumed: each write after the list was told, and by its own version.
@@ -88,25 +94,52 @@ def test_watches_cut_after_each_nth_event(
 def test_what_happens_while_nobody_listens_is_told_by_a_list(
     server: ApiServer, api: Api, namespace: str
 ) -> None:
-    writer = Writer(api, namespace, Generator(5, "writes"))
+    # A kind that was not there at version 1: of other kinds a server may know everything.
+    path = make_things(api, namespace)
+    group = path.split("/")[2]
+
+    def thing(name: str) -> dict[str, Any]:
+        return {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": name}}
+
+    writer = Writer(api, path, Generator(5, "writes"), thing)
     writer.write(15)
 
     async def scenario() -> None:
-        async with reflected(server, field_selector=selecting(namespace)) as told:
+        things = Resource(group, "v1", "things", "Thing")
+        async with reflected(server, resource=things, decode=dict) as told:
             for turn in range(3):
-                await told.until_state(state_of(api, namespace))
+                await told.until_state(state_of(api, path))
                 # The stream is lost, and so is the way to resume it.
                 told.client.is_cut = told.client.is_outdated = True
                 writer.write(12)
-                server.compact()
-                await told.until_state(state_of(api, namespace))
+                await told.until_state(state_of(api, path))
                 assert told.client.list_count == turn + 2
 
     asyncio.run(scenario())
 
 
+def test_a_history_that_is_sent_again_is_not_told_again(
+    server: ApiServer, api: Api, namespace: str
+) -> None:
+    writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
+    writer.write(15)
+
+    async def scenario() -> None:
+        async with reflected(server, field_selector=selecting(namespace)) as told:
+            await told.until_state(state_of(api, pods(namespace)))
+            # The server may still know all that happened to pods, or say that it does not.
+            told.client.is_cut = told.client.is_outdated = True
+            api.post(writer.path, a_pod("last")).must(201)
+            state = state_of(api, pods(namespace))
+            await told.until(lambda: f"{namespace}/last" in {one.key for one in told.changes})
+            present = {key: one for key, one in told.replayed().items() if key in state}
+            assert present == state
+
+    asyncio.run(scenario())
+
+
 def test_a_list_that_breaks_off_is_taken_up(server: ApiServer, api: Api, namespace: str) -> None:
-    writer = Writer(api, namespace, Generator(5, "writes"))
+    writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
     writer.write(40)
     whole = len(api.get(writer.path).must(200).body)
 
@@ -114,7 +147,7 @@ def test_a_list_that_breaks_off_is_taken_up(server: ApiServer, api: Api, namespa
         selector = selecting(namespace)
         async with reflected(server, field_selector=selector, list_bytes_max=place) as told:
             await told.synced.wait()
-            await told.until_state(state_of(api, namespace))
+            await told.until_state(state_of(api, pods(namespace)))
             assert told.client.list_count == 2
             assert all(one.initial for one in told.changes)
 
@@ -123,13 +156,13 @@ def test_a_list_that_breaks_off_is_taken_up(server: ApiServer, api: Api, namespa
 
 
 def test_a_pod_that_ends_leaves_the_selection(server: ApiServer, api: Api, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    path = pods(namespace)
     api.post(path, a_pod("a")).must(201)
 
     async def scenario() -> None:
         selector = f"{LIVE},{selecting(namespace)}"
         async with reflected(server, field_selector=selector) as told:
-            await told.until_state(state_of(api, namespace))
+            await told.until_state(state_of(api, pods(namespace)))
             ended = {"status": {"phase": "Succeeded"}}
             merge = "application/merge-patch+json"
             api.patch(f"{path}/a/status", ended, merge).must(200)
@@ -145,7 +178,7 @@ def test_a_pod_that_ends_leaves_the_selection(server: ApiServer, api: Api, names
 def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
     server: ApiServer, api: Api, namespace: str
 ) -> None:
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    path = pods(namespace)
     api.post(path, a_pod("bound", nodeName="n")).must(201)
     api.post(path, a_pod("first")).must(201)
 
@@ -170,7 +203,7 @@ def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
 
 
 def test_large_objects(server: ApiServer, api: Api, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    path = pods(namespace)
     large = {"annotations": {f"example.com/{letter}": letter * 60_000 for letter in "abcd"}}
 
     def make(name: str) -> None:
@@ -184,7 +217,7 @@ def test_large_objects(server: ApiServer, api: Api, namespace: str) -> None:
         async with reflected(server, field_selector=selecting(namespace), keep_raw=True) as told:
             await told.synced.wait()
             make("watched")
-            await told.until_state(state_of(api, namespace))
+            await told.until_state(state_of(api, pods(namespace)))
             assert all(len(one.raw) > 240_000 for one in told.changes)
 
     asyncio.run(scenario())

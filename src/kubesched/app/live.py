@@ -93,6 +93,7 @@ class LiveScheduler:
             settings.config,
             out_of_tree=settings.out_of_tree,
             make_handle=lambda name: LiveHandle(name, self._live, settings.seed),
+            validates=False,  # Whoever reads the options did.
         )
         self.profiles: dict[str, Profile] = self.built.profiles
         self.cache = Cache(keep_whole_pods=self.built.reads_bound_pods)
@@ -198,6 +199,7 @@ class LiveScheduler:
     def _scheduler(self) -> Scheduler:
         clock, log, metrics = self.outside.clock, self.outside.log, self.outside.metrics
         outstanding = Outstanding()
+        is_asynchronous = self.settings.is_enabled("SchedulerAsyncPreemption")
         percentage = self.settings.config.percentage_of_nodes_to_score or 0
         handlers = EventHandlers(
             cache=self.cache,
@@ -215,7 +217,7 @@ class LiveScheduler:
             queue=self.queue,
             search=Search(default_percentage=percentage),
             failures=self.failures,
-            preempt=self.executor.start,
+            preempt=self.executor.start if is_asynchronous else self.executor.evict,
             waiting_pods=self.waiting_pods,
             recorder_of=self._recorders.__getitem__,
             clock=clock,

@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
 from kubesched.app.option_values import Options
 from kubesched.cli.options import registry_of
@@ -103,7 +104,11 @@ def _prepare(options: Options, clock: SystemClock, log: Log) -> Process:
 
 def _write_config(process: Process) -> int:
     path = Path(process.options.write_config_to)
-    path.write_text(to_yaml(process.build(None).built.config), encoding="utf-8")
+    text = to_yaml(process.build(None).built.config)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise CommandError(os_error("open", str(path), problem)) from None
     process.log.info("Wrote configuration", file=str(path))
     return 0
 

@@ -1,33 +1,25 @@
-"""Events about objects, for people: counted, queued, and written at their own pace.
+"""Events about objects, for people: which are one series, and when their memory ends.
 
-Owns which events are one series, the queue and its bound, and when a write is tried again. Never
-makes anybody wait: recording puts an entry into a queue. What cannot be kept is counted and logged.
+Owns the recorders and the memory of what was recorded. Never makes anybody wait: recording puts an
+entry into the queue of event_writer.
 Upstream: staging/src/k8s.io/client-go/tools/events/{event_broadcaster,event_recorder}.go,
 tools/record/event.go
 """
 
 from __future__ import annotations
 
-import asyncio
-import heapq
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
-from kubesched.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
 from kubesched.client.event_bodies import (
     EventFacts,
     ObjectReference,
-    core_event_body,
-    event_body,
-    event_name,
-    series_patch,
     truncated_note,
 )
-from kubesched.client.lanes import Lane
-from kubesched.client.resources import CORE_EVENTS, EVENTS, Resource
+from kubesched.client.event_writer import Entry, EventClient, EventMetrics, EventWriter
+from kubesched.client.resources import CORE_EVENTS, EVENTS
 from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log, Ref
+from kubesched.kit.log import Log
 from kubesched.kit.rng import Generator
 from kubesched.kit.tasks import Tasks
 
@@ -39,32 +31,13 @@ __all__ = [
     "truncated_note",
 ]
 
-_TRIES_MAX: Final = 12
-_SLEEP_S: Final = 10.0
-_JITTER: Final = 0.25
-_JITTER_STEPS: Final = 1 << 30
 _FINISH_S: Final = 6 * 60.0
 _REFRESH_S: Final = 30 * 60.0
-_SAID_AGAIN_S: Final = 10.0
 _TYPES: Final = ("Normal", "Warning")
 
 QUEUED_MAX: Final = 100_000
 REMEMBERED_MAX: Final = 20_000
 CONCURRENCY: Final = 8
-
-
-class EventClient(Protocol):
-    """What events need of the API client."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes,
-        content_type: str = ...,
-        lane: Lane = ...,
-    ) -> bytes: ...
 
 
 class Regarding(Protocol):
@@ -80,53 +53,8 @@ class Regarding(Protocol):
     def resource_version(self) -> str: ...
 
 
-class DropCounter(Protocol):
-    """Counts what was lost, by why."""
-
-    def labels(self, *values: str) -> Any: ...
-
-
-class EventMetrics(Protocol):
-    """The metrics of events, among others."""
-
-    @property
-    def events_dropped_total(self) -> DropCounter: ...
-
-
-class _Entry:
-    """One event that was recorded, and how often it was seen since."""
-
-    __slots__ = ("awaited", "count", "facts", "is_written", "last_ns", "name", "resource")
-
-    def __init__(self, resource: Resource, name: str, facts: EventFacts) -> None:
-        self.resource = resource
-        self.name = name
-        self.facts = facts
-        self.count = 1
-        self.last_ns = facts.at_ns
-        self.is_written = False
-        self.awaited: tuple[int, int] | None = None
-        """A series that is to be written once the event itself is."""
-
-    @property
-    def series(self) -> tuple[int, int] | None:
-        """Return count and last time once it was seen again."""
-        return (self.count, self.last_ns) if self.count > 1 else None
-
-
-class _Write:
-    """One thing to write: an event, or the count of its series as it was then."""
-
-    __slots__ = ("entry", "series", "tries")
-
-    def __init__(self, entry: _Entry, series: tuple[int, int] | None) -> None:
-        self.entry = entry
-        self.series = series
-        self.tries = 0
-
-
 class EventBroadcaster:
-    """Writes the events of all recorders."""
+    """Takes the events of all recorders, counts those that come again, has them written."""
 
     def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
         self,
@@ -156,26 +84,31 @@ class EventBroadcaster:
             remembered_max: How many written events are kept to find out that one comes again.
         """
         self.hostname = hostname
-        self.dropped_count = 0
-        self._client = client
-        self._clock = clock
         self.log = log
-        self._metrics = metrics
-        self._rng = rng or Generator(0, "events")
-        self._concurrency = concurrency
-        self._queued_max = queued_max
+        self._clock = clock
+        self._writer = EventWriter(
+            client,
+            clock=clock,
+            log=log,
+            metrics=metrics,
+            rng=rng or Generator(0, "events"),
+            concurrency=concurrency,
+            queued_max=queued_max,
+        )
         self._remembered_max = remembered_max
-        self._queue: deque[_Write] = deque()
-        self._later: list[tuple[float, int, _Write]] = []
-        self._later_number = 0
-        self._under_way = 0
-        self._entries: dict[tuple[object, ...], _Entry] = {}
-        self._idle: deque[asyncio.Future[None]] = deque()
-        self._drained: list[asyncio.Future[None]] = []
+        self._entries: dict[tuple[object, ...], Entry] = {}
         self._tasks = Tasks()
         self._last_ns = 0
-        self._said_s = float("-inf")
-        self._is_stopped = False
+
+    @property
+    def dropped_count(self) -> int:
+        """Return how many events were lost: no room, no success, refused, or stopped before."""
+        return self._writer.dropped_count
+
+    @property
+    def pending_count(self) -> int:
+        """Return how many writes wait or are under way."""
+        return self._writer.pending_count
 
     def recorder(self, reporting_controller: str) -> EventRecorder:
         """Return what records events as one controller: a profile."""
@@ -185,14 +118,9 @@ class EventBroadcaster:
         """Return what records events of the core group: those about leases."""
         return CoreEventRecorder(self, component)
 
-    @property
-    def pending_count(self) -> int:
-        """Return how many writes wait or are under way."""
-        return len(self._queue) + len(self._later) + self._under_way
-
     def now_ns(self) -> int:
         """Return the time; later than it was before, since events are named by it."""
-        now_ns = int(self._clock.now_s() * 1e9)
+        now_ns = _nanoseconds(self._clock.now_s())
         self._last_ns = now_ns if now_ns > self._last_ns else self._last_ns + 1
         return self._last_ns
 
@@ -201,12 +129,12 @@ class EventBroadcaster:
 
         Parity: events/event_broadcaster.go recordToSink, v1.36.
         """
-        _, _, kind, reason, action, _, controller, instance, at_ns = facts
-        key = (facts.regarding, reason, kind, action, controller, instance, facts.related)
+        regarding, related, kind, reason, action, _, controller, instance, at_ns = facts
+        key = (regarding, reason, kind, action, controller, instance, related)
         entry = self._entries.get(key)
         if entry is None:
-            entry = _Entry(EVENTS, event_name(facts.regarding.name, at_ns), facts)
-            if self._put(_Write(entry, None)):
+            entry = Entry(EVENTS, facts)
+            if self._writer.put(entry):
                 self._remember(key, entry)
         elif entry.count > 1:
             entry.count += 1
@@ -214,241 +142,75 @@ class EventBroadcaster:
         else:
             self._begin_series(entry, at_ns)
 
-    def _begin_series(self, entry: _Entry, at_ns: int) -> None:
-        if not entry.is_written:
-            # A patch that overtakes its event finds nothing to change.
-            entry.awaited = (2, at_ns)
-        elif not self._put(_Write(entry, (2, at_ns))):
-            return
-        entry.count = 2
-        entry.last_ns = at_ns
-
     def record_core(self, facts: EventFacts) -> None:
         """Queue an event of the core group.
 
         Upstream would count one that comes again with the same words; those of leases name a
         process and come once.
         """
-        entry = _Entry(CORE_EVENTS, event_name(facts.regarding.name, facts.at_ns), facts)
-        self._put(_Write(entry, None))
+        self._writer.put(Entry(CORE_EVENTS, facts))
 
     async def run(self) -> None:
         """Write events until cancelled."""
         try:
-            for number in range(self._concurrency):
-                self._tasks.start(self._work(), name=f"events-writer-{number}")
+            self._writer.start()
             self._tasks.start(self._every(_REFRESH_S, self._refresh), name="events-refresh")
             await self._every(_FINISH_S, self._finish)
         finally:
-            await self.stop()
-
-    async def stop(self) -> None:
-        """Write nothing more; what is left is lost, and counted."""
-        self._is_stopped = True
-        await self._tasks.stop()
-        left = self.pending_count
-        self._queue.clear()
-        self._later.clear()
-        if left:
-            self._lose(left, "stopped")
-            self.log.error("Unable to write events (broadcaster is shut down)", count=left)
-        self._tell_drained()
+            await self._tasks.stop()
+            await self._writer.stop()
 
     async def drain(self, timeout_s: float) -> bool:
         """Wait until everything is written; return False if that took too long."""
-        if not self.pending_count:
-            return True
-        drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._drained.append(drained)
-        deadline = self._tasks.start(self._clock.sleep(timeout_s), name="events-drain")
-        await asyncio.wait({drained, deadline}, return_when=asyncio.FIRST_COMPLETED)
-        deadline.cancel()
-        return not self.pending_count
+        return await self._writer.drain(timeout_s)
 
-    def _put(self, write: _Write) -> bool:
-        if self._is_stopped:
-            self._lose(1, "stopped")
-            self.log.error(
-                "Unable to record event (will not retry!)", err="broadcaster already stopped"
-            )
-            return False
-        if len(self._queue) + len(self._later) >= self._queued_max:
-            self._lose(1, "queue_full")
-            self._say_full(write.entry)
-            return False
-        self._queue.append(write)
-        self._wake()
-        return True
+    def _begin_series(self, entry: Entry, at_ns: int) -> None:
+        if not entry.is_written:
+            # A patch that overtakes its event finds nothing to change.
+            entry.awaited = (2, at_ns)
+        elif not self._writer.put(entry, (2, at_ns)):
+            return
+        entry.count = 2
+        entry.last_ns = at_ns
 
-    def _say_full(self, entry: _Entry) -> None:
-        # One line for each of thousands would be the next thing to run full.
-        now_s = self._clock.monotonic_s()
-        if now_s - self._said_s >= _SAID_AGAIN_S:
-            self._said_s = now_s
-            self.log.error(
-                "Unable to record event: too many queued events, dropped event",
-                event=_ref(entry),
-                droppedEvents=self.dropped_count,
-            )
-
-    def _lose(self, count: int, why: str) -> None:
-        self.dropped_count += count
-        if self._metrics is not None:
-            self._metrics.events_dropped_total.labels(why).inc(count)
-
-    def _remember(self, key: tuple[object, ...], entry: _Entry) -> None:
+    def _remember(self, key: tuple[object, ...], entry: Entry) -> None:
         self._entries[key] = entry
-        if len(self._entries) > self._remembered_max:
+        while len(self._entries) > self._remembered_max:
             # The oldest is the least likely to come again; if it does, it is a new event.
             oldest = next(iter(self._entries))
-            if self._entries[oldest].is_written:
-                del self._entries[oldest]
-
-    def _wake(self) -> None:
-        while self._idle:
-            waiting = self._idle.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
+            if not self._entries[oldest].is_written:
                 return
+            del self._entries[oldest]
 
-    async def _work(self) -> None:
-        while True:
-            if not self._queue:
-                waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._idle.append(waiting)
-                await waiting
-                continue
-            write = self._queue.popleft()
-            self._under_way += 1
-            try:
-                is_done = await self._try(write)
-            except asyncio.CancelledError:
-                self._queue.appendleft(write)
-                raise
-            finally:
-                self._under_way -= 1
-            if not is_done:
-                self._try_later(write)
-            self._tell_drained()
-
-    async def _try(self, write: _Write) -> bool:
-        is_done = await self._record(write.entry, write.series)
-        if is_done:
-            self._written(write.entry)
-            return True
-        write.tries += 1
-        if write.tries < _TRIES_MAX:
-            return False
-        self._lose(1, "retries_exceeded")
-        self.log.error("Unable to write event (retry limit exceeded!)", event=_ref(write.entry))
-        self._written(write.entry)
-        return True
-
-    def _written(self, entry: _Entry) -> None:
-        entry.is_written = True
-        if entry.awaited is not None:
-            awaited, entry.awaited = entry.awaited, None
-            self._put(_Write(entry, awaited))
-
-    def _try_later(self, write: _Write) -> None:
-        """Put a write aside: others go on, as each has a goroutine of its own upstream."""
-        jitter = self._rng.below(_JITTER_STEPS) / _JITTER_STEPS * _JITTER
-        due_s = self._clock.monotonic_s() + _SLEEP_S * (1 + jitter)
-        if not self._later:
-            self._tasks.start(self._bring_back(), name="events-retry")
-        self._later_number += 1
-        heapq.heappush(self._later, (due_s, self._later_number, write))
-
-    async def _bring_back(self) -> None:
-        while self._later:
-            wait_s = self._later[0][0] - self._clock.monotonic_s()
-            if wait_s > 0:
-                await self._clock.sleep(wait_s)
-                continue
-            self._queue.append(heapq.heappop(self._later)[2])
-            self._wake()
-
-    async def _record(self, entry: _Entry, series: tuple[int, int] | None) -> bool:
-        """Write an event or a series once; return False if that should be tried again.
-
-        Parity: events/event_broadcaster.go recordEvent, v1.36.
-        """
-        try:
-            await self._send(entry, series)
-        except ApiError as error:
-            return self._refused(entry, error, is_series=series is not None)
-        except TransportError as error:
-            self.log.error("Unable to write event (may retry after sleeping)", err=error)
-            return False
-        return True
-
-    def _refused(self, entry: _Entry, error: ApiError, *, is_series: bool) -> bool:
-        message = "Server rejected event (will not retry!)"
-        if isinstance(error, AlreadyExistsError):
-            if is_series:
-                # It was not there to be patched, and is there now.
-                return False
-            self.log.info(message, level=5, event=_ref(entry), err=error)
-            return True
-        self._lose(1, "rejected")
-        self.log.error(message, err=error, event=_ref(entry))
-        return True
-
-    async def _send(self, entry: _Entry, series: tuple[int, int] | None) -> None:
-        facts = entry.facts
-        resource = entry.resource
-        if resource is CORE_EVENTS:
-            await self._post(resource, facts.namespace, core_event_body(entry.name, facts))
-            return
-        if series is not None:
-            try:
-                await self._client.request(
-                    "PATCH",
-                    resource.path(facts.namespace, entry.name),
-                    body=series_patch(series),
-                    content_type="application/strategic-merge-patch+json",
-                    lane=Lane.EVENT,
-                )
-            except NotFoundError:
-                # Its time was over, or it is still on its way.
-                pass
-            else:
-                return
-        await self._post(resource, facts.namespace, event_body(entry.name, facts, series))
-
-    async def _post(self, resource: Resource, namespace: str, body: bytes) -> None:
-        await self._client.request("POST", resource.path(namespace), body=body, lane=Lane.EVENT)
-
-    async def _every(self, period_s: float, act: Any) -> None:
+    async def _every(self, period_s: float, act: Callable[[], Awaitable[None]]) -> None:
         while True:
             await self._clock.sleep(period_s)
             await act()
 
     async def _refresh(self) -> None:
-        """Write every series as it is now, so that it does not expire."""
+        """Write every series as it is now, so that it does not expire.
+
+        Parity: events/event_broadcaster.go refreshExistingEventSeries, v1.36.
+        """
         for entry in list(self._entries.values()):
             if (series := entry.series) is not None:
-                await self._record(entry, series)
+                await self._writer.record(entry, series)
 
     async def _finish(self) -> None:
-        """Forget what did not come again for a while; write the last count of a series."""
-        before_ns = int((self._clock.now_s() - _FINISH_S) * 1e9)
+        """Forget what did not come again for a while; write the last count of a series.
+
+        Parity: events/event_broadcaster.go finishSeries, v1.36.
+        """
+        before_ns = _nanoseconds(self._clock.now_s() - _FINISH_S)
         for key, entry in list(self._entries.items()):
             series = entry.series
-            if entry.last_ns >= before_ns or not (series or entry.is_written):
+            if entry.last_ns >= before_ns or not entry.is_written:
                 continue
-            if series is not None and not await self._record(entry, series):
+            if series is not None and not await self._writer.record(entry, series):
                 continue
             # It may have come again while it was written.
             if entry.series == series and self._entries.get(key) is entry:
                 del self._entries[key]
-
-    def _tell_drained(self) -> None:
-        if self._drained and not self.pending_count:
-            for waiting in self._drained:
-                if not waiting.done():
-                    waiting.set_result(None)
-            self._drained.clear()
 
 
 class EventRecorder:
@@ -512,19 +274,16 @@ class CoreEventRecorder:
         broadcaster = self._broadcaster
         if isinstance(regarding, Mapping):
             regarding = ObjectReference.of_document(regarding)
+        at_ns = broadcaster.now_ns()
         broadcaster.record_core(
-            EventFacts(
-                regarding,
-                None,
-                kind,
-                reason,
-                "",
-                note,
-                self._component,
-                "",
-                broadcaster.now_ns(),
-            )
+            EventFacts(regarding, None, kind, reason, "", note, self._component, "", at_ns)
         )
+
+
+def _nanoseconds(time_s: float) -> int:
+    # A float of today has no room for nanoseconds beside the seconds.
+    second = int(time_s)
+    return second * 1_000_000_000 + int((time_s - second) * 1e9)
 
 
 def _reference(regarding: Regarding | ObjectReference) -> ObjectReference:
@@ -538,7 +297,3 @@ def _reference(regarding: Regarding | ObjectReference) -> ObjectReference:
         regarding.uid,
         regarding.resource_version,
     )
-
-
-def _ref(entry: _Entry) -> Ref:
-    return Ref(entry.facts.namespace, entry.name)

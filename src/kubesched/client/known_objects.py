@@ -19,6 +19,8 @@ class News(Enum):
     CHANGED = 2
     REPLACED = 3
     """Another object has its name."""
+    OLDER = 4
+    """A later version was told before."""
 
 
 class KnownObjects:
@@ -61,22 +63,24 @@ class KnownObjects:
             yield key, _uid_in(entry)
 
     def put(self, key: str, uid: str, version: str) -> tuple[News, str]:
-        """Take note of an object; return what is new about it, and the uid of its predecessor."""
+        """Take note of an object; return what is new about it, and the uid of its predecessor.
+
+        What is older than what is known is not taken note of, but in a pass: a list is right even
+        if the server has been set back to an older state.
+        """
         entry = f"{uid} {version}"
         confirmed = self._confirmed
-        if confirmed is None:
-            entries = self._entries
-            old = entries.get(key)
-            entries[key] = entry
-        else:
+        if confirmed is not None:
             old = self._entries.pop(key, None) or confirmed.get(key)
             confirmed[key] = entry
-        if old is None:
-            return News.NEW, ""
-        if old == entry:
-            return News.SAME, ""
-        old_uid = _uid_in(old)
-        return (News.CHANGED, "") if old_uid == uid else (News.REPLACED, old_uid)
+            return _compared(old, entry, uid)
+        entries = self._entries
+        old = entries.get(key)
+        news = _compared(old, entry, uid)
+        if old is not None and news[0] is not News.SAME and is_older(version, _version_in(old)):
+            return News.OLDER, ""
+        entries[key] = entry
+        return news
 
     def uid_of(self, key: str) -> str | None:
         """Return the uid under which a key is known."""
@@ -92,5 +96,24 @@ class KnownObjects:
             self._confirmed.pop(key, None)
 
 
+def is_older(version: str, than: str) -> bool:
+    """Return whether a resourceVersion is the lower of two numbers."""
+    # Parity: apimachinery/pkg/util/resourceversion CompareResourceVersion, v1.36: by length first.
+    return version.isdecimal() and than.isdecimal() and (len(version), version) < (len(than), than)
+
+
+def _compared(old: str | None, entry: str, uid: str) -> tuple[News, str]:
+    if old is None:
+        return News.NEW, ""
+    if old == entry:
+        return News.SAME, ""
+    old_uid = _uid_in(old)
+    return (News.CHANGED, "") if old_uid == uid else (News.REPLACED, old_uid)
+
+
 def _uid_in(entry: str) -> str:
     return entry.rpartition(" ")[0]
+
+
+def _version_in(entry: str) -> str:
+    return entry.rpartition(" ")[2]

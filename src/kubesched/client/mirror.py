@@ -123,7 +123,7 @@ class Mirror:
         news, old_uid = self._known.put(key, uid, version)
         if self._known.is_in_pass and (number := version_number(version)) > self.newest:
             self.newest = number
-        if news is News.SAME:
+        if news is News.SAME or news is News.OLDER:
             return
         if news is News.REPLACED:
             self._tell(DELETED, key, old_uid, None)

@@ -12,12 +12,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from types import FrameType
 from typing import Final, Literal, Protocol, TypeAlias
 
-from kubesched.kit.clock import Clock
+from kubesched.kit.clock import Clock, SystemClock
 from kubesched.kit.go_text import go_quote, plain_float
 from kubesched.kit.log_values import Ref, json_value, text_value, zap_string
 
@@ -42,12 +42,14 @@ class Stream(Protocol):
 class Log:
     """Writes lines; loggers made with `with_values` share verbosity and buffer."""
 
-    __slots__ = ("_name", "_sink", "_values")
+    __slots__ = ("_sink", "name", "values")
 
     def __init__(self, sink: Sink, values: tuple[tuple[str, object], ...] = (), name: str = ""):
         self._sink = sink
-        self._values = values
-        self._name = name
+        self.values = values
+        """The fields that all lines have."""
+        self.name = name
+        """Who writes, or nothing."""
 
     @property
     def verbosity(self) -> int:
@@ -95,25 +97,15 @@ class Log:
 
     def with_values(self, **fields: object) -> Log:
         """Return a logger whose lines all have these fields."""
-        return type(self)(self._sink, (*self._values, *fields.items()), self._name)
+        return type(self)(self._sink, (*self.values, *fields.items()), self.name)
 
     def with_name(self, name: str) -> Log:
         """Return a logger whose lines say who writes them."""
-        return type(self)(self._sink, self._values, f"{self._name}.{name}" if self._name else name)
+        return type(self)(self._sink, self.values, f"{self.name}.{name}" if self.name else name)
 
     def flush(self) -> None:
         """Write what is buffered; whoever runs the process calls this every few seconds."""
         self._sink.flush()
-
-    @property
-    def name(self) -> str:
-        """Return who writes, or nothing."""
-        return self._name
-
-    @property
-    def values(self) -> tuple[tuple[str, object], ...]:
-        """Return the fields that all lines have."""
-        return self._values
 
 
 class NullLog(Log):
@@ -189,7 +181,7 @@ class Sink:
 
     def __init__(
         self,
-        clock: Clock | None,
+        clock: Clock,
         verbosity: int,
         modules: list[tuple[str, int]],
         errors: Stream | None,
@@ -200,7 +192,7 @@ class Sink:
         self.modules = [(re.compile(_glob(pattern)), level) for pattern, level in modules]
         self.lost_line_count = 0
         self._module_levels: dict[str, int] = {}
-        self._clock = clock
+        self._now_s: Callable[[], float] = clock.now_s
         self._errors = errors
         self._infos = infos
         self._held: list[str] = []
@@ -270,10 +262,6 @@ class Sink:
             # The place where this would be said is the one that is gone.
             self.lost_line_count += line_count
 
-    def _now_s(self) -> float:
-        assert self._clock is not None
-        return self._clock.now_s()
-
 
 class TextSink(Sink):
     """klog's text."""
@@ -299,7 +287,7 @@ class TextSink(Sink):
 
     def info(self, log: Log, frame: FrameType, message: str, level: int, fields: Fields) -> None:
         """Write a line."""
-        first = _named(log)
+        first = _named(log) if log.name or log.values else ()
         text = _text_fields(first, fields) if first or fields else ""
         quoted = self._messages.get(message) or self._quoted(message)
         self._put(f"{self._header('I', frame)}{quoted}{text}\n", level <= 0)
@@ -377,7 +365,7 @@ class JsonSink(Sink):
             self._put_error(f"{head}}}\n")
 
 
-_NULL_SINK = Sink(None, -1, [], None, None, 0)
+_NULL_SINK = Sink(SystemClock(), -1, [], None, None, 0)
 
 
 def _named(log: Log) -> tuple[tuple[str, object], ...]:
@@ -386,7 +374,12 @@ def _named(log: Log) -> tuple[tuple[str, object], ...]:
 
 def _text_fields(first: tuple[tuple[str, object], ...], fields: Fields) -> str:
     if not first:
-        return "".join([f" {key}{text_value(value)}" for key, value in fields.items()])
+        return "".join(
+            [
+                f" {key}={value}" if type(value) is int else f" {key}{text_value(value)}"
+                for key, value in fields.items()
+            ]
+        )
     # Parity: serialize FormatKVs: of equal keys the last wins, unless it says the same.
     texts: dict[str, str] = {}
     for key, value in (*first, *fields.items()):

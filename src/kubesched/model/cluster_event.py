@@ -97,14 +97,13 @@ class ClusterEvent:
         # Events are looked up at every change of the cluster, and hashing an enum is slow.
         return hash(self.label)
 
-    @property
-    def fields(self) -> dict[str, object]:
-        """Return the event as log lines show it."""
-        return {
-            "Resource": str(self.resource),
-            "ActionType": int(self.action),
-            "CustomLabel": self.custom_label,
-        }
+    def json_items(self) -> list[tuple[str, object]]:
+        """Return the fields of the event as log lines have them."""
+        return [
+            ("Resource", str(self.resource)),
+            ("ActionType", int(self.action)),
+            ("CustomLabel", self.custom_label),
+        ]
 
     @property
     def is_wildcard(self) -> bool:

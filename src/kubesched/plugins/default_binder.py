@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import ApiCallError, Handle
 from kubesched.framework.status import Status, error
+from kubesched.kit.log import Ref
 from kubesched.model.pod_info import PodInfo
 
 
@@ -22,6 +23,12 @@ class DefaultBinder:
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Have the pod bound; what the API server has against it is the verdict."""
+        self._handle.log.info(
+            "Attempting to bind pod to node",
+            level=3,
+            pod=Ref(pod.namespace, pod.name),
+            node=Ref("", node_name),
+        )
         try:
             await self._handle.client.bind_pod(
                 namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=node_name

@@ -147,7 +147,7 @@ class Hints:
             self._log.info(
                 "receive an event that isn't interested by any enabled plugins",
                 level=6,
-                event=event.fields,
+                event=event,
             )
         return known
 
@@ -344,9 +344,8 @@ class Hints:
         self, hint: Hint, what: Occurrence, problem: Exception, message: str, **fields: object
     ) -> None:
         if what.old is not None and what.new is not None:
-            fields |= {"oldObj": what.old, "newObj": what.new}
-        event = what.event.fields
-        self._log.error(message, err=problem, event=event, plugin=hint.plugin, **fields)
+            fields |= {"oldObj": _ref(what.old), "newObj": _ref(what.new)}
+        self._log.error(message, err=problem, event=what.event, plugin=hint.plugin, **fields)
 
 
 def _is_settled(strategy: Strategy, pending: Collection[str]) -> bool:
@@ -362,5 +361,8 @@ def _all_but(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> li
     return [queued for queued in pods if queued is not subject]
 
 
-def _ref(pod: Any) -> Ref:
-    return Ref(pod.namespace, pod.name)
+def _ref(obj: Any) -> Ref:
+    """Return the name of a pod, a node, another object, or the document of one."""
+    named = obj.get("metadata") if isinstance(obj, Mapping) else getattr(obj, "metadata", obj)
+    find = named.get if isinstance(named, Mapping) else lambda key: getattr(named, key, "")
+    return Ref(find("namespace") or "", find("name") or "")

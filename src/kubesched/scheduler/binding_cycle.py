@@ -100,9 +100,6 @@ class BindingCycle:
             refused = await self._pre_bind(one, has_work=has_work)
             if refused is not None:
                 return refused
-        if self.log.verbosity >= 3:
-            ref = Ref(pod.namespace, pod.name)
-            self.log.info("Attempting to bind pod to node", level=3, pod=ref, node=node_name)
         status = await profile.run_bind_plugins(state, pod, node_name)
         if not status.is_success:
             self.log.info("Failed to bind pod", level=1, pod=Ref(pod.namespace, pod.name))

@@ -110,9 +110,9 @@ class CacheDebugger:
         there = [view.bound_pod(index) for index in view.pods_on(row)]
         promised = self.queue.nominator.nominated_pods(name)
         lines = [
-            f"Node name: {name}\nDeleted: false\n"
-            f"Requested Resources: {_amounts(node.requested.items())}\n"
-            f"Allocatable Resources:{_amounts(node.allocatable.items())}\n"
+            f"Node name: {name}\nDeleted: false\n",
+            f"Requested Resources: {_amounts(node.requested.items())}\n",
+            f"Allocatable Resources:{_amounts(node.allocatable.items())}\n",
             f"Scheduled Pods(number: {len(there)}):\n",
             *map(_pod_text, there),
         ]

@@ -283,6 +283,8 @@ class PreemptionExecutor:
 
     def _disruption(self, one: _Preemption, victim: BoundPod) -> dict[str, Any]:
         """Return the patch that says why the victim goes."""
+        # Differs: upstream's patch has the order of all conditions in it, so that the new one is
+        # the last. We do not keep the conditions of bound pods, and their order means nothing.
         name = one.preemptor.scheduler_name
         condition: dict[str, Any] = {
             "type": "DisruptionTarget",

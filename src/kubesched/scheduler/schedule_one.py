@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, schedulingCycle, prepare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import ScheduleResult, Search
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import PostFilterResult
+from kubesched.framework.interface import Victims
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPodsMap
@@ -77,8 +77,9 @@ class SchedulingCycle:
     queue: SchedulingQueue
     search: Search
     failures: FailureHandler
-    preempt: Callable[..., None]
-    """Evicts a plan's victims: (profile name, plugin name, pod, victims)."""
+    preempt: Callable[[str, str, PodInfo, Victims], Awaitable[Status | None] | None]
+    """Evicts a plan's victims, by the profile's and the plugin's name; if that is to be waited for,
+    it returns something to await, and that an error if it failed."""
     waiting_pods: WaitingPodsMap
     recorder_of: Callable[[str], Any]
     clock: Clock
@@ -131,7 +132,7 @@ class SchedulingCycle:
 
     async def _place(self, queued: QueuedPodInfo, profile: Profile, start_s: float) -> Attempted:
         pod, state = queued.pod, CycleState()
-        result = self._decide(profile, state, pod, start_s)
+        result = await self._decide(profile, state, pod, start_s)
         node_name = result.suggested_host
         activated: dict[str, PodInfo] = {}
         state.write(PODS_TO_ACTIVATE_KEY, activated)
@@ -165,7 +166,7 @@ class SchedulingCycle:
         self._give_back(profile, state, pod, node_name)
         raise _NotPlacedError(of_status(permit.status))
 
-    def _decide(
+    async def _decide(
         self, profile: Profile, state: CycleState, pod: PodInfo, start_s: float
     ) -> ScheduleResult:
         """Choose a node; if none fits, try to make room and tell why."""
@@ -175,7 +176,7 @@ class SchedulingCycle:
             result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
         except FitError as failure:
             outcome = failure
-            failed = self._make_room(profile, state, pod, failure)
+            failed = await self._make_room(profile, state, pod, failure)
         except NoNodesError as failure:
             outcome = failure
             failed = of_no_nodes(failure)
@@ -205,7 +206,7 @@ class SchedulingCycle:
         if self.on_decided is not None:
             self.on_decided(profile, pod, outcome)
 
-    def _make_room(
+    async def _make_room(
         self, profile: Profile, state: CycleState, pod: PodInfo, failure: FitError
     ) -> Failed:
         # Parity: schedule_one.go schedulingAlgorithm, v1.36.
@@ -215,9 +216,13 @@ class SchedulingCycle:
             return of_fit_error(failure, "")
         statuses = failure.diagnosis.node_to_status
         plan, status = profile.run_post_filter_plugins(state, pod, statuses)
+        if status.is_success and plan is not None and plan.victims is not None:
+            told = self.preempt(profile.name, status.plugin, pod, plan.victims)
+            problem = await told if told is not None else None
+            if problem is not None:
+                plan, status = None, problem
         failure.diagnosis.post_filter_message = status.message
         self._say_post_filter(pod, status)
-        self._evict(profile, pod, plan, status)
         return of_fit_error(failure, LEAVE if plan is None else plan.nominated_node_name)
 
     def _say_post_filter(self, pod: PodInfo, status: Status) -> None:
@@ -227,12 +232,6 @@ class SchedulingCycle:
             self.log.error(message, pod=ref, status=status.message)
         elif self.log.verbosity >= 5:
             self.log.info(message, level=5, pod=ref, status=status.message)
-
-    def _evict(
-        self, profile: Profile, pod: PodInfo, plan: PostFilterResult | None, status: Status
-    ) -> None:
-        if plan is not None and plan.victims is not None and status.is_success:
-            self.preempt(profile.name, status.plugin, pod, plan.victims)
 
     def _assume_and_reserve(
         self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str

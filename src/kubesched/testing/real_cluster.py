@@ -46,6 +46,8 @@ class RealCluster(ApiServer):
     pids: dict[str, int] = field(default_factory=dict)
     processes: ProcessGroup | None = field(default=None, repr=False)
     """What it is made of; more programs may be started in it, and end with the cluster."""
+    api_server_flags: Sequence[str] = ()
+    """More than the usual ones."""
     api_server_command: Sequence[str] = field(default=(), repr=False)
 
     @property
@@ -78,7 +80,7 @@ class RealCluster(ApiServer):
 
 
 @contextmanager
-def real_cluster(
+def real_cluster(  # noqa: PLR0913  # What tests vary.
     form: Form = "bare",
     *,
     nodes: int = 3,
@@ -86,6 +88,7 @@ def real_cluster(
     port: int | None = None,
     directory: Path | None = None,
     programs: Programs | None = None,
+    api_server_flags: Sequence[str] = (),
 ) -> Iterator[RealCluster]:
     """Run a real cluster; everything is gone afterwards, but the logs of one that failed.
 
@@ -96,12 +99,18 @@ def real_cluster(
         port: Where kube-apiserver listens; a free port if None.
         directory: Where files go, and stay; a temporary one, removed afterwards, if None.
         programs: What to run; the user's cache if None.
+        api_server_flags: More flags of kube-apiserver.
     """
     programs = programs or Programs.built()
     programs.check(_NEEDED[form])
     place = directory or Path(tempfile.mkdtemp(prefix="kubesched-real-"))
     place.mkdir(parents=True, exist_ok=True)
-    cluster = RealCluster(url="", directory=place, keeps_files=directory is not None)
+    cluster = RealCluster(
+        url="",
+        directory=place,
+        keeps_files=directory is not None,
+        api_server_flags=api_server_flags,
+    )
     try:
         with ProcessGroup(place) as processes:
             cluster.processes = processes
@@ -150,7 +159,11 @@ def _start_api_server(
         ],
     )
     flags = _api_server_flags(cluster, certificates, chosen)
-    cluster.api_server_command = [str(programs.path(_API_SERVER)), *flags]
+    cluster.api_server_command = [
+        str(programs.path(_API_SERVER)),
+        *flags,
+        *cluster.api_server_flags,
+    ]
     cluster.start_api_server()
 
 

@@ -76,12 +76,13 @@ class ApiServer:
         written = {}
         for user in USERS:
             path = self.directory / f"{user.name.replace(':', '-')}.kubeconfig"
-            path.write_text(_kubeconfig(self.url, self.ca_file, user))
+            path.write_text(kubeconfig_text(self.url, self.ca_file, user))
             written[user.name] = path
         self.kubeconfigs = written
 
 
-def _kubeconfig(url: str, ca_file: Path | None, user: TokenUser) -> str:
+def kubeconfig_text(url: str, ca_file: Path | None, user: TokenUser) -> str:
+    """Return the kubeconfig of a user."""
     cluster: dict[str, str] = {"server": url}
     if ca_file:
         cluster["certificate-authority"] = str(ca_file)

@@ -15,12 +15,14 @@ from kubesched.kit.exposition import (
     OPENMETRICS_CONTENT_TYPE,
     TEXT_CONTENT_TYPE,
     openmetrics_of,
+    text_of,
 )
 from kubesched.model.process_metrics import SliMetrics
 from kubesched.web.answers import Answer, Asked, Handler, text_answer
 from kubesched.web.parts import MetricPages
 
 _OPENMETRICS = "application/openmetrics-text"
+_STARTED = "process_start_time_seconds"
 _QUICK = 1
 _SMALL_BYTES = 1024
 
@@ -87,10 +89,13 @@ class SliPages:
 
     def __init__(self, slis: SliMetrics) -> None:
         self._slis = slis
+        self._was_reset = False
 
     def text(self) -> str:
         """Return the text format."""
-        return self._slis.text()
+        families = self._slis.measures.families()
+        # Parity: a reset takes the start of the process along, for good.
+        return text_of(one for one in families if not (self._was_reset and one.name == _STARTED))
 
     def openmetrics(self) -> str:
         """Return OpenMetrics."""
@@ -99,3 +104,4 @@ class SliPages:
     def reset(self) -> None:
         """Forget how checks went."""
         self._slis.measures.reset()
+        self._was_reset = True

@@ -114,6 +114,7 @@ class OpsServer:
                 self._trust.start(),
             )
             tls.refresh()
+            self._trust.on_change = tls.refresh
             await self._serve_on(self._listener, tls)
         except BaseException:
             await self.stop()

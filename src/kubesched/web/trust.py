@@ -8,6 +8,7 @@ authentication_dynamic_request_header.go
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,8 @@ class Trust:
         self._looks_up_proxies = False
         self._cluster_clients: CaBundle | None = None
         self._cluster_proxies: RequestHeaderRules | None = None
+        self.on_change: Callable[[], None] = _nothing
+        """Called when the cluster names others than before."""
 
     @property
     def has_client_certificates(self) -> bool:
@@ -174,9 +177,12 @@ class Trust:
             return None
         except (ApiError, TransportError) as error:
             return error
+        before = self._cluster_clients, self._cluster_proxies
         try:
             self._take(msgspec.json.decode(answer).get("data") or {})
-        except (ValueError, msgspec.MsgspecError) as error:
+            if before != (self._cluster_clients, self._cluster_proxies):
+                self.on_change()
+        except (ValueError, OSError, msgspec.MsgspecError) as error:
             return error
         return None
 
@@ -231,6 +237,10 @@ class Trust:
 
     def _warn(self, text: str) -> None:
         self._log.line(text, severity="W")
+
+
+def _nothing() -> None:
+    pass
 
 
 def _names(data: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -21,6 +21,25 @@ def test_what_is_new() -> None:
     assert len(known) == 0
 
 
+@pytest.mark.parametrize("uid", ["u1", "u0"], ids=["the same", "its predecessor"])
+def test_what_is_older_is_no_news_but_in_a_pass(uid: str) -> None:
+    known = KnownObjects()
+    known.put("ns/a", "u1", "10")
+    assert known.put("ns/a", uid, "9") == (News.OLDER, "")
+    assert known.uid_of("ns/a") == "u1"
+    assert known.put("ns/a", "u1", "10") == (News.SAME, "")
+    known.begin_pass()
+    assert known.put("ns/a", uid, "9")[0] in (News.CHANGED, News.REPLACED)
+    known.abandon_pass()
+    assert known.uid_of("ns/a") == uid
+
+
+def test_versions_that_are_no_numbers_are_only_compared() -> None:
+    known = KnownObjects()
+    known.put("ns/a", "u1", "b")
+    assert known.put("ns/a", "u1", "a") == (News.CHANGED, "")
+
+
 def test_a_pass_leaves_over_what_it_did_not_confirm() -> None:
     known = KnownObjects()
     for name in "abc":

@@ -101,6 +101,13 @@ def test_what_is_sent_again_is_not_told_again() -> None:
     assert world.told.shown == [("ADDED", "ns/a"), ("MODIFIED", "ns/a"), ("DELETED", "ns/a")]
 
 
+def test_what_was_before_is_not_told_after() -> None:
+    history = [added("a", 2), modified("a", 6), modified("a", 7), modified("a", 9)]
+    world = run(listed(8, pod("a", 7)), watched(*history))
+    assert world.told.replayed() == {"ns/a": ("uid-a", "9")}
+    assert world.told.shown == [("ADDED", "ns/a"), ("MODIFIED", "ns/a")]
+
+
 def test_a_name_that_somebody_else_has_now() -> None:
     world = run(listed(5, pod("a", 3)), watched(added("a", 9, "other"), deleted("a", 8, "uid-a")))
     assert world.told.shown == [("ADDED", "ns/a"), ("DELETED", "ns/a"), ("ADDED", "ns/a")]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubesched.model import cluster_event
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 
 A, R = ActionType, EventResource
@@ -76,3 +77,43 @@ def test_only_everything_about_everything_is_a_wildcard() -> None:
     assert ClusterEvent(R.WILDCARD, A.ALL).is_wildcard
     assert not ClusterEvent(R.WILDCARD, A.UPDATE).is_wildcard
     assert not ClusterEvent(R.NODE, A.ALL).is_wildcard
+
+
+@pytest.mark.parametrize(
+    ("event", "label"),
+    [
+        (ClusterEvent(R.NODE, A.ADD), "NodeAdd"),
+        (ClusterEvent(R.NODE, A.UPDATE_NODE_TAINT), "NodeUpdateNodeTaint"),
+        (ClusterEvent(R.NODE, A.UPDATE_NODE_DECLARED_FEATURE), "NodeUpdateNodeDeclaredFeature"),
+        (cluster_event.ASSIGNED_POD_DELETE, "AssignedPodDelete"),
+        (cluster_event.UNSCHEDULED_POD_ADD, "UnschedulablePodAdd"),
+        (cluster_event.UNSCHEDULED_POD_UPDATE, "UnschedulablePodUpdate"),
+        (
+            ClusterEvent(R.UNSCHEDULABLE_POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
+            "UnschedulablePodUpdatePodSchedulingGatesEliminated",
+        ),
+        (ClusterEvent(R.CSI_NODE, A.UPDATE), "storage.k8s.io/CSINodeUpdate"),
+        (ClusterEvent(R.POD, A.ALL), "PodAll"),
+        (ClusterEvent("foos.v1.example.com", A.DELETE), "foos.v1.example.comDelete"),
+        (ClusterEvent(R.POD, A.ADD | A.DELETE), "Pod"),
+        (cluster_event.UNSCHEDULABLE_TIMEOUT_EVENT, "UnschedulableTimeout"),
+        (cluster_event.FORCE_ACTIVATE_EVENT, "ForceActivate"),
+    ],
+)
+def test_the_label_of_an_event(event: ClusterEvent, label: str) -> None:
+    assert event.label == label
+
+
+def test_events_are_equal_by_what_they_are() -> None:
+    assert ClusterEvent(R.NODE, A.ADD) == ClusterEvent(R.NODE, A.ADD)
+    assert hash(ClusterEvent(R.NODE, A.ADD)) == hash(ClusterEvent(R.NODE, A.ADD))
+    assert ClusterEvent(R.NODE, A.ADD) != ClusterEvent(R.NODE, A.ADD, "Custom")
+    # Two mixtures have the same label, and are two events.
+    assert ClusterEvent(R.NODE, A.ADD | A.DELETE) != ClusterEvent(
+        R.NODE, A.DELETE | A.UPDATE_NODE_LABEL
+    )
+
+
+def test_the_two_special_events_are_wildcards() -> None:
+    assert cluster_event.UNSCHEDULABLE_TIMEOUT_EVENT.is_wildcard
+    assert cluster_event.FORCE_ACTIVATE_EVENT.is_wildcard

@@ -148,8 +148,9 @@ def test_a_pod_that_backs_off_is_gated_on_its_way() -> None:
 
 
 def test_log_lines() -> None:
+    moved = "Pod moved to an internal scheduling queue, because the pod is gated"
+    where = 'event="UnschedulablePodAdd" queue="Unschedulable"'
     assert gated("a", verbosity=5).messages() == [
         '"Status after running PreEnqueue plugin" pod="default/a" plugin="Gate" status="not yet"',
-        '"Pod moved to an internal scheduling queue, because the pod is gated" pod="default/a" '
-        'event="UnschedulablePodAdd" queue="Unschedulable"',
+        f'"{moved}" pod="default/a" {where}',
     ]

@@ -1,0 +1,201 @@
+"""Requests to an ops server, for which kube-scheduler's own answers are recorded.
+
+Each is (name, who asks, method, path, headers, body). Who: nobody, a token, or a certificate.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from kubesched.testing.http import Answer
+
+TOKENS = {"admin": "admin-token", "plain": "plain-token", "stranger": "no-such-token"}
+CURL = {"User-Agent": "curl/7.88.1", "Accept": "*/*"}
+
+
+class Ask(NamedTuple):
+    """One request."""
+
+    path: str
+    who: str = "nobody"
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+
+    @property
+    def name(self) -> str:
+        shown = [f"{key}: {value}" for key, value in self.headers]
+        parts = [self.who, self.method, self.path, *shown, self.body or ""]
+        return " | ".join(part for part in parts if part)
+
+
+def accepting(media_type: str) -> tuple[tuple[str, str], ...]:
+    return (("Accept", media_type),)
+
+
+def _structured(kind: str, version: str, form: str = "json") -> str:
+    return f"application/{form};v={version};g=config.k8s.io;as={kind}"
+
+
+_HEALTH = [
+    "/healthz",
+    "/healthz?verbose",
+    "/healthz?verbose=1&exclude=leaderElection",
+    "/healthz?verbose&exclude=b&exclude=leaderElection&exclude=a%22b",
+    "/livez",
+    "/livez?verbose",
+    "/readyz",
+    "/readyz?verbose",
+    "/readyz?verbose&exclude=shutdown",
+    "/%68ealthz",
+]
+_GUARDED = [
+    "/",
+    "/healthz/",
+    "/healthz/leaderElection",
+    "/healthz/nope",
+    "/livez/ping",
+    "/readyz/shutdown",
+    "/readyz/sched-handler-sync",
+    "/metrics/resources",
+    "/nope",
+    "/api/v1/pods",
+    "/debug",
+    "/debug/pprof",
+    "/debug/flags",
+    "/debug/flags/",
+    "/debug/flags/x",
+    "/debug/flags/v",
+    "//healthz",
+    "/healthz/../metrics",
+    "/%68ealthz%2fx",
+    "/nope?a=%3Cb%3E",
+]
+_ACCEPTS = [
+    "application/json",
+    "application/*",
+    "text/html",
+    "text/plain;as=x",
+    "garbage",
+    "application/json;v=v1;g=config.k8s.io;as=Flagz",
+    "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz",
+    "application/yaml;q=0.9, application/json;q=0.1",
+]
+
+REQUESTS = [
+    *(Ask(path) for path in _HEALTH),
+    *(Ask(path, "admin") for path in _GUARDED),
+    *(Ask(path) for path in (*_GUARDED, "/metrics", "/metrics/slis", "/configz", "/statusz")),
+    Ask("/healthz", "stranger"),
+    Ask("/metrics", "stranger"),
+    Ask("/metrics", "plain"),
+    Ask("/metrics?x=y", "plain"),
+    Ask("/metrics", "plain", headers=tuple(CURL.items())),
+    Ask("/metrics", "stranger", headers=tuple(CURL.items())),
+    Ask("/metrics", "plain", headers=accepting("application/yaml")),
+    Ask("/metrics", "plain", headers=accepting("text/html")),
+    Ask("/metrics?pretty=true", "plain"),
+    Ask("/metrics", "plain", headers=accepting("application/json;pretty=1")),
+    Ask("/metrics", method="DELETE"),
+    Ask("/metrics", method="OPTIONS"),
+    Ask("/metrics", headers=(("Authorization", "Basic eDp5"),)),
+    Ask("/livez/ping", headers=(("Authorization", "bearer admin-token"),)),
+    Ask("/livez/ping", headers=(("Authorization", "Bearer  admin-token"),)),
+    Ask("/livez/ping", headers=(("Authorization", "Bearer"),)),
+    Ask("/livez/ping", headers=(("Authorization", "Bearer admin-token x y"),)),
+    Ask("/livez/ping", "certificate admin"),
+    Ask("/livez/ping", "certificate user"),
+    Ask("/livez/ping", "certificate front"),
+    Ask("/livez/ping", "certificate nameless"),
+    Ask("/livez/ping", "certificate front", headers=(("X-Remote-User", "joe"),)),
+    Ask(
+        "/livez/ping",
+        "certificate front",
+        headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters")),
+    ),
+    Ask(
+        "/livez/ping",
+        "certificate user",
+        headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters")),
+    ),
+    Ask("/livez/ping", headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters"))),
+    Ask("/livez", "certificate user"),
+    Ask("/livez/ping", "certificate user", headers=(("Authorization", "Bearer admin-token"),)),
+    Ask("/livez/ping", "certificate admin", headers=(("Authorization", "Bearer no-such"),)),
+    Ask("/healthz", method="POST"),
+    Ask("/healthz", method="HEAD"),
+    Ask("/nope", "admin", method="HEAD"),
+    Ask("/debug/pprof", "admin", method="POST"),
+    Ask("/debug/pprof/nosuch", "admin"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="3"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="007"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="abc"),
+    Ask("/debug/flags/v", "admin", method="PUT", body=""),
+    Ask("/debug/flags/v", "admin", method="PUT", body="-1"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="5\n"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="4294967296"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="2147483648"),
+    Ask("/debug/flags/v", "admin", method="PUT", body="2"),
+    Ask("/debug/flags/v", "admin", method="POST", body="2"),
+    Ask("/metrics", "admin", method="DELETE"),
+    Ask("/metrics/resources", "admin", method="DELETE"),
+    Ask("/metrics/slis", "admin", method="DELETE"),
+    Ask("/metrics/slis", "admin"),
+    *(Ask("/flagz", "admin", headers=accepting(one)) for one in _ACCEPTS),
+    *(Ask("/statusz", "admin", headers=accepting(one)) for one in _ACCEPTS[:3]),
+    Ask("/flagz", "admin", headers=(*accepting("application/json"), *list(CURL.items())[:1])),
+    *(
+        Ask(f"/{kind.lower()}", "admin", headers=accepting(_structured(kind, version, form)))
+        for kind in ("Flagz", "Statusz")
+        for version in ("v1beta1", "v1alpha1")
+        for form in ("json", "yaml")
+    ),
+    Ask("/statusz", "admin"),
+    Ask("/statusz", "admin", headers=accepting("text/*")),
+    Ask("/statusz", "admin", headers=accepting("text/html, */*;q=0.1")),
+    Ask("/configz", "admin", method="HEAD"),
+]
+
+_HEADERS = ("Cache-Control", "Content-Type", "X-Content-Type-Options", "Location", "Warning")
+_FIRST_SEPARATOR = re.compile(
+    r"^((?:Started|Up|Go version|Binary version|Emulation version|Paths))"
+    r"(?:: {1,2}|= | {2})",
+    re.MULTILINE,
+)
+
+
+def recorded(asked: Ask, answer: Answer) -> dict[str, Any]:
+    """Return what is compared of an answer."""
+    headers = {name: value for name in _HEADERS if (value := answer.headers[name]) is not None}
+    for name in ("Process-Start-Time-Unix",):
+        if name in answer.headers:
+            headers[name] = "<number>"
+    assert "Server" not in answer.headers
+    assert "Date" in answer.headers
+    return {"code": answer.code, "headers": headers, "body": _body(asked, answer)}
+
+
+def _body(asked: Ask, answer: Answer) -> str:
+    text = answer.body.decode()
+    if asked.path.startswith(("/flagz", "/statusz")) and answer.code == 200:
+        return _zpage(text)
+    # Which checks were asked for meanwhile, and when the process started.
+    return re.sub(r"(?m)^process_start_time_seconds .*$", "process_start_time_seconds <n>", text)
+
+
+def _zpage(text: str) -> str:
+    """Return a page without what the process itself is: flags, versions, times."""
+    if text.startswith("{"):
+        document = json.loads(text)
+        return json.dumps({key: _blank(key, value) for key, value in document.items()})
+    text = re.sub(r"(?ms)^flags:\n(?:  .*?\n)+", "flags: <map>\n", text)
+    text = re.sub(r"(?m)^(startTime|uptimeSeconds|goVersion): .*$", r"\1: <value>", text)
+    # The separator is one of four, by chance.
+    text = _FIRST_SEPARATOR.sub(r"\1: ", text)
+    return re.sub(r"(?m)^(Started|Up|Go version): .*$", r"\1: <value>", text)
+
+
+def _blank(key: str, value: Any) -> Any:
+    return "<value>" if key in ("flags", "startTime", "uptimeSeconds", "goVersion") else value

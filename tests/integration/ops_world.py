@@ -1,0 +1,229 @@
+"""An ops server beside an API server, and people with tokens and certificates who ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.rest import Client
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import Log, NullLog
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.process_metrics import SliMetrics
+from kubesched.testing.http import Answer
+from kubesched.testing.server import SCHEDULER, ApiServer, TokenUser
+from kubesched.web.ops_server import OpsServer
+from kubesched.web.parts import OpsParts, StatuszInfo
+from kubesched.web.settings import ServingSettings
+
+START_S = 1_794_802_508.86
+_WAIT_S = 30
+
+
+@dataclass
+class World:
+    """A running server and what it shows."""
+
+    server: OpsServer
+    loop: asyncio.AbstractEventLoop
+    url: str
+    log: Log
+    failing: dict[str, str] = field(default_factory=dict)
+    """Names of checks and what is wrong."""
+
+    def run(self, coroutine: Any) -> Any:
+        """Run something on the server's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_WAIT_S)
+
+
+@contextmanager
+def ops_world(
+    cluster: ApiServer | None,
+    *,
+    settings: ServingSettings | None = None,
+    user: TokenUser = SCHEDULER,
+    log: Log | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
+    **parts: Any,
+) -> Iterator[World]:
+    """Run an ops server that asks a cluster as some user; None: that has nobody to ask."""
+    loop = loop or asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="ops-server", daemon=True)
+    thread.start()
+    lines = log or NullLog()
+    failing: dict[str, str] = {}
+    clients: list[Client] = []
+
+    async def start() -> OpsServer:
+        given = {**the_parts(lines, failing), **parts}
+        if cluster is not None:
+            access = load_access(kubeconfig=str(cluster.kubeconfigs[user.name]))
+            clock = SystemClock()
+            client = Client(access, user_agent="test", clock=clock, log=NullLog())
+            clients.append(client)
+            given |= {"authentication_client": client, "authorization_client": client}
+        chosen = settings or ServingSettings()
+        if chosen.port == 10259:
+            chosen = replace(chosen, port=0, bind_address="127.0.0.1")
+        server = OpsServer(chosen, OpsParts(**given))
+        await server.start()
+        return server
+
+    async def stop(server: OpsServer | None) -> None:
+        if server is not None:
+            await server.stop()
+        for client in clients:
+            await client.close()
+
+    server = None
+    try:
+        server = asyncio.run_coroutine_threadsafe(start(), loop).result(_WAIT_S)
+        yield World(server, loop, server.url, lines, failing)
+    finally:
+        asyncio.run_coroutine_threadsafe(stop(server), loop).result(_WAIT_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_WAIT_S)
+        loop.close()
+
+
+def the_parts(log: Log, failing: Mapping[str, str]) -> dict[str, Any]:
+    def check(name: str) -> Any:
+        return lambda: failing.get(name)
+
+    return {
+        "log": log,
+        "clock": SystemClock(),
+        "metrics": SchedulerMetrics(),
+        "slis": SliMetrics(),
+        "configz": lambda: {"kind": "KubeSchedulerConfiguration", "parallelism": 16},
+        "statusz": StatuszInfo(START_S),
+        "healthz": {"leaderElection": check("leaderElection")},
+        "readyz": {
+            name: check(name) for name in ("leaderElection", "shutdown", "sched-handler-sync")
+        },
+        "resource_metrics": lambda: "",
+        "flagz": lambda: {"v": "2", "leader-elect": "true", "bind-address": "0.0.0.0"},
+        "explain": lambda key: b'{"pod":"a/b"}' if key == "a/b" else None,
+    }
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A client certificate."""
+
+    certificate: Path
+    key: Path
+
+
+def certificates(cluster: ApiServer, directory: Path) -> dict[str, Shown]:
+    """Return certificates that the cluster's authority signed, and others, by name."""
+    assert cluster.authority_key is not None
+    assert cluster.ca_file is not None
+    key = serialization.load_pem_private_key(cluster.authority_key.read_bytes(), None)
+    authority = x509.load_pem_x509_certificate(cluster.ca_file.read_bytes())
+    client = ExtendedKeyUsageOID.CLIENT_AUTH
+    return {
+        "admin": signed(directory, "boss", ["system:masters"], authority.subject, key, client),
+        "user": signed(directory, "jane", ["dev", "ops"], authority.subject, key, client),
+        "front": signed(directory, "front", [], authority.subject, key, client),
+        "nameless": signed(directory, "", ["dev"], authority.subject, key, client),
+    }
+
+
+def signed(
+    directory: Path,
+    name: str,
+    groups: list[str],
+    issuer: x509.Name | None = None,
+    issuer_key: Any = None,
+    usage: Any = ExtendedKeyUsageOID.CLIENT_AUTH,
+) -> Shown:
+    """Return a new certificate; signed by itself if there is no issuer."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    if name:
+        parts.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    subject = x509.Name(parts)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer or subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=36_500))
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(name or "nameless")]), critical=False
+        )
+        .sign(issuer_key or key, hashes.SHA256())
+    )
+    shown = Shown(directory / f"{name or 'nameless'}.crt", directory / f"{name or 'nameless'}.key")
+    shown.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    shown.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return shown
+
+
+def ask(
+    url: str,
+    path: str,
+    *,
+    method: str = "GET",
+    token: str | None = None,
+    shown: Shown | None = None,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> Answer:
+    """Send one request on a connection of its own, with no header but those given."""
+    with connected(url, shown) as connection:
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        sent = dict(headers or {})
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        if body is not None:
+            sent["Content-Length"] = str(len(body))
+        for name, value in sent.items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())
+
+
+@contextmanager
+def connected(url: str, shown: Shown | None = None) -> Iterator[http.client.HTTPSConnection]:
+    """Open a connection that believes any server."""
+    place = urlsplit(url)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if shown is not None:
+        context.load_cert_chain(shown.certificate, shown.key)
+    connection = http.client.HTTPSConnection(
+        place.hostname or "", place.port, timeout=_WAIT_S, context=context
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()

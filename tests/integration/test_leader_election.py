@@ -1,0 +1,178 @@
+"""Candidates for one lease on an API server: ours among themselves, and with kube-scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.client.kubeconfig import load_access
+from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, LeaseLock
+from kubesched.client.rest import Client
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.kit.rng import Generator
+from kubesched.kit.tasks import Tasks
+from kubesched.testing import Api, ApiServer, Programs
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.real_cluster import RealCluster
+from kubesched.testing.server import ADMIN, SCHEDULER
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+FAST = {"lease_duration_s": 2.0, "renew_deadline_s": 1.5, "retry_period_s": 0.2}
+
+
+class Candidate:
+    """An elector with the rights of a scheduler."""
+
+    def __init__(self, server: ApiServer, name: str) -> None:
+        clock = SystemClock()
+        access = load_access(kubeconfig=str(server.kubeconfigs[SCHEDULER.name]))
+        self.client = Client(access, user_agent="test", clock=clock, log=NullLog())
+        self.leads = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.leaders: list[str] = []
+        self.elector = LeaderElector(
+            self.client,
+            lock=LeaseLock("kube-system", "kube-scheduler", name),
+            callbacks=LeaderCallbacks(self._work, self._stop, self.leaders.append),
+            clock=clock,
+            rng=Generator(1, name),
+            log=NullLog(),
+            **FAST,
+        )
+        self._tasks = Tasks()
+        self._run = self._tasks.start(self.elector.run(), name=name)
+
+    async def _work(self) -> None:
+        self.leads.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.leads.clear()
+
+    async def _stop(self) -> None:
+        self.stopped.set()
+
+    async def stop(self) -> None:
+        self.elector.stop()
+        await self._run
+        await self.client.close()
+
+
+@pytest.fixture
+def lease_api(api_server: ApiServer) -> Iterator[Api]:
+    with without_lease(api_server) as api:
+        yield api
+
+
+@contextmanager
+def without_lease(server: ApiServer) -> Iterator[Api]:
+    with server.api(ADMIN) as api:
+        api.delete(LEASE).must(200, 404)
+        yield api
+        api.delete(LEASE).must(200, 404)
+
+
+def spec(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = api.get(LEASE).must(200).json["spec"]
+    return found
+
+
+def test_one_leads_and_the_other_follows_when_it_goes(
+    api_server: ApiServer, lease_api: Api
+) -> None:
+    async def play() -> None:
+        a = Candidate(api_server, "a")
+        await asyncio.wait_for(a.leads.wait(), 10)
+        b = Candidate(api_server, "b")
+        await until(lambda: b.leaders == ["a"])
+        held = await asyncio.to_thread(spec, lease_api)
+        assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("a", 2)
+        assert not b.leads.is_set()
+        await a.stop()
+        await asyncio.wait_for(b.leads.wait(), 10)
+        held = await asyncio.to_thread(spec, lease_api)
+        assert (held["holderIdentity"], held["leaseTransitions"]) == ("b", 1)
+        await b.stop()
+        held = await asyncio.to_thread(spec, lease_api)
+        assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("", 1)
+
+    asyncio.run(play())
+
+
+def test_a_lease_deleted_under_the_leader_is_made_again(
+    api_server: ApiServer, lease_api: Api
+) -> None:
+    async def play() -> None:
+        a = Candidate(api_server, "a")
+        await asyncio.wait_for(a.leads.wait(), 10)
+        before = (await asyncio.to_thread(lease_api.get, LEASE)).json["metadata"]["uid"]
+        await asyncio.to_thread(lease_api.delete, LEASE)
+        answer = None
+        for _ in range(100):
+            answer = await asyncio.to_thread(lease_api.get, LEASE)
+            if answer.code == 200:
+                break
+        assert answer is not None
+        assert answer.json["metadata"]["uid"] != before
+        assert answer.json["spec"]["holderIdentity"] == "a"
+        assert a.leads.is_set()
+        await a.stop()
+
+    asyncio.run(play())
+
+
+@pytest.mark.programs
+def test_kube_scheduler_and_we_hand_the_lease_to_each_other(
+    bare_cluster: RealCluster, tmp_path: Path
+) -> None:
+    program = Programs.built().path("kube-scheduler")
+    kubeconfig = bare_cluster.kubeconfigs[SCHEDULER.name]
+    flags = [
+        f"--kubeconfig={kubeconfig}",
+        "--secure-port=0",
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=500ms",
+    ]
+
+    async def play(api: Api, processes: ProcessGroup) -> None:
+        theirs = processes.start("first", [program, *flags])
+        await until(lambda: api.get(LEASE).code == 200)
+        ours = Candidate(bare_cluster, "ours")
+        await until(lambda: len(ours.leaders) == 1)
+        assert not ours.leads.is_set()
+        # Killed: nothing is released, and the lease has to run out.
+        theirs.send_signal(signal.SIGKILL)
+        theirs.wait()
+        await asyncio.wait_for(ours.leads.wait(), 20)
+        assert spec(api)["leaseTransitions"] == 1
+        second = processes.start("second", [program, *flags])
+        await until(lambda: "Attempting to acquire leader lease" in processes.tail("second"))
+        assert ours.leads.is_set()
+        await ours.stop()
+        await until(lambda: spec(api)["holderIdentity"] not in ("", "ours"))
+        assert spec(api)["leaseTransitions"] == 2
+        # Asked to end, it releases, and we take it at once.
+        ours = Candidate(bare_cluster, "ours")
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(20) == 0
+        await asyncio.wait_for(ours.leads.wait(), 10)
+        await ours.stop()
+
+    with without_lease(bare_cluster) as api, ProcessGroup(tmp_path) as processes:
+        asyncio.run(play(api, processes))
+
+
+async def until(is_so: Any, tries: int = 400) -> None:
+    for _ in range(tries):
+        if await asyncio.to_thread(is_so):
+            return
+        await SystemClock().sleep(0.05)
+    raise AssertionError("it did not come about in time")

@@ -1,0 +1,126 @@
+"""The ops server answers as kube-scheduler does, to the letter.
+
+Answers are recorded from kube-scheduler v1.36.4 on a real API server: `pytest --programs --record
+tests/integration/test_ops_server_answers.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.testing import ApiServer, Programs
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.real_cluster import RealCluster
+from kubesched.testing.server import ADMIN, SCHEDULER
+from tests.integration.ops_requests import REQUESTS, TOKENS, Ask, recorded
+from tests.integration.ops_world import Shown, ask, certificates, ops_world
+
+ANSWERS = Path(__file__).parent / "answers" / "ops_server.json"
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+
+
+def answers() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+    return found
+
+
+@pytest.fixture(scope="module")
+def ops_url(api_server: ApiServer) -> Iterator[str]:
+    publish_authorities(api_server)
+    with ops_world(api_server) as world:
+        yield world.url
+
+
+@pytest.fixture(scope="module")
+def shown(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
+    return certificates(api_server, tmp_path_factory.mktemp("certificates"))
+
+
+def publish_authorities(cluster: ApiServer) -> None:
+    """Have the ConfigMap there that kube-apiserver keeps; the embedded server has none."""
+    assert cluster.ca_file is not None
+    authority = cluster.ca_file.read_text()
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "extension-apiserver-authentication"},
+        "data": {
+            "client-ca-file": authority,
+            "requestheader-allowed-names": '["front"]',
+            "requestheader-client-ca-file": authority,
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+        },
+    }
+    with cluster.api(ADMIN) as api:
+        api.post(CONFIG_MAPS, body).must(201, 409)
+
+
+def send(url: str, asked: Ask, shown: dict[str, Shown]) -> dict[str, Any]:
+    kind, _, name = asked.who.partition(" ")
+    answer = ask(
+        url,
+        asked.path,
+        method=asked.method,
+        token=TOKENS.get(asked.who),
+        shown=shown[name] if kind == "certificate" else None,
+        headers=dict(asked.headers),
+        body=None if asked.body is None else asked.body.encode(),
+    )
+    return recorded(asked, answer)
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda one: one.name)
+def test_as_kube_scheduler(
+    asked: Ask, ops_url: str, shown: dict[str, Shown], request: pytest.FixtureRequest
+) -> None:
+    if request.config.getoption("--record"):
+        pytest.skip("recording")
+    assert send(ops_url, asked, shown) == answers()[asked.name]
+
+
+def test_every_answer_is_asked_for() -> None:
+    assert len({one.name for one in REQUESTS}) == len(REQUESTS)
+    assert answers().keys() == {one.name for one in REQUESTS}
+
+
+@pytest.mark.programs
+def test_kube_scheduler_still_answers_so(
+    bare_cluster: RealCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    programs = Programs.built()
+    port = free_ports(1)[0]
+    kubeconfig = bare_cluster.kubeconfigs[SCHEDULER.name]
+    shown = certificates(bare_cluster, tmp_path)
+    with ProcessGroup(tmp_path) as processes:
+        flags = [
+            *(
+                f"--{one}kubeconfig={kubeconfig}"
+                for one in ("", "authentication-", "authorization-")
+            ),
+            f"--secure-port={port}",
+            "--bind-address=127.0.0.1",
+        ]
+        processes.start("kube-scheduler", [programs.path("kube-scheduler"), *flags])
+        url = f"https://127.0.0.1:{port}"
+        processes.wait_until(lambda: is_ready(url), "kube-scheduler", timeout_s=30)
+        found = {one.name: send(url, one, shown) for one in REQUESTS}
+    if request.config.getoption("--record"):
+        ANSWERS.parent.mkdir(exist_ok=True)
+        ANSWERS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    assert found == answers()
+
+
+def is_ready(url: str) -> bool:
+    try:
+        leads = ask(url, "/metrics/resources", token=ADMIN.token).headers["Content-Type"]
+        return ask(url, "/readyz").code == 200 and leads is not None
+    except OSError:
+        return False

@@ -1,0 +1,215 @@
+"""Pages that only kubesched has, or has in its own way, and how the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import uvloop
+
+from kubesched.testing.http import Answer
+from kubesched.web.settings import AuthorizationSettings, ServingSettings
+from tests.integration.ops_world import World, ask, connected, ops_world
+
+OPEN = ServingSettings(
+    bind_address="127.0.0.1", port=0, authorization=AuthorizationSettings(always_allow_paths=("*",))
+)
+
+
+@pytest.fixture(scope="module", params=[asyncio.new_event_loop, uvloop.new_event_loop])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    make: Callable[[], asyncio.AbstractEventLoop] = request.param
+    with ops_world(None, settings=OPEN, loop=make()) as running:
+        yield running
+
+
+def test_a_failing_check_is_told_without_its_reason(world: World) -> None:
+    world.failing["sched-handler-sync"] = "handlers are not fully synchronized"
+    try:
+        answer = ask(world.url, "/readyz")
+        assert answer.code == 500
+        assert answer.text == (
+            "[+]leaderElection ok\n[+]shutdown ok\n"
+            "[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n"
+        )
+        single = ask(world.url, "/readyz/sched-handler-sync")
+        assert single.code == 500
+        assert single.text == "internal server error: handlers are not fully synchronized\n"
+        assert ask(world.url, "/readyz?exclude=sched-handler-sync").text == "ok"
+        assert ask(world.url, "/healthz").text == "ok"
+        slis = ask(world.url, "/metrics/slis").text
+        assert 'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0\n' in slis
+        failed = 'healthchecks_total{name="sched-handler-sync",status="error",type="readyz"} 1\n'
+        assert failed in slis
+    finally:
+        world.failing.clear()
+
+
+def test_metrics_come_compressed_to_whoever_reads_that(world: World) -> None:
+    plain = ask(world.url, "/metrics")
+    packed = ask(world.url, "/metrics", headers={"Accept-Encoding": "br, gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body).splitlines()[0] == plain.body.splitlines()[0]
+    assert "Content-Encoding" not in plain.headers
+    refused = ask(world.url, "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in refused.headers
+    assert plain.headers["Content-Type"] == (
+        "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+    )
+    assert "# TYPE scheduler_preemption_attempts_total counter\n" in plain.text
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_open"),
+    [
+        ("application/openmetrics-text; version=1.0.0", True),
+        # Prometheus: it reads the text format as well, and gets what kube-scheduler sends.
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2", False),
+        ("application/openmetrics-text, */*;q=0.1", False),
+        ("*/*", False),
+    ],
+)
+def test_openmetrics_is_for_those_who_read_nothing_else(
+    world: World, accept: str, is_open: bool
+) -> None:
+    answer = ask(world.url, "/metrics", headers={"Accept": accept})
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text") == is_open
+    assert answer.text.endswith("# EOF\n") == is_open
+
+
+def test_explanations_are_by_pod(world: World) -> None:
+    known = ask(world.url, "/debug/explain?pod=a/b")
+    assert known.json == {"pod": "a/b"}
+    assert known.headers["Content-Type"] == "application/json"
+    unknown = ask(world.url, "/debug/explain?pod=a/nope")
+    assert unknown.code == 404
+    assert unknown.text.startswith('pod "a/nope" is not known to this scheduler')
+    for query in ("", "?pod=", "?pod=b", "?pod=a/", "?pod=a/b/c"):
+        answer = ask(world.url, f"/debug/explain{query}")
+        assert answer.code == 400
+        assert "/debug/explain?pod=<namespace>/<name>" in answer.text
+
+
+def test_verbosity_is_set_for_the_log(world: World) -> None:
+    assert ask(world.url, "/debug/flags/v", method="PUT", body=b"4").code == 200
+    assert world.log.verbosity == 4
+    assert ask(world.url, "/debug/flags/v", method="PUT", body=b"x").code == 400
+    assert world.log.verbosity == 4
+
+
+def test_profiles_say_what_there_is_instead_of_gos(world: World) -> None:
+    index = ask(world.url, "/debug/pprof/").text
+    assert "no Go profiler" in index
+    stacks = ask(world.url, "/debug/pprof/goroutine?debug=1").text
+    assert "threads: total " in stacks
+    assert "[ops-server]" in stacks
+    assert "tasks: total " in stacks
+    assert "all_stacks" in stacks
+
+
+def test_a_profile_counts_stacks(world: World) -> None:
+    ended = threading.Event()
+    busy = threading.Thread(target=spin, args=(ended,), name="busy")
+    busy.start()
+    try:
+        answer = ask(world.url, "/debug/pprof/profile?seconds=1")
+    finally:
+        ended.set()
+        busy.join()
+    counts = {
+        line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in answer.text.splitlines()
+    }
+    spinning = [count for stack, count in counts.items() if ":spin" in stack]
+    assert sum(spinning) > 10
+
+
+def spin(ended: threading.Event) -> None:
+    while not ended.is_set():
+        sum(range(1000))
+
+
+def test_a_second_profile_at_once_is_refused(world: World) -> None:
+    answers: list[Answer] = []
+    first = threading.Thread(
+        target=lambda: answers.append(ask(world.url, "/debug/pprof/profile?seconds=1"))
+    )
+    first.start()
+    refused = ask(world.url, "/debug/pprof/profile?seconds=1")
+    first.join()
+    both = sorted([refused.code, answers[0].code])
+    assert both == [200, 500]
+    late = refused if refused.code == 500 else answers[0]
+    assert late.text == "Could not enable CPU profiling: cpu profiling already in use\n"
+
+
+def test_without_profiling_there_is_no_debug_page() -> None:
+    with ops_world(None, settings=replace(OPEN, enable_profiling=False)) as running:
+        for path in ("/debug/pprof/", "/debug/flags/v", "/debug/pprof"):
+            assert ask(running.url, path).text == "404 page not found\n"
+        assert ask(running.url, "/debug/explain?pod=a/b").code == 200
+
+
+def test_pages_may_be_left_out() -> None:
+    with ops_world(None, settings=OPEN, flagz=None, has_statusz=False) as running:
+        assert ask(running.url, "/flagz").code == 404
+        assert ask(running.url, "/statusz").code == 404
+
+
+def test_a_standby_shows_no_resource_metrics() -> None:
+    with ops_world(None, settings=OPEN, resource_metrics=lambda: None) as running:
+        answer = ask(running.url, "/metrics/resources")
+        assert (answer.code, answer.body) == (200, b"")
+        assert "Content-Type" not in answer.headers
+
+
+def test_a_page_that_fails_does_not_end_the_server() -> None:
+    def fails() -> dict[str, object]:
+        raise RuntimeError("no configuration")
+
+    with ops_world(None, settings=OPEN, configz=fails) as running:
+        answer = ask(running.url, "/configz")
+        assert answer.code == 500
+        assert answer.text == (
+            "This request caused apiserver to panic. Look in the logs for details.\n"
+        )
+        assert ask(running.url, "/healthz").text == "ok"
+
+
+def test_configz_keeps_the_order_of_fields(world: World) -> None:
+    answer = ask(world.url, "/configz")
+    assert answer.text == (
+        '{"componentconfig":{"kind":"KubeSchedulerConfiguration","parallelism":16}}'
+    )
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_flagz_shows_every_flag(world: World) -> None:
+    text = ask(world.url, "/flagz").text
+    assert text.splitlines()[3:] == ["bind-address: 0.0.0.0", "leader-elect: true", "v: 2"]
+    accept = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
+    flags = json.loads(ask(world.url, "/flagz", headers={"Accept": accept}).body)["flags"]
+    assert flags == {"bind-address": "0.0.0.0", "leader-elect": "true", "v": "2"}
+
+
+def test_stopping_answers_what_is_under_way_and_closes_the_port() -> None:
+    with ops_world(None, settings=OPEN) as running:
+        answers: list[Answer] = []
+        asking = threading.Thread(
+            target=lambda: answers.append(ask(running.url, "/debug/pprof/profile?seconds=30"))
+        )
+        asking.start()
+        while "sampled_stacks" not in ask(running.url, "/debug/pprof/goroutine").text:
+            pass
+        with connected(running.url) as idle:
+            idle.request("GET", "/healthz")
+            assert idle.getresponse().read() == b"ok"
+            running.run(running.server.stop())
+        asking.join(10)
+        assert [one.code for one in answers] == [200]
+        with pytest.raises(OSError, match="refused"):
+            ask(running.url, "/healthz")

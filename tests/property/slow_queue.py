@@ -1,0 +1,191 @@
+"""The scheduling queue, written as plainly as the rules read: every question looks at every pod.
+
+Owns a second opinion for the property tests: no heaps, no groups, no caches; all state is one
+record a pod and one list of all that ever happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.model.pod_info import PodInfo
+
+INITIAL_S, MAX_S, LEFT_OVER_S = 1, 10, 300
+SKIP, AFTER_BACKOFF, IMMEDIATELY = "skip", "after backoff", "immediately"
+
+
+@dataclass
+class Record:
+    """All that is known of one pod."""
+
+    pod: PodInfo
+    timestamp_s: float
+    part: str = ""
+    attempts: int = 0
+    refusals: int = 0
+    errors: int = 0
+    refused_by: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    gate: str = ""
+    flushed_s: float = -math.inf
+    popped_at: int = -1
+    """How much had happened when it was popped."""
+
+    @property
+    def rejectors(self) -> frozenset[str]:
+        return self.refused_by | self.pending
+
+    @property
+    def expiry_s(self) -> float:
+        count = self.errors or self.refusals
+        if count == 0:
+            return -math.inf
+        return math.floor(self.timestamp_s + min(MAX_S, INITIAL_S * 2 ** (count - 1)))
+
+
+@dataclass
+class SlowQueue:
+    """The queue as a list."""
+
+    now_s: Callable[[], float]
+    holds: Callable[[str, PodInfo], bool]
+    """Whether a gate holds a pod back."""
+    gates: tuple[str, ...]
+    registered: Callable[[str, str], bool]
+    """Whether a plugin registered for an event."""
+    hint: Callable[[str, str, PodInfo, Any, Any], bool]
+    """What a plugin says of an event."""
+    records: dict[str, Record] = field(default_factory=dict)
+    happened: list[tuple[str, Any, Any]] = field(default_factory=list)
+
+    # -- operations -------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
+        record = self.records[pod.name] = Record(pod, self.now_s())
+        self._to_active(record)
+
+    def update(self, old: PodInfo, new: PodInfo, events: list[str]) -> None:
+        record = self.records.get(new.name)
+        if record is None:
+            self.add(new)
+        elif record.part == "InFlight":
+            self.happened += [(event, old, new) for event in events]
+        else:
+            record.pod = new
+            if record.part in ("Unschedulable", "Gated"):
+                for event in events:
+                    self._requeue(record, self._worth(record, event, old, new))
+                    if record.part in ("Active", "Backoff"):
+                        break
+
+    def delete(self, name: str) -> None:
+        record = self.records.get(name)
+        if record is not None and record.part != "InFlight":
+            del self.records[name]
+
+    def pop(self) -> str | None:
+        active = [r for r in self.records.values() if r.part == "Active"]
+        early = [r for r in self.records.values() if r.part == "Backoff" and r.rejectors]
+        if active:
+            best = min(active, key=lambda r: (-r.pod.priority, r.timestamp_s))
+        elif early:
+            best = min(early, key=lambda r: (r.expiry_s, -r.pod.priority, r.timestamp_s))
+        else:
+            return None
+        best.part, best.popped_at = "InFlight", len(self.happened)
+        best.attempts += 1
+        return best.pod.name
+
+    def fail(self, pod: PodInfo, plugins: frozenset[str], pending: frozenset[str]) -> None:
+        record = self.records[pod.name]
+        record.pod, record.refused_by, record.pending, record.gate = pod, plugins, pending, ""
+        if record.rejectors:
+            record.refusals, record.errors = record.refusals + 1, 0
+        else:
+            record.errors += 1
+        record.timestamp_s, record.flushed_s = self.now_s(), -math.inf
+        answers = [self._worth(record, *what) for what in self.happened[record.popped_at :]]
+        if not record.rejectors:
+            answers = [AFTER_BACKOFF]
+        self._requeue(record, _best(answers))
+
+    def done(self, name: str) -> None:
+        del self.records[name]
+
+    def happen(self, event: str, old: Any, new: Any, check: Callable[[PodInfo], bool]) -> None:
+        for record in list(self.records.values()):
+            if record.part == "Gated" and not self.registered(record.gate, event):
+                continue
+            if record.part in ("Unschedulable", "Gated") and check(record.pod):
+                answer = self._worth(record, event, old, new)
+                if answer != SKIP:
+                    self._requeue(record, answer)
+        self.happened.append((event, old, new))
+
+    def activate(self, pod: PodInfo) -> None:
+        record = self.records.get(pod.name)
+        if record is None:
+            return
+        if record.part in ("Unschedulable", "Gated"):
+            self._to_active(record)
+        elif record.part == "Backoff":
+            record.part = "Active"
+        elif record.part == "InFlight":
+            self.happened.append(("*", None, pod))
+
+    def flush(self) -> None:
+        now_s = self.now_s()
+        for record in self.records.values():
+            if record.part == "Backoff" and record.expiry_s < math.floor(now_s):
+                record.part = "Active"
+
+    def flush_left_over(self) -> None:
+        now_s = self.now_s()
+        is_any = False
+        for record in self.records.values():
+            waits_since_s = max(record.timestamp_s, record.flushed_s)
+            waits = record.part in ("Unschedulable", "Gated")
+            if waits and now_s - waits_since_s > LEFT_OVER_S:
+                record.flushed_s, is_any = now_s, True
+                self._requeue(record, AFTER_BACKOFF)
+        if is_any:
+            self.happened.append(("*", None, None))
+
+    # -- rules ------------------------------------------------------------------------------------
+
+    def _worth(self, record: Record, event: str, old: Any, new: Any) -> str:
+        if not record.rejectors:
+            return AFTER_BACKOFF
+        if event == "*":
+            return AFTER_BACKOFF if new is None or new.uid == record.pod.uid else SKIP
+        answers = [SKIP]
+        for plugin in record.rejectors:
+            if self.registered(plugin, event) and self.hint(plugin, event, record.pod, old, new):
+                answers.append(IMMEDIATELY if plugin in record.pending else AFTER_BACKOFF)
+        return _best(answers)
+
+    def _requeue(self, record: Record, answer: str) -> None:
+        if answer == SKIP:
+            record.part = "Gated" if record.gate else "Unschedulable"
+        elif answer == AFTER_BACKOFF and record.expiry_s >= math.floor(self.now_s()):
+            record.part = "Backoff" if self._passes(record) else "Gated"
+        else:
+            self._to_active(record)
+
+    def _to_active(self, record: Record) -> None:
+        record.part = "Active" if self._passes(record) else "Gated"
+
+    def _passes(self, record: Record) -> bool:
+        order = sorted(self.gates, key=lambda gate: gate != record.gate)
+        holding = next((gate for gate in order if self.holds(gate, record.pod)), "")
+        record.gate = holding
+        if holding:
+            record.refused_by |= {holding}
+        return not holding
+
+
+def _best(answers: list[str]) -> str:
+    return max(answers, default=SKIP, key=(SKIP, AFTER_BACKOFF, IMMEDIATELY).index)

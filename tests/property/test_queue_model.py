@@ -1,0 +1,317 @@
+"""The queue against a slow one: no pod is ever lost, doubled, or somewhere else than it should be."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.status import Status, unresolvable
+from kubesched.kit.log import NullLog
+from kubesched.model.cluster_event import (
+    ASSIGNED_POD_DELETE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+)
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.pod_info import PodInfo, PodShapes
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.queue.interface import ProfileQueueing, QueueSettings
+from kubesched.queue.nominator import Nominator
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from tests.property.slow_queue import SlowQueue
+from tests.unit.builders import a_wire_pod
+from tests.unit.queue.world import Clock
+
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+CSI_ADD = ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)
+POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
+POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
+EVENTS = {"NodeAdd": NODE_ADD, CSI_ADD.label: CSI_ADD}
+LABELLED, UPDATED = "UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdate"
+
+# What each plugin registers for, and how much of a pod its hint reads.
+PLUGINS: dict[str, dict[str, Any]] = {
+    "OfShape": {"NodeAdd": "shape", "AssignedPodDelete": "nothing"},
+    "OfTemplate": {"NodeAdd": "template", LABELLED: "template"},
+    "OfPod": {"NodeAdd": "pod", CSI_ADD.label: "pod", "AssignedPodDelete": "shape"},
+    "OfNothing": {CSI_ADD.label: "nothing", LABELLED: "nothing"},
+    "Varying": {"NodeAdd": lambda shape, _old, new: "shape" if new % 2 else "pod"},
+    "Gate": {"NodeAdd": "pod"},
+    "OtherGate": {CSI_ADD.label: "shape"},
+}
+REGISTERED = {
+    "NodeAdd": NODE_ADD,
+    CSI_ADD.label: CSI_ADD,
+    "AssignedPodDelete": POD_DELETE,
+    LABELLED: POD_LABEL,
+}
+GATES = ("Gate", "OtherGate")
+NAMES = [f"p{i}" for i in range(6)]
+names = st.sampled_from(NAMES)
+plugin_sets = st.frozensets(st.sampled_from(sorted(PLUGINS)), max_size=3)
+
+
+def answer(plugin: str, event: str, pod: PodInfo, old: Any, new: Any) -> bool:
+    """Return what a plugin says: by what it reads, the event's objects, and the pod's uid."""
+    about = new if new is not None else old
+    if event in ("AssignedPodDelete", LABELLED):
+        if about.uid == pod.uid:
+            return True
+        about = 0
+    reads = PLUGINS[plugin][event]
+    if callable(reads):
+        reads = reads(pod.shape, old, new)
+    part = {
+        "nothing": 0,
+        "shape": pod.shape.requests["cpu"],
+        "template": sum(map(ord, pod.labels["app"])) + pod.shape.requests["cpu"],
+        "pod": int(pod.name[1:]),
+    }[reads]
+    return bool((part + int(about)) % 2)
+
+
+def registrations(plugin: str) -> list[EventRegistration]:
+    def hint_for(event: str) -> Any:
+        def hint(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+            is_helped = answer(plugin, event, pod, old, new)
+            return QueueingHint.QUEUE if is_helped else QueueingHint.QUEUE_SKIP
+
+        return hint
+
+    return [
+        EventRegistration(REGISTERED[event], hint_for(event), reads=reads)
+        for event, reads in PLUGINS[plugin].items()
+    ]
+
+
+def registered(plugin: str, event: str) -> bool:
+    # Whoever registers for new nodes is given lost taints, too; none come here.
+    return event in PLUGINS.get(plugin, {})
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Both queues, told the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock(1000.5)
+        self.held: set[tuple[str, str]] = set()
+        self.shapes = PodShapes()
+        self.metrics = SchedulerMetrics()
+        self.pods: dict[str, PodInfo] = {}
+        self.under_way: dict[str, QueuedPodInfo] = {}
+        self.created = 0
+        sort = PrioritySort(None, None)  # type: ignore[arg-type]  # it asks its handle for nothing
+        log = NullLog()
+        self.queue = SchedulingQueue(
+            {
+                "default-scheduler": ProfileQueueing(
+                    {gate: self._gate(gate) for gate in GATES},
+                    {plugin: registrations(plugin) for plugin in PLUGINS},
+                )
+            },
+            less=sort.less,
+            key=sort.sort_key,
+            settings=QueueSettings(),
+            clock=self.clock,
+            metrics=self.metrics,
+            log=log,
+            nominator=Nominator(
+                nominate=lambda _pod, _node: None,
+                remove=lambda _pod: None,
+                pod_of=lambda _key: None,
+                log=log,
+            ),
+        )
+        self.slow = SlowQueue(
+            self.clock.now_s, lambda g, pod: (g, pod.name) in self.held, GATES, registered, answer
+        )
+
+    def _gate(self, gate: str) -> Any:
+        def pre_enqueue(pod: PodInfo) -> Status | None:
+            return unresolvable("held") if (gate, pod.name) in self.held else None
+
+        return pre_enqueue
+
+    def _tick(self) -> None:
+        # No two pods are queued at one moment: which of equals goes first is the heap's affair.
+        self.clock.time_s += 0.001
+
+    def _pod(self, name: str, uid: str, priority: int, app: str, cpu: int) -> PodInfo:
+        wire = a_wire_pod(
+            name, uid=uid, priority=priority, labels={"app": app}, requests={"cpu": f"{cpu}m"}
+        )
+        return self.shapes.pod_info(wire)
+
+    # -- what happens -----------------------------------------------------------------------------
+
+    @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"), cpu=st.integers(1, 2))
+    def add(self, name: str, priority: int, app: str, cpu: int) -> None:
+        if name in self.pods:
+            return
+        self._tick()
+        self.created += 1
+        pod = self.pods[name] = self._pod(name, f"uid-{self.created}", priority, app, cpu)
+        self.queue.add(pod)
+        self.slow.add(pod)
+
+    @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"))
+    def update(self, name: str, priority: int, app: str) -> None:
+        old = self.pods.get(name)
+        if old is None:
+            return
+        self._tick()
+        cpu = old.shape.requests["cpu"]
+        new = self.pods[name] = self._pod(name, old.uid, priority, app, cpu)
+        self.queue.update(old, new)
+        is_labelled = old.labels["app"] != app
+        self.slow.update(old, new, [LABELLED if is_labelled else UPDATED])
+
+    @rule(name=names)
+    def delete(self, name: str) -> None:
+        pod = self.pods.pop(name, None)
+        if pod is None:
+            return
+        self.queue.delete(pod)
+        if name in self.under_way:  # Its attempt ends as one of a pod that is gone.
+            self.queue.done(pod.uid)
+            self.slow.done(name)
+            del self.under_way[name]
+        else:
+            self.slow.delete(name)
+
+    @rule()
+    def pop(self) -> None:
+        queued = self.queue.pop()
+        assert (queued and queued.pod.name) == self.slow.pop()
+        if queued is not None:
+            assert queued.attempts == self.slow.records[queued.pod.name].attempts
+            self.under_way[queued.pod.name] = queued
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data(), plugins=plugin_sets, pending=plugin_sets)
+    def fail(self, data: st.DataObject, plugins: frozenset[str], pending: frozenset[str]) -> None:
+        self._tick()
+        queued = self.under_way.pop(data.draw(st.sampled_from(sorted(self.under_way))))
+        queued.clear_rejector_plugins()
+        queued.unschedulable_plugins, queued.pending_plugins = set(plugins), set(pending)
+        queued.pod = self.pods[queued.pod.name]
+        assert self.queue.add_unschedulable_if_not_present(queued)
+        self.slow.fail(queued.pod, plugins, pending)
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data())
+    def bind(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.under_way)))
+        self.queue.done(self.under_way.pop(name).pod.uid)
+        self.slow.done(name)
+        del self.pods[name]
+
+    @rule(event=st.sampled_from(sorted(EVENTS)), number=st.integers(0, 3))
+    def happen(self, event: str, number: int) -> None:
+        self.queue.move_all_to_active_or_backoff_queue(EVENTS[event], None, number)
+        self.slow.happen(event, None, number, lambda _pod: True)
+
+    @rule(name=names, priority=st.integers(0, 2))
+    def lose_a_nomination(self, name: str, priority: int) -> None:
+        pod = self.pods.get(name)
+        if pod is None:
+            return
+
+        def is_no_more_important(other: PodInfo) -> bool:
+            return other.priority <= priority
+
+        self.queue.move_all_to_active_or_backoff_queue(
+            ASSIGNED_POD_DELETE, pod, None, is_no_more_important
+        )
+        self.slow.happen("AssignedPodDelete", pod, None, is_no_more_important)
+
+    @rule(chosen=st.sets(names, max_size=2))
+    def activate(self, chosen: set[str]) -> None:
+        self._tick()
+        pods = [self.pods[name] for name in sorted(chosen) if name in self.pods]
+        self.queue.activate(pods)
+        for pod in pods:
+            self.slow.activate(pod)
+
+    @rule(gate=st.sampled_from(GATES), name=names)
+    def turn_a_gate(self, gate: str, name: str) -> None:
+        self.held ^= {(gate, name)}
+
+    @rule(seconds=st.sampled_from([0.3, 1, 2.5, 9, 200]))
+    def wait(self, seconds: float) -> None:
+        self.clock.time_s += seconds
+
+    @rule()
+    def flush(self) -> None:
+        self.queue.flush_backoff_queue_completed()
+        self.slow.flush()
+
+    @rule()
+    def flush_left_over(self) -> None:
+        self.queue.flush_unschedulable_pods_left_over()
+        self.slow.flush_left_over()
+
+    # -- what must be true ------------------------------------------------------------------------
+
+    @invariant()
+    def every_pod_is_where_it_should_be(self) -> None:
+        expected = {name: self.slow.records[name].part for name in self.pods}
+        assert {name: self.queue.where(f"default/{name}") for name in self.pods} == expected
+
+    @invariant()
+    def every_pod_is_in_one_part_and_no_other_is_there(self) -> None:
+        parts, _ = self.queue.pending_pods()
+        waiting = [pod.name for pods in parts.values() for pod in pods]
+        under_way = [pod.name for pod in self.queue.in_flight_pods()]
+        assert Counter(waiting + under_way) == Counter(list(self.pods))
+
+    @invariant()
+    def every_record_says_the_same(self) -> None:
+        for name in self.pods:
+            queued = self.queue.get(f"default/{name}")
+            record = self.slow.records[name]
+            if queued is not None:
+                assert queued.pod is record.pod
+                assert queued.rejector_plugins == record.rejectors
+                assert queued.gating_plugin == record.gate
+                assert self.queue.backoff_expiration_s(queued) == record.expiry_s
+
+    @invariant()
+    def gauges_are_what_there_is(self) -> None:
+        parts = Counter(record.part for record in self.slow.records.values())
+        for part in ("Active", "Backoff", "Unschedulable", "Gated"):
+            gauge = self.metrics.pending_pods.labels(part.lower())
+            assert gauge.value == parts[part], part
+        assert self.metrics.inflight_events.labels("PodPopped").value == parts["InFlight"]
+
+    @invariant()
+    def somebody_is_told_in_time(self) -> None:
+        ready = [r.expiry_s for r in self.slow.records.values() if r.part == "Backoff"]
+        if ready:
+            assert self.queue.next_flush_at_s() <= min(ready) + 1
+
+
+QueueMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+TestQueue = QueueMachine.TestCase
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=40))
+def test_a_key_and_less_give_the_same_order(pods: list[tuple[int, bool]]) -> None:
+    # Equal times on purpose: ties are the same, too, since both compare alike.
+    from tests.unit.queue.world import World
+
+    worlds = [World(), World(by_less=True)]
+    for world in worlds:
+        for i, (priority, passes) in enumerate(pods):
+            world.add(f"p{i}", priority=priority)
+            world.advance(1 if passes else 0)
+    first, second = (world.drain() for world in worlds)
+    assert first == second
+    assert len(first) == len(pods)

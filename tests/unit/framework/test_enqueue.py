@@ -1,0 +1,215 @@
+"""What a profile tells the queue: gates, events, order."""
+
+from typing import Any
+
+from kubesched.app.build import build
+from kubesched.config.load import default_config
+from kubesched.framework.enqueue import (
+    enqueue_registrations,
+    pre_enqueue_calls,
+    queue_sort_key,
+)
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Code, Status, StatusError, unresolvable
+from kubesched.model.cluster_event import ActionType as A
+from kubesched.model.cluster_event import ClusterEvent
+from kubesched.model.cluster_event import EventResource as R
+from kubesched.model.pod_info import PodInfo
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.plugins.priority_sort import PrioritySort
+from tests.unit.builders import a_pod, a_profile
+
+NODE_ADD = EventRegistration(ClusterEvent(R.NODE, A.ADD))
+
+# What the plugins' EventsToRegister give in v1.36 with all gates at their defaults.
+UPSTREAM: dict[str, list[tuple[str, A]]] = {
+    "SchedulingGates": [(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)],
+    "NodeUnschedulable": [
+        (R.NODE, A.ADD | A.UPDATE_NODE_TAINT),
+        (R.POD, A.UPDATE_POD_TOLERATION),
+    ],
+    "NodeName": [(R.NODE, A.ADD)],
+    "TaintToleration": [(R.NODE, A.ADD | A.UPDATE_NODE_TAINT), (R.POD, A.UPDATE_POD_TOLERATION)],
+    "NodeAffinity": [(R.NODE, A.ADD | A.UPDATE_NODE_LABEL)],
+    "NodePorts": [(R.POD, A.DELETE), (R.NODE, A.ADD)],
+    "NodeResourcesFit": [
+        (R.POD, A.DELETE | A.UPDATE_POD_SCALE_DOWN),
+        (R.NODE, A.ADD | A.UPDATE_NODE_ALLOCATABLE),
+        (R.DEVICE_CLASS, A.ADD | A.UPDATE),
+    ],
+    "NodeDeclaredFeatures": [
+        (R.NODE, A.ADD | A.UPDATE_NODE_DECLARED_FEATURE),
+        (R.POD, A.UPDATE),
+    ],
+    "VolumeRestrictions": [
+        (R.POD, A.DELETE),
+        (R.NODE, A.ADD),
+        (R.PERSISTENT_VOLUME_CLAIM, A.ADD),
+    ],
+    "NodeVolumeLimits": [
+        (R.CSI_NODE, A.ADD),
+        (R.CSI_NODE, A.UPDATE),
+        (R.POD, A.DELETE),
+        (R.PERSISTENT_VOLUME_CLAIM, A.ADD),
+        (R.VOLUME_ATTACHMENT, A.DELETE),
+    ],
+    "VolumeBinding": [
+        (R.STORAGE_CLASS, A.ADD | A.UPDATE),
+        (R.PERSISTENT_VOLUME_CLAIM, A.ADD | A.UPDATE),
+        (R.PERSISTENT_VOLUME, A.ADD | A.UPDATE),
+        (R.NODE, A.ADD | A.UPDATE_NODE_LABEL),
+        (R.CSI_NODE, A.ADD | A.UPDATE),
+        (R.CSI_DRIVER, A.UPDATE),
+        (R.CSI_STORAGE_CAPACITY, A.ADD | A.UPDATE),
+    ],
+    "VolumeZone": [
+        (R.STORAGE_CLASS, A.ADD),
+        (R.NODE, A.ADD | A.UPDATE_NODE_LABEL),
+        (R.PERSISTENT_VOLUME_CLAIM, A.ADD | A.UPDATE),
+        (R.PERSISTENT_VOLUME, A.ADD | A.UPDATE),
+    ],
+    "PodTopologySpread": [
+        (R.POD, A.ADD | A.UPDATE_POD_LABEL | A.UPDATE_POD_TOLERATION | A.DELETE),
+        (R.NODE, A.ADD | A.DELETE | A.UPDATE_NODE_LABEL | A.UPDATE_NODE_TAINT),
+    ],
+    "InterPodAffinity": [
+        (R.POD, A.ADD | A.UPDATE_POD_LABEL | A.DELETE),
+        (R.NODE, A.ADD | A.UPDATE_NODE_LABEL),
+    ],
+    "DynamicResources": [
+        (R.NODE, A.ADD | A.UPDATE_NODE_LABEL | A.UPDATE_NODE_ALLOCATABLE),
+        (R.RESOURCE_CLAIM, A.ADD | A.UPDATE),
+        (R.POD, A.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
+        (R.DEVICE_CLASS, A.ADD | A.UPDATE),
+        (R.RESOURCE_SLICE, A.ADD | A.UPDATE),
+    ],
+    "DefaultPreemption": [(R.POD, A.DELETE)],
+}
+
+
+def default_profile() -> Profile:
+    return build(default_config()).profiles["default-scheduler"]
+
+
+def events(registrations: Any) -> dict[str, list[tuple[str, A]]]:
+    return {
+        name: [(one.event.resource, one.event.action) for one in registered]
+        for name, registered in registrations.items()
+    }
+
+
+def test_the_default_plugins_register_what_upstreams_do() -> None:
+    assert events(enqueue_registrations(default_profile())) == UPSTREAM
+
+
+class Named:
+    """A plugin with a name."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or type(self).__name__
+
+
+class Refusing(Named):
+    """May refuse a pod."""
+
+    def pre_filter(self, state: Any, pod: PodInfo, nodes: Any) -> Status | None:
+        return None
+
+
+class Telling(Refusing):
+    """May refuse a pod, and says what may help."""
+
+    def events_to_register(self) -> list[EventRegistration]:
+        return [NODE_ADD]
+
+
+class Scoring(Named):
+    """Refuses nobody, whatever it registers."""
+
+    def score(self, state: Any, pod: PodInfo, node: Any) -> int:
+        return 0
+
+    def events_to_register(self) -> list[EventRegistration]:
+        return [NODE_ADD]
+
+
+ALL_THAT_MAY_HELP = [
+    (resource, A.ALL)
+    for resource in (
+        R.POD,
+        R.NODE,
+        R.PERSISTENT_VOLUME,
+        R.PERSISTENT_VOLUME_CLAIM,
+        R.CSI_NODE,
+        R.CSI_DRIVER,
+        R.CSI_STORAGE_CAPACITY,
+        R.STORAGE_CLASS,
+        R.RESOURCE_CLAIM,
+        R.DEVICE_CLASS,
+    )
+]
+
+
+def test_who_may_refuse_a_pod_and_does_not_say_is_helped_by_anything() -> None:
+    profile = a_profile(Telling(), Refusing(), Scoring())
+    assert events(enqueue_registrations(profile)) == {
+        "Telling": [(R.NODE, A.ADD)],
+        "Refusing": ALL_THAT_MAY_HELP,
+    }
+
+
+def test_extenders_are_helped_by_anything() -> None:
+    registered = events(enqueue_registrations(a_profile(Telling()), has_extenders=True))
+    assert registered == {"Extender": ALL_THAT_MAY_HELP, "Telling": [(R.NODE, A.ADD)]}
+
+
+class Holding(Named):
+    """Holds all pods back, in one way or another."""
+
+    def __init__(self, name: str, answer: Status | Exception | None) -> None:
+        super().__init__(name)
+        self._answer = answer
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def test_gates_are_called_in_order_and_never_raise() -> None:
+    refusal = unresolvable("no")
+    profile = a_profile(
+        Holding("A", None),
+        Holding("B", refusal),
+        Holding("C", StatusError(refusal)),
+        Holding("D", RuntimeError("oh")),
+    )
+    calls = pre_enqueue_calls(profile)
+    answers = {name: call(a_pod()) for name, call in calls.items()}
+    assert list(answers) == ["A", "B", "C", "D"]
+    assert (answers["A"], answers["B"], answers["C"]) == (None, refusal, refusal)
+    assert answers["D"] == Status(Code.ERROR, ("RuntimeError: oh",))
+
+
+def test_the_default_order_has_a_key_that_agrees_with_it() -> None:
+    profile = default_profile()
+    key = queue_sort_key(profile)
+    assert key is not None
+    queued = [
+        QueuedPodInfo(a_pod(priority=priority), time_s)
+        for priority in (-1, 0, 7)
+        for time_s in (1.0, 2.0)
+    ]
+    for first in queued:
+        for second in queued:
+            assert (key(first) < key(second)) == profile.less(first, second)
+
+
+def test_a_plugin_may_offer_no_key() -> None:
+    class Unsorted(Named):
+        def less(self, first: Any, second: Any) -> bool:
+            return False
+
+    assert queue_sort_key(a_profile(Unsorted())) is None
+    assert queue_sort_key(a_profile(PrioritySort(None, None))) is not None  # type: ignore[arg-type]  # it asks its handle for nothing
