@@ -161,11 +161,12 @@ class SlowQueue:
             return AFTER_BACKOFF
         if event == "*":
             return AFTER_BACKOFF if new is None or new.uid == record.pod.uid else SKIP
-        answers = [SKIP]
-        for plugin in record.rejectors:
-            if self.registered(plugin, event) and self.hint(plugin, event, record.pod, old, new):
-                answers.append(IMMEDIATELY if plugin in record.pending else AFTER_BACKOFF)
-        return _best(answers)
+        helped = [
+            plugin
+            for plugin in record.rejectors
+            if self.registered(plugin, event) and self.hint(plugin, event, record.pod, old, new)
+        ]
+        return _best([IMMEDIATELY if p in record.pending else AFTER_BACKOFF for p in helped])
 
     def _requeue(self, record: Record, answer: str) -> None:
         if answer == SKIP:

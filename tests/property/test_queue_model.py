@@ -1,4 +1,4 @@
-"""The queue against a slow one: no pod is ever lost, doubled, or somewhere else than it should be."""
+"""The queue against a slow one: no pod is ever lost, doubled, or elsewhere than it should be."""
 
 from collections import Counter
 from typing import Any
@@ -26,7 +26,7 @@ from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from tests.property.slow_queue import SlowQueue
 from tests.unit.builders import a_wire_pod
-from tests.unit.queue.world import Clock
+from tests.unit.queue.world import Clock, World
 
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 CSI_ADD = ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)
@@ -305,8 +305,6 @@ TestQueue = QueueMachine.TestCase
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=40))
 def test_a_key_and_less_give_the_same_order(pods: list[tuple[int, bool]]) -> None:
     # Equal times on purpose: ties are the same, too, since both compare alike.
-    from tests.unit.queue.world import World
-
     worlds = [World(), World(by_less=True)]
     for world in worlds:
         for i, (priority, passes) in enumerate(pods):

@@ -8,16 +8,18 @@ from typing import Any
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import ApiCallError
 from kubesched.framework.status import Status, error
+from kubesched.kit.log import NullLog
 from kubesched.plugins.default_binder import DefaultBinder
 from tests.unit.plugins.builders import a_pod
 from tests.unit.scripted_api import ScriptedApi
 
 
 class ClientHandle:
-    """A handle of which only the client is there."""
+    """A handle of which only the client and the log are there."""
 
     def __init__(self, client: ScriptedApi) -> None:
         self.client = client
+        self.log = NullLog()
 
 
 def bind(client: ScriptedApi) -> Status | None:
