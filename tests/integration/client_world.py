@@ -84,6 +84,7 @@ class Relay:
         self.open = 0
         self.open_max = 0
         self._server: asyncio.Server | None = None
+        self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> str:
         """Listen, and return where."""
@@ -94,12 +95,17 @@ class Relay:
     async def stop(self) -> None:
         assert self._server is not None
         self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        while self.open:
+            await SystemClock().sleep(0)
         await self._server.wait_closed()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         self.open_max = max(self.open_max, self.open)
         back, forth = await asyncio.open_connection(*self._target)
+        self._writers += (writer, forth)
         try:
             await asyncio.gather(
                 self._pass_on(reader, forth, asked_by=writer), self._pass_on(back, writer)

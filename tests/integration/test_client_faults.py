@@ -103,9 +103,7 @@ async def test_closing_ends_what_is_under_way(server: RunningEmbedded) -> None:
         await sibling.close()
         await client.close()
         ended = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
-        assert [type(one) for one in ended] == [
-            TransportError, TransportError, asyncio.CancelledError, TransportError, TransportError,
-        ]  # fmt: skip
+        assert all(isinstance(one, TransportError) for one in ended)
         with pytest.raises(TransportError, match="closed"):
             await client.get(NODES)
 

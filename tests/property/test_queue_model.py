@@ -5,7 +5,13 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import Status, unresolvable
@@ -34,6 +40,7 @@ POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
 POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 EVENTS = {"NodeAdd": NODE_ADD, CSI_ADD.label: CSI_ADD}
 LABELLED, UPDATED = "UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdate"
+SHRUNK = "UnschedulablePodUpdatePodScaleDown"
 
 # What each plugin registers for, and how much of a pod its hint reads.
 PLUGINS: dict[str, dict[str, Any]] = {
@@ -54,7 +61,8 @@ REGISTERED = {
 GATES = ("Gate", "OtherGate")
 NAMES = [f"p{i}" for i in range(6)]
 names = st.sampled_from(NAMES)
-plugin_sets = st.frozensets(st.sampled_from(sorted(PLUGINS)), max_size=3)
+plugin_sets = st.frozensets(st.sampled_from(sorted(PLUGINS)), max_size=2)
+refusals = st.frozensets(st.sampled_from(sorted(PLUGINS)), min_size=1, max_size=2)
 
 
 def answer(plugin: str, event: str, pod: PodInfo, old: Any, new: Any) -> bool:
@@ -151,6 +159,19 @@ class QueueMachine(RuleBasedStateMachine):
 
     # -- what happens -----------------------------------------------------------------------------
 
+    @initialize(
+        parts=st.lists(
+            st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.integers(1, 2)),
+            min_size=len(NAMES),
+            max_size=len(NAMES),
+        ),
+        plugins=refusals,
+    )
+    def begin(self, parts: list[tuple[int, str, int]], plugins: frozenset[str]) -> None:
+        for name, (priority, app, cpu) in zip(NAMES, parts, strict=True):
+            self.add(name, priority, app, cpu)
+        self.try_everybody(plugins, frozenset())
+
     @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"), cpu=st.integers(1, 2))
     def add(self, name: str, priority: int, app: str, cpu: int) -> None:
         if name in self.pods:
@@ -161,17 +182,17 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.add(pod)
         self.slow.add(pod)
 
-    @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"))
-    def update(self, name: str, priority: int, app: str) -> None:
+    @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"), cpu=st.integers(1, 2))
+    def update(self, name: str, priority: int, app: str, cpu: int) -> None:
         old = self.pods.get(name)
         if old is None:
             return
         self._tick()
-        cpu = old.shape.requests["cpu"]
         new = self.pods[name] = self._pod(name, old.uid, priority, app, cpu)
         self.queue.update(old, new)
-        is_labelled = old.labels["app"] != app
-        self.slow.update(old, new, [LABELLED if is_labelled else UPDATED])
+        events = [LABELLED] if old.labels["app"] != app else []
+        events += [SHRUNK] if old.shape.requests["cpu"] > cpu else []
+        self.slow.update(old, new, events or [UPDATED])
 
     @rule(name=names)
     def delete(self, name: str) -> None:
@@ -197,13 +218,23 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.under_way)
     @rule(data=st.data(), plugins=plugin_sets, pending=plugin_sets)
     def fail(self, data: st.DataObject, plugins: frozenset[str], pending: frozenset[str]) -> None:
+        self._end(data.draw(st.sampled_from(sorted(self.under_way))), plugins, pending)
+
+    def _end(self, name: str, plugins: frozenset[str], pending: frozenset[str]) -> None:
         self._tick()
-        queued = self.under_way.pop(data.draw(st.sampled_from(sorted(self.under_way))))
+        queued = self.under_way.pop(name)
         queued.clear_rejector_plugins()
         queued.unschedulable_plugins, queued.pending_plugins = set(plugins), set(pending)
         queued.pod = self.pods[queued.pod.name]
         assert self.queue.add_unschedulable_if_not_present(queued)
         self.slow.fail(queued.pod, plugins, pending)
+
+    @rule(plugins=refusals, pending=plugin_sets)
+    def try_everybody(self, plugins: frozenset[str], pending: frozenset[str]) -> None:
+        for _ in NAMES:
+            self.pop()
+        for name in sorted(self.under_way):
+            self._end(name, plugins, pending)
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
@@ -298,7 +329,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.next_flush_at_s() <= min(ready) + 1
 
 
-QueueMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+QueueMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=30)
 TestQueue = QueueMachine.TestCase
 
 

@@ -55,13 +55,17 @@ from kubesched.objects.field_errors import aggregate_text, go_quote
 __all__ = ["Options", "OptionsError", "parse_options"]
 
 
-def parse_options(arguments: Sequence[str]) -> Options:
+def parse_options(arguments: Sequence[str], flags: FlagSet | None = None) -> Options:
     """Return what a command line means, the configuration file it names read.
+
+    Args:
+        arguments: The command line, without the command.
+        flags: The flags of `run` and those that another command has beside them; they are set.
 
     Raises:
         OptionsError: With upstream's text, at the first stage that finds a fault.
     """
-    flags = scheduler_flags()
+    flags = flags or scheduler_flags()
     try:
         positional = flags.parse(arguments)
     except FlagError as problem:

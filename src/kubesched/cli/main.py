@@ -15,6 +15,7 @@ from kubesched.cli.apiserver import apiserver
 from kubesched.cli.capacity import capacity
 from kubesched.cli.config import config
 from kubesched.cli.decide import decide
+from kubesched.cli.doctor import doctor
 from kubesched.cli.explain import explain
 from kubesched.cli.run import run_command
 from kubesched.cli.simulate import simulate
@@ -27,6 +28,7 @@ Examples:
   kubesched simulate -f cluster.yaml -f workload.yaml
   kubesched config view
   kubesched decide --cases cases.jsonl
+  kubesched doctor --kubeconfig ~/.kube/config
   kubesched run --kubeconfig ~/.kube/config --leader-elect=false
 """
 
@@ -41,6 +43,7 @@ cli.add_command(apiserver)
 cli.add_command(capacity)
 cli.add_command(config)
 cli.add_command(decide)
+cli.add_command(doctor)
 cli.add_command(explain)
 cli.add_command(run_command)
 cli.add_command(simulate)

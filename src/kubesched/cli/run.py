@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
+    from kubesched.app.flags import FlagSet
     from kubesched.app.option_values import Options, OptionsError
 
 _EXAMPLES: Final = """\
@@ -33,7 +34,7 @@ our own. `kubesched doctor` tells what a cluster lacks for it, `--shadow` tries 
 _WIDTH_MAX: Final = 120
 
 
-class _RawCommand(click.Command):
+class RawCommand(click.Command):
     """A command that takes its arguments as they are: they follow other rules than click's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -41,7 +42,7 @@ class _RawCommand(click.Command):
         return []
 
 
-@click.command("run", cls=_RawCommand, short_help="Schedule the pods of a cluster.")
+@click.command("run", cls=RawCommand, short_help="Schedule the pods of a cluster.")
 def run_command(arguments: tuple[str, ...]) -> int:
     """Schedule the pods of a cluster, with kube-scheduler's command line."""
     from kubesched.app.options import OptionsError, parse_options  # noqa: PLC0415
@@ -49,25 +50,25 @@ def run_command(arguments: tuple[str, ...]) -> int:
     try:
         options = parse_options(arguments)
     except OptionsError as problem:
-        _tell(problem)
+        tell(problem)
         return 1
     if options.show_help:
         click.echo(_help(), nl=False)
         return 0
     if options.show_version:
-        click.echo(_version(options))
+        click.echo(version_text(options))
         return 0
     from kubesched.cli.run_live import run  # noqa: PLC0415
 
     return run(options)
 
 
-def _tell(problem: OptionsError) -> None:
+def tell(problem: OptionsError, command: str = "run", flags: FlagSet | None = None) -> None:
     """Say what is wrong with a command line, as upstream does at that stage."""
     if problem.stage == "logging":
         click.echo(str(problem), err=True)
     elif problem.stage == "usage":
-        click.echo(_usage(problem.flag), err=True)
+        click.echo(_usage(problem.flag, command, flags), err=True)
         click.echo(f"Error: {problem}", err=True)
     else:
         from kubesched.kit.clock import SystemClock  # noqa: PLC0415
@@ -82,20 +83,20 @@ def _tell(problem: OptionsError) -> None:
         log.flush()
 
 
-def _usage(flag: str) -> str:
+def _usage(flag: str, command: str, flags: FlagSet | None) -> str:
     """Return a reminder, with what was probably meant by a wrong flag."""
     from kubesched.app.flag_help import nearest_flag, one_flag  # noqa: PLC0415
     from kubesched.app.option_groups import scheduler_flags  # noqa: PLC0415
 
-    flags = scheduler_flags()
+    flags = flags or scheduler_flags()
     known = flag.replace("_", "-")
     meant = known if known in flags else nearest_flag(flags, flag) if flag else None
-    lines = ["Usage: kubesched run [flags]", ""]
+    lines = [f"Usage: kubesched {command} [flags]", ""]
     if meant is not None:
         lines += [one_flag(flags[meant], _width()).rstrip(), ""]
         if meant != known:
             lines += [f"Did you mean --{meant}?"]
-    lines += ["`kubesched run --help` lists all flags."]
+    lines += [f"`kubesched {command} --help` lists all flags."]
     return "\n".join(lines)
 
 
@@ -116,7 +117,8 @@ def _width() -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDTH_MAX)
 
 
-def _version(options: Options) -> str:
+def version_text(options: Options) -> str:
+    """Return the answer to `--version`."""
     # Parity: verflag.go PrintAndExitIfRequested, v1.36
     ours = version("kubesched")
     if options.show_version == "text":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubesched.kit.clock import Clock, SystemClock
+from kubesched.kit.log import Log, NullLog
 
 _REREAD_S = 50.0  # a minute, less the ten seconds that client-go goes before
 
@@ -79,9 +80,12 @@ class TokenFile:
     be read leaves the last token in use.
     """
 
-    def __init__(self, path: Path, *, first: str = "", clock: Clock | None = None) -> None:
+    def __init__(
+        self, path: Path, *, first: str = "", clock: Clock | None = None, log: Log | None = None
+    ) -> None:
         self._path = path
         self._clock = clock or SystemClock()
+        self._log = log or NullLog()
         self._credential = Credential(f"Bearer {first}") if first else None
         self._read_s = float("-inf")
 
@@ -113,6 +117,7 @@ class TokenFile:
     def _last_or_raise(self, text: str) -> Credential:
         if self._credential is None:
             raise AccessError(text)
+        self._log.error("Unable to rotate token", err=text)
         return self._credential
 
 

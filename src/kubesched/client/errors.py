@@ -96,6 +96,7 @@ class TransportError(Exception):
         is_reset: bool = False,
         is_timeout: bool = False,
         was_sent: bool = False,
+        is_closed: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -105,6 +106,8 @@ class TransportError(Exception):
         self.is_timeout = is_timeout
         self.was_sent = was_sent
         """Whether the server may have done what it was asked."""
+        self.is_closed = is_closed
+        """Whether we closed the client ourselves."""
 
 
 # Parity: apimachinery/pkg/api/errors/errors.go knownReasons and the Is functions, v1.36: a reason

@@ -2,7 +2,8 @@
 
 Owns upstream's order of these, what makes a kubeconfig unusable, and the texts that say so. Never
 opens a connection and never runs a plugin.
-Upstream: staging/src/k8s.io/client-go/tools/clientcmd/{client_config,validation}.go, rest/config.go
+Upstream: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go,
+rest/config.go
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ from kubesched.client.auth import (
     TokenFile,
 )
 from kubesched.client.exec_plugin import API_VERSIONS, ExecPlugin, ExecSettings, clean_hint
+from kubesched.client.kubeconfig_checks import (
+    EMPTY_CLUSTER,
+    NO_CLUSTER,
+    mode_of,
+    problems_of_cluster,
+    problems_of_user,
+)
 from kubesched.client.kubeconfig_files import (
     AuthInfo,
     Cluster,
@@ -33,7 +41,7 @@ from kubesched.client.kubeconfig_files import (
     load_files,
     os_text,
 )
-from kubesched.client.proxies import check_proxy_url, proxy_from_environment, usable_proxy
+from kubesched.client.proxies import proxy_from_environment, usable_proxy
 from kubesched.client.tls import make_context
 from kubesched.kit.clock import Clock, SystemClock
 from kubesched.kit.log import Log, NullLog
@@ -49,10 +57,7 @@ _NOT_IN_CLUSTER: Final = (
 _NOTHING: Final = (
     "no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
-_EMPTY_CLUSTER: Final = "cluster has no server defined"
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
-_NO_CLUSTER: Final = Cluster()
-_INTERACTIVE: Final = ("Never", "IfAvailable", "Always")
 
 
 class _NothingError(AccessError):
@@ -156,7 +161,7 @@ class _Loader:
         server = master or f"https://{f'[{host}]' if ':' in host else host}:{port}"
         return ClusterAccess(
             server=server,
-            credentials=TokenFile(token_file, first=token, clock=self._clock),
+            credentials=self._token_file(token_file, token),
             tls=tls,
             proxy=self._proxy("", server),
         )
@@ -186,7 +191,7 @@ class _Loader:
         cluster_name, user_name = (chosen.cluster, chosen.user) if chosen else ("", "")
         cluster = config.clusters.get(cluster_name)
         if cluster is None:
-            cluster = Cluster() if master else _NO_CLUSTER
+            cluster = Cluster() if master else NO_CLUSTER
         user = config.users.get(user_name, AuthInfo())
         if master:
             # An address of its own does not go with the name in another server's certificate.
@@ -195,9 +200,9 @@ class _Loader:
         problems = []
         if name and chosen is None:
             problems.append(f"context was not found for specified context: {name}")
-        problems += _problems_of_user(user_name, user)
-        problems += _problems_of_cluster(cluster_name, cluster)
-        if problems == [_EMPTY_CLUSTER]:
+        problems += problems_of_user(user_name, user)
+        problems += problems_of_cluster(cluster_name, cluster)
+        if problems == [EMPTY_CLUSTER]:
             raise _NothingError(f"invalid configuration: {_NOTHING}")
         if problems:
             raise AccessError(f"invalid configuration: {aggregate(problems)}")
@@ -218,6 +223,9 @@ class _Loader:
             namespace=chosen.namespace if chosen else "",
         )
 
+    def _token_file(self, path: Path, first: str) -> TokenFile:
+        return TokenFile(path, first=first, clock=self._clock, log=self._log)
+
     def _proxy(self, configured: str, server: str) -> str:
         proxy = configured or proxy_from_environment(server, self._environ)
         return usable_proxy(proxy) if proxy else ""
@@ -234,7 +242,7 @@ class _Loader:
                 "auth-provider is not supported, use an exec credential plugin instead"
             )
         if user.token_file:
-            return TokenFile(Path(user.token_file), first=_first_token(user), clock=self._clock)
+            return self._token_file(Path(user.token_file), _first_token(user))
         if user.token:
             return FixedCredential(f"Bearer {user.token}")
         if user.username or user.password:
@@ -315,7 +323,7 @@ def _exec_settings(
         env=tuple((one.name, one.value) for one in config.env),
         api_version=config.api_version,
         install_hint=clean_hint(config.install_hint),
-        interactive_mode=_mode_of(config),
+        interactive_mode=mode_of(config),
         cluster=_told_cluster(cluster, tls) if config.provide_cluster_info else None,
         environ=environ,
     )
@@ -341,100 +349,3 @@ def _told_cluster(cluster: Cluster, tls: TlsSettings) -> dict[str, Any]:
     found = [one.extension for one in cluster.extensions if one.name == _EXEC_EXTENSION]
     told["config"] = found[-1] if found else None
     return told
-
-
-def _mode_of(config: ExecConfig) -> str:
-    if not config.interactive_mode and config.api_version.endswith(("/v1beta1", "/v1alpha1")):
-        return "IfAvailable"
-    return config.interactive_mode
-
-
-def _problems_of_cluster(name: str, cluster: Cluster) -> Iterator[str]:
-    """Parity: tools/clientcmd/validation.go validateClusterInfo, v1.36."""
-    if cluster is _NO_CLUSTER:
-        yield _EMPTY_CLUSTER
-        return
-    if not cluster.server:
-        yield (
-            f"no server found for cluster {go_quote(name)}"
-            if name
-            else "default cluster has no server defined"
-        )
-    if cluster.proxy_url:
-        try:
-            check_proxy_url(cluster.proxy_url)
-        except AccessError as error:
-            url = go_quote(cluster.proxy_url)
-            yield f"invalid 'proxy-url' {url} for cluster {go_quote(name)}: {error}"
-    file = cluster.certificate_authority
-    if file and cluster.certificate_authority_data:
-        yield (
-            f"certificate-authority-data and certificate-authority are both specified for {name}. "
-            "certificate-authority-data will override."
-        )
-    yield from _unreadable("certificate-authority", file, name)
-
-
-def _problems_of_user(name: str, user: AuthInfo) -> Iterator[str]:
-    """Parity: tools/clientcmd/validation.go validateAuthInfo, v1.36."""
-    yield from _problems_of_certificate(name, user)
-    if user.exec is not None:
-        yield from _problems_of_exec(name, user, user.exec)
-    if user.token and (user.username or user.password):
-        yield (
-            f"more than one authentication method found for {name}; "
-            "found [token basicAuth], only one is allowed"
-        )
-    asks_more = user.impersonate_uid or user.impersonate_groups or user.impersonate_user_extra
-    if asks_more and not user.impersonate:
-        yield f"requesting uid, groups or user-extra for {name} without impersonating a user"
-
-
-def _problems_of_certificate(name: str, user: AuthInfo) -> Iterator[str]:
-    if not (user.client_certificate or user.client_certificate_data):
-        return
-    if user.client_certificate and user.client_certificate_data:
-        yield (
-            f"client-cert-data and client-cert are both specified for {name}. "
-            "client-cert-data will override."
-        )
-    if user.client_key and user.client_key_data:
-        yield (
-            f"client-key-data and client-key are both specified for {name}; "
-            "client-key-data will override"
-        )
-    if not user.client_key and not user.client_key_data:
-        yield (
-            f"client-key-data or client-key must be specified for {name} "
-            "to use the clientCert authentication method."
-        )
-    yield from _unreadable("client-cert", user.client_certificate, name)
-    yield from _unreadable("client-key", user.client_key, name)
-
-
-def _problems_of_exec(name: str, user: AuthInfo, config: ExecConfig) -> Iterator[str]:
-    ending = f"must be specified for {name} to use exec authentication plugin"
-    if user.auth_provider is not None:
-        yield f"authProvider cannot be provided in combination with an exec plugin for {name}"
-    if not config.command:
-        yield f"command {ending}"
-    if not config.api_version:
-        yield f"apiVersion {ending}"
-    for one in config.env:
-        if not one.name:
-            yield f"env variable name {ending}"
-    mode = _mode_of(config)
-    if not mode:
-        yield f"interactiveMode {ending}"
-    elif mode not in _INTERACTIVE:
-        yield f"invalid interactiveMode for {name}: {go_quote(mode)}"
-
-
-def _unreadable(what: str, file: str, name: str) -> Iterator[str]:
-    if not file:
-        return
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        yield f"unable to read {what} {file} for {name} due to {os_text('open', file, error)}"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+from kubesched.client.errors import TransportError
 from kubesched.kit.clock import Clock
 from kubesched.kit.tasks import Tasks
 
@@ -137,7 +138,8 @@ class Lanes:
         await self._tasks.stop()
         for queue in self._waiting:
             while queue:
-                queue.popleft().cancel()
+                closed = TransportError("the client is closed", is_closed=True)
+                queue.popleft().set_exception(closed)
         self._waiting_count = 0
 
     def _is_behind(self, lane: Lane) -> bool:

@@ -114,8 +114,11 @@ async def _read(
             return _BOUND_POD.decode(answer)
         except NotFoundError:
             raise
-        except (TransportError, TooManyRequestsError):
-            pass
+        except TransportError as error:
+            if error.is_closed:
+                raise
+        except TooManyRequestsError:
+            pass  # It said when to come again, and was asked as often as it makes sense at once.
         except ApiError as error:
             if error.code < 500:
                 raise cause from error

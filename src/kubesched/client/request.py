@@ -220,7 +220,7 @@ class Requests:
         """Return whether there is another credential than the one that was not known.
 
         Differs: client-go has the credential renewed for the next request and gives up this one;
-        nothing was done by a request that was not known, so that it can be sent again.
+        nothing was done by a request that was not known, so that it can be sent again, ADR 10.
         """
         if tried.is_renewed or tried.credential is None:
             return False

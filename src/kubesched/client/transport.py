@@ -7,6 +7,7 @@ Upstream: staging/src/k8s.io/client-go/transport/transport.go
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -36,6 +37,7 @@ _KEEPALIVE_OPTIONS: Final = (
     ("TCP_USER_TIMEOUT", 45_000),
 )
 
+_TURNS: Final = 3
 _FAILURES: Final = (aiohttp.ClientError, OSError)  # a TimeoutError is an OSError
 
 
@@ -114,6 +116,10 @@ class HttpTransport:
                 **self._options,
             )
         except _FAILURES as error:
+            if self._is_closed:
+                raise TransportError(
+                    "the client is closed", was_sent=True, is_closed=True
+                ) from error
             if self._tls and isinstance(error, ssl.SSLError):
                 self._tls.check_now()
             raise transport_error(request.method, address, error) from error
@@ -125,10 +131,13 @@ class HttpTransport:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+            # A connection that was cut is only gone after the loop has turned.
+            for _ in range(_TURNS):
+                await _turn()
 
     def _open(self) -> aiohttp.ClientSession:
         if self._is_closed:
-            raise TransportError("the client is closed")
+            raise TransportError("the client is closed", is_closed=True)
         self._session = aiohttp.ClientSession(
             # How many there are is bounded by the lanes; watches come on top.
             connector=aiohttp.TCPConnector(
@@ -170,7 +179,18 @@ class HttpAnswer:
 
     def close(self) -> None:
         """Leave the rest of the body unread."""
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            # Without the leave-taking of TLS, which nobody would wait for.
+            connection.transport.abort()
         self._response.close()
+
+
+async def _turn() -> None:
+    loop = asyncio.get_running_loop()
+    turned = loop.create_future()
+    loop.call_soon(turned.set_result, None)
+    await turned
 
 
 def transport_error(method: str, address: str, error: BaseException) -> TransportError:
@@ -180,6 +200,8 @@ def transport_error(method: str, address: str, error: BaseException) -> Transpor
         return TransportError(f"{where}: dial tcp: lookup {error.host}: {error.os_error}")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return TransportError(f"{where}: tls: failed to verify certificate: {error}")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return TransportError(f"{where}: proxyconnect tcp: {error.message or error.status}")
     if isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno
         text = f"dial tcp {error.host}:{error.port}: connect: {_text_of(error.os_error)}"

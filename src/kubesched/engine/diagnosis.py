@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubesched.columns.view import NodeTable
+from kubesched.columns.view import NodeTable, Rows
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import NodeToStatus, unavailable_text
 
@@ -24,6 +24,8 @@ class Diagnosis:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     post_filter_message: str = ""
+    candidates: Rows | None = None
+    """The rows that pre-filter plugins left over, all others being refused; None for all."""
 
     @property
     def pre_filter_message(self) -> str:

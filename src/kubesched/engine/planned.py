@@ -7,18 +7,19 @@ cannot answer it says so, and the ordinary way is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
-from kubesched.engine.search import Detail, ScheduleResult, Search
+from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
 from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
+from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
@@ -32,8 +33,9 @@ _NEVER = np.iinfo(np.int64).min
 _ORDER_MASK = (1 << ORDER_BITS) - 1
 # Making keys costs as much as choosing several times without: only what comes again pays.
 MEETINGS_MIN = 3
-SCORED_ROWS_KEY = "scored rows"
-"""Under which an attempt leaves the rows, in their order, that plugins asked anew have scored."""
+
+Best: TypeAlias = "tuple[int, IntColumn, bool]"
+"""The best row, the keys by which it is, and whether these are by the plan's positions."""
 
 
 def schedule_planned(
@@ -77,8 +79,10 @@ def _schedule(
         ranking = _current_ranking(begun, view, None)
         if len(ranking.rows):
             search.next_start_index = (start + ranking.visited_count) % count
-            name = view.name_of(ranking.best_row())
-            return ScheduleResult(name, len(ranking.rows), ranking.visited_count)
+            row, keys, by_position = ranking.best_row()
+            basis = Basis(plan, profile.planner.parts, ranking, start, keys, by_position)
+            name, found = view.name_of(row), len(ranking.rows)
+            return ScheduleResult(name, found, ranking.visited_count, None, basis)
     return _Attempt(profile, view, state, pod, begun).choose(search)
 
 
@@ -97,10 +101,12 @@ class Ranking:
         "_start",
         "_version",
         "meetings",
+        "normalized",
         "positions",
         "rows",
         "visited_count",
     )
+    normalized_by_position = True
     positions: Rows
     """Where the rows are in the plan."""
     rows: Rows
@@ -132,7 +138,8 @@ class Ranking:
         self._fits, self.positions, self.rows = kept
         self._added: IntColumn | None = None
         """What normalising plugins add, by position; None if it is the same for all."""
-        for _, column in plan.normalized(fits):
+        self.normalized: list[tuple[LocalScore, IntColumn | int]] = plan.normalized(fits)
+        for _, column in self.normalized:
             if not isinstance(column, int):
                 self._added = column if self._added is None else self._added + column
         self._keys: IntColumn | None = None
@@ -158,19 +165,15 @@ class Ranking:
             totals += self._added.take(self.positions)
         return totals
 
-    def best_row(self) -> int:
+    def best_row(self) -> Best:
         """Return the row that is best under kept plugins alone."""
         keys = self._keys
         if keys is None:
             if self.meetings < MEETINGS_MIN:
-                return self.best_of(self.totals())
+                return _best_of(self.rows, self.totals())
             keys = self._keys = np.full(len(self._plan.rows), _NEVER)
             keys[self.positions] = as_keys(self.totals())
-        return self._plan.rows.item(keys.argmax())
-
-    def best_of(self, totals: IntColumn) -> int:
-        """Return the row that is best by such totals, which are overwritten."""
-        return self.rows.item(as_keys(totals).argmax())
+        return self._plan.rows.item(keys.argmax()), keys, True
 
     def update(self, positions: Sequence[int] | Rows) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
@@ -197,7 +200,8 @@ class Sample:
     The start moves on with every attempt, so that there is nothing to keep.
     """
 
-    __slots__ = ("_plan", "positions", "rows", "visited_count")
+    __slots__ = ("_plan", "normalized", "positions", "rows", "visited_count")
+    normalized_by_position = False
 
     def __init__(self, begun: _Begun, view: ClusterView, narrowed: BoolColumn | None) -> None:
         plan, start, want = begun.plan, begun.start, begun.want
@@ -209,21 +213,33 @@ class Sample:
         """How many rows were looked at."""
         self.positions: Rows = places if order is None else order.take(places)
         self.rows: Rows = plan.rows_at(self.positions)
+        self.normalized: list[tuple[LocalScore, IntColumn | int]] = []
+        """What normalising plugins add, once the totals were wanted."""
 
     def totals(self) -> IntColumn:
         """Return what kept plugins give to each of the rows, but for what they give to all."""
         totals: IntColumn = self._plan.plain_sum.take(self.positions)
-        for added in self._plan.normalized_at(self.positions):
+        self.normalized = list(self._plan.normalized_at(self.positions))
+        for _, added in self.normalized:
             totals += added
         return totals
 
-    def best_row(self) -> int:
+    def best_row(self) -> Best:
         """Return the row that is best under kept plugins alone."""
-        return self.best_of(self.totals())
+        return _best_of(self.rows, self.totals())
 
-    def best_of(self, totals: IntColumn) -> int:
-        """Return the row that is best by such totals, which are overwritten."""
-        return self.rows.item(as_keys(totals).argmax())
+
+def _best_of(rows: Rows, totals: IntColumn) -> Best:
+    """Return the best of the rows by their totals, which are overwritten."""
+    keys = as_keys(totals)
+    return rows.item(keys.argmax()), keys, False
+
+
+def visited_positions(plan: Plan, view: ClusterView, start: int, count: int) -> Rows:
+    """Return the plan's positions of the first so many rows from the rotating start."""
+    order = _visiting_order(plan, view)
+    places = (start + np.arange(count)) % len(plan.rows)
+    return places if order is None else order.take(places)
 
 
 def _visiting_order(plan: Plan, view: ClusterView) -> Rows | None:
@@ -298,14 +314,24 @@ class _Attempt:
         if len(rows) == 0:
             raise FitError(self._view.node_count, self._diagnosis())
         live: dict[str, IntColumn] = {}
-        row = rows.item(0)
+        row, keys, by_position = rows.item(0), None, False
         if len(rows) > 1:
             live = self._score_live(rows)
-            row = self._best_row(live) if live else ranking.best_row()
+            row, keys, by_position = self._best_row(live) if live else ranking.best_row()
         name, visited = self._view.name_of(row), ranking.visited_count
         search.next_start_index = (self._start + visited) % self._view.node_count
         detail = self._detail(live, scored=len(rows) > 1) if search.detail else None
-        return ScheduleResult(name, len(rows), visited, detail)
+        basis = Basis(
+            self._plan,
+            self._planner.parts,
+            ranking,
+            self._start,
+            keys,
+            by_position,
+            live,
+            self._live_on_promised,
+        )
+        return ScheduleResult(name, len(rows), visited, detail, basis)
 
     # -- filtering ------------------------------------------------------------------------------
 
@@ -358,12 +384,10 @@ class _Attempt:
 
     def _visited_positions(self) -> Rows | None:
         """Return the plan's positions that were looked at; None for all."""
-        count, visited = len(self._plan.rows), self._ranking.visited_count
-        if visited == count:
+        visited = self._ranking.visited_count
+        if visited == len(self._plan.rows):
             return None
-        order = _visiting_order(self._plan, self._view)
-        places = (self._start + np.arange(visited)) % count
-        return places if order is None else order.take(places)
+        return visited_positions(self._plan, self._view, self._start, visited)
 
     # -- scoring --------------------------------------------------------------------------------
 
@@ -389,16 +413,14 @@ class _Attempt:
                 if isinstance(added, Status):
                     raise NotLocalError
                 live[score.name] = added
-        if live:
-            state.write(SCORED_ROWS_KEY, fit_rows)
         return live
 
-    def _best_row(self, live: dict[str, IntColumn]) -> int:
+    def _best_row(self, live: dict[str, IntColumn]) -> Best:
         """Return the best of the rows that fit."""
         totals = self._ranking.totals()
         for added in live.values():
             totals += added
-        return self._ranking.best_of(totals)
+        return _best_of(self._ranking.rows, totals)
 
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""

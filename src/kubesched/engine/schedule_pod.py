@@ -121,6 +121,7 @@ def find_nodes_that_fit(
     if outcome.node_names is not None:
         rows = [row for name in sorted(outcome.node_names) if (row := view.row_of(name)) >= 0]
         nodes = view.nodes_at(np.array(rows, dtype=np.int64))
+        diagnosis.candidates = nodes.rows
         # Parity: upstream's set of plugins is the diagnosis' own, so that who refused the nominated
         # node is named here too.
         listed = " ".join(sorted(diagnosis.unschedulable_plugins))

@@ -5,14 +5,19 @@ Owns how far to look, and the result. Upstream: pkg/scheduler/schedule_one.go Sc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from kubesched.columns.view import NodeTable
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.view import NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.sampling import nodes_to_find
+from kubesched.framework.kept_columns import LocalScore, PlanParts
+from kubesched.framework.plan import Plan
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
+from kubesched.framework.verdicts import Verdicts
 
 
 @dataclass(slots=True)
@@ -53,6 +58,51 @@ class Detail:
     diagnosis: Diagnosis
 
 
+class Fitting(Protocol):
+    """A plan's rows that fit and were looked at, in visiting order."""
+
+    @property
+    def positions(self) -> Rows:
+        """Return where they are in the plan."""
+        ...
+
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def visited_count(self) -> int:
+        """Return how many rows were looked at, those that do not fit included."""
+        ...
+
+    @property
+    def normalized(self) -> list[tuple[LocalScore, IntColumn | int]]:
+        """Return what normalising plugins add, if that is known: a column, or one number."""
+        ...
+
+    @property
+    def normalized_by_position(self) -> bool:
+        """Return whether these columns have an entry for each of the plan's rows."""
+        ...
+
+
+class Basis(NamedTuple):
+    """What a choice by kept verdicts was made from: the very columns, true until they change."""
+
+    plan: Plan
+    parts: PlanParts
+    fitting: Fitting
+    start: int
+    """The place in the visiting order where the search began."""
+    keys: IntColumn | None = None
+    """The total of each row and, in the lowest ORDER_BITS, what tells equals apart; None if nothing
+    was scored."""
+    keys_by_position: bool = False
+    """Whether there is a key for each of the plan's rows, not only for those that fit."""
+    live_scores: Mapping[str, IntColumn] = {}
+    """What plugins that are asked anew add to the rows that fit."""
+    live_on_promised: Mapping[str, Verdicts] = {}
+    """What filters that are asked anew say of rows that were promised to others."""
+
+
 class ScheduleResult(NamedTuple):
     """The chosen node, and how many were looked at."""
 
@@ -61,3 +111,5 @@ class ScheduleResult(NamedTuple):
     evaluated_node_count: int
     detail: Detail | None = None
     """There if the search asked for it."""
+    basis: Basis | None = None
+    """There if kept verdicts gave the answer; to be read before anything changes."""

@@ -37,7 +37,7 @@ class ColumnFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
-        verdict = guarded(self._checked, state, pod, nodes)
+        verdict = asked("Filter", self.name, self._checked, state, pod, nodes)
         if not verdict:
             return
         if isinstance(verdict, Status):
@@ -53,7 +53,7 @@ class ColumnFilter:
 
         Return whether nothing failed; a node whose verdict is an error is struck out, too.
         """
-        verdict = guarded(self._checked, state, pod, nodes)
+        verdict = asked("Filter", self.name, self._checked, state, pod, nodes)
         if isinstance(verdict, Status):
             fits[:] = False
             return False
@@ -100,12 +100,9 @@ class OneNodeFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
-        call = self._filter
+        call, name = self._filter, self.name
         for position in np.flatnonzero(verdicts.fits).tolist():
-            try:
-                status = call(state, pod, nodes[position])
-            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
-                status = _status_of(problem)
+            status = asked("Filter", name, call, state, pod, nodes[position])
             if status is None:
                 continue
             status = as_status(status, "filter")
@@ -115,7 +112,8 @@ class OneNodeFilter:
     def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> None:
         """Strike out the nodes that are refused; the same rule, where nobody asks why."""
         for position in np.flatnonzero(fits).tolist():
-            status = as_status(guarded(self._filter, state, pod, nodes[position]), "filter")
+            answer = asked("Filter", self.name, self._filter, state, pod, nodes[position])
+            status = as_status(answer, "filter")
             fits[position] = status is None or status.is_success
 
 
@@ -140,7 +138,7 @@ class ColumnScore:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
-        return as_scores(guarded(self._score, state, pod, nodes), len(nodes))
+        return as_scores(asked("Score", self.name, self._score, state, pod, nodes), len(nodes))
 
 
 class OneNodeScore:
@@ -153,13 +151,10 @@ class OneNodeScore:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
-        call = self._score
+        call, name = self._score, self.name
         scores: list[Any] = []
         for node in nodes:
-            try:
-                score: Any = call(state, pod, node)
-            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
-                return _status_of(problem)
+            score = asked("Score", name, call, state, pod, node)
             if isinstance(score, Status):
                 return score
             scores.append(score)
@@ -188,18 +183,17 @@ class PodExtensions:
         self, verb: str, state: CycleState, pod: PodInfo, pods: PodRows, nodes: NodeTable
     ) -> Status | None:
         """Run `add` or `remove` for one pod on each node."""
+        point = f"PreFilterExtension{verb.capitalize()}Pod"
         if not self.one_node:
-            status: Status | None = guarded(
-                getattr(self._plugin, f"{verb}_pods"), state, pod, pods, nodes
-            )
+            change = getattr(self._plugin, f"{verb}_pods")
+            status: Status | None = asked(point, self.name, change, state, pod, pods, nodes)
             return status
         assert len(nodes) == 1, "a one-node plugin's state speaks of one node at a time"
         changed = pods[0]
         if changed is None:
             return None
-        one: Status | None = guarded(
-            getattr(self._plugin, f"{verb}_pod"), state, pod, changed, nodes[0]
-        )
+        change = getattr(self._plugin, f"{verb}_pod")
+        one: Status | None = asked(point, self.name, change, state, pod, changed, nodes[0])
         return one
 
 
@@ -214,6 +208,25 @@ def guarded(call: Callable[..., ResultT], *arguments: Any) -> ResultT | Any:
     try:
         return call(*arguments)
     except Exception as problem:  # noqa: BLE001 - any fault of a plugin ends its call, not the scheduler
+        return _status_of(problem)
+
+
+def asked(point: str, plugin: str, call: Callable[..., Any], state: CycleState, *rest: Any) -> Any:
+    """Call a plugin as `guarded` does, and have it measured if this attempt's plugins are.
+
+    Args:
+        point: as metrics spell it.
+        plugin: its name.
+        call: what to call, with the state and the rest.
+        state: of the attempt.
+        rest: of the arguments.
+    """
+    times = state.plugin_times
+    if times is not None:
+        return times.ask(point, plugin, call, state, *rest)
+    try:
+        return call(state, *rest)
+    except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost
         return _status_of(problem)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from kubesched.framework.adapt import as_status, guarded
+from kubesched.framework.adapt import as_status, asked, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Logger
 from kubesched.framework.interface import PreBindPreFlightResult
+from kubesched.framework.measured import Measuring
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, StatusError, error
 from kubesched.kit.log import NullLog, Ref
 from kubesched.model.pod_info import PodInfo
@@ -70,7 +71,7 @@ def reserve(
 ) -> Status | None:
     """Reserve in order; the first failure ends it."""
     for plugin in plugins:
-        answer = guarded(plugin.reserve, state, pod, node_name)
+        answer = asked("Reserve", plugin.name, plugin.reserve, state, pod, node_name)
         if answer is None:
             continue
         status = as_status(answer, "reserve")
@@ -89,7 +90,7 @@ def unreserve(
     """Give back in reverse order, also what was never reserved."""
     for plugin in reversed(plugins):
         if hasattr(plugin, "unreserve"):
-            answer = guarded(plugin.unreserve, state, pod, node_name)
+            answer = asked("Unreserve", plugin.name, plugin.unreserve, state, pod, node_name)
             _say_if_failed(log, "Unreserve", plugin.name, answer, pod)
 
 
@@ -105,7 +106,7 @@ async def permit(
     waits: dict[str, float] = {}
     waiting: Status | None = None
     for plugin in plugins:
-        answer = await _awaited(plugin.permit, state, pod, node_name)
+        answer = await _awaited("Permit", plugin.name, plugin.permit, state, pod, node_name)
         said, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
         status = as_status(said, "permit")
         if status is None or status.is_success:
@@ -154,7 +155,8 @@ def pre_flight(
     for plugin in plugins:
         if not hasattr(plugin, "pre_bind_pre_flight"):
             continue
-        answer = guarded(plugin.pre_bind_pre_flight, state, pod, node_name)
+        call = plugin.pre_bind_pre_flight
+        answer = asked("PreBindPreFlight", plugin.name, call, state, pod, node_name)
         allows_parallel, status = _flight(answer)
         if allows_parallel:
             parallel.add(plugin.name)
@@ -174,11 +176,17 @@ async def pre_bind(
     node_name: str,
     side_by_side: SideBySide | None = None,
     log: Logger = _SILENT,
+    measuring: Measuring | None = None,
 ) -> Status | None:
     """Run the plugins that have work, in order; neighbours that allow it together."""
     runner = side_by_side or _OneAfterTheOther()
     for group in _groups(plugins, state):
-        failed = await runner.run([_pre_bound(plugin, state, pod, node_name) for plugin in group])
+        calls = [_pre_bound(plugin, state, pod, node_name) for plugin in group]
+        if measuring is None or len(calls) == 1:
+            failed = await runner.run(calls)
+        else:
+            with measuring.together("PreBind", len(calls)):
+                failed = await runner.run(calls)
         if failed is not None:
             place, status = failed
             return _Failure("PreBind", group[place].name, status).said(log, pod, node_name)
@@ -195,7 +203,8 @@ async def bind(
     """Have the first plugin that does not skip write the binding."""
     skipped = SKIP
     for plugin in plugins:
-        status = as_status(await _awaited(plugin.bind, state, pod, node_name), "bind")
+        answer = await _awaited("Bind", plugin.name, plugin.bind, state, pod, node_name)
+        status = as_status(answer, "bind")
         if status is None or status.is_success:
             return SUCCESS
         if not status.is_skip:
@@ -213,12 +222,13 @@ async def post_bind(
 ) -> None:
     """Tell every plugin; the pod is bound, whatever they do."""
     for plugin in plugins:
-        answer = await _awaited(plugin.post_bind, state, pod, node_name)
+        answer = await _awaited("PostBind", plugin.name, plugin.post_bind, state, pod, node_name)
         _say_if_failed(log, "PostBind", plugin.name, answer, pod)
 
 
 async def _pre_bound(plugin: Any, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-    status = as_status(await _awaited(plugin.pre_bind, state, pod, node_name), "pre_bind")
+    answer = await _awaited("PreBind", plugin.name, plugin.pre_bind, state, pod, node_name)
+    status = as_status(answer, "pre_bind")
     return None if status is None or status.is_success else status
 
 
@@ -238,7 +248,15 @@ def _groups(plugins: Sequence[Any], state: CycleState) -> list[list[Any]]:
     return [group for group in (*groups, together) if group]
 
 
-async def _awaited(call: Callable[..., Any], *arguments: Any) -> Any:
+async def _awaited(
+    point: str, plugin: str, call: Callable[..., Any], state: CycleState, *rest: Any
+) -> Any:
+    if state.plugin_times is None:
+        return await _answered(call, state, *rest)
+    return await state.plugin_times.wait(point, plugin, _answered(call, state, *rest))
+
+
+async def _answered(call: Callable[..., Any], *arguments: Any) -> Any:
     answer = guarded(call, *arguments)
     if not inspect.isawaitable(answer):
         return answer

@@ -6,7 +6,15 @@ Upstream: pkg/scheduler/framework/cycle_state.go
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+
+class Times(Protocol):
+    """Measures the calls of plugins."""
+
+    def ask(self, point: str, plugin: str, call: Callable[..., Any], *arguments: Any) -> Any: ...
+    async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any: ...
 
 
 class StateNotFoundError(LookupError):
@@ -22,6 +30,7 @@ class CycleState:
     __slots__ = (
         "_values",
         "parallel_pre_bind_plugins",
+        "plugin_times",
         "skip_filter_plugins",
         "skip_pre_bind_plugins",
         "skip_score_plugins",
@@ -34,6 +43,8 @@ class CycleState:
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
         """Those whose pre-bind may run beside that of the next."""
+        self.plugin_times: Times | None = None
+        """There if each plugin's calls are measured in this attempt."""
 
     def __repr__(self) -> str:
         return f"<CycleState {sorted(self._values)}>"
@@ -79,4 +90,5 @@ class CycleState:
         copy.skip_score_plugins = self.skip_score_plugins
         copy.skip_pre_bind_plugins = self.skip_pre_bind_plugins
         copy.parallel_pre_bind_plugins = self.parallel_pre_bind_plugins
+        copy.plugin_times = self.plugin_times
         return copy

@@ -20,6 +20,7 @@ from kubesched.framework.adapt import (
     OneNodeFilter,
     PodExtensions,
     as_status,
+    asked,
     guarded,
     pod_extensions,
 )
@@ -92,7 +93,7 @@ class FilterPhase:
         names: frozenset[str] | None = None
         named_by: list[str] = []
         for plugin in self._pre_filters:
-            result = guarded(plugin.pre_filter, state, pod, nodes)
+            result = asked("PreFilter", plugin.name, plugin.pre_filter, state, pod, nodes)
             if isinstance(result, PreFilterResult):
                 named_by.append(plugin.name)
                 names = result.node_names if names is None else names & result.node_names

@@ -376,11 +376,15 @@ class Plan:
             if score.plugin.normalize is not None
         ]
 
-    def normalized_at(self, positions: Rows) -> Iterator[IntColumn]:
-        """Yield what normalising plugins add to some rows, if those alone fit."""
+    def normalized_at(self, positions: Rows) -> Iterator[tuple[LocalScore, IntColumn]]:
+        """Yield what normalising plugins add to some rows, if those alone fit.
+
+        Those that add the same to every row are left out.
+        """
         for score in self.scores:
             if score.plugin.normalize is not None and score.constant is None:
-                yield self._normalize(score.plugin, score.weight, score.raw.take(positions))
+                raw = score.raw.take(positions)
+                yield score, self._normalize(score.plugin, score.weight, raw)
 
     def _normalized(self, score: LocalScore, fits: BoolColumn) -> IntColumn | int:
         if score.constant is not None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.view import NodeTable
-from kubesched.framework.adapt import ColumnScore, OneNodeScore, as_scores, as_status, guarded
+from kubesched.framework.adapt import ColumnScore, OneNodeScore, as_scores, as_status, asked
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.status import Status, error
 from kubesched.model.pod_info import PodInfo
+
+_NORMALIZE: Final = "ScoreExtensionNormalize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class ScorePhase:
         skipped: set[str] = set()
         failure: Status | None = None
         for plugin in self._pre_scores:
-            status = as_status(guarded(plugin.pre_score, state, pod, nodes), "pre_score")
+            answer = asked("PreScore", plugin.name, plugin.pre_score, state, pod, nodes)
+            status = as_status(answer, "pre_score")
             if status is None or status.is_success:
                 continue
             if not status.is_skip:
@@ -69,7 +72,9 @@ class ScorePhase:
         for plugin in active:
             if plugin.normalize is None:
                 continue
-            result = as_scores(guarded(plugin.normalize, state, pod, raw[plugin.name]), len(nodes))
+            scores = raw[plugin.name]
+            answer = asked(_NORMALIZE, plugin.name, plugin.normalize, state, pod, scores)
+            result = as_scores(answer, len(nodes))
             if isinstance(result, Status):
                 return _failed("running Normalize on Score plugins", plugin.name, result)
             raw[plugin.name] = result
@@ -101,7 +106,8 @@ def normalized_and_weighted(
     """Return what one plugin adds to the totals, or that it failed."""
     scores = plugin.score(state, pod, nodes)
     if not isinstance(scores, Status) and plugin.normalize is not None:
-        scores = as_scores(guarded(plugin.normalize, state, pod, scores), len(nodes))
+        answer = asked(_NORMALIZE, plugin.name, plugin.normalize, state, pod, scores)
+        scores = as_scores(answer, len(nodes))
     if isinstance(scores, Status):
         return scores
     if len(scores):

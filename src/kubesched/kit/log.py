@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
-from types import FrameType
 from typing import Final, Literal, Protocol, TypeAlias
 
 from kubesched.kit.clock import Clock, SystemClock
@@ -30,6 +29,22 @@ _BUFFER_BYTES: Final = 64 * 1024
 _frame: Final = sys._getframe  # noqa: SLF001  # inspect costs a hundred times as much.
 _MESSAGES_MAX: Final = 1000
 _VMODULE_SYNTAX = "syntax error: expect comma-separated list of filename=N"
+
+
+class Code(Protocol):
+    """The code of a place, as much of it as is needed."""
+
+    @property
+    def co_filename(self) -> str: ...
+
+
+class Place(Protocol):
+    """Where a line was written: a frame of the interpreter is one."""
+
+    @property
+    def f_code(self) -> Code: ...
+    @property
+    def f_lineno(self) -> int: ...
 
 
 class Stream(Protocol):
@@ -95,6 +110,10 @@ class Log:
         ):
             sink.line(_frame(1), text, level, severity)
 
+    def line_from(self, place: Place, text: str, severity: Literal["I", "W", "E"]) -> None:
+        """Write plain text that was said elsewhere."""
+        self._sink.line(place, text, 0, severity)
+
     def with_values(self, **fields: object) -> Log:
         """Return a logger whose lines all have these fields."""
         return type(self)(self._sink, (*self.values, *fields.items()), self.name)
@@ -129,6 +148,9 @@ class NullLog(Log):
         """Do nothing."""
 
     def line(self, text: str, /, *, level: int = 0, severity: Literal["I", "W", "E"] = "I") -> None:
+        """Do nothing."""
+
+    def line_from(self, place: Place, text: str, severity: Literal["I", "W", "E"]) -> None:
         """Do nothing."""
 
 
@@ -201,7 +223,7 @@ class Sink:
         self._callers: dict[str, str] = {}
         self._messages: dict[str, str] = {}
 
-    def is_on_in(self, frame: FrameType, level: int) -> bool:
+    def is_on_in(self, frame: Place, level: int) -> bool:
         """Return whether the file of a frame has a level of its own that is high enough."""
         path = frame.f_code.co_filename
         own = self._module_levels.get(path)
@@ -211,14 +233,14 @@ class Sink:
             self._module_levels[path] = own
         return own >= level
 
-    def info(self, log: Log, frame: FrameType, message: str, level: int, fields: Fields) -> None:
+    def info(self, log: Log, frame: Place, message: str, level: int, fields: Fields) -> None:
         """Write a line."""
         raise NotImplementedError
 
     def error(
         self,
         log: Log,
-        frame: FrameType,
+        frame: Place,
         message: str,
         err: BaseException | str | None,
         fields: Fields,
@@ -226,7 +248,7 @@ class Sink:
         """Write a line about an error."""
         raise NotImplementedError
 
-    def line(self, frame: FrameType, text: str, level: int, severity: str) -> None:
+    def line(self, frame: Place, text: str, level: int, severity: str) -> None:
         """Write plain text."""
         raise NotImplementedError
 
@@ -272,7 +294,7 @@ class TextSink(Sink):
         self._second = -1
         self._second_text = ""
 
-    def _header(self, severity: str, frame: FrameType) -> str:
+    def _header(self, severity: str, frame: Place) -> str:
         now = self._now_s()
         second = int(now)
         if second != self._second:
@@ -285,7 +307,7 @@ class TextSink(Sink):
         micros = int((now - second) * 1e6)
         return f"{severity}{self._second_text}.{micros:06d} {self._pid} {file}:{frame.f_lineno}] "
 
-    def info(self, log: Log, frame: FrameType, message: str, level: int, fields: Fields) -> None:
+    def info(self, log: Log, frame: Place, message: str, level: int, fields: Fields) -> None:
         """Write a line."""
         first = _named(log) if log.name or log.values else ()
         text = _text_fields(first, fields) if first or fields else ""
@@ -295,7 +317,7 @@ class TextSink(Sink):
     def error(
         self,
         log: Log,
-        frame: FrameType,
+        frame: Place,
         message: str,
         err: BaseException | str | None,
         fields: Fields,
@@ -305,7 +327,7 @@ class TextSink(Sink):
         text = _text_fields(first, fields)
         self._put_error(f"{self._header('E', frame)}{go_quote(message)}{text}\n")
 
-    def line(self, frame: FrameType, text: str, level: int, severity: str) -> None:
+    def line(self, frame: Place, text: str, level: int, severity: str) -> None:
         """Write plain text."""
         line = self._header(severity, frame) + text.removesuffix("\n") + "\n"
         if severity == "I":
@@ -324,7 +346,7 @@ class TextSink(Sink):
 class JsonSink(Sink):
     """JSON, one object a line."""
 
-    def _head(self, frame: FrameType, message: str, name: str) -> str:
+    def _head(self, frame: Place, message: str, name: str) -> str:
         path = frame.f_code.co_filename
         file = self._callers.get(path)
         if file is None:
@@ -335,7 +357,7 @@ class JsonSink(Sink):
             f',"caller":"{file}:{frame.f_lineno}","msg":{zap_string(message)}'
         )
 
-    def info(self, log: Log, frame: FrameType, message: str, level: int, fields: Fields) -> None:
+    def info(self, log: Log, frame: Place, message: str, level: int, fields: Fields) -> None:
         """Write a line."""
         values = _json_fields(log.values) if log.values else ""
         own = _json_fields(fields.items()) if fields else ""
@@ -345,7 +367,7 @@ class JsonSink(Sink):
     def error(
         self,
         log: Log,
-        frame: FrameType,
+        frame: Place,
         message: str,
         err: BaseException | str | None,
         fields: Fields,
@@ -356,7 +378,7 @@ class JsonSink(Sink):
         values = _json_fields(log.values) + _json_fields(fields.items())
         self._put_error(f"{head}{values}{last}}}\n")
 
-    def line(self, frame: FrameType, text: str, level: int, severity: str) -> None:
+    def line(self, frame: Place, text: str, level: int, severity: str) -> None:
         """Write plain text."""
         head = self._head(frame, text.removesuffix("\n"), "")
         if severity == "I":

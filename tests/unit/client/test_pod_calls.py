@@ -140,6 +140,15 @@ async def test_it_is_looked_at_for_as_long_as_the_server_is_away() -> None:
     assert max(waits) == pytest.approx(5.0)
 
 
+@on_a_loop
+async def test_closing_the_client_ends_the_looking() -> None:
+    script = Script(cut(), TransportError("the client is closed", is_closed=True))
+    error = await bound(script)
+    assert isinstance(error, TransportError)
+    assert error.is_closed
+    assert methods(script) == ["POST", "GET"]
+
+
 async def patched(script: Script, **more: str) -> BaseException | None:
     patch = {"status": {"nominatedNodeName": "n"}}
     call = script.client().patch_pod_status(namespace="ns", name="p", patch=patch, **more)

@@ -1,0 +1,219 @@
+"""What an event costs while thousands of pods wait for one that helps.
+
+Owns the figure the design sets: an event that concerns 10,000 unschedulable pods of 50 shapes takes
+2 ms. Asking the hints is apart from moving the pods that an event helps: each of those is put into
+another part of the queue, and will be tried, which costs far more.
+"""
+
+import argparse
+import gc
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from benchmarks import machine  # noqa: E402
+from kubesched.app.build import build  # noqa: E402
+from kubesched.config.load import default_config  # noqa: E402
+from kubesched.framework.enqueue import (  # noqa: E402
+    enqueue_registrations,
+    pre_enqueue_calls,
+    queue_sort_key,
+)
+from kubesched.kit.clock import SystemClock  # noqa: E402
+from kubesched.kit.log import NullLog  # noqa: E402
+from kubesched.model.cluster_event import (  # noqa: E402
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+)
+from kubesched.model.metrics import SchedulerMetrics  # noqa: E402
+from kubesched.model.node_info import NodeInfo  # noqa: E402
+from kubesched.model.pod_info import PodInfo, PodShapes  # noqa: E402
+from kubesched.objects.decode import decode_as  # noqa: E402
+from kubesched.objects.node import Node  # noqa: E402
+from kubesched.objects.pod import Pod  # noqa: E402
+from kubesched.queue.interface import ProfileQueueing, QueueSettings  # noqa: E402
+from kubesched.queue.nominator import Nominator  # noqa: E402
+from kubesched.queue.scheduling_queue import SchedulingQueue  # noqa: E402
+
+MILLISECONDS_MAX = 2.0
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_HOST = "kubernetes.io/hostname"
+_REJECTORS = (
+    {"NodeResourcesFit"},
+    {"NodeAffinity", "TaintToleration"},
+    {"PodTopologySpread", "NodeResourcesFit"},
+    {"InterPodAffinity"},
+)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event, with the objects before and after."""
+
+    what: str
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what each event costs; 1 with --check if asking takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=10_000)
+    parser.add_argument("--shapes", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--check", action="store_true", help="fail if asking takes over 2 ms")
+    options = parser.parse_args(argv)
+    shapes = PodShapes()
+    pods = [_waiting_pod(shapes, i, options.shapes) for i in range(options.pods)]
+    make_queue = _queue_maker(pods, options.shapes)
+    sys.stdout.write(f"{options.pods} unschedulable pods of {options.shapes} shapes\n\n")
+    sys.stdout.write(f"{'event':44} {'asking ms':>9} {'woken':>7} {'in all ms':>9}\n")
+    slowest_ms = 0.0
+    for happening in _happenings(shapes):
+        asking_ms, woken, whole_ms = _measure(make_queue, happening, options.rounds)
+        slowest_ms = max(slowest_ms, asking_ms)
+        sys.stdout.write(f"{happening.what:44} {asking_ms:9.2f} {woken:7} {whole_ms:9.2f}\n")
+    sys.stdout.write(f"\n{MILLISECONDS_MAX:g} ms are wanted for asking\n{machine.description()}\n")
+    return int(options.check and slowest_ms > MILLISECONDS_MAX)
+
+
+def _happenings(shapes: PodShapes) -> list[Happening]:
+    bound = _pod(shapes, "bound", labels={"app": "other"}, spec={"nodeName": "n1"})
+    spread = _pod(shapes, "spread", labels={"app": "web"}, spec={"nodeName": "n1"})
+    label = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+    small, large = _node("n2", cpu="10m"), _node("n3", cpu="64")
+    labelled = _node("n2", cpu="10m", labels={"pool": "p1"})
+    return [
+        Happening("a pod was bound, of no interest", ASSIGNED_POD_ADD, None, bound),
+        Happening("a pod was bound, spread with some", ASSIGNED_POD_ADD, None, spread),
+        Happening("a pod went", ASSIGNED_POD_DELETE, bound, None),
+        Happening("a node came, too small", NODE_ADD, None, small),
+        Happening("a node came, large", NODE_ADD, None, large),
+        Happening("a node's label changed", label, small, labelled),
+    ]
+
+
+def _measure(
+    make_queue: Callable[[], SchedulingQueue], happening: Happening, rounds: int
+) -> tuple[float, int, float]:
+    event, old, new = happening.event, happening.old, happening.new
+    asking, whole, woken = [], [], 0
+    for _ in range(rounds):
+        queue = make_queue()
+        # Nobody passes the check, so that hints are asked and nothing is moved.
+        asking.append(
+            _milliseconds(
+                lambda queue=queue: queue.move_all_to_active_or_backoff_queue(  # type: ignore[misc]  # mypy cannot infer a lambda's default
+                    event, old, new, lambda _: False
+                )
+            )
+        )
+        before = len(queue.pending_pods()[0]["Unschedulable"])
+        whole.append(
+            _milliseconds(
+                lambda queue=queue: queue.move_all_to_active_or_backoff_queue(  # type: ignore[misc]  # as above
+                    event, old, new
+                )
+            )
+        )
+        woken = before - len(queue.pending_pods()[0]["Unschedulable"])
+    return statistics.median(asking), woken, statistics.median(whole)
+
+
+def _milliseconds(run: Callable[[], None]) -> float:
+    start = perf_counter()
+    run()
+    return (perf_counter() - start) * 1000
+
+
+def _queue_maker(pods: Sequence[PodInfo], shape_count: int) -> Callable[[], SchedulingQueue]:
+    profile = next(iter(build(default_config()).profiles.values()))
+    log, by_key = NullLog(), {pod.key: pod for pod in pods}
+    nominator = Nominator(
+        nominate=lambda _pod, _node: None, remove=lambda _pod: None, pod_of=by_key.get, log=log
+    )
+
+    def make() -> SchedulingQueue:
+        queue = SchedulingQueue(
+            {
+                profile.name: ProfileQueueing(
+                    pre_enqueue_calls(profile), enqueue_registrations(profile)
+                )
+            },
+            less=profile.less,
+            key=queue_sort_key(profile),
+            settings=QueueSettings(),
+            clock=SystemClock(),
+            metrics=SchedulerMetrics(),
+            log=log,
+            nominator=nominator,
+        )
+        for i, pod in enumerate(pods):
+            queue.add(pod)
+            queued = queue.pop()
+            assert queued is not None
+            queued.unschedulable_plugins = set(_REJECTORS[i % shape_count % len(_REJECTORS)])
+            queue.add_unschedulable_if_not_present(queued)
+        gc.collect()
+        gc.freeze()
+        return queue
+
+    return make
+
+
+def _waiting_pod(shapes: PodShapes, i: int, shape_count: int) -> PodInfo:
+    shape = i % shape_count
+    # Labels of their own, as the pods of a StatefulSet have: pods share a shape, not a template.
+    labels = {"app": "web", "statefulset.kubernetes.io/pod-name": f"web-{i}"}
+    selector = {"matchLabels": {"app": "web"}}
+    spec: dict[str, Any] = {
+        "nodeSelector": {"pool": f"p{shape}"},
+        "affinity": {
+            "podAntiAffinity": {_REQUIRED: [{"topologyKey": _HOST, "labelSelector": selector}]}
+        },
+        "topologySpreadConstraints": [
+            {
+                "topologyKey": "zone",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector,
+            }
+        ],
+    }
+    return _pod(shapes, f"web-{i}", labels=labels, spec=spec, cpu=f"{shape + 1}00m")
+
+
+def _pod(
+    shapes: PodShapes, name: str, *, labels: dict[str, str], spec: dict[str, Any], cpu: str = "1"
+) -> PodInfo:
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    document = {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels},
+        "spec": {"containers": [container], **spec},
+    }
+    return shapes.pod_info(decode_as(Pod, document))
+
+
+def _node(name: str, *, cpu: str, labels: dict[str, str] | None = None) -> NodeInfo:
+    document = {
+        "metadata": {"name": name, "labels": {_HOST: name, **(labels or {})}},
+        "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}},
+    }
+    return NodeInfo(decode_as(Node, document))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

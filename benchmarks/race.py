@@ -1,0 +1,188 @@
+"""One race: a scheduler is started on pods that wait, and watched until the last is bound.
+
+Owns the clock: when the first and the last binding and the last event were seen, and what the
+process had used by then. Never decides who races.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+
+from benchmarks.race_cluster import NAMESPACE
+from kubesched.kit.clock import SystemClock
+from kubesched.testing import (
+    SCHEDULERS,
+    RealCluster,
+    SchedulerProcess,
+    SchedulerSettings,
+    Usage,
+    start_scheduler,
+    usage_of,
+)
+from kubesched.testing.bulk import Connection, Request
+
+LIMIT = "limit"
+RACERS = (*SCHEDULERS, LIMIT)
+_BINDER = Path(__file__).with_name("limit_binder.py")
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
+_REMAINING = re.compile(rb'"remainingItemCount":\s*(\d+)')
+_POLL_S = 0.05
+# An event that has not come this long after the last one will not come.
+_EVENTS_S_MAX = 20.0
+
+
+class Race(msgspec.Struct, kw_only=True):
+    """What one racer did."""
+
+    racer: str
+    pods: int
+    bound: int
+    start_s: float
+    """From the start of the process to the first binding."""
+    drain_s: float
+    """From the first binding to the last."""
+    events: int
+    """Events written, 0 where the racer writes none."""
+    events_s: float
+    """From the first binding to the last event."""
+    cpu_s: float
+    """Processor time from the first binding to the last event, or binding."""
+    start_cpu_s: float
+    """Processor time before the first binding."""
+    server_cpu_s: float
+    """The API server's processor time from the first binding to the last event, or binding."""
+    peak_mb: float
+
+    @property
+    def rate(self) -> float:
+        """Return pods a second."""
+        return (self.bound - 1) / self.drain_s if self.drain_s else 0.0
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return processor time a pod."""
+        return 1000 * self.cpu_s / self.bound if self.bound else 0.0
+
+    @property
+    def server_cpu_ms(self) -> float:
+        """Return the API server's processor time a pod."""
+        return 1000 * self.server_cpu_s / self.bound if self.bound else 0.0
+
+
+def run_race(cluster: RealCluster, racer: str, pod_count: int, timeout_s: float) -> Race:
+    """Start a racer, wait until it has bound everything, and end it."""
+    return asyncio.run(_Course(cluster, racer, pod_count).run(timeout_s))
+
+
+class _Course:
+    def __init__(self, cluster: RealCluster, racer: str, pod_count: int) -> None:
+        self._cluster = cluster
+        self._racer = racer
+        self._pod_count = pod_count
+        self._bound = 0
+        self._first_s = self._last_s = 0.0
+        self._events = 0
+        self._events_s = 0.0
+        self._first_usage = self._end_usage = Usage(0, 0, 0)
+        self._server_cpu_s = 0.0
+        self._clock = SystemClock()
+
+    async def run(self, timeout_s: float) -> Race:
+        watcher, asker = Connection(self._cluster), Connection(self._cluster)
+        await watcher.open()
+        await asker.open()
+        # Version 0 would bring back what is already bound; an unset one asks for it all again.
+        _, listed = await asker.send(Request("GET", f"{_PODS}?limit=1"))
+        version = msgspec.json.decode(listed)["metadata"]["resourceVersion"]
+        bound = await watcher.lines(
+            f"{_PODS}?watch=true&resourceVersion={version}&fieldSelector=spec.nodeName!="
+        )
+        start_s = perf_counter()
+        pid, end = self._start()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._count_bindings(bound, pid)
+        except TimeoutError:
+            self._last_s = perf_counter()
+        await self._count_events(asker, pid)
+        self._end_usage = usage_of(pid)
+        server_cpu_s = usage_of(self._server_pid).cpu_s - self._server_cpu_s
+        end()
+        watcher.close()
+        asker.close()
+        return Race(
+            racer=self._racer,
+            pods=self._pod_count,
+            bound=self._bound,
+            start_s=self._first_s - start_s,
+            drain_s=self._last_s - self._first_s,
+            events=self._events,
+            events_s=max(0.0, self._events_s - self._first_s),
+            cpu_s=self._end_usage.cpu_s - self._first_usage.cpu_s,
+            start_cpu_s=self._first_usage.cpu_s,
+            server_cpu_s=server_cpu_s,
+            peak_mb=self._end_usage.peak_mb,
+        )
+
+    @property
+    def _server_pid(self) -> int:
+        return self._cluster.pids["kube-apiserver"]
+
+    def _start(self) -> tuple[int, Callable[[], None]]:
+        group = self._cluster.group
+        if self._racer == LIMIT:
+            command: list[str | Path] = [sys.executable, _BINDER, "--url", self._cluster.url]
+            ca_file = self._cluster.ca_file
+            assert ca_file is not None
+            process = group.start(LIMIT, [*command, "--ca", ca_file, "--namespace", NAMESPACE])
+            return process.pid, lambda: group.stop(LIMIT)
+        name = next(one for one in SCHEDULERS if one == self._racer)
+        started: SchedulerProcess = start_scheduler(
+            self._cluster, group, name, SchedulerSettings(qps=5000, burst=5000)
+        )
+        return started.pid, started.kill
+
+    async def _count_bindings(self, bound: asyncio.StreamReader, pid: int) -> None:
+        """Count the events of a watch; each ends its line, whatever the chunks are."""
+        last = b""
+        while self._bound < self._pod_count:
+            data = await bound.read(2**20)
+            if not data:
+                raise RuntimeError("the watch of the bindings ended")
+            found = (last + data).count(b"}\n")
+            last = data[-1:]
+            if not found:
+                continue
+            now_s = perf_counter()
+            if not self._bound:
+                self._first_s = now_s
+                self._first_usage = usage_of(pid)
+                self._server_cpu_s = usage_of(self._server_pid).cpu_s
+            self._last_s = now_s
+            self._bound += found
+
+    async def _count_events(self, asker: Connection, pid: int) -> None:
+        """Wait for the events of all bindings, or until no more come."""
+        if self._racer == LIMIT:
+            return
+        since_s = perf_counter()
+        while self._events < self._pod_count and perf_counter() - since_s < _EVENTS_S_MAX:
+            code, body = await asker.send(Request("GET", f"{_EVENTS}?limit=1"))
+            assert code == 200, body
+            remaining = _REMAINING.search(body)
+            is_empty = b'"items":[]' in body
+            count = int(remaining[1]) + 1 if remaining else 0 if is_empty else 1
+            if count > self._events:
+                since_s = self._events_s = perf_counter()
+                self._events = count
+                self._end_usage = usage_of(pid)
+            else:
+                await self._clock.sleep(_POLL_S)

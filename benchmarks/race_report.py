@@ -1,0 +1,165 @@
+"""What races say: medians, ratios, and whether the figures wanted are reached.
+
+Owns the tables and the wanted figures. Never races.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.race import LIMIT, Race
+
+REFERENCE, TESTED = "kube-scheduler", "kubesched"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What kubesched has to reach, against kube-scheduler."""
+
+    rate: float
+    """At least so many times its pods a second."""
+    cpu: float
+    """At most this share of its processor time a pod."""
+
+
+_PLAIN = Wanted(2.5, 1 / 3)
+_COUPLED = Wanted(5.0, 1 / 6)
+WORKLOADS = {
+    "one-template": _PLAIN,
+    "every-pod-distinct": _PLAIN,
+    "node-affinity": _PLAIN,
+    "hard-spread-zone": _COUPLED,
+    "soft-spread": _COUPLED,
+    "anti-affinity-host": _COUPLED,
+    "affinity-zone": _COUPLED,
+    "preferred-affinity": _COUPLED,
+}
+SHORT_WORKLOADS = ("one-template", "hard-spread-zone", "anti-affinity-host")
+
+_RACERS_HEAD = (
+    "| | pods/s | spread | CPU ms/pod | API server's CPU ms/pod | peak MB "
+    "| last event after s | bound after s | first binding s after start | CPU s before it |"
+)
+_RATIOS_HEAD = (
+    "| workload | pods/s, times kube-scheduler's | wanted | CPU a pod, of kube-scheduler's "
+    "| wanted | peak memory | last event | of the limit |"
+)
+
+
+def racers_table(title: str, races: Iterable[Race]) -> list[str]:
+    """Return the lines of one workload's table: a row a racer, medians, and the spread of rates."""
+    lines = [f"### {title}", "", _RACERS_HEAD, "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"]
+    for racer, own in _by_racer(races).items():
+        rates = sorted(race.rate for race in own)
+        missing = [race for race in own if race.bound < race.pods]
+        note = f" ({len(missing)} of {len(own)} incomplete)" if missing else ""
+        events = f"{_middle(own, lambda race: race.events_s):.1f}" if own[0].events else "–"
+        lines.append(
+            f"| {racer}{note} | {median(rates):.0f} | {rates[0]:.0f}–{rates[-1]:.0f} "
+            f"| {_middle(own, lambda race: race.cpu_ms):.2f} "
+            f"| {_middle(own, lambda race: race.server_cpu_ms):.2f} "
+            f"| {_middle(own, lambda race: race.peak_mb):.0f} | {events} "
+            f"| {_middle(own, lambda race: race.drain_s):.1f} "
+            f"| {_middle(own, lambda race: race.start_s):.1f} "
+            f"| {_middle(own, lambda race: race.start_cpu_s):.1f} |"
+        )
+    return lines
+
+
+def ratio_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[str]:
+    """Return the lines of the table of ratios, with what is missed set in bold."""
+    lines = [_RATIOS_HEAD, "|---|---:|---:|---:|---:|---:|---:|---:|"]
+    for name, races in results.items():
+        found = ratios(races)
+        if found is None:
+            continue
+        wanted = WORKLOADS.get(name, _PLAIN)
+        lines.append(
+            f"| {titles[name]} | {_marked(f'{found.rate:.1f}', found.rate >= wanted.rate)} "
+            f"| {wanted.rate:g} | {_marked(f'{found.cpu:.2f}', found.cpu <= wanted.cpu)} "
+            f"| {wanted.cpu:.2f} | {_marked(f'{found.memory:.2f}', found.memory <= 1)} "
+            f"| {_marked(f'{found.events:.2f}', found.events <= 1)} | {_share(found.limit)} |"
+        )
+    return lines
+
+
+def missed(results: dict[str, list[Race]]) -> list[str]:
+    """Return what is not as it has to be."""
+    found: list[str] = []
+    for name, races in results.items():
+        found.extend(
+            f"{name}: {race.racer} bound {race.bound} of {race.pods} pods"
+            for race in races
+            if race.bound < race.pods
+        )
+        found.extend(
+            f"{name}: {race.racer} wrote {race.events} of {race.pods} events"
+            for race in races
+            if race.racer != LIMIT and race.events < race.pods
+        )
+        values = ratios(races)
+        wanted = WORKLOADS.get(name, _PLAIN)
+        if values is None:
+            continue
+        if values.rate < wanted.rate:
+            found.append(f"{name}: {values.rate:.1f} times the rate, wanted {wanted.rate:g}")
+        if values.cpu > wanted.cpu:
+            found.append(f"{name}: {values.cpu:.2f} of the CPU a pod, wanted {wanted.cpu:.2f}")
+        if values.memory > 1:
+            found.append(f"{name}: {values.memory:.2f} times the peak memory")
+        if values.events > 1:
+            found.append(f"{name}: the last event {values.events:.2f} times as late")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """kubesched's medians divided by kube-scheduler's; the limit's share where it raced."""
+
+    rate: float
+    cpu: float
+    memory: float
+    events: float
+    limit: float | None
+
+
+def ratios(races: Iterable[Race]) -> Ratios | None:
+    """Return the ratios of a workload in which both schedulers raced."""
+    found = _by_racer(races)
+    if REFERENCE not in found or TESTED not in found:
+        return None
+    ours, theirs = found[TESTED], found[REFERENCE]
+
+    def ratio(value: Callable[[Race], float]) -> float:
+        below = _middle(theirs, value)
+        return _middle(ours, value) / below if below else 0.0
+
+    limit = _middle(found[LIMIT], lambda race: race.rate) if LIMIT in found else 0.0
+    return Ratios(
+        rate=ratio(lambda race: race.rate),
+        cpu=ratio(lambda race: race.cpu_ms),
+        memory=ratio(lambda race: race.peak_mb),
+        events=ratio(lambda race: race.events_s),
+        limit=_middle(ours, lambda race: race.rate) / limit if limit else None,
+    )
+
+
+def _by_racer(races: Iterable[Race]) -> dict[str, list[Race]]:
+    found: dict[str, list[Race]] = {}
+    for race in races:
+        found.setdefault(race.racer, []).append(race)
+    return dict(sorted(found.items()))
+
+
+def _middle(races: Sequence[Race], value: Callable[[Race], float]) -> float:
+    return median(value(race) for race in races)
+
+
+def _marked(text: str, is_met: bool) -> str:
+    return text if is_met else f"**{text}**"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f} %"

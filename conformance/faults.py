@@ -1,0 +1,348 @@
+"""What breaks while thousands of pods are being bound, and whether everything comes right again.
+
+Owns the scenarios, each on a real control plane of its own: the API server killed, the watches cut,
+the scheduler killed, the leader of two replicas killed or stopped, kube-scheduler and kubesched on
+one lease. The burst fills the cluster to the last place, so that a pod counted twice or forgotten
+shows. Prints how long recovery took; exit status 0 if every check held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from conformance.fault_checks import (  # noqa: E402
+    AUDIT_POLICY,
+    Bindings,
+    Verdict,
+    check,
+    requests_of,
+)
+from kubesched.testing import (  # noqa: E402
+    SCHEDULERS,
+    RealCluster,
+    SchedulerName,
+    SchedulerProcess,
+    SchedulerSettings,
+    real_cluster,
+    start_scheduler,
+)
+from kubesched.testing.bulk import Request, send_all  # noqa: E402
+from kubesched.testing.proxy import TcpProxy  # noqa: E402
+from kubesched.testing.server import SCHEDULER  # noqa: E402
+
+NAMESPACE = "default"
+POD_CPU_MILLI = 100
+PODS_PER_NODE = 42
+# Created when all is over, for the last places: whoever does not watch any more leaves them.
+LATER_PODS = 100
+DOWN_S = 2.0
+WAIT_S_MAX = 180.0
+ELECTION = {
+    "leaderElect": True,
+    "leaseDuration": "4s",
+    "renewDeadline": "3s",
+    "retryPeriod": "500ms",
+}
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+SOURCES = ("127.0.0.2", "127.0.0.3")
+
+
+@dataclass(slots=True)
+class Stage:
+    """A cluster with nodes, and how to see what happens in it."""
+
+    cluster: RealCluster
+    audit_log: Path
+    bindings: Bindings
+    under_test: SchedulerName
+    pod_count: int
+    stack: ExitStack
+    times: dict[str, float] = field(default_factory=dict)
+    """Seconds, by what they measure."""
+    failures: list[str] = field(default_factory=list)
+
+    def create_pods(self, count: int, prefix: str = "burst") -> None:
+        """Create pods that wait."""
+        send_all(self.cluster, (a_pod(f"{prefix}-{number}") for number in range(count)))
+
+    def start(
+        self, name: SchedulerName, *, label: str, source: str = "", elects: bool = False
+    ) -> tuple[SchedulerProcess, TcpProxy]:
+        """Start a scheduler behind a proxy of its own."""
+        way = self.stack.enter_context(TcpProxy(self.cluster, source=source or SOURCES[0]))
+        kubeconfig = way.write_kubeconfig(SCHEDULER, self.cluster.directory / f"{label}.kubeconfig")
+        election = ELECTION if elects else {"leaderElect": False}
+        settings = SchedulerSettings(
+            kubeconfig=kubeconfig, leader_election=election, flags=("-v=2",)
+        )
+        started = start_scheduler(self.cluster, self.cluster.group, name, settings, label=label)
+        return started, way
+
+    def wait_share(self, share: float) -> int:
+        """Wait until a share of the burst is bound and return how many pods that is."""
+        wanted = int(self.pod_count * share)
+        if not self.bindings.wait_count(wanted, WAIT_S_MAX):
+            raise TimeoutError(f"{len(self.bindings.nodes)} of {wanted} pods bound in time")
+        return len(self.bindings.nodes)
+
+    def time_recovery(self, since_s: float, bound_before: int) -> None:
+        """Wait for the next binding and for the last one."""
+        if self.bindings.wait_count(bound_before + 1, WAIT_S_MAX):
+            self.times["next binding"] = self.bindings.last_s - since_s
+        if self.bindings.wait_count(self.pod_count, WAIT_S_MAX):
+            self.times["all bound"] = self.bindings.last_s - since_s
+
+    def finish(self) -> Verdict:
+        """Fill the last places, then check."""
+        self.create_pods(LATER_PODS, "later")
+        start_s = time.perf_counter()
+        if self.bindings.wait_count(self.pod_count + LATER_PODS, WAIT_S_MAX):
+            self.times["later pods"] = self.bindings.last_s - start_s
+        with self.cluster.api() as api:
+            return check(api, NAMESPACE, self.audit_log, self.bindings)
+
+
+def api_server_killed(stage: Stage) -> None:
+    """kube-apiserver is killed in mid burst, and is back after a while."""
+    stage.start(stage.under_test, label="scheduler")
+    stage.wait_share(0.25)
+    stage.cluster.kill_api_server()
+    bound = len(stage.bindings.nodes)
+    # Not waiting for anything: this is how long it is away.
+    time.sleep(DOWN_S)
+    stage.cluster.start_api_server()
+    stage.time_recovery(time.perf_counter(), bound)
+
+
+def watch_cut(stage: Stage) -> None:
+    """All connections of the scheduler break, three times."""
+    _, way = stage.start(stage.under_test, label="scheduler")
+    start_s = time.perf_counter()
+    for share in (0.2, 0.5, 0.8):
+        stage.wait_share(share)
+        start_s = time.perf_counter()
+        stage.times[f"connections cut at {share:.0%}"] = float(way.cut())
+    stage.time_recovery(start_s, len(stage.bindings.nodes))
+
+
+def scheduler_killed(stage: Stage) -> None:
+    """The scheduler is killed in mid burst and started again."""
+    process, _ = stage.start(stage.under_test, label="scheduler")
+    stage.wait_share(0.3)
+    process.kill()
+    bound = len(stage.bindings.nodes)
+    start_s = time.perf_counter()
+    stage.start(stage.under_test, label="again")
+    stage.time_recovery(start_s, bound)
+
+
+def leader_killed(stage: Stage) -> None:
+    """The leader of two replicas is killed in mid burst."""
+    hand_over(stage, stage.under_test, stage.under_test)
+
+
+def leader_stopped(stage: Stage) -> None:
+    """The leader of two replicas is asked to end in mid burst, and lets go of its lease."""
+    hand_over(stage, stage.under_test, stage.under_test, is_killed=False)
+
+
+def lease_from_kube_scheduler(stage: Stage) -> None:
+    """The scheduler under test takes over from kube-scheduler."""
+    hand_over(stage, "kube-scheduler", stage.under_test)
+
+
+def lease_to_kube_scheduler(stage: Stage) -> None:
+    """kube-scheduler takes over from the scheduler under test."""
+    hand_over(stage, stage.under_test, "kube-scheduler")
+
+
+def hand_over(
+    stage: Stage, first: SchedulerName, second: SchedulerName, *, is_killed: bool = True
+) -> None:
+    """Have one lead and end in mid burst, and see that the other did nothing before."""
+    leader, _ = stage.start(first, label=f"first-{first}", source=SOURCES[0], elects=True)
+    wait_for(lambda: bool(holder_of(stage)), "a leader")
+    stage.start(second, label=f"second-{second}", source=SOURCES[1], elects=True)
+    wait_for(lambda: SOURCES[1] in sources_of(stage, "leases"), "the second replica")
+    stage.wait_share(0.3)
+    end_s = time.time()
+    start_s = time.perf_counter()
+    if is_killed:
+        leader.kill()
+    else:
+        stage.times["exit status"] = float(leader.terminate())
+        stage.times["time to end"] = time.perf_counter() - start_s
+    # What was under way when it ended may still be answered.
+    stage.time_recovery(start_s, stage.wait_share(0.3))
+    asked = [one for one in requests_of(stage.audit_log, "pods/binding") if one.code == 201]
+    by_source = {source: [one for one in asked if one.source == source] for source in SOURCES}
+    stage.times["bindings of the first"] = float(len(by_source[SOURCES[0]]))
+    stage.times["bindings of the second"] = float(len(by_source[SOURCES[1]]))
+    early = [one for one in by_source[SOURCES[1]] if one.at_s < end_s]
+    if early:
+        stage.failures.append(f"the second bound {len(early)} pods while the first was leader")
+    if not by_source[SOURCES[1]]:
+        stage.failures.append("the second never bound a pod")
+
+
+SCENARIOS: dict[str, Callable[[Stage], None]] = {
+    "api-server-killed": api_server_killed,
+    "watch-cut": watch_cut,
+    "scheduler-killed": scheduler_killed,
+    "leader-killed": leader_killed,
+    "leader-stopped": leader_stopped,
+    "lease-from-kube-scheduler": lease_from_kube_scheduler,
+    "lease-to-kube-scheduler": lease_to_kube_scheduler,
+}
+
+
+def main() -> int:
+    """Run the scenarios and report."""
+    options = parsed()
+    # `kill` ends it as Ctrl-C does, with everything it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    failed = []
+    for name in options.scenarios.split(","):
+        report = run(name, options)
+        print(json.dumps(report) if options.json else shown(report), flush=True)
+        if report["failures"]:
+            failed.append(name)
+    total = len(options.scenarios.split(","))
+    print(f"faults: {total - len(failed)} of {total} came right with {options.under_test}")
+    return 1 if failed else 0
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="with commas")
+    parser.add_argument("--pods", type=int, help="2,000, or 600 in the short form")
+    parser.add_argument("--short", action="store_true", help="fewer pods, for CI")
+    parser.add_argument("--json", action="store_true", help="one JSON line a scenario")
+    options = parser.parse_args()
+    options.pods = options.pods or (600 if options.short else 2000)
+    unknown = set(options.scenarios.split(",")) - set(SCENARIOS)
+    if unknown:
+        parser.error(f"{', '.join(sorted(unknown))}: not of {', '.join(SCENARIOS)}")
+    return options
+
+
+def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Run one scenario and return what is reported of it."""
+    start_s = time.perf_counter()
+    with stage_of(options) as stage:
+        try:
+            SCENARIOS[name](stage)
+            verdict = stage.finish()
+        except (RuntimeError, TimeoutError, OSError, AssertionError) as error:
+            verdict = Verdict([f"{type(error).__name__}: {error}"], 0)
+        failures = [*stage.failures, *verdict.failures]
+        if failures:
+            stage.cluster.keep_files()
+    return {
+        "scenario": name,
+        "under_test": options.under_test,
+        "pods": options.pods + LATER_PODS,
+        "seconds": round(time.perf_counter() - start_s, 1),
+        "times": {what: round(value, 2) for what, value in stage.times.items()},
+        "refusedBindings": verdict.refused,
+        "failures": failures,
+    }
+
+
+@contextmanager
+def stage_of(options: argparse.Namespace) -> Iterator[Stage]:
+    """Start a control plane that logs bindings, with nodes that the burst fills exactly."""
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-faults-")))
+        policy = place / "policy.json"
+        policy.write_text(json.dumps(AUDIT_POLICY))
+        audit_log = place / "audit.log"
+        flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log}"]
+        cluster = stack.enter_context(real_cluster("bare", api_server_flags=flags))
+        total = options.pods + LATER_PODS
+        send_all(cluster, (a_node(name, size) for name, size in node_sizes(total)))
+        bindings = Bindings(cluster, NAMESPACE)
+        stack.callback(bindings.close)
+        stage = Stage(cluster, audit_log, bindings, options.under_test, options.pods, stack)
+        stage.create_pods(options.pods)
+        yield stage
+
+
+def node_sizes(total: int) -> Iterator[tuple[str, int]]:
+    """Yield nodes with as many places as there are pods."""
+    number = 0
+    while total > 0:
+        yield f"node-{number}", min(PODS_PER_NODE, total)
+        total -= PODS_PER_NODE
+        number += 1
+
+
+def a_node(name: str, places: int) -> Request:
+    """Return the creation of a node with places for so many pods."""
+    amounts = {"cpu": f"{places * POD_CPU_MILLI}m", "memory": "64Gi", "pods": "110"}
+    body = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+    return Request("POST", "/api/v1/nodes", json.dumps(body).encode())
+
+
+def a_pod(name: str) -> Request:
+    """Return the creation of a pod that takes one place."""
+    requests = {"cpu": f"{POD_CPU_MILLI}m", "memory": "64Mi"}
+    container = {"name": "main", "image": "example.com/app:1", "resources": {"requests": requests}}
+    body = {"metadata": {"name": name}, "spec": {"containers": [container]}}
+    return Request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", json.dumps(body).encode())
+
+
+def holder_of(stage: Stage) -> str:
+    """Return who has the lease."""
+    with stage.cluster.api() as api:
+        answer = api.get(LEASE).must(200, 404)
+    return answer.json.get("spec", {}).get("holderIdentity", "") if answer.code == 200 else ""
+
+
+def sources_of(stage: Stage, resource: str) -> set[str]:
+    """Return from where somebody asked for a resource."""
+    return {one.source for one in requests_of(stage.audit_log, resource)}
+
+
+def wait_for(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+    """Wait until something is so."""
+    deadline_s = time.perf_counter() + timeout_s
+    while not is_so():
+        if time.perf_counter() > deadline_s:
+            raise TimeoutError(f"{what} did not come in {timeout_s:g} s")
+        time.sleep(0.1)
+
+
+def shown(report: dict[str, Any]) -> str:
+    """Return a scenario's report for readers."""
+    times = ", ".join(f"{what} {value:g}" for what, value in report["times"].items())
+    verdict = "FAILED" if report["failures"] else "passed"
+    lines = [
+        f"{verdict}  {report['scenario']}: {report['pods']} pods in {report['seconds']} s; {times}; "
+        f"{report['refusedBindings']} bindings refused"
+    ]
+    lines.extend(f"    {failure}" for failure in report["failures"])
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Where two sides differ.
+
+Owns finding the differences and telling which of them are ties. Never waits, never runs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from conformance.side_by_side.state import Event, State
+
+
+class Difference(NamedTuple):
+    """One thing that is not the same; nothing stands for absence."""
+
+    what: str
+    field: str
+    reference: str
+    tested: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} {self.field}:\n"
+            f"      reference {self.reference or '-'}\n"
+            f"      tested    {self.tested or '-'}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """One side after a step."""
+
+    state: State
+    codes: tuple[int, ...] = ()
+    unrest: str = ""
+    """What still moved when time was up."""
+
+
+def rest_differences(reference: Rest, tested: Rest) -> list[Difference]:
+    """Return where two sides differ after a step."""
+    found = []
+    if reference.codes != tested.codes:
+        codes = (str(list(reference.codes)), str(list(tested.codes)))
+        found.append(Difference("answers to requests", "codes", *codes))
+    if reference.unrest or tested.unrest:
+        found.append(Difference("cluster", "unrest", reference.unrest, tested.unrest))
+    found.extend(state_differences(reference.state, tested.state))
+    return found
+
+
+def state_differences(reference: State, tested: State) -> list[Difference]:
+    """Return the fields that differ, object by object."""
+    found = []
+    for what in sorted({*reference, *tested}):
+        ours, theirs = tested.get(what), reference.get(what)
+        if ours is None or theirs is None:
+            is_there = ("there" if theirs is not None else "", "there" if ours is not None else "")
+            found.append(Difference(what, "existence", *is_there))
+            continue
+        found.extend(
+            Difference(what, field, theirs.get(field, ""), ours.get(field, ""))
+            for field in sorted({*ours, *theirs})
+            if ours.get(field, "") != theirs.get(field, "")
+        )
+    return found
+
+
+def event_differences(reference: frozenset[Event], tested: frozenset[Event]) -> list[Difference]:
+    """Return the events that only one side has."""
+    found = [
+        Difference(event[0], "event", " | ".join(event[1:]), "")
+        for event in sorted(reference - tested)
+    ]
+    found.extend(
+        Difference(event[0], "event", "", " | ".join(event[1:]))
+        for event in sorted(tested - reference)
+    )
+    return found
+
+
+def is_tie(differences: list[Difference], best: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a pod went to another of several nodes that the reference scored best."""
+    for difference in differences:
+        if difference.field != "nodeName":
+            continue
+        nodes = best.get(difference.what.removeprefix("pod "), frozenset())
+        if len(nodes) > 1 and difference.tested in nodes and difference.reference in nodes:
+            return True
+    return False

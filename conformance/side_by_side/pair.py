@@ -1,0 +1,229 @@
+"""Two sides in step, and what becomes of one sequence on them.
+
+Owns the order of things: empty, apply, rest, compare, and how often a sequence that differs is run
+again. Never knows what a step does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal, TypeAlias, TypeVar
+
+from conformance.side_by_side.compare import (
+    Difference,
+    Rest,
+    event_differences,
+    is_tie,
+    rest_differences,
+)
+from conformance.side_by_side.scores import best_nodes
+from conformance.side_by_side.side import Side
+from conformance.side_by_side.state import Event
+from conformance.side_by_side.steps import Obj, Sequence, Step
+
+T = TypeVar("T")
+Status: TypeAlias = Literal["equal", "tied", "unsteady", "different", "error"]
+
+# Longer than the longest backoff: what is not equal by then will not become so.
+_LATE_S_MAX = 13.0
+_LATE_S_MIN = 1.0
+_TIED_RUNS_MAX = 3
+_REFERENCE_RUNS = 2
+_EVENTS = "events"
+
+
+@dataclass(slots=True)
+class Record:
+    """What happened in one run of a sequence on both sides."""
+
+    rests: list[Rest] = field(default_factory=list)
+    """The reference's, step by step."""
+    events: frozenset[Event] = frozenset()
+    differences: list[Difference] = field(default_factory=list)
+    stopped_at: str = ""
+    """The step after which the sides differed."""
+    late: dict[str, float] = field(default_factory=dict)
+    """Seconds that one side came to rest after the other, where it was more than one."""
+    is_tied: bool = False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The verdict on one sequence."""
+
+    sequence: Sequence
+    status: Status
+    seconds: float
+    compared: int
+    """Steps after which both sides were the same."""
+    events: int
+    late: dict[str, float]
+    stopped_at: str = ""
+    differences: list[Difference] = field(default_factory=list)
+    error: str = ""
+
+    def document(self) -> Obj:
+        """Return the verdict as a line of the report has it."""
+        written: Obj = {
+            "sequence": self.sequence.name,
+            "family": self.sequence.family,
+            "seed": self.sequence.seed,
+            "status": self.status,
+            "seconds": round(self.seconds, 2),
+            "steps": len(self.sequence.steps),
+            "compared": self.compared,
+            "events": self.events,
+        }
+        if self.late:
+            written["late"] = {step: round(late_s, 1) for step, late_s in self.late.items()}
+        if self.stopped_at:
+            written["stoppedAt"] = self.stopped_at
+            written["differences"] = [one._asdict() for one in self.differences]
+        if self.error:
+            written["error"] = self.error
+        return written
+
+
+class Pair:
+    """The reference and the scheduler under test."""
+
+    def __init__(self, reference: Side, tested: Side) -> None:
+        self.reference = reference
+        self.tested = tested
+        self._threads = ThreadPoolExecutor(2)
+
+    def start(self) -> None:
+        """Start both schedulers, or start them anew."""
+        self._both(Side.start_scheduler)
+
+    def run(self, sequence: Sequence) -> Outcome:
+        """Run a sequence, and run it again where lots decided or the reference is unsteady."""
+        start = perf_counter()
+        record = Record()
+        try:
+            for _ in range(_TIED_RUNS_MAX):
+                record = self._run_once(sequence)
+                if not record.is_tied:
+                    break
+            status: Status = "equal"
+            if record.differences:
+                is_unsteady = not record.is_tied and not self._is_reference_steady(sequence, record)
+                status = "tied" if record.is_tied else "unsteady" if is_unsteady else "different"
+            error = ""
+        except (RuntimeError, OSError, AssertionError) as failed:
+            status, error = "error", f"{type(failed).__name__}: {failed}"
+        if status in {"different", "error"}:
+            # What went wrong must not reach into the next sequence.
+            self.start()
+        return Outcome(
+            sequence=sequence,
+            status=status,
+            seconds=perf_counter() - start,
+            compared=len(record.rests) - (record.stopped_at not in {"", _EVENTS}),
+            events=len(record.events),
+            late=record.late,
+            stopped_at=record.stopped_at,
+            differences=record.differences,
+            error=error,
+        )
+
+    def _run_once(self, sequence: Sequence) -> Record:
+        record = Record()
+        self._both(Side.empty)
+        log_position = self.reference.log_size()
+        for number, step in enumerate(sequence.steps, start=1):
+            title = f"step {number}: {step}"
+            codes = self._both(lambda side, step=step: side.apply(step))  # type: ignore[misc]
+            pair, late_s = self._rest_alike(codes, log_position)
+            record.rests.append(pair[0])
+            record.differences = rest_differences(*pair)
+            if record.differences:
+                record.stopped_at = title
+                record.is_tied = self._is_tied(record.differences, log_position)
+                return record
+            if late_s > _LATE_S_MIN:
+                record.late[title] = late_s
+        return self._with_events(record)
+
+    def _is_tied(self, differences: list[Difference], log_position: int) -> bool:
+        is_placement = any(one.field == "nodeName" for one in differences)
+        return is_placement and is_tie(
+            differences, best_nodes(self.reference.log_since(log_position))
+        )
+
+    def _rest_alike(
+        self, codes: tuple[list[int], list[int]], log_position: int
+    ) -> tuple[tuple[Rest, Rest], float]:
+        """Wait until both sides rest and are the same, or it is too late for that.
+
+        A pod that waits out its backoff looks as if at rest; the other side may be past it.
+        """
+
+        def at_rest(side: Side, answered: list[int]) -> Rest:
+            unrest = side.rest()
+            return Rest(side.state(), tuple(answered), unrest)
+
+        start = 0.0
+        while True:
+            ours = self._threads.submit(at_rest, self.tested, codes[1])
+            pair = (at_rest(self.reference, codes[0]), ours.result())
+            start = start or perf_counter()
+            late_s = perf_counter() - start
+            differences = rest_differences(*pair)
+            is_over = late_s > _LATE_S_MAX or pair[0].codes != pair[1].codes
+            if not differences or is_over or self._is_tied(differences, log_position):
+                return pair, late_s
+            self._both(lambda side: side.wait_change(0.1))
+
+    def _with_events(self, record: Record) -> Record:
+        start = perf_counter()
+        while True:
+            record.events, ours = self._both(Side.events)
+            record.differences = event_differences(record.events, ours)
+            if not record.differences or perf_counter() - start > _LATE_S_MAX:
+                break
+            self._both(lambda side: side.wait_change(0.1))
+        if record.differences:
+            record.stopped_at = _EVENTS
+        return record
+
+    def _is_reference_steady(self, sequence: Sequence, record: Record) -> bool:
+        """Return whether the reference does the same again where the sides differed."""
+        return all(self._is_same_again(sequence, record) for _ in range(_REFERENCE_RUNS))
+
+    def _is_same_again(self, sequence: Sequence, record: Record) -> bool:
+        side = self.reference
+        side.empty()
+        for step, expected in zip(sequence.steps, record.rests, strict=False):
+            if not _becomes_so(side, step, expected):
+                return False
+        if record.stopped_at != _EVENTS:
+            return True
+        return _waits_until(lambda: side.events() == record.events, side)
+
+    def _both(self, act: Callable[[Side], T]) -> tuple[T, T]:
+        ours = self._threads.submit(act, self.tested)
+        theirs = act(self.reference)
+        return theirs, ours.result()
+
+
+def _becomes_so(side: Side, step: Step, expected: Rest) -> bool:
+    codes = tuple(side.apply(step))
+
+    def is_so() -> bool:
+        rest = Rest(unrest=side.rest(), state=side.state(), codes=codes)
+        return not rest_differences(expected, rest)
+
+    return _waits_until(is_so, side)
+
+
+def _waits_until(is_so: Callable[[], bool], side: Side) -> bool:
+    start = perf_counter()
+    while not is_so():
+        if perf_counter() - start > _LATE_S_MAX:
+            return False
+        side.wait_change(0.1)
+    return True

@@ -1,0 +1,288 @@
+"""One side of the comparison: a bare control plane with one scheduler.
+
+Owns giving it steps, telling when it has come to rest, and emptying it. Never compares.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import count
+from time import perf_counter
+
+from conformance.side_by_side.stand_ins import StandIns
+from conformance.side_by_side.state import Event, State, events_of, state_of
+from conformance.side_by_side.steps import (
+    CLUSTER_KINDS,
+    KINDS,
+    NAMESPACES,
+    Obj,
+    Op,
+    Step,
+    path_of,
+)
+from conformance.side_by_side.store import Store
+from kubesched.testing import (
+    Answer,
+    RealCluster,
+    SchedulerName,
+    SchedulerProcess,
+    SchedulerSettings,
+    start_scheduler,
+)
+from kubesched.testing.http import MERGE_PATCH
+
+SECOND_PROFILE = "second-scheduler"
+PROFILES = (
+    {"schedulerName": "default-scheduler"},
+    {
+        "schedulerName": SECOND_PROFILE,
+        "pluginConfig": [
+            {
+                "name": "NodeResourcesFit",
+                "args": {
+                    "scoringStrategy": {
+                        "type": "MostAllocated",
+                        "resources": [
+                            {"name": "cpu", "weight": 1},
+                            {"name": "memory", "weight": 1},
+                        ],
+                    }
+                },
+            }
+        ],
+    },
+)
+_SCHEDULER_NAMES = frozenset({"default-scheduler", SECOND_PROFILE})
+
+_SENTINEL = "sentinel"
+_NODE_COUNT = re.compile(r"^0/(\d+) nodes are available")
+_START_S_MAX = 60.0
+_REST_S_MAX = 15.0
+_CALM_ROUNDS = 2
+
+
+class Side:
+    """A control plane that is started once, and a scheduler that can be started anew."""
+
+    def __init__(self, cluster: RealCluster, scheduler: SchedulerName) -> None:
+        self.cluster = cluster
+        self.scheduler = scheduler
+        self.process: SchedulerProcess | None = None
+        self._api = cluster.api()
+        self._store = Store(cluster, ignored_namespace=_SENTINEL)
+        self._stand_ins = StandIns(self._api, self._store)
+        self._numbers = count(1)
+        for name, labels in {**NAMESPACES, _SENTINEL: {}}.items():
+            namespace = {"metadata": {"name": name, "labels": labels}}
+            self._api.post("/api/v1/namespaces", namespace).must(201)
+        self._api.post(path_of("PriorityClass"), _sentinel_class()).must(201)
+
+    def close(self) -> None:
+        """Let go of the server, which ends with its cluster."""
+        self._store.close()
+        self._api.close()
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler, or start it anew, and wait until it answers."""
+        if self.process is not None:
+            self.process.kill()
+        # The reference tells the score of every node at this level: ties are read from there.
+        flags = ("-v=10",) if self.scheduler == "kube-scheduler" else ("-v=3",)
+        settings = SchedulerSettings(profiles=PROFILES, flags=flags)
+        self.process = start_scheduler(self.cluster, self.cluster.group, self.scheduler, settings)
+        if self._ask_sentinel(_START_S_MAX) is None:
+            raise TimeoutError(f"{self.scheduler} did not look at a pod\n{self.tail()}")
+
+    def tail(self) -> str:
+        """Return the end of the scheduler's log."""
+        assert self.process is not None
+        return self.cluster.group.tail(self.process.label)
+
+    def apply(self, step: Step) -> list[int]:
+        """Send the requests of a step and return the answers' codes."""
+        codes: list[int] = []
+        for op in step.ops:
+            codes.extend(self._finish() if op.verb == "finish" else [self._send(op)])
+        return codes
+
+    def rest(self, timeout_s: float = _REST_S_MAX) -> str:
+        """Wait until nothing moves any more; return what still does when time is up.
+
+        At rest every pod has a verdict, the stand-ins have nothing to do, and the scheduler has
+        answered two questions in a row without anything else having changed in between: what was in
+        its queue before has been decided.
+        """
+        deadline = perf_counter() + timeout_s
+        calm = 0
+        reason = ""
+        while calm < _CALM_ROUNDS:
+            left_s = deadline - perf_counter()
+            if left_s <= 0:
+                return reason
+            before = self._store.change_count
+            if self._stand_ins.work():
+                calm = 0
+                reason = "the stand-ins have work to do"
+                continue
+            undecided = self._undecided()
+            if undecided:
+                calm = 0
+                reason = f"no verdict on {', '.join(undecided)}"
+                self._store.wait_for(lambda seen=before: self._store.change_count != seen, 0.2)  # type: ignore[misc]
+                continue
+            node_count = self._ask_sentinel(left_s)
+            expected = len(self._store.objects("Node"))
+            is_calm = node_count == expected and self._store.change_count == before
+            calm = calm + 1 if is_calm else 0
+            reason = f"{node_count} of {expected} nodes seen, changes go on"
+        return ""
+
+    def wait_change(self, timeout_s: float) -> None:
+        """Wait until something changes, for a while."""
+        before = self._store.change_count
+        self._store.wait_for(lambda: self._store.change_count != before, timeout_s)
+
+    def state(self) -> State:
+        """Return what the scheduler made of it so far."""
+        return state_of(self._store)
+
+    def events(self) -> frozenset[Event]:
+        """Return the events of this sequence."""
+        names = {
+            uid: key
+            for uid, key in self._store.names.items()
+            if not key.startswith(f"{_SENTINEL}/")
+        }
+        return events_of(self._api, names)
+
+    def empty(self) -> None:
+        """Remove everything that sequences make, pods first."""
+        at_once = {"gracePeriodSeconds": 0}
+        for namespace in NAMESPACES:
+            self._api.delete(path_of("Pod", namespace), at_once).must(200)
+        for kind in KINDS:
+            if kind == "Pod":
+                continue
+            for path in self._collections(kind):
+                self._remove_all(kind, path)
+        for namespace in (*NAMESPACES, _SENTINEL, "default"):
+            path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+            self._api.delete(path).must(200)
+        is_empty = self._store.wait_for(lambda: not self._store.objects("Pod"), 30)
+        if not is_empty or not self._store.wait_for(lambda: not self._store.objects("Node"), 30):
+            raise TimeoutError("the cluster did not become empty")
+        self._store.names.clear()
+        self._stand_ins = StandIns(self._api, self._store)
+
+    def log_size(self) -> int:
+        """Return how much the scheduler has written."""
+        assert self.process is not None
+        return self.process.log_path.stat().st_size
+
+    def log_since(self, position: int) -> str:
+        """Return what the scheduler wrote after a position."""
+        assert self.process is not None
+        with self.process.log_path.open("rb") as log:
+            log.seek(position)
+            return log.read().decode(errors="replace")
+
+    def _send(self, op: Op) -> int:
+        answer = self._answer(op)
+        if answer.code < 300:
+            version = answer.json.get("metadata", {}).get("resourceVersion")
+            if op.verb in {"delete", "remove"}:
+                key = f"{op.namespace}/{op.name}" if op.namespace else op.name
+                self._store.wait_gone(op.kind, key)
+            elif version:
+                self._store.wait_seen(op.kind, int(version))
+        elif answer.code not in {404, 409}:
+            # A mistake of the generator, not of a scheduler.
+            raise RuntimeError(f"{op}: {answer.code} {answer.text[:1000]}")
+        return answer.code
+
+    def _answer(self, op: Op) -> Answer:
+        if op.verb == "create":
+            return self._api.post(op.path, op.body)
+        if op.verb == "patch":
+            return self._api.patch(op.path, op.body, op.content_type)
+        if op.verb == "remove" and op.kind != "Pod":
+            self._api.patch(op.path, {"metadata": {"finalizers": None}}, MERGE_PATCH).must(200, 404)
+        options = {"gracePeriodSeconds": 0} if op.verb == "remove" else None
+        return self._api.delete(op.path, options)
+
+    def _finish(self) -> list[int]:
+        codes = []
+        for key, pod in self._store.objects("Pod").items():
+            if "deletionTimestamp" in pod["metadata"]:
+                namespace, _, name = key.partition("/")
+                codes.append(self._send(Op("remove", "Pod", name, namespace)))
+        return codes
+
+    def _undecided(self) -> list[str]:
+        return [key for key, pod in self._store.objects("Pod").items() if _is_undecided(pod)]
+
+    def _ask_sentinel(self, timeout_s: float) -> int | None:
+        """Have the scheduler refuse a pod and return how many nodes it knows; None: no answer."""
+        name = f"s{next(self._numbers)}"
+        path = path_of("Pod", _SENTINEL)
+        self._api.post(path, _sentinel_pod(name)).must(201)
+        key = f"{_SENTINEL}/{name}"
+        self._store.wait_for(lambda: _verdict(self._store.get("Pod", key)) is not None, timeout_s)
+        verdict = _verdict(self._store.get("Pod", key))
+        self._api.delete(f"{path}/{name}", {"gracePeriodSeconds": 0}).must(200)
+        if verdict is None:
+            assert self.process is not None
+            self.process.check()
+            return None
+        found = _NODE_COUNT.match(verdict)
+        return int(found[1]) if found else 0
+
+    def _collections(self, kind: str) -> Iterable[str]:
+        if kind in CLUSTER_KINDS:
+            return [path_of(kind)]
+        return [path_of(kind, namespace) for namespace in NAMESPACES]
+
+    def _remove_all(self, kind: str, path: str) -> None:
+        for obj in self._api.get(path).must(200).json["items"]:
+            name = obj["metadata"]["name"]
+            if kind == "PriorityClass" and (name.startswith("system-") or name == _SENTINEL):
+                continue
+            if kind == "Service" and name == "kubernetes":
+                continue
+            namespace = obj["metadata"].get("namespace", "")
+            self._send(Op("remove", kind, name, namespace))
+
+
+def _is_undecided(pod: Obj) -> bool:
+    spec = pod["spec"]
+    is_ours = spec.get("schedulerName") in _SCHEDULER_NAMES and not spec.get("schedulingGates")
+    is_waiting = not spec.get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+    return is_ours and is_waiting and _verdict(pod) is None
+
+
+def _verdict(pod: Obj | None) -> str | None:
+    """Return the text of the scheduler's refusal; gates are the API server's."""
+    for condition in (pod or {}).get("status", {}).get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition.get("reason") != "SchedulingGated":
+            return str(condition.get("message", ""))
+    return None
+
+
+def _sentinel_class() -> Obj:
+    return {
+        "metadata": {"name": _SENTINEL},
+        "value": -1_000_000_000,
+        "preemptionPolicy": "Never",
+    }
+
+
+def _sentinel_pod(name: str) -> Obj:
+    return {
+        "metadata": {"name": name, "namespace": _SENTINEL},
+        "spec": {
+            "priorityClassName": _SENTINEL,
+            "nodeSelector": {"side-by-side/nowhere": "x"},
+            "containers": [{"name": "c", "image": "i"}],
+        },
+    }

@@ -1,0 +1,181 @@
+"""Upstream's own [sig-scheduling] specs on a whole real cluster, one scheduler being the only one.
+
+Owns how the specs are run and which of them are known to pass with kube-scheduler:
+sig-scheduling-specs.txt has them with the seconds each took. Prints every spec's outcome, then
+`N of M passed`; the exit status says whether every spec that passes with kube-scheduler did. Needs
+`make control-plane`.
+Upstream: test/e2e/scheduling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubesched.testing import SCHEDULERS, ApiServer, Programs, real_cluster
+
+SPECS = Path(__file__).parent / "sig-scheduling-specs.txt"
+FOCUS, SKIP = r"\[sig-scheduling\]", "Flaky|FeatureGate|Alpha"
+# Ginkgo's report ends names in the specs' labels, which its focus does not see.
+LABELS = re.compile(r" \[sig-scheduling(, [^\]]*)?\]$")
+SHORT_S_MAX = 30.0
+NODE_COUNT = 3
+
+EPILOG = """examples:
+  sig_scheduling.py                                 kubesched, all that pass with kube-scheduler
+  sig_scheduling.py --short                         only those that take less than 30 s each
+  sig_scheduling.py --under-test kube-scheduler --record   run everything, write the list anew
+  sig_scheduling.py --only hostPort                 only specs that match
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one spec went."""
+
+    seconds: float
+    failure: str
+    """Nothing if it passed."""
+
+
+def main() -> int:
+    """Run the specs and report."""
+    options = parsed()
+    known = recorded()
+    # Recording asks for whatever upstream has, everything else for what is known to pass.
+    wanted = [] if options.record else chosen(known, options)
+    if not wanted and not options.record:
+        print("sig-scheduling: no spec matches", file=sys.stderr)
+        return 2
+    with real_cluster("whole", nodes=NODE_COUNT, scheduler=options.under_test) as server:
+        start = time.perf_counter()
+        outcomes = run(server, wanted, options)
+        took_s = time.perf_counter() - start
+    for spec, outcome in sorted(outcomes.items()):
+        verdict = f"FAILED: {outcome.failure}" if outcome.failure else "passed"
+        print(f"{outcome.seconds:7.1f} s  {spec}: {verdict}")
+    missing = [spec for spec in wanted if spec not in outcomes]
+    for spec in missing:
+        print(f"           {spec}: did not run")
+    passed = sum(not outcome.failure for outcome in outcomes.values())
+    total = len(outcomes) + len(missing)
+    print(f"sig-scheduling: {passed} of {total} passed in {took_s:.0f} s with {options.under_test}")
+    if options.record:
+        record(outcomes)
+        return 0
+    return 0 if passed == total else 1
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n", 1)[0],
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
+    parser.add_argument("--short", action="store_true", help="only specs below 30 s each")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="only specs that match")
+    parser.add_argument("--minutes", type=int, default=60, help="the most it may take")
+    parser.add_argument("--report", type=Path, help="where to write what ginkgo printed")
+    parser.add_argument("--record", action="store_true", help="write sig-scheduling-specs.txt")
+    return parser.parse_args()
+
+
+def recorded() -> dict[str, float]:
+    """Return the specs that pass with kube-scheduler, and how many seconds each takes."""
+    found = {}
+    lines = SPECS.read_text().splitlines() if SPECS.exists() else []
+    for line in lines:
+        if line and not line.startswith("#"):
+            seconds, _, spec = line.strip().partition(" ")
+            found[spec] = float(seconds)
+    return found
+
+
+def chosen(known: Mapping[str, float], options: argparse.Namespace) -> list[str]:
+    """Return the specs to run."""
+    return [
+        spec
+        for spec, seconds in known.items()
+        if re.search(options.only, spec) and (seconds < SHORT_S_MAX or not options.short)
+    ]
+
+
+def record(outcomes: Mapping[str, Outcome]) -> None:
+    """Write down what passed, and what did not as a comment."""
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    lines = [
+        "# [sig-scheduling] specs of Kubernetes v1.36.4 that pass with kube-scheduler on a whole",
+        f"# real cluster of {NODE_COUNT} nodes (KWOK's kubelets), with the seconds each took.",
+        f"# Written on {today} by sig_scheduling.py --under-test kube-scheduler --record.",
+    ]
+    for spec, outcome in sorted(outcomes.items()):
+        mark = "# fails there: " if outcome.failure else ""
+        lines.append(f"{mark}{outcome.seconds:.1f} {spec}")
+    SPECS.write_text("\n".join(lines) + "\n")
+
+
+def run(
+    server: ApiServer, wanted: Iterable[str], options: argparse.Namespace
+) -> dict[str, Outcome]:
+    """Run specs one after the other, all of [sig-scheduling] if none are given."""
+    programs = Programs.built()
+    focus = "|".join(re.escape(spec) for spec in wanted) or FOCUS
+    with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
+        report = Path(directory, "junit.xml")
+        command = [
+            programs.path("e2e.test"),
+            f"--ginkgo.focus={focus}",
+            f"--ginkgo.skip={SKIP}",
+            "--ginkgo.no-color",
+            f"--ginkgo.timeout={options.minutes}m",
+            f"--ginkgo.junit-report={report}",
+            f"--kubeconfig={server.kubeconfig}",
+            f"--kubectl-path={programs.path('kubectl')}",
+            "--provider=skeleton",
+            "--minStartupPods=0",
+        ]
+        finished = subprocess.run(
+            [str(part) for part in command],
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if options.report:
+            options.report.write_text(finished.stdout)
+        if not report.exists():
+            print(finished.stdout[-3000:], file=sys.stderr)
+            raise RuntimeError(f"e2e.test ended with status {finished.returncode}, no report")
+        return outcomes_of(report)
+
+
+def outcomes_of(report: Path) -> dict[str, Outcome]:
+    """Return what ginkgo's report says about each spec that ran."""
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        name = case.get("name") or ""
+        status = case.get("status")
+        if not name.startswith("[It] ") or status in {"skipped", "pending", None}:
+            continue
+        failure = case.find("failure")
+        text = str(failure.get("message") if failure is not None else status)
+        found[LABELS.sub("", name.removeprefix("[It] "))] = Outcome(
+            float(case.get("time") or 0), "" if status == "passed" else " ".join(text.split())[:300]
+        )
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

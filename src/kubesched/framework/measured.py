@@ -1,0 +1,232 @@
+"""How long the points of a profile take, and which plugins were asked.
+
+Owns the three metrics of upstream's runtime, for one profile: durations by extension point, sampled
+durations by plugin, evaluations by plugin. A profile that nobody measures has none of this. Never
+touches what plugins answer.
+Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from kubesched.framework.adapt import guarded
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import Code, Status
+from kubesched.kit.measures import Counter, Histogram, HistogramVec
+from kubesched.model.metrics import SchedulerMetrics
+
+AnswerT = TypeVar("AnswerT")
+
+SAMPLED_ONE_IN: Final = 10
+"""In one of so many attempts each plugin's calls are measured."""
+_POINTS: Final = (
+    *("PreFilter", "Filter", "PostFilter", "PreScore", "Score", "Reserve", "Unreserve", "Permit"),
+    *("PreBindPreFlight", "PreBind", "Bind", "PostBind"),
+)
+_EVALUATED: Final = {
+    "PreFilter": "preFilter",
+    "Filter": "filter",
+    "PreScore": "preScore",
+    "Score": "score",
+}
+"""The points whose evaluations are counted, with their names in a configuration."""
+_CODES: Final = {code: code.wire_name for code in Code}
+
+
+class PluginTimes:
+    """Measures the calls of plugins in an attempt that was sampled."""
+
+    def __init__(self, durations: HistogramVec, now_s: Callable[[], float]) -> None:
+        self._durations = durations
+        self._now_s = now_s
+
+    def ask(self, point: str, plugin: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a plugin, guarded."""
+        start_s = self._now_s()
+        answer = guarded(call, *arguments)
+        self.observe(point, plugin, answer, self._now_s() - start_s)
+        return answer
+
+    async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any:
+        """Wait for a plugin's answer, which never raises."""
+        start_s = self._now_s()
+        said = await answer
+        self.observe(point, plugin, said, self._now_s() - start_s)
+        return said
+
+    def observe(self, point: str, plugin: str, answer: Any, elapsed_s: float) -> None:
+        """Note how long a call took."""
+        self._durations.labels(plugin, point, code_of(answer)).observe(elapsed_s)
+
+
+class Point:
+    """The durations of one extension point by how it ended."""
+
+    __slots__ = ("_by_code", "_family", "_name", "_profile")
+
+    def __init__(self, family: HistogramVec, name: str, profile: str) -> None:
+        self._family = family
+        self._name = name
+        self._profile = profile
+        self._by_code: dict[str, Histogram] = {}
+
+    def observe(self, code: str, elapsed_s: float) -> None:
+        """Note how long the point took."""
+        found = self._by_code.get(code)
+        if found is None:
+            # When it is first needed: a series that never was is not shown.
+            found = self._family.labels(self._name, code, self._profile)
+            self._by_code[code] = found
+        found.observe(elapsed_s)
+
+
+class Measuring:
+    """What one profile's attempts are measured by.
+
+    An attempt by kept verdicts asks no plugin on its own: it says when it begins, marks when each
+    part is done, and is noted as a whole.
+    """
+
+    def __init__(
+        self,
+        metrics: SchedulerMetrics,
+        profile: str,
+        plugins: Mapping[str, Sequence[str]],
+        now_s: Callable[[], float],
+    ) -> None:
+        """Begin with zeros.
+
+        Args:
+            metrics: where it is noted.
+            profile: the profile's name.
+            plugins: their names by extension point, as a configuration spells that.
+            now_s: the clock.
+        """
+        self.now_s = now_s
+        durations = metrics.framework_extension_point_duration_seconds
+        self._points = {name: Point(durations, name, profile) for name in _POINTS}
+        self._plugin_times = PluginTimes(metrics.plugin_execution_duration_seconds, now_s)
+        self._attempts = 0
+        self._evaluated: dict[tuple[str, frozenset[str]], int] = {}
+        self._counters: dict[str, dict[str, Counter]] = {
+            point: {
+                name: metrics.plugin_evaluation_total.labels(name, point, profile)
+                for name in plugins.get(spelled, ())
+            }
+            for point, spelled in _EVALUATED.items()
+        }
+        self._running = metrics.goroutines
+        self._began_s = self._pre_filtered_s = self._filtered_s = self._pre_scored_s = 0.0
+        metrics.measures.before_look(self.fold)
+
+    # -- points -----------------------------------------------------------------------------------
+
+    def sample(self, state: CycleState) -> None:
+        """Have the plugins of one attempt in some measured, each on its own."""
+        self._attempts += 1
+        if self._attempts % SAMPLED_ONE_IN == 0:  # Upstream samples by chance.
+            state.plugin_times = self._plugin_times
+
+    def run(self, point: str, call: Callable[..., AnswerT], *arguments: Any) -> AnswerT:
+        """Run a point, and note how long it took and how it ended."""
+        start_s = self.now_s()
+        answer = call(*arguments)
+        code = "Success" if answer is None else code_of(answer)
+        self._points[point].observe(code, self.now_s() - start_s)
+        return answer
+
+    async def wait(self, point: str, answer: Awaitable[AnswerT]) -> AnswerT:
+        """Wait for a point to end, and note how long it took and how it ended."""
+        start_s = self.now_s()
+        said = await answer
+        self.observe(point, code_of(said), self.now_s() - start_s)
+        return said
+
+    def observe(self, point: str, code: str, elapsed_s: float) -> None:
+        """Note how long a point took."""
+        self._points[point].observe(code, elapsed_s)
+
+    def passed(self, point: str) -> None:
+        """Note that a point without plugins was passed."""
+        self._points[point].observe("Success", 0.0)
+
+    @contextmanager
+    def together(self, operation: str, count: int) -> Iterator[None]:
+        """Have so many calls counted as running, for as long as they do."""
+        running = self._running.labels(operation)
+        running.inc(count)
+        try:
+            yield
+        finally:
+            running.dec(count)
+
+    # -- evaluations ------------------------------------------------------------------------------
+
+    def evaluated(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
+        """Count that a point's plugins were asked so many times, but for those skipped."""
+        key = (point, skipped)
+        self._evaluated[key] = self._evaluated.get(key, 0) + times
+
+    def evaluated_until(self, point: str, last: str, skipped: frozenset[str]) -> None:
+        """Count that a point's plugins were asked once, up to the one that ended it."""
+        for name, counter in self._counters[point].items():
+            if name not in skipped:
+                counter.inc()
+            if name == last:
+                return
+
+    def fold(self) -> None:
+        """Add up what was counted, for whoever looks."""
+        for (point, skipped), times in self._evaluated.items():
+            for name, counter in self._counters[point].items():
+                if name not in skipped:
+                    counter.inc(times)
+        self._evaluated.clear()
+
+    # -- attempts by kept verdicts ----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Mark the beginning of an attempt by kept verdicts."""
+        self._began_s = self.now_s()
+
+    def pre_filtered(self) -> None:
+        """Mark that pre-filter plugins are done."""
+        self._pre_filtered_s = self.now_s()
+
+    def filtered(self) -> None:
+        """Mark that the fitting rows are known."""
+        self._filtered_s = self.now_s()
+
+    def pre_scored(self) -> None:
+        """Mark that pre-score plugins are done."""
+        self._pre_scored_s = self.now_s()
+
+    def planned(self, state: CycleState, visited_count: int, fit_count: int) -> None:
+        """Note an attempt by kept verdicts that has come to its end."""
+        end_s, points = self.now_s(), self._points
+        # A mark from before the beginning is of another attempt: that part took no time now.
+        from_s = max(self._began_s, self._pre_filtered_s)
+        filtered_s = max(self._filtered_s, from_s)
+        points["PreFilter"].observe("Success", from_s - self._began_s)
+        points["Filter"].observe("Success", filtered_s - from_s)
+        skipped = state.skip_filter_plugins
+        self.evaluated("PreFilter", skipped)
+        self.evaluated("Filter", skipped, visited_count)
+        if fit_count > 1:
+            from_s = max(filtered_s, self._pre_scored_s)
+            points["PreScore"].observe("Success", from_s - filtered_s)
+            points["Score"].observe("Success", end_s - from_s)
+            skipped = state.skip_score_plugins
+            self.evaluated("PreScore", skipped)
+            self.evaluated("Score", skipped, fit_count)
+
+
+def code_of(answer: Any) -> str:
+    """Return how a plugin or a point ended, as metrics spell it."""
+    if isinstance(answer, tuple):
+        answer = next((part for part in answer if isinstance(part, Status)), None)
+    status = answer if isinstance(answer, Status) else getattr(answer, "status", None)
+    return _CODES[status.code] if isinstance(status, Status) else "Success"

@@ -1,0 +1,208 @@
+"""`kubesched doctor` on a server: what it finds, and that what it prints is enough.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.kit.clock import SystemClock
+from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
+from kubesched.testing.ports import free_ports
+from kubesched.testing.server import SCHEDULER, TokenUser
+from tests.unit.cli.running import Run, kubesched
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+V1 = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def doctor(server: ApiServer, user: TokenUser, *arguments: str) -> Run:
+    (port,) = free_ports(1)
+    return kubesched(
+        "doctor",
+        f"--kubeconfig={server.kubeconfigs[user.name]}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        *arguments,
+    )
+
+
+def findings(ran: Run, check: str) -> list[dict[str, str]]:
+    return [one for one in json.loads(ran.out)["findings"] if one["check"] == check]
+
+
+def verdicts(ran: Run, check: str) -> list[str]:
+    return [one["verdict"] for one in findings(ran, check)]
+
+
+@pytest.fixture
+def lease(api: Api) -> Iterator[Any]:
+    """Return a way to make the lease, which is gone afterwards."""
+    made: list[str] = []
+
+    def hold(name: str, age_s: float) -> None:
+        renewed = datetime.fromtimestamp(SystemClock().now_s() - age_s, UTC)
+        text = renewed.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        body = {
+            "metadata": {"name": name},
+            "spec": {"holderIdentity": "them", "leaseDurationSeconds": 15, "renewTime": text},
+        }
+        api.post(LEASES, body).must(201)
+        made.append(name)
+
+    yield hold
+    for name in made:
+        api.delete(f"{LEASES}/{name}").must(200)
+
+
+@pytest.fixture
+def pods(api: Api) -> Iterator[Any]:
+    made: list[str] = []
+
+    def create(name: str, scheduler: str) -> None:
+        body = {
+            "metadata": {"name": name},
+            "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]},
+        }
+        api.post("/api/v1/namespaces/default/pods", body).must(201)
+        made.append(name)
+
+    yield create
+    for name in made:
+        api.delete(f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0}).must(200)
+
+
+@pytest.mark.parametrize("user", [ADMIN, SCHEDULER], ids=["administrator", "kube-scheduler"])
+def test_nothing_stands_in_the_way_of_a_user_with_rights(
+    api_server: ApiServer, user: TokenUser
+) -> None:
+    ran = doctor(api_server, user)
+    assert (ran.status, ran.err) == (0, ""), ran.out
+    assert "answers, Kubernetes v1.36" in " ".join(ran.out.split())
+    assert ran.out.endswith("\nNothing stands in the way.\n")
+
+
+def test_a_user_without_rights_is_told_each_that_is_missing(api_server: ApiServer) -> None:
+    ran = doctor(api_server, PLAIN, "-o", "json")
+    assert ran.status == 1
+    told = {one["text"]: one for one in findings(ran, "rights")}
+    bind = told["plain may not create pods/binding: binding pods to nodes"]
+    assert bind["verdict"] == "fail"
+    assert "doctor --rbac" in bind["advice"]
+    read = told[
+        "plain may not get, list, watch poddisruptionbudgets.policy: read by DefaultPreemption"
+    ]
+    assert read["verdict"] == "fail"
+    lookup = (
+        "plain may not get configmaps kube-system/extension-apiserver-authentication: "
+        "authorities of clients' certificates"
+    )
+    assert told[lookup]["verdict"] == "warn"
+
+
+def test_what_rbac_prints_is_enough(api_server: ApiServer, api: Api) -> None:
+    printed = kubesched("doctor", "--rbac", "--user=plain")
+    assert (printed.status, printed.err) == (0, "")
+    paths = []
+    for document in yaml.safe_load_all(printed.out):
+        namespace = document["metadata"].get("namespace")
+        where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        plural = f"{where}/{document['kind'].lower()}s"
+        api.post(plural, document).must(201)
+        paths.append(f"{plural}/{document['metadata']['name']}")
+    try:
+        ran = doctor(api_server, PLAIN, "-o", "json")
+        assert verdicts(ran, "rights") == ["ok"], findings(ran, "rights")
+        assert ran.status == 0
+    finally:
+        for path in paths:
+            api.delete(path).must(200)
+    assert len(paths) == 5
+
+
+def test_a_service_account_gets_its_account_too() -> None:
+    printed = kubesched("doctor", "--rbac", "--service-account=team/mine")
+    kinds = [document["kind"] for document in yaml.safe_load_all(printed.out)]
+    assert kinds == [
+        "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "RoleBinding",
+    ]  # fmt: skip
+
+
+def test_a_lease_that_is_held_is_named_with_its_holder(api_server: ApiServer, lease: Any) -> None:
+    lease("kube-scheduler", 3)
+    ran = doctor(api_server, ADMIN, "-o", "json")
+    (found,) = findings(ran, "lease")
+    assert (ran.status, found["verdict"]) == (0, "warn")
+    assert found["text"].startswith("lease kube-system/kube-scheduler is held by them, renewed ")
+
+
+def test_a_lease_that_ran_out_is_no_obstacle(api_server: ApiServer, lease: Any) -> None:
+    lease("kube-scheduler", 100)
+    (found,) = findings(doctor(api_server, ADMIN, "-o", "json"), "lease")
+    assert found["verdict"] == "ok"
+    assert found["text"].endswith("it has run out")
+
+
+def test_two_schedulers_for_the_same_pods_clash(
+    api_server: ApiServer, lease: Any, tmp_path: Path
+) -> None:
+    lease("kube-scheduler", 1)
+    alone = doctor(api_server, ADMIN, "-o", "json", "--leader-elect=false")
+    other = doctor(api_server, ADMIN, "-o", "json", "--leader-elect-resource-name=mine")
+    for ran in (alone, other):
+        assert ran.status == 1
+        assert "both would place pods of default-scheduler" in findings(ran, "names")[0]["text"]
+    config = tmp_path / "config.yaml"
+    config.write_text(V1 + "profiles: [{schedulerName: mine}]\n")
+    named = doctor(
+        api_server,
+        ADMIN,
+        "-o",
+        "json",
+        f"--config={config}",
+        "--leader-elect-resource-name=mine",
+    )
+    assert (named.status, verdicts(named, "names")) == (0, ["ok"])
+    assert doctor(api_server, ADMIN, "--leader-elect=false", "--shadow").status == 0
+
+
+def test_pods_that_wait_for_nobody_are_counted(api_server: ApiServer, pods: Any) -> None:
+    pods("ours", "default-scheduler")
+    pods("a", "typo")
+    pods("b", "typo")
+    ours, typo = findings(doctor(api_server, ADMIN, "-o", "json"), "names")
+    assert ours["text"] == "profiles default-scheduler: 1 pod waiting for them now"
+    assert typo["verdict"] == "warn"
+    assert typo["text"] == "2 pods waiting for scheduler typo, which no profile is called"
+
+
+def test_a_port_in_use_is_told(api_server: ApiServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = doctor(api_server, ADMIN, "-o", "json", f"--secure-port={port}")
+    assert ran.status == 1
+    (found,) = findings(ran, "port")
+    assert found["text"] == f"cannot serve on 127.0.0.1:{port}: Address already in use"
+
+
+def test_credentials_that_are_refused_are_told(api_server: ApiServer, tmp_path: Path) -> None:
+    known = api_server.kubeconfigs[PLAIN.name].read_text()
+    bad = tmp_path / "kubeconfig"
+    bad.write_text(known.replace(PLAIN.token, "nobody"))
+    ran = kubesched("doctor", f"--kubeconfig={bad}", "--secure-port=0", "-o", "json")
+    assert (ran.status, verdicts(ran, "server")) == (1, ["fail"])
+    assert findings(ran, "rights") == []
+
+
+def test_clocks_of_one_machine_agree(api_server: ApiServer) -> None:
+    assert verdicts(doctor(api_server, ADMIN, "-o", "json"), "clocks") == ["ok"]
