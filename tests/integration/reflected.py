@@ -50,6 +50,7 @@ class CuttingClient:
         """Whether the next watch asks for a version that no server has any more."""
         self.watch_count = 0
         self.list_count = 0
+        self.on_request: Callable[[], None] = lambda: None
 
     @asynccontextmanager
     async def stream(
@@ -63,6 +64,7 @@ class CuttingClient:
         is_watch = "watch" in asked
         self.watch_count += is_watch
         self.list_count += not is_watch
+        self.on_request()
         if is_watch and self.is_outdated:
             self.is_outdated = False
             asked["resourceVersion"] = "1"
@@ -116,6 +118,7 @@ class Reflected:
         return self._reflector
 
     def start(self, resource: Resource, **options: Any) -> Reflector:
+        self.client.on_request = self._news.set
         self._reflector = Reflector(
             self.client,
             resource,
@@ -137,7 +140,7 @@ class Reflected:
         self._news.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        """Wait for changes until something is true."""
+        """Wait for changes and requests until something is true."""
         async with asyncio.timeout(_WAIT_S_MAX):
             while not is_true():
                 self._news.clear()

@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from kubesched.client import reflector
 from kubesched.kit.rng import Generator
-from kubesched.testing import ApiServer, embedded_server
+from kubesched.testing import ADMIN, ApiServer
 from kubesched.testing.ports import free_ports
-from tests.integration.reflected import Writer, a_pod, new_namespace, reflected, state_of
+from tests.integration.reflected import Writer, a_pod, reflected, state_of
+from tests.integration.test_server_process import running
 
 PATH = "/api/v1/namespaces/default/pods"
 
 
 @pytest.mark.slow
-def test_a_server_that_ends_and_comes_back(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+    options = ("--port", str(free_ports(1)[0]), "--data", str(tmp_path / "data.db"))
+    rng = Generator(1, "writes")
 
     async def scenario() -> None:
-        with embedded_server(port=port, data=tmp_path / "data.db", directory=tmp_path) as server:
-            with server.api() as api:
-                new_namespace(api, "default")
-                writer = Writer(api, PATH, Generator(1, "writes"), a_pod)
+        async with AsyncExitStack() as stack:
+            with running(tmp_path, *options) as (process, api), api:
+                writer = Writer(api, PATH, rng, a_pod)
                 writer.write(20)
-                state = state_of(api, PATH)
-            running = reflected(server, field_selector="metadata.namespace=default")
-            told = await running.__aenter__()
-            await told.until_state(state)
-        try:
-            requests = told.client.watch_count
-            while told.client.watch_count < requests + 3:  # It finds nobody, and tries again.
-                await asyncio.sleep(0.02)
-            same = embedded_server(port=port, data=tmp_path / "data.db", directory=tmp_path)
-            with same as server, server.api() as api:
+                server = ApiServer(api.url, tmp_path)
+                server.kubeconfigs = {ADMIN.name: tmp_path / "kubeconfig"}
+                mirroring = reflected(server, field_selector="metadata.namespace=default")
+                told = await stack.enter_async_context(mirroring)
+                await told.until_state(state_of(api, PATH))
+                process.kill()
+            # It finds nobody, and tries again.
+            client, count = told.client, told.client.watch_count
+            await told.until(lambda: client.watch_count >= count + 3)
+            with running(tmp_path, *options) as (_, api), api:
                 writer.api = api
                 writer.write(20)
                 await told.until_state(state_of(api, PATH))
-        finally:
-            await running.__aexit__(None, None, None)
+            # What the server forgot by dying is found out by a list.
+            assert client.list_count <= 2
 
     asyncio.run(scenario())
 

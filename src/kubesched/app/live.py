@@ -101,6 +101,7 @@ class LiveScheduler:
             handle.view = self.cache.snapshot()
         for profile in self.profiles.values():
             profile.log = log
+            profile.measured_by(metrics, clock.monotonic_s)
         self.pods = UnassignedPods()
         self.waiting_pods = WaitingPodsMap()
         self.in_pre_bind = PodsInPreBind()
@@ -319,6 +320,7 @@ class LiveScheduler:
             gc.freeze()
 
     def _forbidden(self, resource: Resource, verb: str, error: ApiError) -> None:
+        # The client's owner says which right is missing.
         self.forbidden[resource] = str(error)
 
     async def wait_until_synced(self) -> None:

@@ -22,6 +22,7 @@ import click
 from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
 from kubesched.app.option_values import Options
+from kubesched.app.rights import MissingRights
 from kubesched.cli.options import registry_of
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder
@@ -41,6 +42,8 @@ from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import Log, make_log
 from kubesched.kit.memory import keep_heap
 from kubesched.kit.rng import Generator
+from kubesched.kit.stdlib_logging import route_logging
+from kubesched.kit.watchdog import Watchdog
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_resource_metrics import resource_metrics
 from kubesched.model.process_metrics import ProcessMetrics, SliMetrics
@@ -56,7 +59,7 @@ from kubesched.web.settings import (
 )
 
 _NOT_SYNCED: Final = "handlers are not fully synchronized"
-_FLUSH_S: Final = 0.5
+_BEAT_S: Final = 0.5
 
 
 class CommandError(Exception):
@@ -73,6 +76,7 @@ def run(options: Options) -> int:
         vmodule=options.logging.vmodule,
         clock=clock,
     )
+    route_logging(log)
     keep_heap()
     try:
         process = _prepare(options, clock, log)
@@ -131,6 +135,7 @@ class Process:
     log: Log
     metrics: SchedulerMetrics = field(init=False)
     measured: ProcessMetrics = field(init=False)
+    rights: MissingRights = field(init=False)
     started_s: float = field(init=False)
     stopping: asyncio.Event | None = None
     live: LiveScheduler | None = None
@@ -140,6 +145,7 @@ class Process:
     def __post_init__(self) -> None:
         gates = self.options.feature_gates
         self.started_s = self.clock.now_s()
+        self.rights = MissingRights(self.clock, self.log)
         self.metrics = SchedulerMetrics(gates.is_enabled)
         version = self.options.reported_version
         self.measured = ProcessMetrics(self.metrics.measures, version=version)
@@ -148,6 +154,12 @@ class Process:
     def build(self, client: Client | None) -> LiveScheduler:
         """Return the scheduler that the configuration describes."""
         options = self.options
+        if options.config.extenders:
+            urls = ", ".join(one.url_prefix for one in options.config.extenders)
+            raise CommandError(
+                f"extenders are configured ({urls}), and this version does not call them yet: "
+                "remove `extenders` from the configuration, or keep kube-scheduler for now"
+            )
         settings = LiveSettings(
             config=options.config,
             hostname=socket.gethostname(),
@@ -193,6 +205,7 @@ class Process:
             clock=self.clock,
             log=self.log,
             metrics=self.measured,
+            on_forbidden=self.rights.note,
         )
 
     # -- running ----------------------------------------------------------------------------------
@@ -204,7 +217,7 @@ class Process:
         client = self.client()
         self.live = self.build(client)
         server = await self._serve()
-        flushing = self.live.tasks.start(self._flush(), name="log flush")
+        beating = self.live.tasks.start(self._beat(), name="heartbeat")
         config = self.options.config
         elects = config.leader_election.leader_elect
         try:
@@ -212,16 +225,29 @@ class Process:
                 self.live.start_watching()
             return await (self._run_elected(client) if elects else self._run_alone())
         finally:
-            flushing.cancel()
+            beating.cancel()
             await self.live.stop()
             if server is not None:
                 await server.stop()
             await client.close()
 
-    async def _flush(self) -> None:
-        while True:
-            await self.clock.sleep(_FLUSH_S)
-            self.log.flush()
+    async def _beat(self) -> None:
+        """Have what was logged written, and the watchdog know that the loop turns."""
+        watchdog = Watchdog(self.clock, self._say_blocked)
+        try:
+            while True:
+                await self.clock.sleep(_BEAT_S)
+                watchdog.beat()
+                self.log.flush()
+        finally:
+            watchdog.stop()
+
+    def _say_blocked(self, still_s: float, stack: str) -> None:
+        self.log.error(
+            "The loop stands still: a plugin or handler does not return",
+            seconds=round(still_s),
+            stack=stack,
+        )
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -341,7 +367,9 @@ class Process:
             readyz={
                 **election,
                 "shutdown": self._is_stopping,
-                "sched-handler-sync": lambda: None if live.has_synced else _NOT_SYNCED,
+                "sched-handler-sync": lambda: (
+                    self.rights.problem() if live.has_synced else _NOT_SYNCED
+                ),
             },
             resource_metrics=self._resource_metrics,
             flagz=lambda: options.flags,

@@ -79,6 +79,10 @@ class _Try:
     """Whether it was sent again because the first credential was not known."""
 
 
+OnForbidden: TypeAlias = Callable[[str, str, ApiError], None]
+"""Told of every refusal for want of a right: the method (or WATCH), the path, what was said."""
+
+
 class Requests:
     """Sends the requests of one client, at its pace."""
 
@@ -92,6 +96,7 @@ class Requests:
         clock: Clock,
         log: Log,
         metrics: RequestMetrics | None = None,
+        on_forbidden: OnForbidden | None = None,
     ) -> None:
         self.transport = transport
         self.lanes = lanes
@@ -99,6 +104,7 @@ class Requests:
         self._clock = clock
         self._log = log
         self._hooks = _hooks_of(metrics) if metrics is not None else None
+        self._on_forbidden = on_forbidden
         parts = urlsplit(access.server)
         self._host = parts.netloc
         self._user_agent = user_agent
@@ -140,7 +146,7 @@ class Requests:
                 if "Warning" in answer.headers:
                     self._warn(answer)
                 return data
-            refused = _refusal(answer, data, method)
+            refused = self._refused(answer, data, method, path)
             code = str(answer.status)
             if answer.status == 401 and await self._has_other_credential(tried):
                 await self._await_retry(tried, code, 0.0, refused)
@@ -169,10 +175,18 @@ class Requests:
             self._access.credentials.reject(credential)
         try:
             if answer.status != 200:
-                raise _refusal(answer, await answer.read(), "GET")
+                method = "WATCH" if query and query.get("watch") else "GET"
+                raise self._refused(answer, await answer.read(), method, path)
             yield answer.chunks()
         finally:
             answer.close()
+
+    def _refused(self, answer: Answer, data: bytes, method: str, path: str) -> ApiError:
+        """Return what a refusal says, having told whoever watches over our rights."""
+        refused = _refusal(answer, data, "GET" if method == "WATCH" else method)
+        if answer.status == 403 and self._on_forbidden is not None:
+            self._on_forbidden(method, path, refused)
+        return refused
 
     async def _open_stream(
         self, target: str, credential: Credential, limits: aiohttp.ClientTimeout

@@ -17,7 +17,7 @@ from kubesched.client.auth import ClusterAccess
 from kubesched.client.errors import NotFoundError
 from kubesched.client.lanes import Lane, Lanes
 from kubesched.client.pods import bind_pod, patch_pod_status
-from kubesched.client.request import JSON, Query, RequestMetrics, Requests
+from kubesched.client.request import JSON, OnForbidden, Query, RequestMetrics, Requests
 from kubesched.client.resources import PODS, Resource
 from kubesched.client.transport import HttpTransport, Transport
 from kubesched.kit.clock import Clock
@@ -87,6 +87,7 @@ class Client:
         log: Log,
         metrics: RequestMetrics | None = None,
         transport: Transport | None = None,
+        on_forbidden: OnForbidden | None = None,
     ) -> None:
         """Make a client; nothing is connected before the first request.
 
@@ -99,6 +100,7 @@ class Client:
             log: Where lines go.
             metrics: What is told of every request.
             transport: What sends; connections of our own if None.
+            on_forbidden: What is told of every right we lack.
         """
         self.access = access
         self._owns_transport = transport is None
@@ -107,6 +109,7 @@ class Client:
         self._clock = clock
         self._log = log
         self._metrics = metrics
+        self._on_forbidden = on_forbidden
         self._requests = Requests(
             access,
             self._transport,
@@ -115,6 +118,7 @@ class Client:
             clock=clock,
             log=log,
             metrics=metrics,
+            on_forbidden=on_forbidden,
         )
         self._discovered: dict[str, tuple[float, frozenset[str]]] = {}
 
@@ -134,6 +138,7 @@ class Client:
             log=self._log,
             metrics=self._metrics,
             transport=self._transport,
+            on_forbidden=self._on_forbidden,
         )
 
     async def request(  # noqa: PLR0913  # One argument for each part of a request.

@@ -210,6 +210,8 @@ class Measures:
 
     def reset(self) -> None:
         """Do what DELETE /metrics does."""
+        for prepare in self._preparations:
+            prepare()  # What was counted before must not come back.
         for family in self._families.values():
             family.reset()
 

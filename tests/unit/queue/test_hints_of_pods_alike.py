@@ -154,6 +154,10 @@ def test_a_pod_that_changed_is_found_with_those_it_is_like_now() -> None:
     world.queue.delete(world.known["default/p1"])
     world.happen(NODE_ADD)
     assert {world.where(f"p{i}") for i in range(2, 6)} == {"Unschedulable"}
+    by_labels.helped = ("a", "b")
+    world.happen(NODE_ADD)
+    assert world.where("p1") is None
+    assert {world.where(f"p{i}") for i in range(2, 6)} == {"Backoff"}
 
 
 def test_a_registration_must_say_something_known() -> None:
