@@ -11,7 +11,7 @@ import argparse
 import datetime
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -35,7 +35,7 @@ from benchmarks.workload import load_workload, workload_names  # noqa: E402
 from kubesched.testing import real_cluster  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "DRAIN.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+MARK = "drain"
 EPILOG = """examples:
   drain_race.py --short                    1,000 nodes and pods, three workloads, one round
   drain_race.py --write                    5,000 nodes and pods, three rounds, into DRAIN.md
@@ -132,16 +132,26 @@ def write(
     results: dict[str, list[Race]], titles: dict[str, str], options: argparse.Namespace
 ) -> None:
     """Put the tables into DRAIN.md."""
-    today = datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # For readers only.
     size = f"{options.nodes:,} nodes, up to {options.pods:,} pods, {options.rounds} rounds: medians"
-    head = f"{today}. {machine.description()}. {size}."
+    head = f"{today()}. {machine.description()}. {size}."
     parts = [head, "", *ratio_table(results, titles), ""]
     for name, races in results.items():
         parts.extend([*racers_table(titles[name], races), ""])
-    before, _, rest = RESULTS.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    text = "\n".join(parts)
-    RESULTS.write_text(f"{before}{BEGIN}\n{text}{END}{after}")
+    put_between(RESULTS, MARK, parts)
+
+
+def put_between(path: Path, mark: str, lines: Sequence[str]) -> None:
+    """Put lines between two marks of a file, in the place of what is there."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    before, _, rest = path.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    text = "\n".join(lines).strip()
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def today() -> datetime.date:
+    """Return the date that readers of results find there."""
+    return datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # Nothing depends on it.
 
 
 def say(*lines: str) -> None:

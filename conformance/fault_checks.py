@@ -133,8 +133,8 @@ class Verdict:
     """What the checks found; nothing if all is well."""
 
     failures: list[str]
-    refused: int
-    """Bindings that the API server refused, which is what protects a pod from a second one."""
+    answers: dict[str, int]
+    """How often bindings were answered with which code: 409 protects a pod from a second one."""
 
 
 def check(api: Api, namespace: str, audit_log: Path, bindings: Bindings) -> Verdict:
@@ -150,8 +150,8 @@ def check(api: Api, namespace: str, audit_log: Path, bindings: Bindings) -> Verd
     bound = Counter(one.name for one in asked if one.code == 201)
     failures.extend(f"{name} was bound {count} times" for name, count in bound.items() if count > 1)
     failures.extend(_overfull(pods, nodes))
-    refused = sum(one.code >= 400 for one in asked)
-    return Verdict(failures, refused)
+    answers = Counter(str(one.code) for one in asked)
+    return Verdict(failures, dict(sorted(answers.items())))
 
 
 def _overfull(pods: list[Any], nodes: list[Any]) -> list[str]:

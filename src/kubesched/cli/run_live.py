@@ -21,8 +21,8 @@ import click
 
 from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
+from kubesched.app.missing_rights import MissingRights
 from kubesched.app.option_values import Options
-from kubesched.app.rights import MissingRights
 from kubesched.cli.options import registry_of
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder

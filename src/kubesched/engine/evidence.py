@@ -1,33 +1,34 @@
 """What an attempt left behind, read again for an explanation: standings and refusals.
 
-Owns the reading, in both forms an attempt can have: with its detail, or by a plan's kept columns
-alone, which is what makes an explanation of every decision affordable. Never orders more rows than
-are asked for, and never decides.
+Owns the reading, in both forms an attempt can have: with its detail, or by the columns that a
+choice by kept verdicts was made from, which is what makes an explanation of every decision
+affordable. Only rows that were looked at are told of. Never orders more rows than are asked for,
+asks no plugin again but for the words of a refusal, and never decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
-from kubesched.engine.planned import SCORED_ROWS_KEY
-from kubesched.engine.search import Detail
+from kubesched.engine.diagnosis import Diagnosis
+from kubesched.engine.planned import visited_positions
+from kubesched.engine.search import Basis, Detail
+from kubesched.engine.selection import ORDER_BITS, heap_order
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plan import Plan
-from kubesched.framework.planner import Planner
-from kubesched.framework.profile import Profile
-from kubesched.framework.promised_rows import joined_verdicts, judge_promised, suppose_promised
-from kubesched.framework.score_phase import normalized_and_weighted
+from kubesched.framework.promised_rows import PromisedRows
 from kubesched.framework.status import Status
-from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
+from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
 
-_NORMALIZED_KEY = "explanation: normalized"
+# So many highest keys are found one after the other; for more, sorting is quicker.
+_ONE_BY_ONE_MAX = 12
+# Rows of so many statuses are picked out one status at a time; of more they are sorted.
+_STATUSES_MAX = 8
 
 
 class Standing(NamedTuple):
@@ -38,8 +39,19 @@ class Standing(NamedTuple):
     scores: Mapping[str, int]
 
 
+class Standings(NamedTuple):
+    """The best rows, in the order in which they would be taken: the chosen one is the first."""
+
+    rows: list[int]
+    totals: list[int]
+    scores: dict[str, list[int]]
+    """What each plugin gives these rows, in the order of the profile."""
+    tied_count: int
+    """How many rows share the highest total, whether they are among these or not."""
+
+
 class Group(NamedTuple):
-    """The rows that got one and the same status, in ascending order."""
+    """The rows that got one and the same status."""
 
     status: Status
     rows: Rows
@@ -56,39 +68,36 @@ class Evidence(Protocol):
     """What can be asked about an attempt that found a node."""
 
     @property
-    def is_scored(self) -> bool: ...
-    @property
     def fit_count(self) -> int: ...
-    def standings(self, top: int | None, chosen: int) -> list[Standing]: ...
-    def tied(self) -> Rows: ...
+    def best(self, count: int | None) -> Standings | None: ...
     def groups(self) -> list[Group]: ...
 
 
 class DetailEvidence:
     """Reads the detail that an attempt was asked to keep."""
 
-    def __init__(self, view: ClusterView, detail: Detail, *, looked_everywhere: bool) -> None:
+    def __init__(self, view: ClusterView, detail: Detail) -> None:
         self._view = view
         self._detail = detail
-        self._looked_everywhere = looked_everywhere
-
-    @property
-    def is_scored(self) -> bool:
-        """Return whether the fitting nodes were scored."""
-        return self._detail.scores is not None
 
     @property
     def fit_count(self) -> int:
         """Return how many nodes fit."""
         return len(self._detail.feasible)
 
-    def standings(self, top: int | None, chosen: int) -> list[Standing]:
-        """Return the best rows, the chosen one among them, best first."""
+    def best(self, count: int | None) -> Standings | None:
+        """Return so many of the best rows, all of them for None; None if nothing was scored."""
         scores, rows = self._detail.scores, self._detail.feasible.rows
-        if scores is None:
-            return [Standing(chosen, 0, {})]
-        places = _best_places(scores.total, top, int(np.flatnonzero(rows == chosen)[0]))
-        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)
+        if scores is None or not scores.by_plugin:
+            return None
+        total = scores.total
+        places = np.lexsort((heap_order(np.arange(1, len(total) + 1)), -total))[:count]
+        return Standings(
+            rows[places].tolist(),
+            total[places].tolist(),
+            {name: column[places].tolist() for name, column in scores.by_plugin.items()},
+            int(np.count_nonzero(total == total[places[0]])),
+        )
 
     def of_row(self, row: int) -> Standing | None:
         """Return how one row stands, None if it does not fit or was not scored."""
@@ -96,7 +105,8 @@ class DetailEvidence:
         places = np.flatnonzero(rows == row).tolist()
         if scores is None or not places:
             return None
-        return _standings(rows, scores.total, _scores_at(scores.by_plugin, places), places)[0]
+        by_plugin = {name: column.item(places[0]) for name, column in scores.by_plugin.items()}
+        return Standing(row, scores.total.item(places[0]), by_plugin)
 
     def place_of(self, row: int) -> int:
         """Return how many rows have a higher total, plus one."""
@@ -105,238 +115,204 @@ class DetailEvidence:
             return 1
         return int((scores.total > standing.total).sum()) + 1
 
-    def tied(self) -> Rows:
-        """Return the rows of the highest total, in ascending order."""
-        scores, rows = self._detail.scores, self._detail.feasible.rows
-        best = rows if scores is None else rows[scores.total == scores.total.max()]
-        return np.sort(best)
-
     def groups(self) -> list[Group]:
         """Return the refused rows by status."""
-        if not self._looked_everywhere:
-            return []
-        statuses = self._detail.diagnosis.node_to_status
-        return refused_groups(self._view, statuses, self._detail.feasible.rows)
+        return refused_groups(self._view, self._detail.diagnosis)
 
 
 class PlanEvidence:
-    """Reads a plan's columns; plugins that no plan keeps are asked once more, with their state."""
+    """Reads the columns that a choice by kept verdicts was made from."""
 
-    def __init__(self, profile: Profile, plan: Plan, view: ClusterView, asked: Asked) -> None:
-        assert profile.planner is not None, "without one there are no plans"
-        self._planner: Planner = profile.planner
-        self._filters = profile.filters
-        self._plan = plan
+    def __init__(self, view: ClusterView, basis: Basis, asked: Asked) -> None:
         self._view = view
-        self._state = asked.state
-        self._pod = asked.pod
+        self._basis = basis
+        self._pod, self._state = asked
+        self.fit_count = len(basis.fitting.rows)
 
-    @property
-    def is_scored(self) -> bool:
-        """Return whether the fitting nodes were scored."""
-        return self.fit_count > 1
+    # -- who fits -------------------------------------------------------------------------------
 
-    @cached_property
-    def fit_count(self) -> int:
-        """Return how many nodes fit."""
-        return int(np.count_nonzero(self._fits))
+    def best(self, count: int | None) -> Standings | None:
+        """Return so many of the best rows, all of them for None; None if nothing was scored."""
+        basis = self._basis
+        keys = basis.keys
+        if keys is None or self.fit_count == 1:
+            return None
+        wanted = self.fit_count if count is None else min(count, self.fit_count)
+        places = _highest(keys, wanted)
+        positions = places if basis.keys_by_position else basis.fitting.positions.take(places)
+        scores = self._scores_at(places, positions)
+        if not scores:
+            return None
+        lowest = keys.item(places.item(0)) >> ORDER_BITS << ORDER_BITS
+        return Standings(
+            basis.plan.rows_at(positions).tolist(),
+            list(map(sum, zip(*scores.values(), strict=True))),
+            scores,
+            int(np.count_nonzero(keys >= lowest)),
+        )
 
-    @cached_property
-    def _live(self) -> dict[str, Verdicts]:
-        live: dict[str, Verdicts] = {}
-        nodes = self._view.whole()
-        for plugin in self._plan.live_filters:
-            if plugin.name not in self._state.skip_filter_plugins:
-                verdicts = live[plugin.name] = Verdicts(len(nodes))
-                plugin.judge(self._state, self._pod, nodes, verdicts)
-        return live
-
-    @cached_property
-    def _live_on_promised(self) -> dict[str, Verdicts]:
-        return judge_promised(self._plan, self._view, self._state, self._pod, self._filters)
-
-    @cached_property
-    def _fits(self) -> BoolColumn:
-        fits = self._plan.fits
-        for verdicts in self._live.values():
-            fits &= verdicts.fits
-        for verdicts in self._live_on_promised.values():
-            fits[self._plan.promised.positions] &= verdicts.fits
-        return fits
-
-    @cached_property
-    def _added(self) -> dict[str, IntColumn | int]:
-        """Return what each plugin adds whose scores are not simply its raw ones."""
-        plan, fits = self._plan, self._fits
-        live_scores = [s for s in plan.live_scores if s.name not in self._state.skip_score_plugins]
-        added = dict(self._normalized())
-        if live_scores:
-            # In the very order in which they were scored: a plugin may have it in its state.
-            rows = self._state.read(SCORED_ROWS_KEY)
-            fitting, positions = self._view.nodes_at(rows), np.searchsorted(plan.rows, rows)
-            for score in live_scores:
-                weight = self._planner.parts.weights[score.name]
-                part = normalized_and_weighted(score, weight, self._state, self._pod, fitting)
-                assert not isinstance(part, Status), "it scored a moment ago"
-                column = np.zeros(len(fits), dtype=np.int64)
-                column[positions] = part
-                added[score.name] = column
-        return added
-
-    def _normalized(self) -> dict[str, IntColumn | int]:
-        """Return what normalising plugins add, kept for as long as the same rows fit."""
-        plan, ranking = self._plan, self._plan.ranking
-        by_plan = ranking is not None and ranking.is_of(self._fits)
-        if by_plan:
-            kept_for, kept = plan.state.get(_NORMALIZED_KEY) or (None, {})
-            if kept_for is ranking:
-                return kept
-        columns = {score.plugin.name: column for score, column in plan.normalized(self._fits)}
-        if by_plan:
-            plan.state.write(_NORMALIZED_KEY, (ranking, columns))
-        return columns
-
-    @cached_property
-    def _total(self) -> IntColumn:
-        """Return the totals, lower than any possible one where a row does not fit."""
-        total: IntColumn = np.array(self._plan.plain_sum)
-        for column in self._added.values():
-            total += column
-        if self.fit_count < len(total):
-            total[~self._fits] = -1
-        return total
-
-    def standings(self, top: int | None, chosen: int) -> list[Standing]:
-        """Return the best rows, the chosen one among them, best first."""
-        if not self.is_scored:
-            return [Standing(chosen, 0, {})]
-        wanted = self.fit_count if top is None else min(top, self.fit_count)
-        place = int(np.searchsorted(self._plan.rows, chosen))
-        places = _best_places(self._total, wanted, place)
-        return _standings(self._plan.rows, self._total, self._scores_at(places), places)
-
-    def _scores_at(self, places: list[int]) -> dict[str, list[int]]:
+    def _scores_at(self, places: Rows, positions: Rows) -> dict[str, list[int]]:
         """Return the weighted scores at some places by plugin, in the order of the profile."""
-        added = self._added
-        kept = {score.plugin.name: score for score in self._plan.scores}
-        scores: dict[str, list[int]] = {}
-        for plugin in self._planner.parts.scores:
-            name = plugin.name
-            if name in added:
-                column = added[name]
-                scores[name] = (
-                    [column] * len(places) if isinstance(column, int) else column[places].tolist()
-                )
-            elif name in kept:
-                raw = kept[name].raw[places].astype(np.int64)
-                scores[name] = (raw * kept[name].weight).tolist()
-        return scores
+        basis, fitting, count = self._basis, self._basis.fitting, len(places)
+        where = positions if fitting.normalized_by_position else places
+        found: dict[str, list[int]] = {}
+        for score in basis.plan.scores:
+            if score.constant is not None:
+                found[score.plugin.name] = [score.constant] * count
+            elif score.plugin.normalize is None:
+                weight = score.weight
+                raw = score.raw.take(positions).tolist()
+                found[score.plugin.name] = raw if weight == 1 else [weight * one for one in raw]
+        for score, column in fitting.normalized:
+            if not isinstance(column, int):
+                found[score.plugin.name] = column.take(where).tolist()
+        for name, column in basis.live_scores.items():
+            found[name] = column.take(places).tolist()
+        return {p.name: found[p.name] for p in basis.parts.scores if p.name in found}
 
-    def tied(self) -> Rows:
-        """Return the rows of the highest total, in ascending order."""
-        if not self.is_scored:
-            return self._plan.rows[self._fits]
-        return self._plan.rows[self._total == self._total.max()]
+    # -- who does not ---------------------------------------------------------------------------
 
     def groups(self) -> list[Group]:
         """Return the refused rows by status, each row under its first refusal."""
-        plan = self._plan
-        if self.fit_count == len(plan.rows):
+        places = self._refused()
+        promised: PromisedRows | None = self._basis.plan.promised
+        if not len(places):
             return []
-        if plan.promised is not None:
-            order = self._planner.parts.filters
-            joined = joined_verdicts(plan, order, self._live, self._live_on_promised)
-            refused = np.flatnonzero(joined.ids)
-            return _by_status(plan.rows[refused], joined.ids[refused], joined.statuses)
-        kept = {local.plugin.name: local.verdicts for local in plan.filters}
-        places = (~self._fits).nonzero()[0]
+        if promised is None or not len(promised.rows):
+            return self._in_order(places)[0]
+        slots = np.searchsorted(promised.positions, places)
+        slots[slots == len(promised.positions)] = 0
+        among: BoolColumn = promised.positions[slots] == places
+        groups, left = self._supposing(promised, places[among], slots[among])
+        return _merged(groups + self._in_order(np.concatenate((places[~among], left)))[0])
+
+    def _refused(self) -> Rows:
+        """Return the plan's positions that were looked at and do not fit."""
+        basis = self._basis
+        plan, fitting, count = basis.plan, basis.fitting, len(basis.plan.rows)
+        refused_count = fitting.visited_count - self.fit_count
+        if refused_count == 0:
+            return np.zeros(0, dtype=np.int64)
+        if fitting.visited_count == count:
+            by_kept = plan.refusals.nonzero()[0]
+            if len(by_kept) == refused_count:  # Filters that are asked anew refuse no more.
+                return by_kept
+        fits = np.zeros(count, dtype=np.bool_)
+        fits[fitting.positions] = True
+        if fitting.visited_count == count:
+            return (~fits).nonzero()[0]
+        visited = visited_positions(plan, self._view, basis.start, fitting.visited_count)
+        return visited[~fits.take(visited)]
+
+    def _in_order(self, places: Rows) -> tuple[list[Group], Rows]:
+        """Return the refusals of some positions as they stand, and who is left without."""
+        basis, skipped = self._basis, self._state.skip_filter_plugins
+        kept = {local.plugin.name: local.verdicts for local in basis.plan.filters}
         groups: list[Group] = []
-        for plugin in self._planner.parts.filters:
-            said = kept.get(plugin.name) or self._live.get(plugin.name)
-            if said is None or len(said.statuses) == 1 or not len(places):
-                continue  # It has never refused anything.
-            ids = said.ids[places]
-            refused = ids.nonzero()[0]
-            if len(refused):
-                groups += _by_status(plan.rows[places[refused]], ids[refused], said.statuses)
-                places = places[ids == FITS]
-        return groups
+        for plugin in basis.parts.filters:
+            said = kept.get(plugin.name)
+            if not len(places):
+                break
+            if said is not None:
+                places = self._sort_out(groups, places, said, places)
+            elif plugin in basis.plan.live_filters and plugin.name not in skipped:
+                nodes = self._view.nodes_at(basis.plan.rows_at(places))
+                said = Verdicts(len(places))
+                plugin.judge(self._state, self._pod, nodes, said)
+                places = self._sort_out(groups, places, said)
+        return groups, places
+
+    def _supposing(
+        self, promised: PromisedRows, places: Rows, slots: Rows
+    ) -> tuple[list[Group], Rows]:
+        """Return the refusals of promised positions if the pods are there, and who is left."""
+        basis = self._basis
+        kept = {local.plugin.name: local.verdicts for local in basis.plan.filters}
+        supposed = {**promised.verdicts, **basis.live_on_promised}
+        groups: list[Group] = []
+        for plugin in basis.parts.filters:
+            there = supposed.get(plugin.name)
+            said, where = (there, slots) if there is not None else (kept.get(plugin.name), places)
+            if said is None:
+                continue
+            standing = said.ids.take(where) == FITS
+            self._sort_out(groups, places, said, where)
+            places, slots = places[standing], slots[standing]
+        return groups, places
+
+    def _sort_out(
+        self, groups: list[Group], places: Rows, said: Verdicts, where: Rows | None = None
+    ) -> Rows:
+        """Add the positions that are refused to the groups; return the others."""
+        if len(said.statuses) == 1:
+            return places  # It has never refused anything.
+        ids = said.ids if where is None else said.ids.take(where)
+        refused = ids.nonzero()[0]
+        if not len(refused):
+            return places
+        rows = self._basis.plan.rows_at(places.take(refused))
+        groups += _by_status(rows, ids.take(refused), said.statuses)
+        return places[ids == FITS]
 
 
-def plan_evidence(profile: Profile, view: ClusterView, asked: Asked) -> PlanEvidence | None:
-    """Return what a plan has to say, None if it is not as the attempt left it.
-
-    A plan is told of each change once, by whoever decides next; here it is only looked at.
-    """
-    planner = profile.planner
-    if planner is None:
-        return None
-    plan = planner._plans.get(asked.pod.template)  # noqa: SLF001 - plan_for() would bring it up to date
-    if plan is None or planner._cluster is not view.identity:  # noqa: SLF001
-        return None
-    if plan.seen != view.stamp or plan.node_epoch != view.node_epoch:
-        return None
-    suppose_promised(plan, view, asked.pod, profile.filters, ())
-    return PlanEvidence(profile, plan, view, asked)
+def is_current(basis: Basis, view: ClusterView) -> bool:
+    """Return whether nothing has changed since the choice was made."""
+    plan = basis.plan
+    return plan.seen == view.stamp and plan.node_epoch == view.node_epoch
 
 
-def refused_groups(view: ClusterView, statuses: NodeToStatus, feasible: Rows) -> list[Group]:
-    """Return the rows that do not fit by status, those never looked at included."""
+def refused_groups(view: ClusterView, diagnosis: Diagnosis) -> list[Group]:
+    """Return the rows that were refused by status, those included that were not worth a look."""
+    statuses = diagnosis.node_to_status
     # What the statuses are made of; asking them by name would cost a dictionary of all nodes.
     rows, verdicts, singles = statuses._rows, statuses._verdicts, statuses._singles  # noqa: SLF001
     groups = _by_status(rows, verdicts.ids, verdicts.statuses)
-    groups += [Group(status, np.array([row])) for row, status in singles.items()]
-    if len(feasible) + len(statuses) < view.node_count:
-        known = np.concatenate((feasible, rows, np.array(list(singles), dtype=np.int64)))
-        others = np.setdiff1d(view.visiting_rows(), known)
-        groups.append(Group(statuses.absent, others))
-    return _merged(groups)
+    if diagnosis.candidates is not None:
+        others = np.zeros(view.row_count, dtype=np.bool_)
+        others[view.whole().rows] = True
+        others[diagnosis.candidates] = False
+        others[list(singles)] = False
+        if others.any():
+            groups.append(Group(statuses.absent, others.nonzero()[0]))
+    if singles:
+        groups += [Group(status, np.array([row])) for row, status in singles.items()]
+        return _merged(groups)
+    return groups
 
 
 def _by_status(rows: Rows, ids: IdColumn, statuses: Sequence[Status]) -> list[Group]:
     if len(statuses) == 2:
         return [Group(statuses[1], rows)] if len(rows) else []
     counts = np.bincount(ids, minlength=len(statuses))
+    used: list[int] = counts.nonzero()[0].tolist()
+    if len(used) <= _STATUSES_MAX:
+        return [Group(statuses[one], rows[ids == one]) for one in used]
+    ordered = rows[np.argsort(ids, kind="stable")]
+    ends = np.cumsum(counts)
     return [
-        Group(statuses[status_id], rows[ids == status_id])
-        for status_id in np.flatnonzero(counts).tolist()
+        Group(statuses[one], ordered[ends.item(one) - counts.item(one) : ends.item(one)])
+        for one in used
     ]
 
 
 def _merged(groups: Iterable[Group]) -> list[Group]:
-    """Return one group for each status, its rows in order; a nominated node may make two."""
+    """Return one group for each status; a promised node may make two."""
     by_status: dict[Status, list[Rows]] = {}
     for status, rows in groups:
         by_status.setdefault(status, []).append(rows)
     return [
-        Group(status, np.sort(parts[0] if len(parts) == 1 else np.concatenate(parts)))
+        Group(status, parts[0] if len(parts) == 1 else np.concatenate(parts))
         for status, parts in by_status.items()
     ]
 
 
-def _best_places(total: IntColumn, top: int | None, chosen: int) -> list[int]:
-    """Return the places of the highest totals, best first, the chosen one before its equals."""
-    if top is None or top >= len(total):
-        found: list[int] = list(range(len(total)))
-    else:
-        least = np.partition(total, len(total) - top)[len(total) - top]
-        above: list[int] = (total > least).nonzero()[0].tolist()
-        equal: list[int] = (total == least).nonzero()[0][: top - len(above)].tolist()
-        found = above + equal
-        if chosen not in found:
-            found[-1] = chosen  # It is among the best, so that the last one is its equal.
-    values = dict(zip(found, total[found].tolist(), strict=True))
-    return sorted(found, key=lambda place: (-values[place], place != chosen, place))
-
-
-def _standings(
-    rows: Rows, total: IntColumn, scores: Mapping[str, list[int]], places: list[int]
-) -> list[Standing]:
-    lines = zip(rows[places].tolist(), total[places].tolist(), *scores.values(), strict=True)
-    return [
-        Standing(row, sum_, dict(zip(scores, parts, strict=True))) for row, sum_, *parts in lines
-    ]
-
-
-def _scores_at(columns: Mapping[str, IntColumn], places: list[int]) -> dict[str, list[int]]:
-    return {name: column[places].tolist() for name, column in columns.items()}
+def _highest(keys: IntColumn, count: int) -> Rows:
+    """Return the places of the highest keys, which are all different, the highest first."""
+    if count > _ONE_BY_ONE_MAX:
+        return keys.argsort()[::-1][:count]
+    keys, places, lowest = keys.copy(), [], np.iinfo(np.int64).min
+    for _ in range(count):
+        place = int(keys.argmax())
+        places.append(place)
+        keys[place] = lowest
+    return np.array(places, dtype=np.int64)

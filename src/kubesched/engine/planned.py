@@ -16,7 +16,7 @@ from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
 from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
 from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
-from kubesched.framework.adapt import guarded
+from kubesched.framework.adapt import asked
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
@@ -54,11 +54,27 @@ def schedule_planned(
         return None  # It was promised a node itself, which is a matter of its own.
     if search.extender_count:
         return None
+    schedule = _schedule if profile.measuring is None else _schedule_measured
     try:
-        return _schedule(profile, view, state, pod, search)
+        return schedule(profile, view, state, pod, search)
     except NotLocalError:
         state.clear()
         return None
+
+
+def _schedule_measured(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ScheduleResult:
+    measuring = profile.measuring
+    assert measuring is not None, "who calls this knows"
+    measuring.begin()
+    try:
+        result = _schedule(profile, view, state, pod, search)
+    except FitError:
+        measuring.planned(state, view.node_count, 0)
+        raise
+    measuring.planned(state, result.evaluated_node_count, result.feasible_node_count)
+    return result
 
 
 def _schedule(
@@ -78,6 +94,8 @@ def _schedule(
     if plan.is_all_kept and not search.detail:
         ranking = _current_ranking(begun, view, None)
         if len(ranking.rows):
+            if profile.measuring is not None:
+                profile.measuring.filtered()
             search.next_start_index = (start + ranking.visited_count) % count
             row, keys, by_position = ranking.best_row()
             basis = Basis(plan, profile.planner.parts, ranking, start, keys, by_position)
@@ -283,6 +301,7 @@ class _Attempt:
 
     __slots__ = (
         "_live_on_promised",
+        "_measuring",
         "_nodes",
         "_plan",
         "_planner",
@@ -303,9 +322,14 @@ class _Attempt:
         self._pod = pod
         self._plan, self._start = begun.plan, begun.start
         self._nodes: NodeTable = view.whole()
+        self._measuring = profile.measuring
         self._pre_filter_live()
+        if self._measuring is not None:
+            self._measuring.pre_filtered()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
         self._ranking = _current_ranking(begun, view, self._narrowed())
+        if self._measuring is not None:
+            self._measuring.filtered()
 
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
@@ -339,7 +363,8 @@ class _Attempt:
         plan, state = self._plan, self._state
         skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_filters:
-            result = guarded(plugin.pre_filter, state, self._pod, self._nodes)
+            call = plugin.pre_filter
+            result = asked("PreFilter", plugin.name, call, state, self._pod, self._nodes)
             if result is SKIP:
                 skipped = (*skipped, plugin.name)
             elif result is not None and not _is_plain(result):
@@ -399,12 +424,15 @@ class _Attempt:
         fitting = self._view.nodes_at(fit_rows)
         skipped: tuple[str, ...] = ()
         for plugin in plan.live_pre_scores:
-            status: Status | None = guarded(plugin.pre_score, state, self._pod, fitting)
+            call = plugin.pre_score
+            status = asked("PreScore", plugin.name, call, state, self._pod, fitting)
             if status is SKIP:
                 skipped = (*skipped, plugin.name)
             elif status is not None and not _is_plain(status):
                 raise NotLocalError
         state.skip_score_plugins = plan.skipping("score", skipped)
+        if self._measuring is not None:
+            self._measuring.pre_scored()
         live: dict[str, IntColumn] = {}
         for score in plan.live_scores:
             if score.name not in skipped:

@@ -22,6 +22,7 @@ from kubesched.engine.search import Detail, ScheduleResult, Search
 from kubesched.engine.selection import select_host
 from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.measured import Filtering
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
 from kubesched.framework.status import Code, Status, unresolvable
@@ -128,8 +129,11 @@ def find_nodes_that_fit(
         diagnosis.node_to_status.absent = unresolvable(
             f"node(s) didn't satisfy plugin(s) [{listed}]"
         )
-    feasible = _pass_filters(profile, state, pod, nodes, diagnosis, search)
-    processed = len(feasible) + len(diagnosis.node_to_status)
+    before = len(diagnosis.node_to_status)
+    with _filtering(profile, state) as filtering:
+        feasible = _pass_filters(profile, state, pod, nodes, diagnosis, search)
+        processed = len(feasible) + len(diagnosis.node_to_status)
+        filtering.visited_count = processed - before
     search.next_start_index = (search.next_start_index + processed) % view.node_count
     feasible = yield from _pass_extenders(pod, feasible, diagnosis, search)
     diagnosis.unschedulable_plugins |= diagnosis.node_to_status.plugins()
@@ -170,7 +174,10 @@ def _evaluate_nominated(
     if row < 0:
         return None
     node = view.nodes_at(np.array([row], dtype=np.int64))
-    verdict = profile.run_filter_plugins_with_nominated_pods(state, pod, node)[0]
+    with _filtering(profile, state) as filtering:
+        verdict = profile.run_filter_plugins_with_nominated_pods(state, pod, node)[0]
+        filtering.visited_count = 1
+        filtering.failed = not verdict.is_success and not verdict.is_rejected
     if not verdict.is_success:
         if verdict.is_rejected:
             diagnosis.node_to_status.set_one(row, verdict)
@@ -245,6 +252,13 @@ def _pass_filters(
         raise SchedulingError(failure.message)
     diagnosis.node_to_status.set_all(nodes.rows[:judged], visited)
     return nodes.take(fitting)
+
+
+def _filtering(profile: Profile, state: CycleState) -> Filtering:
+    """Return what filtering is measured by, of all nodes together."""
+    # Parity: schedule_one.go findNodesThatPassFilters, v1.36.
+    measuring = profile.measuring if profile.has_filter_plugins else None
+    return Filtering(measuring, state)
 
 
 def _pass_extenders(

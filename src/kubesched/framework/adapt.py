@@ -6,6 +6,7 @@ Owns the wrapping, done once when a profile is built, and the checks of what a p
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -100,9 +101,12 @@ class OneNodeFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
-        call, name = self._filter, self.name
+        call = _measured("Filter", self.name, self._filter, state)
         for position in np.flatnonzero(verdicts.fits).tolist():
-            status = asked("Filter", name, call, state, pod, nodes[position])
+            try:
+                status = call(state, pod, nodes[position])
+            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+                status = _status_of(problem)
             if status is None:
                 continue
             status = as_status(status, "filter")
@@ -151,10 +155,13 @@ class OneNodeScore:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
-        call, name = self._score, self.name
+        call = _measured("Score", self.name, self._score, state)
         scores: list[Any] = []
         for node in nodes:
-            score = asked("Score", name, call, state, pod, node)
+            try:
+                score: Any = call(state, pod, node)
+            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+                return _status_of(problem)
             if isinstance(score, Status):
                 return score
             scores.append(score)
@@ -228,6 +235,14 @@ def asked(point: str, plugin: str, call: Callable[..., Any], state: CycleState, 
         return call(state, *rest)
     except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost
         return _status_of(problem)
+
+
+def _measured(
+    point: str, plugin: str, call: Callable[..., Any], state: CycleState
+) -> Callable[..., Any]:
+    """Return what to call in place of a plugin's method, the method itself in most attempts."""
+    times = state.plugin_times
+    return call if times is None else partial(times.ask, point, plugin, call)
 
 
 def _status_of(problem: Exception) -> Status:

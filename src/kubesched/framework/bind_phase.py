@@ -16,7 +16,6 @@ from kubesched.framework.adapt import as_status, asked, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Logger
 from kubesched.framework.interface import PreBindPreFlightResult
-from kubesched.framework.measured import Measuring
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, StatusError, error
 from kubesched.kit.log import NullLog, Ref
 from kubesched.model.pod_info import PodInfo
@@ -176,17 +175,11 @@ async def pre_bind(
     node_name: str,
     side_by_side: SideBySide | None = None,
     log: Logger = _SILENT,
-    measuring: Measuring | None = None,
 ) -> Status | None:
     """Run the plugins that have work, in order; neighbours that allow it together."""
     runner = side_by_side or _OneAfterTheOther()
     for group in _groups(plugins, state):
-        calls = [_pre_bound(plugin, state, pod, node_name) for plugin in group]
-        if measuring is None or len(calls) == 1:
-            failed = await runner.run(calls)
-        else:
-            with measuring.together("PreBind", len(calls)):
-                failed = await runner.run(calls)
+        failed = await runner.run([_pre_bound(plugin, state, pod, node_name) for plugin in group])
         if failed is not None:
             place, status = failed
             return _Failure("PreBind", group[place].name, status).said(log, pod, node_name)

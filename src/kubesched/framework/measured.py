@@ -8,14 +8,14 @@ Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Self, TypeVar
 
 from kubesched.framework.adapt import guarded
+from kubesched.framework.bind_phase import Call, SideBySide
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code, Status
-from kubesched.kit.measures import Counter, Histogram, HistogramVec
+from kubesched.kit.measures import Counter, Gauge, Histogram, HistogramVec
 from kubesched.model.metrics import SchedulerMetrics
 
 AnswerT = TypeVar("AnswerT")
@@ -82,6 +82,53 @@ class Point:
             self._by_code[code] = found
         found.observe(elapsed_s)
 
+    def observe_none(self, times: int) -> None:
+        """Note that the point took no time, so many times."""
+        if times:
+            self._family.labels(self._name, "Success", self._profile).observe_many(0.0, times)
+
+
+class Tally:
+    """Attempts by kept verdicts that left out the same plugins, not added up yet."""
+
+    __slots__ = (
+        "attempts",
+        "no_pre_filters",
+        "no_pre_scores",
+        "scored",
+        "scored_attempts",
+        "visited",
+    )
+
+    def __init__(self) -> None:
+        self.attempts = 0
+        self.visited = 0
+        """Nodes that were filtered."""
+        self.scored_attempts = 0
+        self.scored = 0
+        """Nodes that were scored."""
+        self.no_pre_filters = 0
+        """Attempts in which no pre-filter plugin was asked anew."""
+        self.no_pre_scores = 0
+
+
+class Counting:
+    """Runs calls together, and counts how many do; one alone does not count, as upstream."""
+
+    def __init__(self, runner: SideBySide, running: Gauge) -> None:
+        self._runner = runner
+        self._running = running
+
+    async def run(self, calls: Sequence[Call]) -> tuple[int, Status] | None:
+        """Run them as the runner does."""
+        if len(calls) == 1:
+            return await self._runner.run(calls)
+        self._running.inc(len(calls))
+        try:
+            return await self._runner.run(calls)
+        finally:
+            self._running.dec(len(calls))
+
 
 class Measuring:
     """What one profile's attempts are measured by.
@@ -110,7 +157,9 @@ class Measuring:
         self._points = {name: Point(durations, name, profile) for name in _POINTS}
         self._plugin_times = PluginTimes(metrics.plugin_execution_duration_seconds, now_s)
         self._attempts = 0
-        self._evaluated: dict[tuple[str, frozenset[str]], int] = {}
+        self._filter, self._score = self._points["Filter"], self._points["Score"]
+        self._tallies: dict[tuple[frozenset[str], frozenset[str]], Tally] = {}
+        """By the filters and the scores that were left out."""
         self._counters: dict[str, dict[str, Counter]] = {
             point: {
                 name: metrics.plugin_evaluation_total.labels(name, point, profile)
@@ -153,22 +202,17 @@ class Measuring:
         """Note that a point without plugins was passed."""
         self._points[point].observe("Success", 0.0)
 
-    @contextmanager
-    def together(self, operation: str, count: int) -> Iterator[None]:
-        """Have so many calls counted as running, for as long as they do."""
-        running = self._running.labels(operation)
-        running.inc(count)
-        try:
-            yield
-        finally:
-            running.dec(count)
+    def counting(self, operation: str, runner: SideBySide) -> Counting:
+        """Return a runner that counts the calls that run together, under such a name."""
+        return Counting(runner, self._running.labels(operation))
 
     # -- evaluations ------------------------------------------------------------------------------
 
     def evaluated(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Count that a point's plugins were asked so many times, but for those skipped."""
-        key = (point, skipped)
-        self._evaluated[key] = self._evaluated.get(key, 0) + times
+        for name, counter in self._counters[point].items():
+            if name not in skipped:
+                counter.inc(times)
 
     def evaluated_until(self, point: str, last: str, skipped: frozenset[str]) -> None:
         """Count that a point's plugins were asked once, up to the one that ended it."""
@@ -178,14 +222,6 @@ class Measuring:
             if name == last:
                 return
 
-    def fold(self) -> None:
-        """Add up what was counted, for whoever looks."""
-        for (point, skipped), times in self._evaluated.items():
-            for name, counter in self._counters[point].items():
-                if name not in skipped:
-                    counter.inc(times)
-        self._evaluated.clear()
-
     # -- attempts by kept verdicts ----------------------------------------------------------------
 
     def begin(self) -> None:
@@ -193,7 +229,7 @@ class Measuring:
         self._began_s = self.now_s()
 
     def pre_filtered(self) -> None:
-        """Mark that pre-filter plugins are done."""
+        """Mark that pre-filter plugins are done; without a mark they took no time."""
         self._pre_filtered_s = self.now_s()
 
     def filtered(self) -> None:
@@ -201,27 +237,78 @@ class Measuring:
         self._filtered_s = self.now_s()
 
     def pre_scored(self) -> None:
-        """Mark that pre-score plugins are done."""
+        """Mark that pre-score plugins are done; without a mark they took no time."""
         self._pre_scored_s = self.now_s()
 
     def planned(self, state: CycleState, visited_count: int, fit_count: int) -> None:
         """Note an attempt by kept verdicts that has come to its end."""
-        end_s, points = self.now_s(), self._points
-        # A mark from before the beginning is of another attempt: that part took no time now.
-        from_s = max(self._began_s, self._pre_filtered_s)
-        filtered_s = max(self._filtered_s, from_s)
-        points["PreFilter"].observe("Success", from_s - self._began_s)
-        points["Filter"].observe("Success", filtered_s - from_s)
-        skipped = state.skip_filter_plugins
-        self.evaluated("PreFilter", skipped)
-        self.evaluated("Filter", skipped, visited_count)
+        end_s, from_s, filtered_s = self.now_s(), self._began_s, self._filtered_s
+        tally = self._tally_of(state.skip_filter_plugins, state.skip_score_plugins)
+        tally.attempts += 1
+        tally.visited += visited_count
+        # A mark from before the beginning is of another attempt.
+        if self._pre_filtered_s > from_s:
+            self._points["PreFilter"].observe("Success", self._pre_filtered_s - from_s)
+            from_s = self._pre_filtered_s
+        else:
+            tally.no_pre_filters += 1
+        self._filter.observe("Success", filtered_s - from_s)
         if fit_count > 1:
-            from_s = max(filtered_s, self._pre_scored_s)
-            points["PreScore"].observe("Success", from_s - filtered_s)
-            points["Score"].observe("Success", end_s - from_s)
-            skipped = state.skip_score_plugins
-            self.evaluated("PreScore", skipped)
-            self.evaluated("Score", skipped, fit_count)
+            tally.scored_attempts += 1
+            tally.scored += fit_count
+            if self._pre_scored_s > filtered_s:
+                self._points["PreScore"].observe("Success", self._pre_scored_s - filtered_s)
+                filtered_s = self._pre_scored_s
+            else:
+                tally.no_pre_scores += 1
+            self._score.observe("Success", end_s - filtered_s)
+
+    def _tally_of(self, filters: frozenset[str], scores: frozenset[str]) -> Tally:
+        key = (filters, scores)
+        found = self._tallies.get(key)
+        if found is None:
+            found = self._tallies[key] = Tally()
+        return found
+
+    def fold(self) -> None:
+        """Add up what was counted, for whoever looks."""
+        for (filters, scores), tally in self._tallies.items():
+            self.evaluated("PreFilter", filters, tally.attempts)
+            self.evaluated("Filter", filters, tally.visited)
+            self.evaluated("PreScore", scores, tally.scored_attempts)
+            self.evaluated("Score", scores, tally.scored)
+            self._points["PreFilter"].observe_none(tally.no_pre_filters)
+            self._points["PreScore"].observe_none(tally.no_pre_scores)
+        self._tallies.clear()
+
+
+class Filtering:
+    """Measures the filtering of many nodes as one, if somebody wants to know."""
+
+    __slots__ = ("_measuring", "_start_s", "_state", "failed", "visited_count")
+
+    def __init__(self, measuring: Measuring | None, state: CycleState) -> None:
+        self._measuring = measuring
+        self._state = state
+        self._start_s = 0.0
+        self.visited_count = 0
+        """How many nodes were looked at."""
+        self.failed = False
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        if self._measuring is not None:
+            self._start_s = self._measuring.now_s()
+        return self
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        """Note how long it took; an exception that passes is an error."""
+        measuring = self._measuring
+        if measuring is not None:
+            failed = self.failed or problem is not None
+            elapsed_s = measuring.now_s() - self._start_s
+            measuring.observe("Filter", "Error" if failed else "Success", elapsed_s)
+            measuring.evaluated("Filter", self._state.skip_filter_plugins, self.visited_count)
 
 
 def code_of(answer: Any) -> str:

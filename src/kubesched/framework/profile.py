@@ -7,8 +7,8 @@ Upstream: pkg/scheduler/framework/runtime/framework.go
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeTable
@@ -17,6 +17,7 @@ from kubesched.framework.adapt import (
     ColumnFilter,
     ColumnScore,
     OneNodeScore,
+    asked,
     column_filter,
     column_score,
     guarded,
@@ -32,13 +33,17 @@ from kubesched.framework.interface import (
     SignFragment,
 )
 from kubesched.framework.kept_columns import PlanParts
+from kubesched.framework.measured import Measuring
 from kubesched.framework.planner import Planner
 from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.score_phase import ScorePhase, Scores
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.verdicts import Verdicts
 from kubesched.kit.log import NullLog
+from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_info import PodInfo
+
+AnswerT = TypeVar("AnswerT")
 
 
 class Profile:
@@ -57,6 +62,8 @@ class Profile:
         self.plugins = plugins
         self.log: Logger = NullLog()
         """Where plugins that fail are named; the live scheduler puts its log here."""
+        self.measuring: Measuring | None = None
+        """What attempts are measured by; None where nobody wants to know."""
         self._sets = sets
         self._at = {
             point: tuple(plugins[name] for name in sets.points.get(point, ()))
@@ -86,6 +93,21 @@ class Profile:
                 declarations={n: getattr(self.plugins[n], "reads", None) for n in names},
             )
         )
+
+    def measured_by(self, metrics: SchedulerMetrics, now_s: Callable[[], float]) -> Self:
+        """Have every attempt measured, by such a clock; return the profile."""
+        self.measuring = Measuring(metrics, self.name, self._sets.points, now_s)
+        return self
+
+    def _run(self, point: str, call: Callable[..., AnswerT], *arguments: Any) -> AnswerT:
+        """Run a point, and have it measured if somebody wants to know."""
+        measuring = self.measuring
+        return call(*arguments) if measuring is None else measuring.run(point, call, *arguments)
+
+    def _wait(self, point: str, answer: Awaitable[AnswerT]) -> Awaitable[AnswerT]:
+        """Return a point to wait for, measured if somebody wants to know."""
+        measuring = self.measuring
+        return answer if measuring is None else measuring.wait(point, answer)
 
     def without_caching(self) -> Self:
         """Have every attempt ask every plugin about every node; return the profile."""
@@ -177,7 +199,21 @@ class Profile:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> PreFilterOutcome:
         """Prepare filtering; nodes are all nodes."""
-        return self.filters.pre_filter(state, pod, nodes)
+        outcome = self._run("PreFilter", self.filters.pre_filter, state, pod, nodes)
+        if self.measuring is not None:
+            last = self._last_asked(outcome)
+            self.measuring.evaluated_until("PreFilter", last, state.skip_filter_plugins)
+        return outcome
+
+    def _last_asked(self, outcome: PreFilterOutcome) -> str:
+        """Return which pre-filter plugin ended its point; none if all were asked."""
+        status = outcome.status
+        if status is None or status.code is Code.UNSCHEDULABLE:
+            return ""
+        if status.plugin:
+            return status.plugin
+        named, in_order = outcome.plugins_with_nodes, reversed(self.plugin_names("preFilter"))
+        return next((name for name in in_order if name in named), "")
 
     def run_pre_filter_extension_add_pods(
         self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
@@ -205,12 +241,17 @@ class Profile:
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """Try to make room."""
+        return self._run("PostFilter", self._post_filter, state, pod, statuses)
+
+    def _post_filter(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
         # Parity: runtime/framework.go RunPostFilterPlugins, v1.36.
         last: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""
         for plugin in self._at["postFilter"]:
-            answer = guarded(plugin.post_filter, state, pod, statuses)
+            answer = asked("PostFilter", plugin.name, plugin.post_filter, state, pod, statuses)
             result, status = answer if isinstance(answer, tuple) else (None, answer)
             if status.is_success:
                 return result, status.by(plugin.name)
@@ -227,25 +268,33 @@ class Profile:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> Status | None:
         """Prepare scoring; nodes are those that fit."""
-        return self._scores.pre_score(state, pod, nodes)
+        failure = self._run("PreScore", self._scores.pre_score, state, pod, nodes)
+        if self.measuring is not None:
+            self.measuring.evaluated("PreScore", state.skip_score_plugins)
+        return failure
 
     def run_score_plugins(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> Scores | Status:
         """Score the nodes that fit."""
-        return self._scores.score(state, pod, nodes)
+        scores = self._run("Score", self._scores.score, state, pod, nodes)
+        if self.measuring is not None:
+            self.measuring.evaluated("Score", state.skip_score_plugins, len(nodes))
+        return scores
 
     def run_reserve_plugins_reserve(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Have plugins take what the node gives; the first failure ends it."""
-        return bind_phase.reserve(self._at["reserve"], state, pod, node_name, self.log)
+        plugins = self._at["reserve"]
+        return self._run("Reserve", bind_phase.reserve, plugins, state, pod, node_name, self.log)
 
     def run_reserve_plugins_unreserve(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> None:
         """Have all plugins give back, in reverse order."""
-        bind_phase.unreserve(self._at["reserve"], state, pod, node_name, self.log)
+        plugins = self._at["reserve"]
+        self._run("Unreserve", bind_phase.unreserve, plugins, state, pod, node_name, self.log)
 
     # -- the binding cycle ------------------------------------------------------------------------
 
@@ -253,13 +302,15 @@ class Profile:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> bind_phase.PermitOutcome:
         """Ask whether the pod may be bound now."""
-        return await bind_phase.permit(self._at["permit"], state, pod, node_name, self.log)
+        permit = bind_phase.permit(self._at["permit"], state, pod, node_name, self.log)
+        return await self._wait("Permit", permit)
 
     def run_pre_bind_pre_flights(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Find out which pre-bind plugins have work, and which may run side by side."""
-        return bind_phase.pre_flight(self._at["preBind"], state, pod, node_name, self.log)
+        plugins, fly = self._at["preBind"], bind_phase.pre_flight
+        return self._run("PreBindPreFlight", fly, plugins, state, pod, node_name, self.log)
 
     async def run_pre_bind_plugins(
         self,
@@ -269,13 +320,18 @@ class Profile:
         side_by_side: bind_phase.SideBySide | None = None,
     ) -> Status | None:
         """Do what must precede the binding; without `side_by_side`, one after the other."""
-        plugins = self._at["preBind"]
-        return await bind_phase.pre_bind(plugins, state, pod, node_name, side_by_side, self.log)
+        plugins, log = self._at["preBind"], self.log
+        if side_by_side is not None and self.measuring is not None:
+            side_by_side = self.measuring.counting("PreBind", side_by_side)
+        pre_bind = bind_phase.pre_bind(plugins, state, pod, node_name, side_by_side, log)
+        return await self._wait("PreBind", pre_bind)
 
     async def run_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Have the first plugin that does not skip write the binding."""
-        return await bind_phase.bind(self._at["bind"], state, pod, node_name, self.log)
+        bind = bind_phase.bind(self._at["bind"], state, pod, node_name, self.log)
+        return await self._wait("Bind", bind)
 
     async def run_post_bind_plugins(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell plugins that the pod was bound."""
-        await bind_phase.post_bind(self._at["postBind"], state, pod, node_name, self.log)
+        post_bind = bind_phase.post_bind(self._at["postBind"], state, pod, node_name, self.log)
+        await self._wait("PostBind", post_bind)

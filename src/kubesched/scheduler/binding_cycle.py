@@ -182,6 +182,8 @@ class BindingCycle:
             )
         if one.profile.plugin_names("postBind"):
             await one.profile.run_post_bind_plugins(one.state, pod, one.node_name)
+        elif one.profile.measuring is not None:
+            one.profile.measuring.passed("PostBind")
         activated = one.state.get(PODS_TO_ACTIVATE_KEY)
         if activated:
             self.queue.activate(activated.values())

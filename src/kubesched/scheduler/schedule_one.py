@@ -132,6 +132,8 @@ class SchedulingCycle:
 
     async def _place(self, queued: QueuedPodInfo, profile: Profile, start_s: float) -> Attempted:
         pod, state = queued.pod, CycleState()
+        if profile.measuring is not None:
+            profile.measuring.sample(state)
         result = await self._decide(profile, state, pod, start_s)
         node_name = result.suggested_host
         activated: dict[str, PodInfo] = {}
@@ -140,6 +142,8 @@ class SchedulingCycle:
         waiting = None
         if profile.plugin_names("permit"):
             waiting = await self._permit(profile, state, pod, node_name)
+        elif profile.measuring is not None:
+            profile.measuring.passed("Permit")
         if activated:
             self.queue.activate(activated.values())
             activated.clear()

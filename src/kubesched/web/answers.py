@@ -8,7 +8,7 @@ Upstream: Go's net/http Error, staging/src/k8s.io/apiserver/pkg/endpoints/handle
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
@@ -80,7 +80,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Asked], Coroutine[Any, Any, Answer]]
 
 
 def text_answer(text: str, *, code: int = 200) -> Answer:

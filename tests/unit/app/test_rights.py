@@ -1,75 +1,159 @@
-"""Which rule a refused request asks for, and that it is said once."""
-
 from __future__ import annotations
 
-import io
-
 import pytest
+import yaml
 
-from kubesched.app.rights import FORGET_S, MissingRights, right_of
-from kubesched.client.errors import ForbiddenError
-from kubesched.kit.log import make_log
-from tests.clock import StillClock
+from kubesched.app.build import build
+from kubesched.app.option_values import Options
+from kubesched.app.options import parse_options
+from kubesched.app.rights import Right, Subject, needed_rights, rbac_yaml, rules
+from kubesched.config.load import load_config_object
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.registry import Registry
+from kubesched.model.cluster_event import ActionType, ClusterEvent
 
-REFUSED = ForbiddenError("pods is forbidden", code=403, reason="Forbidden")
+
+def rights_of(options: Options, registry: Registry | None = None) -> list[Right]:
+    return needed_rights(build(options.config, out_of_tree=registry), options)
+
+
+def titles(rights: list[Right], verb: str) -> set[str]:
+    return {right.title for right in rights if verb in right.verbs}
+
+
+def without(*plugins: str) -> Options:
+    config = load_config_object(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [
+                {"plugins": {"multiPoint": {"disabled": [{"name": name} for name in plugins]}}}
+            ],
+        }
+    )
+    return Options(config=config)
+
+
+def test_the_default_configuration_reads_what_upstream_watches() -> None:
+    # extender-and-rbac section 6, without devices, which are not allocated.
+    assert titles(rights_of(parse_options([])), "watch") == {
+        "pods", "nodes", "namespaces", "csinodes.storage.k8s.io",
+        "persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io",
+        "csidrivers.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
+        "volumeattachments.storage.k8s.io", "poddisruptionbudgets.policy",
+        "services", "replicationcontrollers", "replicasets.apps", "statefulsets.apps",
+    }  # fmt: skip
+
+
+def test_the_default_configuration_writes_what_it_must() -> None:
+    rights = rights_of(parse_options([]))
+    assert titles(rights, "create") == {
+        "pods/binding", "events.events.k8s.io", "leases.coordination.k8s.io",
+        "events", "tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
+    }  # fmt: skip
+    assert titles(rights, "patch") == {
+        "pods/status", "events.events.k8s.io", "persistentvolumes", "persistentvolumeclaims",
+        "events",
+    }  # fmt: skip
+    assert titles(rights, "delete") == {"pods"}
+    assert titles(rights, "update") == {"leases.coordination.k8s.io kube-system/kube-scheduler"}
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "rule"),
+    ("plugins", "gone"),
     [
-        pytest.param(
-            "POST",
-            "/api/v1/namespaces/shop/pods/web/binding",
-            '- apiGroups: [""]\n  resources: ["pods/binding"]\n  verbs: [create]',
-            id="a binding",
-        ),
-        pytest.param(
-            "WATCH",
-            "/apis/storage.k8s.io/v1/csinodes",
-            '- apiGroups: ["storage.k8s.io"]\n  resources: ["csinodes"]\n'
-            "  verbs: [get, list, watch]",
-            id="a watch needs the list before it",
-        ),
-        pytest.param(
-            "GET",
-            "/api/v1/nodes",
-            '- apiGroups: [""]\n  resources: ["nodes"]\n  verbs: [get, list, watch]',
-            id="a list needs the watch after it",
-        ),
-        pytest.param(
-            "PUT",
-            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
-            '- apiGroups: ["coordination.k8s.io"]\n  resources: ["leases"]\n  verbs: [update]',
-            id="a lease",
-        ),
-        pytest.param(
-            "GET",
-            "/api/v1/namespaces/shop",
-            '- apiGroups: [""]\n  resources: ["namespaces"]\n  verbs: [get, list, watch]',
-            id="a namespace is an object itself",
+        (["DefaultPreemption"], {"poddisruptionbudgets.policy"}),
+        (["PodTopologySpread"], {"services", "replicasets.apps", "statefulsets.apps"}),
+        (["NodeVolumeLimits"], {"volumeattachments.storage.k8s.io"}),
+        (["VolumeBinding"], {"csistoragecapacities.storage.k8s.io"}),
+        (
+            ["VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits"],
+            {"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"},
         ),
     ],
 )
-def test_the_rule_of_a_request(method: str, path: str, rule: str) -> None:
-    assert right_of(method, path).rule == rule
+def test_a_plugin_that_is_disabled_reads_nothing(plugins: list[str], gone: set[str]) -> None:
+    assert not titles(rights_of(without(*plugins)), "watch") & gone
+    assert gone <= titles(rights_of(without()), "watch")
 
 
-def test_a_missing_right_is_said_once_and_forgotten_when_it_is_asked_for_no_more() -> None:
-    clock, text = StillClock(), io.StringIO()
-    rights = MissingRights(clock, make_log(text, clock=clock))
-    for _ in range(3):
-        rights.note("DELETE", "/api/v1/namespaces/shop/pods/web", REFUSED)
-    assert text.getvalue().count("A right is missing") == 1
-    assert "verbs: [delete]" in text.getvalue()
-    assert rights.problem() == "1 rights are missing, see the log"
-    clock.at_s += FORGET_S + 1
-    assert rights.problem() is None
+def test_nothing_is_evicted_without_preemption() -> None:
+    assert titles(rights_of(without("DefaultPreemption")), "delete") == set()
 
 
-def test_serving_gets_along_without_the_authorities_of_the_cluster() -> None:
-    clock, text = StillClock(), io.StringIO()
-    rights = MissingRights(clock, make_log(text, clock=clock))
-    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-    rights.note("GET", path, REFUSED)
-    assert rights.problem() is None
-    assert not text.getvalue()
+def test_no_volume_is_written_without_volume_binding() -> None:
+    assert "persistentvolumes" not in titles(rights_of(without("VolumeBinding")), "patch")
+
+
+def test_no_lease_without_an_election() -> None:
+    rights = rights_of(parse_options(["--leader-elect=false"]))
+    assert not any(right.resource == "leases" for right in rights)
+
+
+def test_the_lease_is_the_configured_one() -> None:
+    rights = rights_of(
+        parse_options(["--leader-elect-resource-name=a", "--leader-elect-resource-namespace=b"])
+    )
+    assert titles(rights, "update") == {"leases.coordination.k8s.io b/a"}
+
+
+def test_no_reviews_without_serving() -> None:
+    rights = rights_of(parse_options(["--secure-port=0"]))
+    assert not any("reviews" in right.resource for right in rights)
+
+
+def test_a_shadow_writes_nothing() -> None:
+    writing = {"create", "update", "patch", "delete"}
+    rights = rights_of(parse_options(["--shadow", "--secure-port=0"]))
+    assert not any(writing & set(right.verbs) for right in rights)
+
+
+def test_a_kind_that_a_users_plugin_listens_to_is_read() -> None:
+    class Listener:
+        name = "Listener"
+
+        def pre_enqueue(self, pod: object) -> None:
+            return None
+
+        def events_to_register(self) -> list[EventRegistration]:
+            event = ClusterEvent("widgets.v1.example.com", ActionType.ADD)
+            return [EventRegistration(event)]
+
+    options = parse_options([]).enabling(["Listener"])
+    rights = rights_of(options, Registry({"Listener": Listener}))
+    (right,) = [right for right in rights if right.resource == "widgets"]
+    assert (right.group, right.verbs) == ("example.com", ("get", "list", "watch"))
+    assert right.purpose == "read by Listener"
+
+
+def test_rules_with_the_same_verbs_are_one() -> None:
+    merged = rules(
+        [
+            Right("", "pods", ("get", "list"), ""),
+            Right("", "nodes", ("get", "list"), ""),
+            Right("", "pods", ("delete",), ""),
+            Right("apps", "replicasets", ("get", "list"), ""),
+            Right("", "services", ("get", "list"), ""),
+        ]
+    )
+    assert merged == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "delete"]},
+        {"apiGroups": [""], "resources": ["nodes", "services"], "verbs": ["get", "list"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get", "list"]},
+    ]
+
+
+def test_a_lease_in_another_namespace_has_its_role_there() -> None:
+    rights = rights_of(parse_options(["--leader-elect-resource-namespace=team"]))
+    documents = list(yaml.safe_load_all(rbac_yaml(rights, Subject("me", ""))))
+    roles = {(d["kind"], d["metadata"].get("namespace")): d for d in documents}
+    assert set(roles) == {
+        ("ClusterRole", None), ("ClusterRoleBinding", None), ("Role", "team"),
+        ("RoleBinding", "team"), ("RoleBinding", "kube-system"),
+    }  # fmt: skip
+    assert roles["RoleBinding", "kube-system"]["roleRef"]["name"] == (
+        "extension-apiserver-authentication-reader"
+    )
+    assert roles["Role", "team"]["rules"][1]["resourceNames"] == ["kube-scheduler"]
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "me"}
+    assert roles["ClusterRoleBinding", None]["subjects"] == [subject]

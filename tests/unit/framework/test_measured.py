@@ -19,7 +19,7 @@ from kubesched.framework.status import SKIP, error, unresolvable, unschedulable,
 from kubesched.framework.verdicts import NodeToStatus
 from kubesched.kit.measures import Histogram
 from kubesched.model.metrics import SchedulerMetrics
-from tests.unit.builders import a_cluster, a_pod, a_profile, a_wire_node, a_wire_pod
+from tests.unit.builders import a_pod, a_profile, a_wire_node, a_wire_pod
 
 NAMES = ("n1", "n2", "n3")
 
@@ -329,7 +329,6 @@ def test_beside_kept_verdicts_plugins_asked_anew_are_measured() -> None:
 
 
 async def later(answer: Any) -> Any:
-    await asyncio.sleep(0)
     return answer
 
 
@@ -389,7 +388,7 @@ def test_a_sampled_attempt_stays_so_until_the_pod_is_bound() -> None:
 def test_post_filter_is_observed_by_how_it_ended() -> None:
     time = Time()
     world = World(time, Slow("P", time, 1.0, post_filter=lambda *a: (None, unschedulable("no"))))
-    statuses = NodeToStatus(a_cluster())
+    statuses = NodeToStatus(world.cache.snapshot())
     world.profile.run_post_filter_plugins(CycleState(), a_pod(), statuses)
     assert world.points() == {("PostFilter", "Unschedulable"): (1, 1.0)}
 

@@ -1,0 +1,107 @@
+"""What it costs to take down every decision, so that it can be explained later.
+
+Owns the measurement: each decision of a burst is taken down as the live scheduler does, and only
+that is timed. Run it with `python benchmarks/explain.py [--nodes N] [workload ...]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.drain import build_profiles, load
+from benchmarks.generate import Maker, burst_of
+from benchmarks.workload import load_workload
+from kubesched.app.build import Built
+from kubesched.cache.cache import Cache
+from kubesched.engine.diagnosis import FitError
+from kubesched.engine.explanation import Attempt
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
+from kubesched.framework.cycle_state import CycleState
+from kubesched.kit.memory import collect_rarely, keep_heap
+from kubesched.model.pod_info import PodInfo
+
+WORKLOADS = (
+    "one-template",
+    "every-pod-distinct",
+    "templates-300",
+    "node-affinity",
+    "hard-spread-zone",
+    "hard-spread-host",
+    "soft-spread",
+    "affinity-zone",
+    "anti-affinity-host",
+    "preferred-affinity",
+    "owned",
+    "nominated-1000",
+    "host-ports",
+    "daemonset",
+    "unschedulable",
+)
+TOP = 5
+EXAMPLES = 3
+
+
+def measured(
+    cache: Cache, built: Built, burst: list[PodInfo], search: Search
+) -> tuple[list[int], list[int]]:
+    """Decide on a burst; return the nanoseconds of each decision, and of taking it down."""
+    deciding, taking = [], []
+    for pod in burst:
+        view, state = cache.snapshot(), CycleState()
+        profile = built.profiles[pod.scheduler_name]
+        built.handles[profile.name].view = view
+        start = perf_counter_ns()
+        try:
+            result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+        except FitError as failure:
+            text = str(failure)
+            end = perf_counter_ns()
+            attempt = Attempt(profile, view, pod, state, failure=failure, message=text)
+            attempt.digest(top=TOP, examples=EXAMPLES)
+            taking.append(perf_counter_ns() - end)
+            deciding.append(end - start)
+            continue
+        end = perf_counter_ns()
+        Attempt(profile, view, pod, state, result=result).digest(top=TOP, examples=EXAMPLES)
+        taking.append(perf_counter_ns() - end)
+        deciding.append(end - start)
+        cache.assume_pod(pod, result.suggested_host)
+        profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
+    return deciding, taking
+
+
+def main() -> int:
+    """Print a line for each workload: microseconds, median."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workloads", nargs="*", default=WORKLOADS)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, default=600)
+    options = parser.parse_args()
+    keep_heap()
+    collect_rarely()
+    print(f"{'workload':<22}{'nodes looked at':>16}{'decision µs':>13}{'taken down µs':>15}")
+    for name in options.workloads:
+        workload = load_workload(name)
+        for all_nodes in (True, False):
+            maker, cache = Maker(options.nodes, seed=1), Cache()
+            load(cache, maker.cluster(workload.cluster))
+            others, waiting = burst_of(maker.workload(workload, options.pods))
+            load(cache, others)
+            burst = load(cache, waiting)
+            built = build_profiles(workload)
+            deciding, taking = measured(cache, built, burst, Search(all_nodes=all_nodes))
+            scope = "all" if all_nodes else "sampled"
+            decision, taken = median(deciding) / 1000, median(taking) / 1000
+            print(f"{name:<22}{scope:>16}{decision:>13.0f}{taken:>15.0f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
