@@ -35,6 +35,8 @@ _LIMITS: Final = aiohttp.ClientTimeout(total=70.0, sock_connect=30.0)
 _LONG_WAIT_S: Final = 0.05
 _EXTRA_LONG_WAIT_S: Final = 1.0
 _THROTTLED: Final = "client-side throttling, not priority and fairness"
+# Bindings and events: two requests for each pod.
+_HOT_LANES: Final = frozenset((Lane.BINDING, Lane.EVENT))
 _NO_CODE: Final = "<error>"
 
 
@@ -216,7 +218,15 @@ class Requests:
             body = tried.body
             headers = self._headers_for(credential, "" if body is None else tried.content_type)
             answer = await self.transport.send(
-                Outgoing(tried.method, tried.target, headers, body, credential, limits)
+                Outgoing(
+                    tried.method,
+                    tried.target,
+                    headers,
+                    body,
+                    credential,
+                    limits,
+                    tried.lane in _HOT_LANES,
+                )
             )
             return answer, await answer.read()
         finally:

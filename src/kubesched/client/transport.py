@@ -8,8 +8,6 @@ Upstream: staging/src/k8s.io/client-go/transport/transport.go
 from __future__ import annotations
 
 import asyncio
-import errno
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -21,24 +19,17 @@ from yarl import URL
 
 from kubesched.client.auth import ClusterAccess, Credential
 from kubesched.client.errors import TransportError
+from kubesched.client.hot_pool import HotPool
+from kubesched.client.sockets import new_socket
 from kubesched.client.tls import TlsFiles
+from kubesched.client.transport_errors import FAILURES, is_about_tls, transport_error
 from kubesched.kit.clock import Clock
 
 _CONNECT_S: Final = 30.0
 # Shorter than the 90 s after which an API server closes an idle connection, so that a request is
 # not sent into one that is just being closed.
 _IDLE_S: Final = 60.0
-# A connection whose other end went away without a word is given up after about 45 s, as long as
-# client-go's HTTP/2 pings take to find out.
-_KEEPALIVE_OPTIONS: Final = (
-    ("TCP_KEEPIDLE", 30),
-    ("TCP_KEEPINTVL", 5),
-    ("TCP_KEEPCNT", 3),
-    ("TCP_USER_TIMEOUT", 45_000),
-)
-
 _TURNS: Final = 3
-_FAILURES: Final = (aiohttp.ClientError, OSError)  # a TimeoutError is an OSError
 
 
 class Answer(Protocol):
@@ -72,6 +63,8 @@ class Outgoing:
     credential: Credential
     limits: aiohttp.ClientTimeout
     """How long it may take."""
+    is_hot: bool = False
+    """Whether it is short, and one of very many."""
 
 
 class Transport(Protocol):
@@ -87,7 +80,7 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """Connections of aiohttp, kept open between requests."""
+    """Connections of aiohttp, kept open between requests, and a pool for the hot ones."""
 
     def __init__(self, access: ClusterAccess, clock: Clock) -> None:
         self._server = access.server.rstrip("/")
@@ -97,37 +90,56 @@ class HttpTransport:
             self._options["proxy"] = URL(access.proxy)
         if access.tls.server_name:
             self._options["server_hostname"] = access.tls.server_name
+        # Proxies are aiohttp's.
+        self._pool = None if access.proxy else HotPool(self._server, access.tls.server_name)
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
 
     async def send(self, request: Outgoing) -> Answer:
         """Send it once and return the head of its answer; TransportError if there is none."""
-        session = self._session or self._open()
-        address = self._server + request.target
-        context = self._tls.context(request.credential.certificate) if self._tls else True
+        if self._is_closed:
+            raise TransportError("the client is closed", is_closed=True)
+        context = self._tls.context(request.credential.certificate) if self._tls else None
         try:
-            response = await session.request(
-                request.method,
-                URL(address, encoded=True),
-                headers=request.headers,
-                data=request.body,
-                ssl=context,
-                timeout=request.limits,
-                **self._options,
-            )
-        except _FAILURES as error:
+            if request.is_hot and self._pool is not None:
+                return await self._pool.send(
+                    request.method,
+                    request.target,
+                    request.headers,
+                    request.body,
+                    context=context,
+                    connect_s=request.limits.sock_connect,
+                    total_s=request.limits.total,
+                )
+            return await self._send_any(request, context)
+        except FAILURES as error:
             if self._is_closed:
                 raise TransportError(
                     "the client is closed", was_sent=True, is_closed=True
                 ) from error
-            if self._tls and isinstance(error, ssl.SSLError):
+            if self._tls and is_about_tls(error):
                 self._tls.check_now()
-            raise transport_error(request.method, address, error) from error
+            raise transport_error(request.method, self._server + request.target, error) from error
+
+    async def _send_any(self, request: Outgoing, context: ssl.SSLContext | None) -> Answer:
+        session = self._session or self._open()
+        address = self._server + request.target
+        response = await session.request(
+            request.method,
+            URL(address, encoded=True),
+            headers=request.headers,
+            data=request.body,
+            ssl=True if context is None else context,
+            timeout=request.limits,
+            **self._options,
+        )
         return HttpAnswer(response, request.method, address)
 
     async def close(self) -> None:
         """Close all connections."""
         self._is_closed = True
+        if self._pool is not None:
+            await self._pool.close()
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
@@ -136,12 +148,10 @@ class HttpTransport:
                 await _turn()
 
     def _open(self) -> aiohttp.ClientSession:
-        if self._is_closed:
-            raise TransportError("the client is closed", is_closed=True)
         self._session = aiohttp.ClientSession(
             # How many there are is bounded by the lanes; watches come on top.
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_IDLE_S, socket_factory=_new_socket
+                limit=0, keepalive_timeout=_IDLE_S, socket_factory=new_socket
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -166,7 +176,7 @@ class HttpAnswer:
         """Return the whole body."""
         try:
             return await self._response.read()
-        except _FAILURES as error:
+        except FAILURES as error:
             raise transport_error(self._method, self._address, error) from error
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -174,7 +184,7 @@ class HttpAnswer:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
-        except _FAILURES as error:
+        except FAILURES as error:
             raise transport_error(self._method, self._address, error) from error
 
     def close(self) -> None:
@@ -191,46 +201,3 @@ async def _turn() -> None:
     turned = loop.create_future()
     loop.call_soon(turned.set_result, None)
     await turned
-
-
-def transport_error(method: str, address: str, error: BaseException) -> TransportError:
-    """Return our error for one of aiohttp's, in the words of Go's client."""
-    where = f'{method.capitalize()} "{address}"'
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return TransportError(f"{where}: dial tcp: lookup {error.host}: {error.os_error}")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return TransportError(f"{where}: tls: failed to verify certificate: {error}")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return TransportError(f"{where}: proxyconnect tcp: {error.message or error.status}")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno
-        text = f"dial tcp {error.host}:{error.port}: connect: {_text_of(error.os_error)}"
-        return TransportError(f"{where}: {text}", is_refused=number == errno.ECONNREFUSED)
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return TransportError(f"{where}: dial tcp: i/o timeout", is_timeout=True)
-    if isinstance(error, TimeoutError):
-        return TransportError(f"{where}: context deadline exceeded", is_timeout=True, was_sent=True)
-    if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError)):
-        return TransportError(f"{where}: EOF", is_reset=True, was_sent=True)
-    if isinstance(error, OSError):
-        return TransportError(f"{where}: {_text_of(error)}", is_reset=True, was_sent=True)
-    return TransportError(f"{where}: {error}", was_sent=True)
-
-
-def _text_of(error: OSError) -> str:
-    names = {errno.ECONNREFUSED: "connection refused", errno.ECONNRESET: "connection reset by peer"}
-    if error.errno in names:
-        return names[error.errno]
-    return (error.strerror or str(error)).lower()
-
-
-def _new_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Return a socket that notices when the other end is gone."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE_OPTIONS:
-        option = getattr(socket, name, None)  # not every system has each of them
-        if option is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
