@@ -34,7 +34,7 @@ class Lane(IntEnum):
 # How many requests of a lane are under way at once. Each takes a connection; the API server has
 # some hundreds of seats for everybody.
 LIMITS: Final[Mapping[Lane, int]] = {
-    Lane.BINDING: 64,
+    Lane.BINDING: 32,
     Lane.WRITE: 32,
     Lane.OTHER: 64,
     Lane.EVENT: 16,

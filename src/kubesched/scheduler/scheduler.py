@@ -27,6 +27,8 @@ SLICE_S: Final = 0.002
 """How long the loop works before it lets others run."""
 OUTSTANDING_MAX: Final = 256
 """How many bindings may be under way: with more, pods would be placed on stale facts."""
+OUTSTANDING_RESUME: Final = 192
+"""To how many they must fall before more pods are placed."""
 IDLE_S_MAX: Final = 1.0
 
 
@@ -69,6 +71,7 @@ class Scheduler:
     on_idle: Callable[[], None] = field(default=lambda: None)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: bool = False
+    _is_full: bool = False
     _slice_end_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -108,7 +111,7 @@ class Scheduler:
                 self._apply(self.inbox.take())
                 continue
             self._flush()
-            if not self.is_scheduling or self.outstanding.count >= OUTSTANDING_MAX:
+            if not self.is_scheduling or self._is_far_ahead():
                 return False
             queued = self.queue.pop()
             if queued is None:
@@ -119,6 +122,17 @@ class Scheduler:
                 self.outstanding.begin()
                 self.tasks.start(self.binding.run(attempted), name="binding")
         return True
+
+    def _is_far_ahead(self) -> bool:
+        """Return whether enough bindings are under way.
+
+        Once they are, many must end before the next pods are placed: decisions one after the other
+        cost half of what they cost between bindings that end.
+        """
+        self._is_full = self.outstanding.count >= (
+            OUTSTANDING_RESUME if self._is_full else OUTSTANDING_MAX
+        )
+        return self._is_full
 
     def _apply(self, entry: Change | Callable[[], None]) -> None:
         try:
