@@ -97,7 +97,7 @@ class Pair:
 
     def start(self) -> None:
         """Start both schedulers, or start them anew."""
-        self._both(Side.start_scheduler)
+        self._both(lambda side: side.start_scheduler())
 
     def run(self, sequence: Sequence) -> Outcome:
         """Run a sequence, and run it again where lots decided or the reference is unsteady."""
@@ -132,7 +132,7 @@ class Pair:
 
     def _run_once(self, sequence: Sequence) -> Record:
         record = Record()
-        self._both(Side.empty)
+        self._both(lambda side: side.empty())
         log_position = self.reference.log_size()
         for number, step in enumerate(sequence.steps, start=1):
             title = f"step {number}: {step}"
@@ -181,7 +181,7 @@ class Pair:
     def _with_events(self, record: Record) -> Record:
         start = perf_counter()
         while True:
-            record.events, ours = self._both(Side.events)
+            record.events, ours = self._both(lambda side: side.events())
             record.differences = event_differences(record.events, ours)
             if not record.differences or perf_counter() - start > _LATE_S_MAX:
                 break

@@ -256,7 +256,9 @@ def _best_of(rows: Rows, totals: IntColumn) -> Best:
 def visited_positions(plan: Plan, view: ClusterView, start: int, count: int) -> Rows:
     """Return the plan's positions of the first so many rows from the rotating start."""
     order = _visiting_order(plan, view)
-    places = (start + np.arange(count)) % len(plan.rows)
+    places: Rows = np.arange(start, start + count)
+    if start + count > len(plan.rows):
+        places[len(plan.rows) - start :] -= len(plan.rows)
     return places if order is None else order.take(places)
 
 
