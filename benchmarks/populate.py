@@ -57,9 +57,15 @@ async def populate(server: ApiServer, population: Population, *, connections: in
     ) as session:
         made = maker.cluster(population.cluster)
         for _, lines in itertools.groupby(made, key=lambda line: line.kind):
-            async with asyncio.TaskGroup() as group:
-                for _ in range(connections):
-                    group.create_task(_post_all(session, lines))
+            await _post_side_by_side(session, lines, connections)
+
+
+async def _post_side_by_side(
+    session: aiohttp.ClientSession, lines: Iterator[Line], connections: int
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for _ in range(connections):
+            group.create_task(_post_all(session, lines))
 
 
 async def _post_all(session: aiohttp.ClientSession, lines: Iterator[Line]) -> None:

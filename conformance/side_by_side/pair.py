@@ -25,7 +25,8 @@ from conformance.side_by_side.state import Event
 from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
-Status: TypeAlias = Literal["equal", "tied", "unsteady", "different", "error"]
+Status: TypeAlias = Literal["equal", "tied", "unsteady", "sometimes", "different", "error"]
+"""Unsteady: the reference differs from itself. Sometimes: it does not, but a second run is equal."""
 
 # Longer than the longest backoff: what is not equal by then will not become so.
 _LATE_S_MAX = 13.0
@@ -108,14 +109,11 @@ class Pair:
                 record = self._run_once(sequence)
                 if not record.is_tied:
                     break
-            status: Status = "equal"
-            if record.differences:
-                is_unsteady = not record.is_tied and not self._is_reference_steady(sequence, record)
-                status = "tied" if record.is_tied else "unsteady" if is_unsteady else "different"
+            status = self._status_of(sequence, record)
             error = ""
         except (RuntimeError, OSError, AssertionError) as failed:
             status, error = "error", f"{type(failed).__name__}: {failed}"
-        if status in {"different", "error"}:
+        if status in {"sometimes", "different", "error"}:
             # What went wrong must not reach into the next sequence.
             self.start()
         return Outcome(
@@ -129,6 +127,15 @@ class Pair:
             differences=record.differences,
             error=error,
         )
+
+    def _status_of(self, sequence: Sequence, record: Record) -> Status:
+        if not record.differences:
+            return "equal"
+        if record.is_tied:
+            return "tied"
+        if not self._is_reference_steady(sequence, record):
+            return "unsteady"
+        return "different" if self._run_once(sequence).differences else "sometimes"
 
     def _run_once(self, sequence: Sequence) -> Record:
         record = Record()

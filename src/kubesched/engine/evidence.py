@@ -179,7 +179,8 @@ class PlanEvidence:
         refused_count = fitting.visited_count - self.fit_count
         if refused_count == 0:
             return []
-        if fitting.visited_count == len(plan.rows) and not plan.moving_refusal_count:
+        is_fixed = not plan.moving_refusal_count and not plan.live_filters
+        if is_fixed and fitting.visited_count == len(plan.rows):
             by_fixed = plan.fixed.kept("refused", lambda: plan.refusals.nonzero()[0])
             if len(by_fixed) == refused_count:
                 # Nobody refuses more than what many plans are refused together.

@@ -100,15 +100,19 @@ class Shadow:
         if not self._seen:
             return False
         first = self._seen[0]
-        outcome = self._outcome(first.entry)
-        if outcome is None or not compares:
-            self._take(0)
-            return True
         wakes_at_s = first.at_s + HOLD_S
-        if self._settle(outcome, is_late=is_ending or self.clock.monotonic_s() >= wakes_at_s):
-            return True
-        self.wakes_at_s = wakes_at_s
-        return False
+        is_late = is_ending or self.clock.monotonic_s() >= wakes_at_s
+        outcome = self._outcome(first.entry) if compares else None
+        if outcome is not None:
+            is_done = self._settle(outcome, is_late=is_late)
+        elif compares and _is_eviction(first.entry):
+            is_done = self._settle_before(is_late=is_late)
+        else:
+            self._take(0)
+            is_done = True
+        if not is_done:
+            self.wakes_at_s = wakes_at_s
+        return is_done
 
     # -- outcomes ---------------------------------------------------------------------------------
 
@@ -141,6 +145,18 @@ class Shadow:
             return False
         self._accept(candidates[0], self._verdict(candidates[0].outcome))
         return True
+
+    def _settle_before(self, *, is_late: bool) -> bool:
+        """Take over the refusal that a pod is evicted for; it may show after the eviction."""
+        refusals = (one for one in self._candidates() if not one.outcome.node_name)
+        for candidate in refusals:
+            verdict = self._verdict(candidate.outcome)
+            if verdict.agrees:
+                self._accept(candidate, verdict)
+                return True
+        if is_late:
+            self._take(0)
+        return is_late
 
     def _candidates(self) -> list[Candidate]:
         """Return the outcomes that are there, in the order in which pods are tried."""
@@ -235,6 +251,17 @@ def refusal_of(pod: Pod) -> str | None:
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message if condition.reason == "Unschedulable" else None
     return None
+
+
+def _is_eviction(entry: Entry) -> bool:
+    """Return whether a pod goes because a scheduler wants its place."""
+    pod = entry.object if isinstance(entry, Change) and entry.resource == PODS else None
+    return (
+        isinstance(entry, Change)
+        and isinstance(pod, Pod)
+        and (entry.type == "DELETED" or pod.metadata.deletion_timestamp is not None)
+        and any(one.reason == "PreemptionByScheduler" for one in pod.status.conditions)
+    )
 
 
 def _first(pair: tuple[Any, Candidate]) -> Any:
