@@ -26,13 +26,13 @@ from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
 Status: TypeAlias = Literal["equal", "tied", "unsteady", "sometimes", "different", "error"]
-"""Unsteady: the reference differs from itself. Sometimes: it does not, but a second run is equal."""
+"""Unsteady: the reference differs from itself. Sometimes: only a second run of both is equal."""
 
 # Longer than the longest backoff: what is not equal by then will not become so.
 _LATE_S_MAX = 13.0
 _LATE_S_MIN = 1.0
 _TIED_RUNS_MAX = 3
-_REFERENCE_RUNS = 2
+_REFERENCE_RUNS = 4
 _EVENTS = "events"
 
 

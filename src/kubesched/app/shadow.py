@@ -166,7 +166,7 @@ class ShadowScheduler(LiveScheduler):
         live = super()._scheduler()
         outside = self.outside
         percentage = self.settings.config.percentage_of_nodes_to_score or 0
-        self._loop = ShadowLoop(
+        self.loop = ShadowLoop(
             inbox=live.inbox,
             handlers=live.handlers,
             queue=live.queue,
@@ -187,7 +187,7 @@ class ShadowScheduler(LiveScheduler):
                 log=outside.log,
             ),
         )
-        return self._loop
+        return self.loop
 
     def start_scheduling(self) -> None:
         """Begin to compare."""
@@ -197,13 +197,13 @@ class ShadowScheduler(LiveScheduler):
     async def _sum_up(self) -> None:
         while True:
             await self.outside.clock.sleep(SUMMARY_S)
-            self.report.sum_up(self._loop.shadow.waiting_count)
+            self.report.sum_up(self.loop.shadow.waiting_count)
 
     async def stop(self) -> None:
         """Compare what has come, tell what was found, and end."""
-        self._loop.finish()
+        self.loop.finish()
         await super().stop()
-        self.report.sum_up(self._loop.shadow.waiting_count, is_last=True)
+        self.report.sum_up(self.loop.shadow.waiting_count, is_last=True)
 
 
 def _order_of(profile: Profile) -> Callable[[Any], Any]:

@@ -230,18 +230,22 @@ class Process:
         self.stopping = asyncio.Event()
         self._listen()
         client = self.client()
-        self.live = self.build(client)
-        server = await self._serve()
-        beating = self.live.tasks.start(self._beat(), name="heartbeat")
-        config = self.options.config
-        elects = config.leader_election.leader_elect and not self.options.shadow
+        server: OpsServer | None = None
         try:
+            self.live = self.build(client)
+            server = await self._serve()
+            beating = self.live.tasks.start(self._beat(), name="heartbeat")
+            config = self.options.config
+            elects = config.leader_election.leader_elect and not self.options.shadow
             if not (elects and config.delay_cache_until_active):
                 self.live.start_watching()
-            return await (self._run_elected(client) if elects else self._run_alone())
+            try:
+                return await (self._run_elected(client) if elects else self._run_alone())
+            finally:
+                beating.cancel()
         finally:
-            beating.cancel()
-            await self.live.stop()
+            if self.live is not None:
+                await self.live.stop()
             if server is not None:
                 await server.stop()
             await client.close()
@@ -295,7 +299,12 @@ class Process:
         await self.live.wait_until_synced()
         self.is_leading = True
         self.live.start_scheduling()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # What was decided reaches the API server before anybody else may lead.
+            self.is_leading = False
+            await self.live.stop_scheduling()
 
     async def _run_alone(self) -> int:
         assert self.live is not None

@@ -185,7 +185,7 @@ class PlanEvidence:
             if len(by_fixed) == refused_count:
                 # Nobody refuses more than what many plans are refused together.
                 return plan.fixed.kept("refusals", lambda: self._in_order(by_fixed))
-        places = self._refused(refused_count)
+        places = self._refused()
         if promised is None or not len(promised.rows):
             return self._in_order(places)
         slots = np.searchsorted(promised.positions, places)
@@ -194,21 +194,16 @@ class PlanEvidence:
         groups, left = self._supposing(promised, places[among], slots[among])
         return _merged(groups + self._in_order(np.concatenate((places[~among], left))))
 
-    def _refused(self, refused_count: int) -> Rows:
+    def _refused(self) -> Rows:
         """Return the plan's positions that were looked at and do not fit."""
         basis = self._basis
-        plan, fitting, count = basis.plan, basis.fitting, len(basis.plan.rows)
-        visited: Rows | None = None
-        if fitting.visited_count == count:
-            by_kept = plan.refusals.nonzero()[0]
-        else:
-            visited = visited_positions(plan, self._view, basis.start, fitting.visited_count)
-            by_kept = visited[plan.refusals.take(visited) != 0]
-        if len(by_kept) == refused_count:  # Filters that are asked anew refuse no more.
-            return by_kept
-        refused = np.ones(count, dtype=np.bool_)
-        refused[fitting.positions] = False
-        return refused.nonzero()[0] if visited is None else visited[refused.take(visited)]
+        plan, count = basis.plan, basis.fitting.visited_count
+        if count == len(plan.rows):
+            return (plan.refusals if basis.narrowed is None else ~basis.narrowed).nonzero()[0]
+        visited = visited_positions(plan, self._view, basis.start, count)
+        if basis.narrowed is None:
+            return visited[plan.refusals.take(visited) != 0]
+        return visited[~basis.narrowed.take(visited)]
 
     def _in_order(self, places: Rows) -> list[Group]:
         """Return the refusals of some positions as they stand."""
