@@ -16,7 +16,7 @@ SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short schemas control-plane clean-control-plane real-cluster clean
+.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,9 @@ bench: $(STAMP) ## Measure decisions a second, in memory; more arguments in ARGS
 bench-short: $(STAMP) ## See that every benchmark's workload still drains; measures nothing
 	$(PY) benchmarks/run.py --short
 	$(PY) benchmarks/apiserver.py --short
+
+bench-drain: $(STAMP) ## Race kube-scheduler on a real API server; more arguments in ARGS (--short, --write, ...)
+	$(PY) benchmarks/drain_race.py $(ARGS)
 
 schemas: $(STAMP) ## Write apiserver/data again: KUBECONFIG of a running kube-apiserver v1.36.4
 	$(PY) conformance/schemas/generate.py --kubeconfig "$(KUBECONFIG)"

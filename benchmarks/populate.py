@@ -7,6 +7,7 @@ them. What the objects look like is in `clusters/`; never starts a server.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,29 +55,17 @@ async def populate(server: ApiServer, population: Population, *, connections: in
         connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
         headers={"Authorization": f"Bearer {ADMIN.token}", "Content-Type": "application/json"},
     ) as session:
-        for lines in _by_kind(maker.cluster(population.cluster)):
-            async with asyncio.TaskGroup() as group:
-                for _ in range(connections):
-                    group.create_task(_post_all(session, lines))
+        made = maker.cluster(population.cluster)
+        for _, lines in itertools.groupby(made, key=lambda line: line.kind):
+            await _post_side_by_side(session, lines, connections)
 
 
-def _by_kind(lines: Iterator[Line]) -> Iterator[Iterator[Line]]:
-    """Yield one iterator for each run of objects of one kind; each must be used up in turn."""
-    held: list[Line] = list(_first(lines))
-
-    def run(kind: str) -> Iterator[Line]:
-        while held and held[0].kind == kind:
-            yield held.pop()
-            held.extend(_first(lines))
-
-    while held:
-        yield run(held[0].kind)
-
-
-def _first(lines: Iterator[Line]) -> Iterator[Line]:
-    for line in lines:
-        yield line
-        return
+async def _post_side_by_side(
+    session: aiohttp.ClientSession, lines: Iterator[Line], connections: int
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for _ in range(connections):
+            group.create_task(_post_all(session, lines))
 
 
 async def _post_all(session: aiohttp.ClientSession, lines: Iterator[Line]) -> None:

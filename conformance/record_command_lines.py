@@ -27,7 +27,7 @@ from kubesched.testing import Programs
 from kubesched.testing.ports import free_ports
 
 TESTS = Path(__file__).resolve().parents[1] / "tests/unit"
-OURS = {"context", "plugin", "shadow"}
+OURS = {"context", "plugin", "shadow", "shadow-report"}
 # What lets a command line that is right end: the configuration is written, nothing is connected.
 ENDING = ["--master=http://127.0.0.1:1", "--secure-port=0", "--write-config-to={dir}/out.yaml"]
 

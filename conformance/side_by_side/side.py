@@ -217,6 +217,8 @@ class Side:
             if "deletionTimestamp" in pod["metadata"]:
                 namespace, _, name = key.partition("/")
                 codes.append(self._send(Op("remove", "Pod", name, namespace)))
+                # Who waits may take the place at once: with two places free it would be a race.
+                self.rest()
         return codes
 
     def _undecided(self) -> list[str]:

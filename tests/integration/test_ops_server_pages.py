@@ -167,6 +167,11 @@ def test_a_standby_shows_no_resource_metrics() -> None:
         assert "Content-Type" not in answer.headers
 
 
+def test_resource_metrics_may_come_in_parts() -> None:
+    with ops_world(None, settings=OPEN, resource_metrics=lambda: iter(["a 1\n", "b 2\n"])) as run:
+        assert ask(run.url, "/metrics/resources").text == "a 1\nb 2\n"
+
+
 def test_a_page_that_fails_does_not_end_the_server() -> None:
     def fails() -> dict[str, object]:
         raise RuntimeError("no configuration")

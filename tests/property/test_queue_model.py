@@ -1,7 +1,6 @@
 """The queue against a slow one: no pod is ever lost, doubled, or elsewhere than it should be."""
 
 from collections import Counter
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,94 +12,29 @@ from hypothesis.stateful import (
     rule,
 )
 
-from kubesched.framework.interface import EventRegistration
-from kubesched.framework.status import Status, unresolvable
-from kubesched.kit.log import NullLog
-from kubesched.model.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    QueueingHint,
+from conformance.queue.plugins import (
+    EVENTS,
+    GATES,
+    PLUGINS,
+    POD_DELETE,
+    POD_LABEL,
+    a_queue,
+    answer,
+    is_registered,
 )
+from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_info import PodInfo, PodShapes
 from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.plugins.priority_sort import PrioritySort
-from kubesched.queue.interface import ProfileQueueing, QueueSettings
-from kubesched.queue.nominator import Nominator
-from kubesched.queue.scheduling_queue import SchedulingQueue
 from tests.property.slow_queue import SlowQueue
 from tests.unit.builders import a_wire_pod
 from tests.unit.queue.world import Clock, World
 
-NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
-CSI_ADD = ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)
-POD_LABEL = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
-POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
-EVENTS = {"NodeAdd": NODE_ADD, CSI_ADD.label: CSI_ADD}
-LABELLED, UPDATED = "UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdate"
-SHRUNK = "UnschedulablePodUpdatePodScaleDown"
-
-# What each plugin registers for, and how much of a pod its hint reads.
-PLUGINS: dict[str, dict[str, Any]] = {
-    "OfShape": {"NodeAdd": "shape", "AssignedPodDelete": "nothing"},
-    "OfTemplate": {"NodeAdd": "template", LABELLED: "template"},
-    "OfPod": {"NodeAdd": "pod", CSI_ADD.label: "pod", "AssignedPodDelete": "shape"},
-    "OfNothing": {CSI_ADD.label: "nothing", LABELLED: "nothing"},
-    "Varying": {"NodeAdd": lambda shape, _old, new: "shape" if new % 2 else "pod"},
-    "Gate": {"NodeAdd": "pod"},
-    "OtherGate": {CSI_ADD.label: "shape"},
-}
-REGISTERED = {
-    "NodeAdd": NODE_ADD,
-    CSI_ADD.label: CSI_ADD,
-    "AssignedPodDelete": POD_DELETE,
-    LABELLED: POD_LABEL,
-}
-GATES = ("Gate", "OtherGate")
+UPDATED, SHRUNK = "UnschedulablePodUpdate", "UnschedulablePodUpdatePodScaleDown"
 NAMES = [f"p{i}" for i in range(6)]
 names = st.sampled_from(NAMES)
 plugin_sets = st.frozensets(st.sampled_from(sorted(PLUGINS)), max_size=2)
 refusals = st.frozensets(st.sampled_from(sorted(PLUGINS)), min_size=1, max_size=2)
-
-
-def answer(plugin: str, event: str, pod: PodInfo, old: Any, new: Any) -> bool:
-    """Return what a plugin says: by what it reads, the event's objects, and the pod's uid."""
-    about = new if new is not None else old
-    if event in ("AssignedPodDelete", LABELLED):
-        if about.uid == pod.uid:
-            return True
-        about = 0
-    reads = PLUGINS[plugin][event]
-    if callable(reads):
-        reads = reads(pod.shape, old, new)
-    part = {
-        "nothing": 0,
-        "shape": pod.shape.requests["cpu"],
-        "template": sum(map(ord, pod.labels["app"])) + pod.shape.requests["cpu"],
-        "pod": int(pod.name[1:]),
-    }[reads]
-    return bool((part + int(about)) % 2)
-
-
-def registrations(plugin: str) -> list[EventRegistration]:
-    def hint_for(event: str) -> Any:
-        def hint(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-            is_helped = answer(plugin, event, pod, old, new)
-            return QueueingHint.QUEUE if is_helped else QueueingHint.QUEUE_SKIP
-
-        return hint
-
-    return [
-        EventRegistration(REGISTERED[event], hint_for(event), reads=reads)
-        for event, reads in PLUGINS[plugin].items()
-    ]
-
-
-def registered(plugin: str, event: str) -> bool:
-    # Whoever registers for new nodes is given lost taints, too; none come here.
-    return event in PLUGINS.get(plugin, {})
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -115,37 +49,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.pods: dict[str, PodInfo] = {}
         self.under_way: dict[str, QueuedPodInfo] = {}
         self.created = 0
-        sort = PrioritySort(None, None)  # type: ignore[arg-type]  # it asks its handle for nothing
-        log = NullLog()
-        self.queue = SchedulingQueue(
-            {
-                "default-scheduler": ProfileQueueing(
-                    {gate: self._gate(gate) for gate in GATES},
-                    {plugin: registrations(plugin) for plugin in PLUGINS},
-                )
-            },
-            less=sort.less,
-            key=sort.sort_key,
-            settings=QueueSettings(),
-            clock=self.clock,
-            metrics=self.metrics,
-            log=log,
-            nominator=Nominator(
-                nominate=lambda _pod, _node: None,
-                remove=lambda _pod: None,
-                pod_of=lambda _key: None,
-                log=log,
-            ),
-        )
-        self.slow = SlowQueue(
-            self.clock.now_s, lambda g, pod: (g, pod.name) in self.held, GATES, registered, answer
-        )
+        self.queue = a_queue(self._holds, self.clock, self.metrics)
+        self.slow = SlowQueue(self.clock.now_s, self._holds, GATES, is_registered, answer)
 
-    def _gate(self, gate: str) -> Any:
-        def pre_enqueue(pod: PodInfo) -> Status | None:
-            return unresolvable("held") if (gate, pod.name) in self.held else None
-
-        return pre_enqueue
+    def _holds(self, gate: str, pod: PodInfo) -> bool:
+        return (gate, pod.name) in self.held
 
     def _tick(self) -> None:
         # No two pods are queued at one moment: which of equals goes first is the heap's affair.
@@ -190,7 +98,7 @@ class QueueMachine(RuleBasedStateMachine):
         self._tick()
         new = self.pods[name] = self._pod(name, old.uid, priority, app, cpu)
         self.queue.update(old, new)
-        events = [LABELLED] if old.labels["app"] != app else []
+        events = [POD_LABEL] if old.labels["app"] != app else []
         events += [SHRUNK] if old.shape.requests["cpu"] > cpu else []
         self.slow.update(old, new, events or [UPDATED])
 
@@ -261,7 +169,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, is_no_more_important
         )
-        self.slow.happen("AssignedPodDelete", pod, None, is_no_more_important)
+        self.slow.happen(POD_DELETE, pod, None, is_no_more_important)
 
     @rule(chosen=st.sets(names, max_size=2))
     def activate(self, chosen: set[str]) -> None:

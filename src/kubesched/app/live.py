@@ -87,6 +87,7 @@ class LiveScheduler:
         self.settings = settings
         self.outside = outside
         self.tasks = Tasks()
+        self.bindings = Tasks()
         clock, log, metrics = outside.clock, outside.log, outside.metrics
         self._live = Live(clock, log, self.tasks, metrics)
         self.built: Built = build(
@@ -247,7 +248,7 @@ class LiveScheduler:
             cycle=cycle,
             binding=binding,
             outstanding=outstanding,
-            tasks=self.tasks,
+            tasks=self.bindings,
             clock=clock,
             log=log,
         )
@@ -343,16 +344,22 @@ class LiveScheduler:
         """Begin to place pods."""
         self.scheduler.start_scheduling()
 
+    async def stop_scheduling(self) -> None:
+        """Place no further pod; bindings that are on their way are waited for, others given up."""
+        clock, outstanding = self.outside.clock, self.scheduler.outstanding
+        self.scheduler.stop_scheduling()
+        deadline_s = clock.monotonic_s() + DRAIN_S
+        while outstanding.count and clock.monotonic_s() < deadline_s:
+            await clock.sleep(0.01)
+        await self.bindings.stop()
+
     def compare_and_dump(self) -> None:
         """Log how cache and API server differ, and what is known."""
         self.tasks.start(self.debugger.compare_and_dump(), name="cache debugger")
 
     async def stop(self) -> None:
         """End in order: no new attempt, bindings under way are waited for, then events."""
-        self.scheduler.stop_scheduling()
-        deadline_s = self.outside.clock.monotonic_s() + DRAIN_S
-        while self.scheduler.outstanding.count and self.outside.clock.monotonic_s() < deadline_s:
-            await self.outside.clock.sleep(0.01)
+        await self.stop_scheduling()
         await self.events.drain(DRAIN_S)
         self.scheduler.stop()
         await self.tasks.stop()

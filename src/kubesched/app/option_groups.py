@@ -390,6 +390,11 @@ def _kubesched() -> list[Flag]:
             "Only watch: decide for the pods that another scheduler places, never write, and "
             "report where and why the decisions differ.",
         ),
+        Flag(
+            "shadow-report",
+            TextValue(),
+            "With --shadow: add a line of JSON to this file for each decision that differs.",
+        ),
     ]
 
 

@@ -131,6 +131,7 @@ class Options:
     plugins: tuple[str, ...] = ()
     write_config_to: str = ""
     shadow: bool = False
+    shadow_report: str = ""
     show_help: bool = False
     show_version: VersionForm = ""
     reported_version: str = KUBERNETES_VERSION

@@ -148,6 +148,7 @@ def _from_flags(flags: FlagSet, gates: FeatureGates) -> Options:
         plugins=_value(flags, "plugin"),
         write_config_to=_value(flags, "write-config-to"),
         shadow=_value(flags, "shadow"),
+        shadow_report=_value(flags, "shadow-report"),
         reported_version=reported if reported.startswith("v") else KUBERNETES_VERSION,
         flags={flag.name: str(flag.value) for flag in flags},
         warnings=_warnings(flags, gates),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubesched.app.build import Built
 from kubesched.app.option_values import Options
-from kubesched.app.watched import ALWAYS, BY_PLUGIN, custom_resource, watched_resources
+from kubesched.app.watched import ALWAYS, BY_PLUGIN, registered_resource, watched_resources
 from kubesched.client.resources import Resource
 from kubesched.config.encode import dump_yaml
 
@@ -84,7 +84,7 @@ def _readers(resource: Resource, built: Built) -> str:
         for profile in built.profiles.values()
         for name, registered in profile.event_registrations().items()
         if resource in BY_PLUGIN.get(name, ())
-        or any(custom_resource(one.event.resource) == resource for one in registered or ())
+        or any(registered_resource(one.event.resource) == resource for one in registered or ())
     )
     return f"read by {', '.join(readers)}"
 

@@ -13,6 +13,7 @@ from typing import Final
 from kubesched.client import resources
 from kubesched.client.resources import Resource
 from kubesched.framework.profile import Profile
+from kubesched.scheduler.eventhandlers import EVENT_RESOURCES
 
 ALWAYS: Final = (resources.PODS, resources.NODES, resources.NAMESPACES, resources.CSI_NODES)
 _VOLUMES: Final = (
@@ -34,6 +35,7 @@ BY_PLUGIN: Final[Mapping[str, tuple[Resource, ...]]] = {
     "DefaultPreemption": (resources.POD_DISRUPTION_BUDGETS,),
     "PodTopologySpread": _OWNERS,
 }
+_BY_EVENT: Final[Mapping[str, Resource]] = {name: kind for kind, name in EVENT_RESOURCES.items()}
 
 
 def watched_resources(profiles: Iterable[Profile]) -> list[Resource]:
@@ -47,18 +49,24 @@ def watched_resources(profiles: Iterable[Profile]) -> list[Resource]:
 
 
 def _registered(profile: Profile) -> list[Resource]:
-    """Return the kinds that plugins of users registered for, beside those known here."""
+    """Return the kinds that plugins registered for, beside those they are known to read."""
     found = []
-    for registered in profile.event_registrations().values():
+    for plugin, registered in profile.event_registrations().items():
         for one in registered or ():
-            custom = custom_resource(one.event.resource)
-            if custom is not None:
-                found.append(custom)
+            resource = registered_resource(one.event.resource)
+            # Differs: DynamicResources never looks at a claim, ADR 8.
+            if resource is not None and plugin != "DynamicResources":
+                found.append(resource)
     return found
 
 
-def custom_resource(name: str) -> Resource | None:
-    """Return the kind of `<plural>.<version>.<group>`; None if the name is not of that form."""
+def registered_resource(name: str) -> Resource | None:
+    """Return the kind that plugins register for by upstream's name or `<plural>.<version>.<group>`.
+
+    None for pods and nodes, which are always watched, and for a name that is of neither form.
+    """
+    if name in _BY_EVENT:
+        return _BY_EVENT[name]
     plural, _, rest = name.partition(".")
     version, _, group = rest.partition(".")
     if not plural or not version or not group or "/" in name:

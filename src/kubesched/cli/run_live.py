@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -23,6 +24,7 @@ from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
 from kubesched.app.missing_rights import MissingRights
 from kubesched.app.option_values import Options
+from kubesched.app.shadow import ShadowReport, ShadowScheduler
 from kubesched.cli.options import registry_of
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder
@@ -34,6 +36,7 @@ from kubesched.client.leader_election import (
     LeaseLock,
     new_identity,
 )
+from kubesched.client.read_only import ReadOnlyClient
 from kubesched.client.rest import Client
 from kubesched.config.encode import effective, to_yaml
 from kubesched.config.errors import ConfigError
@@ -172,9 +175,20 @@ class Process:
             client or self.client(), self.clock, self.log, self.metrics, self.measured
         )
         try:
+            if options.shadow:
+                return ShadowScheduler(settings, outside, self._shadow_report())
             return LiveScheduler(settings, outside)
         except (ConfigError, ValueError) as problem:
             raise CommandError(str(problem)) from None
+
+    def _shadow_report(self) -> ShadowReport:
+        path = self.options.shadow_report
+        try:
+            file = Path(path).open("a", encoding="utf-8") if path else None  # noqa: SIM115  # Ends with us.
+        except OSError as problem:
+            raise CommandError(os_error("open", path, problem)) from None
+        measures = self.metrics.measures
+        return ShadowReport(measures, clock=self.clock, log=self.log, out=sys.stdout, file=file)
 
     def access(self, kubeconfig: str = "") -> ClusterAccess:
         """Return where the API server is, and who we are to it."""
@@ -197,7 +211,8 @@ class Process:
     def client(self) -> Client:
         """Return the client that schedules."""
         connection = self.options.config.client_connection
-        return Client(
+        make = ReadOnlyClient if self.options.shadow else Client
+        return make(
             self.access(),
             qps=connection.qps,
             burst=connection.burst,
@@ -215,18 +230,22 @@ class Process:
         self.stopping = asyncio.Event()
         self._listen()
         client = self.client()
-        self.live = self.build(client)
-        server = await self._serve()
-        beating = self.live.tasks.start(self._beat(), name="heartbeat")
-        config = self.options.config
-        elects = config.leader_election.leader_elect
+        server: OpsServer | None = None
         try:
+            self.live = self.build(client)
+            server = await self._serve()
+            beating = self.live.tasks.start(self._beat(), name="heartbeat")
+            config = self.options.config
+            elects = config.leader_election.leader_elect and not self.options.shadow
             if not (elects and config.delay_cache_until_active):
                 self.live.start_watching()
-            return await (self._run_elected(client) if elects else self._run_alone())
+            try:
+                return await (self._run_elected(client) if elects else self._run_alone())
+            finally:
+                beating.cancel()
         finally:
-            beating.cancel()
-            await self.live.stop()
+            if self.live is not None:
+                await self.live.stop()
             if server is not None:
                 await server.stop()
             await client.close()
@@ -280,7 +299,12 @@ class Process:
         await self.live.wait_until_synced()
         self.is_leading = True
         self.live.start_scheduling()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            # What was decided reaches the API server before anybody else may lead.
+            self.is_leading = False
+            await self.live.stop_scheduling()
 
     async def _run_alone(self) -> int:
         assert self.live is not None
@@ -288,6 +312,8 @@ class Process:
         work = self.live.tasks.start(self._schedule(), name="schedule")
         await self.stopping.wait()
         work.cancel()
+        if self.options.shadow:
+            return 0
         # Parity: server.go Run, v1.36.
         self.log.error("command failed", err="finished without leader elect")
         return 1
@@ -393,7 +419,8 @@ class Process:
         # or that of the cluster we are in; never the one that schedules.
         if not kubeconfig and not os.environ.get("KUBERNETES_SERVICE_HOST"):
             return None
-        return Client(
+        make = partial(ReadOnlyClient, asks_reviews=True) if self.options.shadow else Client
+        return make(
             self.access(kubeconfig),
             qps=-1,
             burst=0,

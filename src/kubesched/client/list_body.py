@@ -13,7 +13,6 @@ import msgspec
 
 _ITEMS: Final = b'"items":['
 _FIRST_KEY_BYTES_MAX: Final = 256
-_TRIES_MAX: Final = 2
 
 
 class ListMeta(msgspec.Struct, rename="camel", frozen=True):
@@ -88,19 +87,13 @@ class ListBody:
 
     def _cut(self) -> list[msgspec.Raw]:
         buffer, border = self._buffer, self._border
-        start = max(0, self._searched - len(border) + 1)
-        place = buffer.rfind(border, start)
-        # A border that is none is seldom; where an item is full of them, more bytes will help.
-        for _ in range(_TRIES_MAX):
-            if place < 0:
-                break
+        place = buffer.rfind(border, max(0, self._searched - len(border) + 1))
+        items: list[msgspec.Raw] = []
+        if place >= 0:
             try:
                 items = _ARRAYS.decode(b"".join((b"[", memoryview(buffer)[: place + 1], b"]")))
+                del buffer[: place + 2]
             except msgspec.DecodeError:
-                place = buffer.rfind(border, start, place + len(border) - 1)
-                continue
-            del buffer[: place + 2]
-            self._searched = len(buffer)
-            return items
+                pass  # A border within an item, which is seldom: a later one will hold.
         self._searched = len(buffer)
-        return []
+        return items

@@ -8,7 +8,7 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/watch/streamwatcher.go
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, Final, Protocol
 
@@ -196,11 +196,6 @@ def raw_object(type_: str, line: bytes) -> bytes:
     if line.startswith(opening) and line.endswith(b"}}"):
         return line[len(opening) : -1]
     return bytes(_RAW_EVENTS.decode(line).object)
-
-
-def keeps(choice: bool | Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return the question whether an object's JSON is kept, from a constant or a question."""
-    return choice if callable(choice) else lambda _: choice
 
 
 def _meta_in(raw: msgspec.Raw) -> ObjectMeta:

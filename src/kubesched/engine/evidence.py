@@ -174,38 +174,39 @@ class PlanEvidence:
 
     def groups(self) -> list[Group]:
         """Return the refused rows by status, each row under its first refusal."""
-        places = self._refused()
-        promised: PromisedRows | None = self._basis.plan.promised
-        if not len(places):
+        plan, fitting = self._basis.plan, self._basis.fitting
+        promised: PromisedRows | None = plan.promised
+        refused_count = fitting.visited_count - self.fit_count
+        if refused_count == 0:
             return []
+        is_fixed = not plan.moving_refusal_count and not plan.live_filters
+        if is_fixed and fitting.visited_count == len(plan.rows):
+            by_fixed = plan.fixed.kept("refused", lambda: plan.refusals.nonzero()[0])
+            if len(by_fixed) == refused_count:
+                # Nobody refuses more than what many plans are refused together.
+                return plan.fixed.kept("refusals", lambda: self._in_order(by_fixed))
+        places = self._refused()
         if promised is None or not len(promised.rows):
-            return self._in_order(places)[0]
+            return self._in_order(places)
         slots = np.searchsorted(promised.positions, places)
         slots[slots == len(promised.positions)] = 0
         among: BoolColumn = promised.positions[slots] == places
         groups, left = self._supposing(promised, places[among], slots[among])
-        return _merged(groups + self._in_order(np.concatenate((places[~among], left)))[0])
+        return _merged(groups + self._in_order(np.concatenate((places[~among], left))))
 
     def _refused(self) -> Rows:
         """Return the plan's positions that were looked at and do not fit."""
         basis = self._basis
-        plan, fitting, count = basis.plan, basis.fitting, len(basis.plan.rows)
-        refused_count = fitting.visited_count - self.fit_count
-        if refused_count == 0:
-            return np.zeros(0, dtype=np.int64)
-        if fitting.visited_count == count:
-            by_kept = plan.refusals.nonzero()[0]
-            if len(by_kept) == refused_count:  # Filters that are asked anew refuse no more.
-                return by_kept
-        fits = np.zeros(count, dtype=np.bool_)
-        fits[fitting.positions] = True
-        if fitting.visited_count == count:
-            return (~fits).nonzero()[0]
-        visited = visited_positions(plan, self._view, basis.start, fitting.visited_count)
-        return visited[~fits.take(visited)]
+        plan, count = basis.plan, basis.fitting.visited_count
+        if count == len(plan.rows):
+            return (plan.refusals if basis.narrowed is None else ~basis.narrowed).nonzero()[0]
+        visited = visited_positions(plan, self._view, basis.start, count)
+        if basis.narrowed is None:
+            return visited[plan.refusals.take(visited) != 0]
+        return visited[~basis.narrowed.take(visited)]
 
-    def _in_order(self, places: Rows) -> tuple[list[Group], Rows]:
-        """Return the refusals of some positions as they stand, and who is left without."""
+    def _in_order(self, places: Rows) -> list[Group]:
+        """Return the refusals of some positions as they stand."""
         basis, skipped = self._basis, self._state.skip_filter_plugins
         kept = {local.plugin.name: local.verdicts for local in basis.plan.filters}
         groups: list[Group] = []
@@ -220,7 +221,7 @@ class PlanEvidence:
                 said = Verdicts(len(places))
                 plugin.judge(self._state, self._pod, nodes, said)
                 places = self._sort_out(groups, places, said)
-        return groups, places
+        return groups
 
     def _supposing(
         self, promised: PromisedRows, places: Rows, slots: Rows

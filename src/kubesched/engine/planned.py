@@ -256,7 +256,9 @@ def _best_of(rows: Rows, totals: IntColumn) -> Best:
 def visited_positions(plan: Plan, view: ClusterView, start: int, count: int) -> Rows:
     """Return the plan's positions of the first so many rows from the rotating start."""
     order = _visiting_order(plan, view)
-    places = (start + np.arange(count)) % len(plan.rows)
+    places: Rows = np.arange(start, start + count)
+    if start + count > len(plan.rows):
+        places[len(plan.rows) - start :] -= len(plan.rows)
     return places if order is None else order.take(places)
 
 
@@ -302,6 +304,7 @@ class _Attempt:
     __slots__ = (
         "_live_on_promised",
         "_measuring",
+        "_narrowed",
         "_nodes",
         "_plan",
         "_planner",
@@ -327,7 +330,8 @@ class _Attempt:
         if self._measuring is not None:
             self._measuring.pre_filtered()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
-        self._ranking = _current_ranking(begun, view, self._narrowed())
+        self._narrowed = self._narrow()
+        self._ranking = _current_ranking(begun, view, self._narrowed)
         if self._measuring is not None:
             self._measuring.filtered()
 
@@ -353,6 +357,7 @@ class _Attempt:
             keys,
             by_position,
             live,
+            self._narrowed,
             self._live_on_promised,
         )
         return ScheduleResult(name, len(rows), visited, detail, basis)
@@ -371,7 +376,7 @@ class _Attempt:
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
 
-    def _narrowed(self) -> BoolColumn | None:
+    def _narrow(self) -> BoolColumn | None:
         """Return the rows that fit if some filter was asked anew."""
         plan, skipped = self._plan, self._state.skip_filter_plugins
         asked = [p for p in plan.live_filters if p.name not in skipped]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.sampling import nodes_to_find
@@ -99,6 +99,8 @@ class Basis(NamedTuple):
     """Whether there is a key for each of the plan's rows, not only for those that fit."""
     live_scores: Mapping[str, IntColumn] = {}
     """What plugins that are asked anew add to the rows that fit."""
+    narrowed: BoolColumn | None = None
+    """The plan's rows that fit, where filters were asked anew; None for those that the plan has."""
     live_on_promised: Mapping[str, Verdicts] = {}
     """What filters that are asked anew say of rows that were promised to others."""
 

@@ -99,23 +99,24 @@ class BackoffQueue:
 
     def add(self, queued: QueuedPodInfo, event: str) -> None:
         """Take a pod in; the event is why it came."""
+        key = queued.key
         heap, other, name = self._refused, self._failed, "podErrorBackoffQ"
         if not queued.has_rejectors:
             heap, other, name = self._failed, self._refused, "podBackoffQ"
-        if heap.add_or_update(queued.key, queued):
+        if heap.add_or_update(key, queued):
             self._recorder.pending_backoff.inc()
-        pod = Ref(queued.pod.namespace, queued.pod.name)
-        if other.remove(queued.key) is not None:
+        if key in other:
+            other.remove(key)
             self._recorder.pending_backoff.dec()
             message = f"BackoffQueue add() was called with a pod that was already in the {name}"
-            self._log.error(message, pod=pod)
+            self._log.error(message, pod=Ref(queued.pod.namespace, queued.pod.name))
             return
         self._recorder.incoming_backoff[event].inc()
         if self._log.enabled(5):
             self._log.info(
                 "Pod moved to an internal scheduling queue",
                 level=5,
-                pod=pod,
+                pod=Ref(queued.pod.namespace, queued.pod.name),
                 event=event,
                 queue=BACKOFF,
             )

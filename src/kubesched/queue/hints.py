@@ -358,6 +358,8 @@ def _one_of(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> Pod
 
 
 def _all_but(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> list[QueuedPodInfo]:
+    if subject is None:
+        return list(pods)
     return [queued for queued in pods if queued is not subject]
 
 

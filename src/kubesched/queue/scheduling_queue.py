@@ -41,21 +41,26 @@ from kubesched.model.cluster_event import (
 from kubesched.model.cluster_event_changes import pod_scheduling_property_changes
 from kubesched.model.pod_info import PodInfo
 from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.queue.active_queue import ACTIVE, ActiveQueue
-from kubesched.queue.backoff_queue import BACKOFF, BackoffQueue
+from kubesched.queue.active_queue import ACTIVE
+from kubesched.queue.backoff_queue import BACKOFF
 from kubesched.queue.gate import Gate
 from kubesched.queue.hints import Hints, Strategy
 from kubesched.queue.in_flight import InFlight, Occurrence
 from kubesched.queue.interface import Less, PreCheck, ProfileQueueing, QueueSettings, SortKey
 from kubesched.queue.nominator import Nominator
+from kubesched.queue.parts import GATED, Parts
 from kubesched.queue.recorder import Recorder
-from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, Group, UnschedulablePods
+from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, Group
 
 LEFT_OVER_PERIOD_S: Final = 30.0
-GATED: Final = "Gated"
 IN_FLIGHT: Final = "InFlight"
+_PRESENT_IN: Final = {
+    ACTIVE: "the active queue",
+    BACKOFF: "the backoff queue",
+    UNSCHEDULABLE: "unschedulable queue",
+    GATED: "unschedulable queue",
+}
 _POD_RESOURCES: Final = frozenset((EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD))
-_NOMINATING_EVENTS: Final = frozenset((UNSCHEDULED_POD_ADD.label, UNSCHEDULED_POD_UPDATE.label))
 
 
 class SchedulingQueue:
@@ -94,25 +99,26 @@ class SchedulingQueue:
         self._log = log
         self._recorder = Recorder(metrics)
         order = key if key is not None else order_by_less(less)
-        parts: dict[str, Any] = {"recorder": self._recorder, "log": log}
-        self._active = ActiveQueue(order, **parts)
-        self._backoff = BackoffQueue(order, settings, clock=clock, **parts)
-        self._unschedulable = UnschedulablePods(self._recorder)
+        shared: dict[str, Any] = {"clock": clock, "recorder": self._recorder, "log": log}
         self._in_flight = InFlight(self._recorder)
-        self._hints = Hints(profiles, clock=clock, **parts)
-        self._gate = Gate(profiles, self._hints.events_of, clock=clock, **parts)
+        self._hints = Hints(profiles, **shared)
+        gate = Gate(profiles, self._hints.events_of, **shared)
+        self._parts = Parts(order, settings, gate=gate, nominator=nominator, **shared)
+        self._active = self._parts.active
+        self._backoff = self._parts.backoff
+        self._unschedulable = self._parts.unschedulable
         self._next_left_over_s = clock.now_s() + LEFT_OVER_PERIOD_S
         self._is_closed = False
 
     def __repr__(self) -> str:
-        return f"<SchedulingQueue {self._summary()}; in flight:{len(self._in_flight)}>"
+        return f"<SchedulingQueue {self._parts.summary}; in flight:{len(self._in_flight)}>"
 
     # -- what the watch shows ---------------------------------------------------------------------
 
     def add(self, pod: PodInfo) -> None:
         """Take in a pod that is new."""
         queued = QueuedPodInfo(pod, self._clock.now_s())
-        if self._move_to_active(queued, UNSCHEDULED_POD_ADD.label):
+        if self._parts.move_to_active(queued, UNSCHEDULED_POD_ADD.label):
             self.on_ready()
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
@@ -133,7 +139,7 @@ class SchedulingQueue:
         queued = self._unschedulable.get(new.key)
         if queued is None:
             queued = QueuedPodInfo(new, self._clock.now_s())
-            if self._move_to_active(queued, UNSCHEDULED_POD_UPDATE.label):
+            if self._parts.move_to_active(queued, UNSCHEDULED_POD_UPDATE.label):
                 self.on_ready()
             return
         queued.pod = new
@@ -157,7 +163,7 @@ class SchedulingQueue:
         for event in events:
             what = Occurrence(event, old, queued.pod)
             strategy = self._hints.is_pod_worth_requeuing(queued, what)
-            part = self._requeue(queued, strategy, event.label)
+            part = self._parts.requeue(queued, strategy, event.label)
             if part == UNSCHEDULABLE:
                 continue
             if self._log.enabled(5):
@@ -168,7 +174,7 @@ class SchedulingQueue:
                     event=event.label,
                     queue=part,
                 )
-            if self._is_poppable(part):
+            if self._parts.is_poppable(part):
                 self.on_ready()
                 break
 
@@ -183,7 +189,7 @@ class SchedulingQueue:
         queued = self._unschedulable.get(key)
         if queued is not None:
             self._unschedulable.remove(key, gated=queued.is_gated)
-            self._count_rejectors(queued, -1)
+            self._parts.count_rejectors(queued, -1)
 
     def move_all_to_active_or_backoff_queue(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None = None
@@ -213,7 +219,7 @@ class SchedulingQueue:
 
     def _wake(self, queued: QueuedPodInfo, strategy: Strategy, event: str) -> bool:
         self._unschedulable.remove(queued.key, gated=queued.is_gated)
-        return self._is_poppable(self._requeue(queued, strategy, event))
+        return self._parts.is_poppable(self._parts.requeue(queued, strategy, event))
 
     def _subject_of(self, what: Occurrence) -> QueuedPodInfo | None:
         """Return the waiting pod that the event is about, if it is about one."""
@@ -262,7 +268,7 @@ class SchedulingQueue:
             problem = f"the same pod is tracked in multiple places in the scheduler: {queued.key}"
             self._log.error("Discarding the popped pod", err=problem)
         self.scheduling_cycle += 1
-        self._count_rejectors(queued, -1)
+        self._parts.count_rejectors(queued, -1)
         return queued
 
     def done(self, uid: str) -> None:
@@ -273,28 +279,21 @@ class SchedulingQueue:
         """Take back a popped pod that was not placed; return whether it was not here already."""
         # Parity: scheduling_queue.go AddUnschedulableIfNotPresent, v1.36.
         try:
-            if (place := self._present_in(queued.key)) is not None:
-                problem = f"Pod {queued.key} is already present in {place}"
+            if (part := self._parts.where(queued.key)) is not None:
+                problem = f"Pod {queued.key} is already present in {_PRESENT_IN[part]}"
                 self._log.error("Error occurred", err=problem)
                 return False
             self._note_failure(queued)
-            self._count_rejectors(queued, +1)
+            self._parts.count_rejectors(queued, +1)
             strategy = self._strategy_for_in_flight(queued)
-            part = self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
+            part = self._parts.requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
             if self._log.enabled(3):
                 self._log_requeued(queued, strategy, part)
-            if self._is_poppable(part):
+            if self._parts.is_poppable(part):
                 self.on_ready()
             return True
         finally:
             self._in_flight.done(queued.pod.uid)
-
-    def _present_in(self, key: str) -> str | None:
-        if key in self._unschedulable:
-            return "unschedulable queue"
-        if key in self._active:
-            return "the active queue"
-        return "the backoff queue" if key in self._backoff else None
 
     def _note_failure(self, queued: QueuedPodInfo) -> None:
         if queued.has_rejectors:
@@ -375,12 +374,12 @@ class SchedulingQueue:
     def _activate(self, pod: PodInfo) -> bool:
         queued = self._unschedulable.get(pod.key)
         if queued is not None:
-            return self._move_to_active(queued, FORCE_ACTIVATE)
+            return self._parts.move_to_active(queued, FORCE_ACTIVATE)
         queued = self._backoff.get(pod.key)
         if queued is None:
             return False
         self._backoff.remove(pod.key)
-        return self._move_to_active(queued, FORCE_ACTIVATE, from_backoff=True)
+        return self._parts.move_to_active(queued, FORCE_ACTIVATE, from_backoff=True)
 
     # -- what time does ---------------------------------------------------------------------------
 
@@ -402,7 +401,7 @@ class SchedulingQueue:
         """Have the pods tried whose backoff is over."""
         is_ready = False
         for queued in self._backoff.pop_all_backoff_completed():
-            is_ready |= self._move_to_active(queued, BACKOFF_COMPLETE, from_backoff=True)
+            is_ready |= self._parts.move_to_active(queued, BACKOFF_COMPLETE, from_backoff=True)
         if is_ready:
             self.on_ready()
 
@@ -436,70 +435,6 @@ class SchedulingQueue:
         self._in_flight.clear()
         self.on_ready()
 
-    # -- moving -----------------------------------------------------------------------------------
-
-    def _requeue(self, queued: QueuedPodInfo, strategy: Strategy, event: str) -> str:
-        """Put a pod where the strategy has it; return the part it came to."""
-        # Parity: scheduling_queue.go requeuePodWithQueueingStrategy, v1.36.
-        if strategy is Strategy.SKIP:
-            self._unschedulable.add_or_update(queued, event, gated_before=queued.is_gated)
-            return UNSCHEDULABLE
-        if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_pod_backing_off(queued):
-            return BACKOFF if self._move_to_backoff(queued, event) else UNSCHEDULABLE
-        return ACTIVE if self._move_to_active(queued, event) else UNSCHEDULABLE
-
-    def _move_to_active(
-        self, queued: QueuedPodInfo, event: str, *, from_backoff: bool = False
-    ) -> bool:
-        # Parity: scheduling_queue.go moveToActiveQ, v1.36.
-        gated_before = queued.is_gated
-        if not (from_backoff and self._settings.pop_from_backoff_queue):
-            self._gate.run(queued)
-        if queued.is_gated:
-            if queued.key not in self._active and queued.key not in self._backoff:
-                message = "Pod moved to an internal scheduling queue, because the pod is gated"
-                self._hold_back(queued, event, message, gated_before)
-            return False
-        if queued.initial_attempt_timestamp_s is None:
-            queued.initial_attempt_timestamp_s = self._clock.now_s()
-        self._unschedulable.remove(queued.key, gated=gated_before)
-        self._backoff.remove(queued.key)
-        self._active.add(queued, event)
-        if event in _NOMINATING_EVENTS:
-            self.nominator.add_nominated_pod(queued.pod)
-        return True
-
-    def _move_to_backoff(self, queued: QueuedPodInfo, event: str) -> bool:
-        # Parity: scheduling_queue.go moveToBackoffQ, v1.36.
-        gated_before = queued.is_gated
-        if self._settings.pop_from_backoff_queue:
-            self._gate.run(queued)
-            if queued.is_gated:
-                message = "Pod moved to an internal scheduling queue"
-                self._hold_back(queued, event, message, gated_before)
-                return False
-        self._unschedulable.remove(queued.key, gated=gated_before)
-        self._backoff.add(queued, event)
-        return True
-
-    def _hold_back(
-        self, queued: QueuedPodInfo, event: str, message: str, gated_before: bool
-    ) -> None:
-        if queued.key not in self._unschedulable and self._log.enabled(5):
-            self._log.info(message, level=5, pod=_ref(queued.pod), event=event, queue=UNSCHEDULABLE)
-        # A flushed pod that is gated is not tried, so nobody else would clear this.
-        queued.was_flushed_from_unschedulable = False
-        self._unschedulable.add_or_update(queued, event, gated_before=gated_before)
-
-    def _is_poppable(self, part: str) -> bool:
-        return part == ACTIVE or (part == BACKOFF and self._settings.pop_from_backoff_queue)
-
-    def _count_rejectors(self, queued: QueuedPodInfo, sign: int) -> None:
-        if queued.has_rejectors:
-            profile = queued.pod.scheduler_name
-            for plugin in sorted(queued.rejector_plugins):
-                self._recorder.rejected_by[plugin, profile].inc(sign)
-
     # -- for people and tests ---------------------------------------------------------------------
 
     def registered_actions(self) -> dict[str, ActionType]:
@@ -507,27 +442,22 @@ class SchedulingQueue:
         return self._hints.registered_actions()
 
     def __len__(self) -> int:
-        return len(self._active) + len(self._backoff) + len(self._unschedulable)
+        return len(self._parts)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return a waiting pod by `namespace/name`."""
-        return self._backoff.get(key) or self._unschedulable.get(key) or self._active.get(key)
+        return self._parts.get(key)
 
     def where(self, key: str) -> str | None:
         """Return where a pod is: Active, Backoff, Unschedulable, Gated, InFlight; None: nowhere."""
-        if key in self._active:
-            return ACTIVE
-        if key in self._backoff:
-            return BACKOFF
-        queued = self._unschedulable.get(key)
-        if queued is not None:
-            return GATED if queued.is_gated else UNSCHEDULABLE
+        part = self._parts.where(key)
+        if part is not None:
+            return part
         return IN_FLIGHT if any(pod.key == key for pod in self._in_flight.pods) else None
 
     def is_gated(self, key: str) -> bool:
         """Return whether a plugin keeps a pod from being tried."""
-        queued = self._unschedulable.get(key)
-        return queued is not None and queued.is_gated
+        return self._parts.where(key) == GATED
 
     def backoff_expiration_s(self, queued: QueuedPodInfo) -> float:
         """Return when a pod's backoff ends; minus infinity if it never failed."""
@@ -539,18 +469,7 @@ class SchedulingQueue:
 
     def pending_pods(self) -> tuple[dict[str, list[PodInfo]], str]:
         """Return the waiting pods by part, and upstream's summary of them."""
-        parts = {
-            ACTIVE: [queued.pod for queued in self._active.heap],
-            BACKOFF: [queued.pod for queued in self._backoff],
-            UNSCHEDULABLE: [queued.pod for queued in self._unschedulable],
-        }
-        return parts, self._summary()
-
-    def _summary(self) -> str:
-        return (
-            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
-            f"unschedulablePods:{len(self._unschedulable)}"
-        )
+        return self._parts.pods(), self._parts.summary
 
 
 def _is_out_of_reach(group: Group, event: ClusterEvent) -> bool:

@@ -8,6 +8,7 @@ Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 from kubesched.model.cluster_event import ClusterEvent
@@ -76,8 +77,7 @@ class Group:
         self.shapes: dict[PodShape, Alike] = {}
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        for alike in self.shapes.values():
-            yield from alike.pods.values()
+        return chain.from_iterable(alike.pods.values() for alike in self.shapes.values())
 
     def add(self, queued: QueuedPodInfo) -> PodShape:
         """Take a pod in; return the shape it is found under."""

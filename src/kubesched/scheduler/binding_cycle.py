@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.cache.cache import Cache
+from kubesched.cache.cache import Cache, CacheError
+from kubesched.columns.pod_columns import BoundPod
 from kubesched.framework.bind_phase import permit_result
 from kubesched.framework.status import Status, error
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
@@ -21,8 +22,9 @@ from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
 from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
 from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.pod_info import PodInfo
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.failure import FailureHandler, of_status
+from kubesched.scheduler.failure import Failed, FailureHandler, of_binding, of_wait
 from kubesched.scheduler.pre_bind_run import PreBindRun
 from kubesched.scheduler.schedule_one import PODS_TO_ACTIVATE_KEY, Attempted
 from kubesched.scheduler.status_patches import StatusPatches
@@ -69,47 +71,55 @@ class BindingCycle:
         running = self.metrics.goroutines.labels("binding")
         running.inc()
         try:
-            status = await self._bind(attempted)
-        except asyncio.CancelledError:
-            raise  # The process ends; what was assumed ends with it.
+            failed = await self._bind(attempted)
         except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
-            status = error(f"{type(problem).__name__}: {problem}")
+            failed = of_binding(error(f"{type(problem).__name__}: {problem}"))
         finally:
+            # Cancelled: the process ends, and what was assumed ends with it.
             running.dec()
             self.outstanding.end()
-        if status is not None:
-            failure = status
-            self.apply_later(lambda: self._failed(attempted, failure))
+        if failed is not None:
+            why = failed
+            self.apply_later(lambda: self._failed(attempted, why))
+            return
+        try:
+            await self._bound(attempted)
+        except Exception as problem:  # noqa: BLE001 - the pod is bound, whatever is made of it
+            pod = attempted.pod
+            ref = Ref(pod.namespace, pod.name)
+            self.log.error("Error after a pod was bound", err=problem, pod=ref)
 
-    async def _bind(self, one: Attempted) -> Status | None:
+    async def _bind(self, one: Attempted) -> Failed | None:
         pod, profile, state, node_name = one.pod, one.profile, one.state, one.node_name
         has_work = False
         if self.nominates_for_expectation:
             flight = profile.run_pre_bind_pre_flights(state, pod, node_name)
             if flight is not None and not flight.is_skip and not flight.is_success:
-                return flight
+                return of_binding(flight)
             has_work = flight is None or flight.is_success
             if has_work or one.waiting is not None:
-                self.patches.write(pod, None, node_name)
+                self.patches.expect(pod, node_name)
         if one.waiting is not None:
             refused = await self._wait_on_permit(one.waiting)
             if refused is not None:
-                return refused
+                return of_wait(refused)
         self.queue.done(pod.uid)
         if has_work or not self.nominates_for_expectation:
             refused = await self._pre_bind(one, has_work=has_work)
             if refused is not None:
-                return refused
+                return of_binding(refused)
+        await self.patches.settle(pod.uid)
         status = await profile.run_bind_plugins(state, pod, node_name)
         if not status.is_success:
             self.log.info("Failed to bind pod", level=1, pod=Ref(pod.namespace, pod.name))
-            return status
-        await self._bound(one)
+            return of_binding(status)
+        self.patches.bound(pod.uid)
         return None
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status | None:
         """Wait until every plugin allows the pod, one refuses it, or time is up."""
-        start_s = self.clock.monotonic_s()
+        start_s, pod = self.clock.monotonic_s(), waiting.pod
+        self.log.info("Pod waiting on permit", level=4, pod=Ref(pod.namespace, pod.name))
         settled: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
 
         def settle(status: Status) -> None:
@@ -127,9 +137,9 @@ class BindingCycle:
                 left_s = waiting.next_deadline_s - now_s
                 await asyncio.wait({settled}, timeout=None if left_s == math.inf else left_s)
         finally:
-            self.waiting_pods.remove(waiting.pod.uid)
+            self.waiting_pods.remove(pod.uid)
             self.outstanding.begin()
-        status = permit_result(settled.result())
+        status = permit_result(settled.result(), pod, self.log)
         self.metrics.permit_wait_duration_seconds.labels(status.code.wire_name).observe(
             self.clock.monotonic_s() - start_s
         )
@@ -188,21 +198,31 @@ class BindingCycle:
         if activated:
             self.queue.activate(activated.values())
 
-    def _failed(self, one: Attempted, status: Status) -> None:
+    def _failed(self, one: Attempted, failed: Failed) -> None:
         """Take back the pod's place, wake whom that may help, and put the pod back."""
         # Parity: schedule_one.go handleBindingCycleError, v1.36.
         pod = one.pod
-        assumed = self.cache.bound_pod(pod.uid)
         one.profile.run_reserve_plugins_unreserve(one.state, pod, one.node_name)
-        was_assumed = assumed is not None and self.cache.is_assumed(pod)
-        if was_assumed:
-            self.cache.forget_pod(pod)
-        else:
-            self.log.error("ForgetPod failed", err="pod is not assumed", pod=pod.key)
-        if was_assumed and not status.is_rejected:
-            self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, assumed, None)
-        self.failures.handle(one.queued, of_status(status), one.start_s)
-        if was_assumed and status.is_rejected:
+        given_back = self._given_back(pod, one.node_name)
+        if given_back is not None and not failed.rejected:
+            self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, given_back, None)
+        self.failures.handle(one.queued, failed, one.start_s)
+        if given_back is not None and failed.rejected:
             self.queue.move_all_to_active_or_backoff_queue(
-                ASSIGNED_POD_DELETE, assumed, None, lambda other: other.uid != pod.uid
+                ASSIGNED_POD_DELETE, given_back, None, lambda other: other.uid != pod.uid
             )
+
+    def _given_back(self, pod: PodInfo, node_name: str) -> BoundPod | None:
+        """Forget an assumed pod and return it; None if it counts on a node for good by now."""
+        # Parity: cache.go ForgetPod, v1.36: one that was forgotten before, as it was deleted, is no
+        # error, and what it had reserved is free only now.
+        assumed = self.cache.bound_pod(pod.uid)
+        if assumed is None:
+            return BoundPod(pod, node_name, nominated=False, whole=None)
+        try:
+            self.cache.forget_pod(pod)
+        except CacheError as problem:
+            ref = Ref(pod.namespace, pod.name)
+            self.log.error("ForgetPod failed", err=problem, pod=ref)
+            return None
+        return assumed

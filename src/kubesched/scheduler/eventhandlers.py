@@ -7,11 +7,12 @@ Upstream: pkg/scheduler/eventhandlers.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
+from kubesched.client import resources
 from kubesched.client.inbox import Change
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.columns.pod_columns import BoundPod
@@ -44,23 +45,18 @@ from kubesched.objects.pod import Pod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.pods import UnassignedPods
 
-_ACTIONS: Final = {
-    "ADDED": ActionType.ADD,
-    "MODIFIED": ActionType.UPDATE,
-    "DELETED": ActionType.DELETE,
-}
 # Upstream's names for what plugins may register for; other kinds are `<plural>.<version>.<group>`.
 EVENT_RESOURCES: Final = {
-    "persistentvolumes": EventResource.PERSISTENT_VOLUME,
-    "persistentvolumeclaims": EventResource.PERSISTENT_VOLUME_CLAIM,
-    "storageclasses": EventResource.STORAGE_CLASS,
-    "csinodes": EventResource.CSI_NODE,
-    "csidrivers": EventResource.CSI_DRIVER,
-    "csistoragecapacities": EventResource.CSI_STORAGE_CAPACITY,
-    "volumeattachments": EventResource.VOLUME_ATTACHMENT,
-    "resourceclaims": EventResource.RESOURCE_CLAIM,
-    "resourceslices": EventResource.RESOURCE_SLICE,
-    "deviceclasses": EventResource.DEVICE_CLASS,
+    resources.PERSISTENT_VOLUMES: EventResource.PERSISTENT_VOLUME,
+    resources.PERSISTENT_VOLUME_CLAIMS: EventResource.PERSISTENT_VOLUME_CLAIM,
+    resources.STORAGE_CLASSES: EventResource.STORAGE_CLASS,
+    resources.CSI_NODES: EventResource.CSI_NODE,
+    resources.CSI_DRIVERS: EventResource.CSI_DRIVER,
+    resources.CSI_STORAGE_CAPACITIES: EventResource.CSI_STORAGE_CAPACITY,
+    resources.VOLUME_ATTACHMENTS: EventResource.VOLUME_ATTACHMENT,
+    resources.RESOURCE_CLAIMS: EventResource.RESOURCE_CLAIM,
+    resources.RESOURCE_SLICES: EventResource.RESOURCE_SLICE,
+    resources.DEVICE_CLASSES: EventResource.DEVICE_CLASS,
 }
 
 
@@ -79,6 +75,11 @@ class EventHandlers:
     metrics: SchedulerMetrics
     others: dict[Resource, dict[str, Any]] = field(default_factory=dict)
     """Objects of kinds that only plugins of users know."""
+    _registered: Mapping[str, ActionType] = field(init=False)
+    """What plugins want to hear of, beside pods and nodes."""
+
+    def __post_init__(self) -> None:
+        self._registered = self.queue.registered_actions()
 
     def apply(self, change: Change) -> None:
         """Take over one change."""
@@ -170,6 +171,7 @@ class EventHandlers:
         if old.resource_version == new.resource_version:
             return
         start = self.clock.monotonic_s()
+        events = pod_scheduling_property_changes(old, new)
         if self.cache.is_assumed(new):
             if new.terminating and not old.terminating:
                 self._assumed_pod_going(new)
@@ -179,7 +181,8 @@ class EventHandlers:
             nominated = old.nominated_node_name
             if nominated and nominated != new.nominated_node_name:
                 self._promise_ended(old)
-        self._handled(UNSCHEDULED_POD_UPDATE, start)
+        for event in {UNSCHEDULED_POD_UPDATE: None, **dict.fromkeys(events)}:
+            self._handled(event, start)
 
     def _delete_unassigned(self, pod: PodInfo) -> None:
         if pod.scheduler_name in self.scheduler_names:
@@ -255,12 +258,14 @@ class EventHandlers:
         old, new = self._replaced(change)
         if new is None and old is None:
             return
-        resource = change.resource
-        name = EVENT_RESOURCES.get(resource.plural)
-        event = ClusterEvent(
-            name or f"{resource.plural}.{resource.version}.{resource.group}",
-            _ACTIONS[change.type] if old is not None or new is None else ActionType.ADD,
-        )
+        name = _event_resource(change.resource)
+        if old is None:
+            action = ActionType.ADD
+        else:
+            action = ActionType.DELETE if new is None else ActionType.UPDATE
+        if not self._registered.get(name, ActionType(0)) & action:
+            return
+        event = ClusterEvent(name, action)
         self.queue.move_all_to_active_or_backoff_queue(event, old, new)
         self._handled(event, start)
 
@@ -292,3 +297,9 @@ class EventHandlers:
     def _handled(self, event: ClusterEvent, start_s: float) -> None:
         taken_s = self.clock.monotonic_s() - start_s
         self.metrics.event_handling_duration_seconds.labels(event.label).observe(taken_s)
+
+
+def _event_resource(resource: Resource) -> str:
+    """Return what plugins call a kind when they register for its events."""
+    known = EVENT_RESOURCES.get(resource)
+    return known or f"{resource.plural}.{resource.version}.{resource.group}"

@@ -7,6 +7,7 @@ Upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -66,18 +67,43 @@ def of_no_nodes(failure: NoNodesError) -> Failed:
 
 
 def of_status(status: Status) -> Failed:
-    """Return the failure of a pod that was refused, or met an error, after a node was chosen."""
+    """Return the failure of a pod whose node was refused, or met an error, while it was reserved.
+
+    That is by a reserve or a permit plugin; once a pod is allowed, it is `of_binding`.
+    """
     if not status.is_rejected:
-        return Failed(status.message, rejected=False, plugin=status.plugin)
-    # Parity: schedule_one.go prepareForBindingCycle, bindingCycle, v1.36: one node refused.
-    reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
+        return of_binding(status)
+    # Parity: types.go AddPluginStatus, v1.36: who waits for something is among those who refused.
     plugins = {status.plugin} - {""}
     is_pending = status.code is Code.PENDING
+    return _one_node_refused(status, plugins, set(plugins) if is_pending else set())
+
+
+def of_wait(status: Status) -> Failed:
+    """Return the failure of a pod that was refused, or met an error, while permit held it."""
+    # Parity: schedule_one.go bindingCycle, v1.36: whoever refused counts, even without a name;
+    # such a pod waits until it is flushed.
+    if not status.is_rejected:
+        return of_binding(status)
+    return _one_node_refused(status, {status.plugin}, set())
+
+
+def of_binding(status: Status) -> Failed:
+    """Return the failure of a pod that could not be bound to its node."""
+    # Parity: schedule_one.go bindingCycle, v1.36: nobody counts as having refused the pod, so that
+    # it is tried again after its backoff.
+    return Failed(status.message, rejected=status.is_rejected, plugin=status.plugin)
+
+
+def _one_node_refused(status: Status, plugins: set[str], pending: set[str]) -> Failed:
+    # Parity: types.go FitError.Error, v1.36, of one node.
+    counted = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
+    reasons = ", ".join(counted)
     return Failed(
         "0/1 nodes are available:" + (f" {reasons}." if reasons else ""),
         rejected=True,
-        unschedulable_plugins=set() if is_pending else plugins,
-        pending_plugins=plugins if is_pending else set(),
+        unschedulable_plugins=plugins,
+        pending_plugins=pending,
         is_fit_error=True,
     )
 

@@ -16,8 +16,9 @@ from typing import Final
 
 from kubesched.client.inbox import Change
 from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log
+from kubesched.kit.log import Log, Ref
 from kubesched.kit.tasks import Tasks
+from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -117,10 +118,7 @@ class Scheduler:
             if queued is None:
                 return False
             self.attempts += 1
-            attempted = await self.cycle.run(queued)
-            if attempted is not None:
-                self.outstanding.begin()
-                self.tasks.start(self.binding.run(attempted), name="binding")
+            await self._attempt(queued)
         return True
 
     def _is_far_ahead(self) -> bool:
@@ -133,6 +131,19 @@ class Scheduler:
             OUTSTANDING_RESUME if self._is_full else OUTSTANDING_MAX
         )
         return self._is_full
+
+    async def _attempt(self, queued: QueuedPodInfo) -> None:
+        try:
+            attempted = await self.cycle.run(queued)
+        except Exception as problem:  # noqa: BLE001 - the other pods are still to be placed
+            pod = queued.pod
+            ref = Ref(pod.namespace, pod.name)
+            self.log.error("Error handling the end of an attempt", err=problem, pod=ref)
+            self.queue.done(pod.uid)
+            return
+        if attempted is not None:
+            self.outstanding.begin()
+            self.tasks.start(self.binding.run(attempted), name="binding")
 
     def _apply(self, entry: Change | Callable[[], None]) -> None:
         try:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from kubesched.kit.clock import Clock
 from kubesched.kit.exposition import (
     OPENMETRICS_CONTENT_TYPE,
     TEXT_CONTENT_TYPE,
@@ -41,16 +42,23 @@ def metrics_handler(pages: MetricPages, start_time_s: float) -> Handler:
     return serve
 
 
-def resources_handler(resources: Callable[[], str | None], start_time_s: float) -> Handler:
+def resources_handler(
+    resources: Callable[[], str | Iterable[str] | None], start_time_s: float, clock: Clock
+) -> Handler:
     """Return the handler of /metrics/resources: empty while somebody else leads."""
 
     async def serve(asked: Asked) -> Answer:
-        text = resources()
-        if text is None:
+        given = resources()
+        if given is None:
             return Answer(content_type="")
         if asked.method == "DELETE":
             return text_answer("metrics reset\n")
-        return await exposed(asked, text, TEXT_CONTENT_TYPE, start_time_s)
+        parts = []
+        for part in (given,) if isinstance(given, str) else given:
+            parts.append(part)
+            # There may be a hundred thousand pods, and others to be decided meanwhile.
+            await clock.sleep(0)
+        return await exposed(asked, "".join(parts), TEXT_CONTENT_TYPE, start_time_s)
 
     return serve
 

@@ -174,7 +174,8 @@ class OpsServer:
             install_health(mux, path, checks, metrics=parts.slis, log=parts.log)
         mux.handle("/configz", self._configz)
         mux.handle("/metrics", metrics_handler(parts.metrics, start_s))
-        mux.handle("/metrics/resources", resources_handler(parts.resource_metrics, start_s))
+        resources = resources_handler(parts.resource_metrics, start_s, parts.clock)
+        mux.handle("/metrics/resources", resources)
         mux.handle("/metrics/slis", metrics_handler(SliPages(parts.slis), start_s))
         if settings.enable_profiling:
             self._profiles.install(mux)

@@ -7,7 +7,7 @@ Upstream: cmd/kube-scheduler/app/server.go newEndpointsHandler
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -70,8 +70,9 @@ class OpsParts:
     """By name, in order; `ping` if there is none."""
     livez: Mapping[str, HealthCheck] = field(default_factory=dict)
     readyz: Mapping[str, HealthCheck] = field(default_factory=dict)
-    resource_metrics: Callable[[], str | None] = lambda: None
-    """What /metrics/resources shows; None while somebody else leads."""
+    resource_metrics: Callable[[], str | Iterable[str] | None] = lambda: None
+    """What /metrics/resources shows; in parts, so that others run in between; None while somebody
+    else leads."""
     flagz: Callable[[], Mapping[str, str]] | None = None
     """Every flag with its value; no /flagz if None."""
     explain: Callable[[str], bytes | None] | None = None

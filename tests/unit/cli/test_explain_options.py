@@ -38,6 +38,7 @@ KEYS = [
     "ranking",
     "rankingLeftOut",
     "refusedCount",
+    "unvisitedCount",
     "refusals",
     "refusalsLeftOut",
     "refusedWhole",

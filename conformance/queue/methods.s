@@ -1,0 +1,1 @@
+// Empty: it lets main.go declare methods of another package without bodies.

@@ -1,0 +1,300 @@
+"""Beside another scheduler: what it decides is decided again, and compared.
+
+Owns in which order its decisions are taken to have been made. They show as bindings and conditions,
+some time after they were made, and not always in that order; for each one an order is looked for
+under which both schedulers agree, before it counts as a difference. Never writes to the API server:
+there is nothing here that could.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kubesched.cache.cache import Cache
+from kubesched.client.inbox import Change
+from kubesched.client.resources import PODS
+from kubesched.engine.search import Search
+from kubesched.framework.profile import Profile
+from kubesched.kit.clock import Clock
+from kubesched.kit.heap import KeyedHeap
+from kubesched.kit.log import Log
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.objects.pod import Pod
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.scheduler import IDLE_S_MAX, Scheduler
+from kubesched.scheduler.shadow_verdict import Outcome, Verdict, compare
+
+HOLD_S: Final = 0.5
+"""How long an outcome waits for others that may have been decided before it."""
+LOOK_AHEAD: Final = 128
+"""Among so many changes others are looked for."""
+TRIED_MAX: Final = 16
+"""So many outcomes are tried as the next, before the first of them counts as different."""
+
+Entry: TypeAlias = Change | Callable[[], None]
+
+
+class Seen(NamedTuple):
+    """A change that is not taken over yet."""
+
+    at_s: float
+    entry: Entry
+
+
+class Candidate(NamedTuple):
+    """An outcome that may be the next, and where its change waits."""
+
+    place: int
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class Shadow:
+    """Takes changes over in an order in which the other scheduler may have decided."""
+
+    handlers: EventHandlers
+    cache: Cache
+    profiles: Mapping[str, Profile]
+    search: Search
+    """How far the other scheduler looks."""
+    order: Callable[[QueuedPodInfo], Any]
+    """By what pods are tried."""
+    told: Callable[[Verdict], None]
+    clock: Clock
+    log: Log
+    _seen: deque[Seen] = field(default_factory=deque)
+    _fresh: KeyedHeap[QueuedPodInfo] = field(init=False)
+    """Pods that wait for their first outcome, the next one first."""
+    _refused: dict[str, str] = field(default_factory=dict)
+    """What was last said of pods that were refused, by uid."""
+    _tried: dict[str, Verdict] = field(default_factory=dict)
+    """Verdicts as things stand, by uid."""
+    wakes_at_s: float = math.inf
+    """When `step` can do more, though nothing has come."""
+
+    def __post_init__(self) -> None:
+        self._fresh = KeyedHeap(self.order)
+
+    @property
+    def waiting_count(self) -> int:
+        """Return how many pods the other scheduler has said nothing of yet."""
+        return len(self._fresh)
+
+    def put(self, entry: Entry) -> None:
+        """Have a change taken over, in its turn."""
+        self._seen.append(Seen(self.clock.monotonic_s(), entry))
+
+    def step(self, *, compares: bool, is_ending: bool = False) -> bool:
+        """Take over one change; return False if there is none, or if it has to wait.
+
+        Args:
+            compares: whether outcomes are compared: everything there was at the start is known.
+            is_ending: whether nothing further will come, so that nothing is waited for.
+        """
+        self.wakes_at_s = math.inf
+        if not self._seen:
+            return False
+        first = self._seen[0]
+        wakes_at_s = first.at_s + HOLD_S
+        is_late = is_ending or self.clock.monotonic_s() >= wakes_at_s
+        outcome = self._outcome(first.entry) if compares else None
+        if outcome is not None:
+            is_done = self._settle(outcome, is_late=is_late)
+        elif compares and _is_eviction(first.entry):
+            is_done = self._settle_before(is_late=is_late)
+        else:
+            self._take(0)
+            is_done = True
+        if not is_done:
+            self.wakes_at_s = wakes_at_s
+        return is_done
+
+    # -- outcomes ---------------------------------------------------------------------------------
+
+    def _outcome(self, entry: Entry) -> Outcome | None:
+        """Return what the other scheduler decided, if the change shows that."""
+        if not isinstance(entry, Change) or entry.resource != PODS or entry.type == "DELETED":
+            return None
+        pod, known = entry.object, self.handlers.pods.get(entry.key)
+        if known is None or known.uid != entry.uid or known.scheduler_name not in self.profiles:
+            return None
+        assert isinstance(pod, Pod)
+        if pod.spec.node_name:
+            return Outcome(known, pod.spec.node_name)
+        message = refusal_of(pod)
+        if message is None or message == self._refused.get(known.uid):
+            return None
+        return Outcome(known, "", message)
+
+    def _settle(self, first: Outcome, *, is_late: bool) -> bool:
+        """Take over the outcome that was decided next; False if others have to be waited for."""
+        candidates = self._candidates()
+        if self._is_overtaking(first, candidates, is_late=is_late):
+            return False
+        for candidate in candidates:
+            verdict = self._verdict(candidate.outcome)
+            if verdict.agrees:
+                self._accept(candidate, verdict)
+                return True
+        if not is_late:
+            return False
+        self._accept(candidates[0], self._verdict(candidates[0].outcome))
+        return True
+
+    def _settle_before(self, *, is_late: bool) -> bool:
+        """Take over the refusal that a pod is evicted for; it may show after the eviction."""
+        refusals = (one for one in self._candidates() if not one.outcome.node_name)
+        for candidate in refusals:
+            verdict = self._verdict(candidate.outcome)
+            if verdict.agrees:
+                self._accept(candidate, verdict)
+                return True
+        if is_late:
+            self._take(0)
+        return is_late
+
+    def _candidates(self) -> list[Candidate]:
+        """Return the outcomes that are there, in the order in which pods are tried."""
+        again: list[Candidate] = []
+        found: list[tuple[Any, Candidate]] = []
+        for candidate in self._outcomes():
+            queued = self._fresh.get(candidate.outcome.pod.key)
+            if queued is None:
+                again.append(candidate)
+            else:
+                found.append((self.order(queued), candidate))
+        found.sort(key=_first)
+        return (again + [candidate for _, candidate in found])[:TRIED_MAX]
+
+    def _outcomes(self) -> Iterator[Candidate]:
+        """Yield the first change of each pod, where it is an outcome."""
+        met: set[str] = set()
+        for place in range(min(len(self._seen), LOOK_AHEAD)):
+            entry = self._seen[place].entry
+            if not isinstance(entry, Change) or entry.resource != PODS or entry.key in met:
+                continue
+            met.add(entry.key)
+            outcome = self._outcome(entry)
+            if outcome is not None:
+                yield Candidate(place, outcome)
+
+    def _is_overtaking(
+        self, outcome: Outcome, candidates: list[Candidate], *, is_late: bool
+    ) -> bool:
+        """Return whether a pod should have been decided before, and may show yet."""
+        if outcome.pod.key not in self._fresh:
+            return False
+        there = {candidate.outcome.pod.key for candidate in candidates}
+        while (least := self._fresh.peek()) is not None and least.key not in there:
+            if not is_late:
+                return True
+            self._fresh.remove(least.key)  # Who takes so long is not waited for again.
+        return False
+
+    def _verdict(self, outcome: Outcome) -> Verdict:
+        """Return how decisions compare as things stand."""
+        uid = outcome.pod.uid
+        found = self._tried.get(uid)
+        if found is None:
+            profile = self.profiles[outcome.pod.scheduler_name]
+            found = compare(profile, self.cache.snapshot(), outcome, self.search)
+            self._tried[uid] = found
+        return found
+
+    def _accept(self, candidate: Candidate, verdict: Verdict) -> None:
+        self.told(verdict)
+        self._take(candidate.place)
+
+    # -- taking over ------------------------------------------------------------------------------
+
+    def _take(self, place: int) -> None:
+        """Take over the change at a place."""
+        entry = self._seen[place].entry
+        del self._seen[place]
+        self._tried.clear()
+        try:
+            if not isinstance(entry, Change):
+                entry()
+                return
+            self.handlers.apply(entry)
+        except Exception as problem:  # noqa: BLE001 - one bad object must not stop the loop
+            what = entry.key if isinstance(entry, Change) else "a task's end"
+            self.log.error("Error applying a change", err=problem, object=what)
+        else:
+            if entry.resource == PODS:
+                self._follow(entry)
+
+    def _follow(self, change: Change) -> None:
+        """Note whether a pod waits for its first outcome."""
+        key, queue = change.key, self.handlers.queue
+        known = self.handlers.pods.get(key)
+        if known is None or known.uid != change.uid:
+            self._refused.pop(change.uid, None)
+        elif isinstance(change.object, Pod) and (message := refusal_of(change.object)) is not None:
+            self._refused[change.uid] = message
+        queued = None if known is None else queue.get(key)
+        is_fresh = queued is not None and known is not None and known.uid not in self._refused
+        if queued is None or not is_fresh or queue.is_gated(key):
+            self._fresh.remove(key)
+        elif key not in self._fresh:
+            self._fresh.add_or_update(key, queued)
+
+
+def refusal_of(pod: Pod) -> str | None:
+    """Return why the pod was found to fit nowhere, None if nobody says so."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message if condition.reason == "Unschedulable" else None
+    return None
+
+
+def _is_eviction(entry: Entry) -> bool:
+    """Return whether a pod goes because a scheduler wants its place."""
+    pod = entry.object if isinstance(entry, Change) and entry.resource == PODS else None
+    return (
+        isinstance(entry, Change)
+        and isinstance(pod, Pod)
+        and (entry.type == "DELETED" or pod.metadata.deletion_timestamp is not None)
+        and any(one.reason == "PreemptionByScheduler" for one in pod.status.conditions)
+    )
+
+
+def _first(pair: tuple[Any, Candidate]) -> Any:
+    return pair[0]
+
+
+@dataclass(slots=True)
+class ShadowLoop(Scheduler):
+    """The loop of a scheduler that only looks on."""
+
+    shadow: Shadow = field(kw_only=True)
+
+    async def _work(self) -> bool:
+        """Work for one slice; return whether there is more to do."""
+        while self.clock.monotonic_s() < self._slice_end_s:
+            if self.inbox:
+                self.shadow.put(self.inbox.take())
+            elif not self.shadow.step(compares=self.is_scheduling):
+                return False
+        return True
+
+    async def _rest(self) -> None:
+        """Wait for something to do."""
+        left_s = self.shadow.wakes_at_s - self.clock.monotonic_s()
+        try:
+            async with asyncio.timeout(max(min(left_s, IDLE_S_MAX), 0.001)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def finish(self) -> None:
+        """Compare what has come, without waiting for more."""
+        while self.inbox:
+            self.shadow.put(self.inbox.take())
+        while self.shadow.step(compares=self.is_scheduling, is_ending=True):
+            pass

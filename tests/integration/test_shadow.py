@@ -1,0 +1,261 @@
+"""`kubesched run --shadow` beside kube-scheduler on a real API server.
+
+What kube-scheduler does is found the same by us, or the difference is explained; the API server's
+audit shows that nothing was written meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.testing import (
+    ADMIN,
+    Api,
+    RealCluster,
+    SchedulerProcess,
+    SchedulerSettings,
+    real_cluster,
+    start_scheduler,
+)
+from kubesched.testing.ports import free_ports
+
+pytestmark = [pytest.mark.programs, pytest.mark.timeout(240)]
+
+Document = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+READS = {"get", "list", "watch"}
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+MOST_ALLOCATED = {
+    "schedulerName": "default-scheduler",
+    "pluginConfig": [
+        {
+            "name": "NodeResourcesFit",
+            "args": {
+                "scoringStrategy": {
+                    "type": "MostAllocated",
+                    "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+                }
+            },
+        }
+    ],
+}
+
+
+def a_node(number: int) -> Document:
+    # No two of them are alike, so that there is one best node for every pod.
+    resources = {
+        "cpu": f"{6000 + 937 * number}m",
+        "memory": f"{16_000 + 1_613 * number}Mi",
+        "pods": "110",
+    }
+    taints = [{"key": "only", "value": "some", "effect": "NoSchedule"}] if number == 9 else []
+    return {
+        "metadata": {
+            "name": f"node-{number}",
+            "labels": {HOST: f"node-{number}", ZONE: f"zone-{number % 3}"},
+        },
+        "spec": {"taints": taints},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def a_pod(number: int, **spec: Any) -> Document:
+    requests = {"cpu": f"{150 + 37 * (number % 7)}m", "memory": f"{300 + 71 * (number % 5)}Mi"}
+    return {
+        "metadata": {"name": f"pod-{number}", "labels": {"app": f"app-{number % 4}"}},
+        "spec": {
+            "containers": [{"name": "main", "image": "img", "resources": {"requests": requests}}],
+            **spec,
+        },
+    }
+
+
+def a_term(key: str, number: int) -> Document:
+    return {
+        "topologyKey": key,
+        "labelSelector": {"matchLabels": {"app": f"app-{number % 4}"}},
+    }
+
+
+def a_mixed_pod(number: int) -> Document:
+    """Return one pod of eight kinds."""
+    kind = number % 8
+    if kind == 1:
+        spread = a_term(ZONE, number) | {"maxSkew": 2, "whenUnsatisfiable": "DoNotSchedule"}
+        return a_pod(number, topologySpreadConstraints=[spread])
+    if kind == 2:
+        preferred = [{"weight": 40, "podAffinityTerm": a_term(ZONE, number)}]
+        terms = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+        return a_pod(number, affinity={"podAffinity": terms})
+    if kind == 3:
+        return a_pod(number, nodeSelector={ZONE: "zone-1"})
+    if kind == 4:
+        return a_pod(number, tolerations=[{"key": "only", "operator": "Exists"}])
+    if kind == 5:
+        terms = {"requiredDuringSchedulingIgnoredDuringExecution": [a_term(HOST, 99)]}
+        return a_pod(number, affinity={"podAntiAffinity": terms})
+    if number == 54:  # One that fits nowhere.
+        return a_pod(number, nodeSelector={ZONE: "zone-7"})
+    return a_pod(number)
+
+
+class World:
+    """A cluster with kube-scheduler, and kubesched in its shadow."""
+
+    def __init__(self, cluster: RealCluster, audit: Path, directory: Path) -> None:
+        self.cluster = cluster
+        self.audit = audit
+        self.report = directory / "report.jsonl"
+        self.port = free_ports(1)[0]
+        self.shadow: SchedulerProcess | None = None
+        self._tls = ssl.create_default_context()
+        self._tls.check_hostname = False  # Its certificate is its own.
+        self._tls.verify_mode = ssl.CERT_NONE
+
+    def start(self, profiles: tuple[Document, ...] = ()) -> None:
+        """Start both, and wait until ours has seen everything."""
+        cluster = self.cluster
+        start_scheduler(cluster, cluster.group, "kube-scheduler")
+        self.shadow = start_scheduler(
+            cluster,
+            cluster.group,
+            "kubesched",
+            SchedulerSettings(
+                profiles=profiles,
+                kubeconfig=cluster.kubeconfigs[ADMIN.name],  # Who might write, if it tried.
+                leader_election={"leaderElect": True},  # Which a shadow does not take part in.
+                flags=(
+                    "--shadow",
+                    f"--shadow-report={self.report}",
+                    f"--secure-port={self.port}",
+                    "--bind-address=127.0.0.1",
+                    "--authorization-always-allow-paths=/metrics,/readyz",
+                ),
+            ),
+        )
+        cluster.group.wait_until(self._is_ready, "the shadow", timeout_s=60)
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.page("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Return a page of the shadow."""
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self._tls)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def create(self, pods: list[Document]) -> None:
+        """Create pods all at once, and wait until kube-scheduler has decided for each."""
+        with ThreadPoolExecutor(4) as together:
+            list(together.map(self._create_some, (pods[first::4] for first in range(4))))
+        with self.cluster.api() as api:
+            self.cluster.group.wait_until(lambda: _all_decided(api), "decisions", timeout_s=60)
+            wanted = len(pods)
+            self.cluster.group.wait_until(
+                lambda: sum(self.counts().values()) >= wanted, "comparisons", timeout_s=60
+            )
+
+    def _create_some(self, pods: list[Document]) -> None:
+        with self.cluster.api() as api:
+            for pod in pods:
+                api.post(PODS, pod).must(201)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many decisions were compared, by result."""
+        found = re.findall(
+            r'^kubesched_shadow_decisions_total\{result="(\w+)"\} (\d+)$',
+            self.page("/metrics")[1],
+            re.MULTILINE,
+        )
+        return {result: int(count) for result, count in found if count != "0"}
+
+    def stop(self) -> str:
+        """End the shadow and return everything it wrote."""
+        assert self.shadow is not None
+        assert self.shadow.terminate() == 0
+        return self.shadow.log_path.read_text()
+
+    def requests(self) -> list[tuple[str, str]]:
+        """Return verb and path of every request of ours."""
+        entries = map(json.loads, self.audit.read_text().splitlines())
+        ours = (one for one in entries if "kubesched" in one.get("userAgent", ""))
+        return [(one["verb"], one["requestURI"]) for one in ours]
+
+    def differences(self) -> list[Document]:
+        """Return the lines of the report."""
+        return [json.loads(line) for line in self.report.read_text().splitlines()]
+
+
+def _all_decided(api: Api) -> bool:
+    return all(_is_decided(pod) for pod in api.get(PODS).must(200).json["items"])
+
+
+def _is_decided(pod: Document) -> bool:
+    conditions = pod["status"].get("conditions", ())
+    return any(one["type"] == "PodScheduled" and one.get("reason") != "" for one in conditions)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    policy, audit = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text(
+        "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n"
+        "rules: [{level: Metadata}]\n"
+    )
+    flags = (f"--audit-policy-file={policy}", f"--audit-log-path={audit}")
+    with real_cluster("bare", api_server_flags=flags) as cluster:
+        with cluster.api() as api:
+            for number in range(10):
+                api.post("/api/v1/nodes", a_node(number)).must(201)
+        yield World(cluster, audit, tmp_path)
+
+
+def test_kube_scheduler_is_followed_without_a_difference_and_without_a_write(world: World) -> None:
+    world.start()
+    world.create([a_mixed_pod(number) for number in range(96)])
+    counts = world.counts()
+    output = world.stop()
+    assert set(counts) <= {"same", "tie"}, world.differences()
+    assert counts["same"] >= 90
+    assert sum(counts.values()) == 96
+    assert "shadow: 96 decisions compared, 0 differ" in output
+    assert "Decision differs" not in output
+    assert world.differences() == []
+    verbs = {verb for verb, _ in world.requests()}
+    assert verbs >= {"list", "watch"}
+    assert verbs <= READS
+
+
+def test_another_configuration_differs_and_says_why(world: World) -> None:
+    world.start((MOST_ALLOCATED,))
+    world.create([a_pod(number) for number in range(40)])
+    output = world.stop()
+    counts: dict[str, int] = {}
+    for line in world.differences():
+        counts[line["result"]] = counts.get(line["result"], 0) + 1
+        assert line["theirs"] != line["ours"]
+        assert line["ourTotal"] > line["theirTotal"]
+        assert sum(line["points"].values()) == line["ourTotal"] - line["theirTotal"]
+        assert line["points"]["NodeResourcesFit"] > 0
+        assert f"NodeResourcesFit +{line['points']['NodeResourcesFit']}" in line["why"]
+    assert counts == {"different_node": counts["different_node"]}
+    assert counts["different_node"] > 20
+    assert output.count('"Decision differs"') == counts["different_node"]
+    assert f"{counts['different_node']} on another node" in output
+    assert {verb for verb, _ in world.requests()} <= READS

@@ -1,0 +1,327 @@
+"""A whole scheduler on a clock that stands still, with a script in place of the network.
+
+Owns the seam: what is sent to the API server is noted and answered as a test says. Everything else
+is the real thing, joined as `app.live` joins it; what the watch would show is put in by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import io
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from kubesched.app.live import LiveScheduler, LiveSettings, Outside
+from kubesched.client.auth import ClusterAccess, FixedCredential
+from kubesched.client.errors import TransportError
+from kubesched.client.inbox import Change
+from kubesched.client.resources import NODES, PODS, Resource
+from kubesched.client.rest import Client
+from kubesched.client.transport import Answer, Outgoing
+from kubesched.config.load import default_config, load_config_object
+from kubesched.config.types import KubeSchedulerConfiguration
+from kubesched.framework.registry import Registry
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import make_log
+from kubesched.model.metrics import SchedulerMetrics
+from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.objects.decode import KINDS, decode_as
+from tests.unit.builders import CONFIG_VERSION, Wire, pod_wire
+from tests.unit.client.request_world import ScriptedAnswer, on_a_loop, refusal
+
+__all__ = ["World", "on_a_loop", "refusal"]
+
+START_S = 1_800_000_000.5
+TURNS_MAX = 20_000
+
+
+class MovedClock:
+    """Time stands until it is moved; who sleeps for no time lets the others run once."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = count()
+
+    def now_s(self) -> float:
+        return START_S + self.at_s
+
+    def monotonic_s(self) -> float:
+        return self.at_s
+
+    async def sleep(self, delay_s: float) -> None:
+        if delay_s <= 0:
+            await SystemClock().sleep(0)
+            return
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.at_s + delay_s, next(self._order), woken))
+        await woken
+
+    def move(self, seconds: float) -> None:
+        self.at_s += seconds
+        while self._sleepers and self._sleepers[0][0] <= self.at_s:
+            woken = heapq.heappop(self._sleepers)[2]
+            if not woken.done():
+                woken.set_result(None)
+
+
+Reply = ScriptedAnswer | TransportError
+
+
+class Network:
+    """Notes what is sent, and answers that all is well unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, Any]] = []
+        """Method, path and body, in the order in which they were sent."""
+        self.done: list[str] = []
+        """Method and path, in the order in which they were answered."""
+        self._replies: dict[str, deque[Reply]] = {}
+        self._held: dict[str, asyncio.Event] = {}
+
+    def reply(self, request: str, *replies: Reply) -> None:
+        """Answer the next such requests (`POST .../binding`, by the end of the path) so."""
+        self._replies.setdefault(request, deque()).extend(replies)
+
+    def hold(self, request: str) -> asyncio.Event:
+        """Leave such requests unanswered until the event is set."""
+        return self._held.setdefault(request, asyncio.Event())
+
+    def of(self, method: str, part: str = "") -> list[tuple[str, Any]]:
+        """Return path and body of what was sent by a method, to paths that match."""
+        return [(path, body) for how, path, body in self.sent if how == method and part in path]
+
+    async def send(self, request: Outgoing) -> Answer:
+        path = request.target.partition("?")[0]
+        body = None if request.body is None else msgspec.json.decode(request.body)
+        self.sent.append((request.method, path, body))
+        asked = f"{request.method} {path}"
+        for name, open_ in self._held.items():
+            if _is_meant(name, asked):
+                await open_.wait()
+        self.done.append(asked)
+        for name, replies in self._replies.items():
+            if replies and _is_meant(name, asked):
+                reply = replies.popleft()
+                if isinstance(reply, TransportError):
+                    raise reply
+                return reply
+        status = 201 if request.method == "POST" else 200
+        return ScriptedAnswer(status, request.body or b"{}", {"Content-Type": "application/json"})
+
+    async def close(self) -> None:
+        return None
+
+
+def _is_meant(name: str, asked: str) -> bool:
+    method, _, part = name.partition(" ")
+    return asked.startswith(f"{method} ") and asked.endswith(part)
+
+
+class World:
+    """A scheduler, its clock, its network and its log."""
+
+    def __init__(
+        self,
+        *plugins: Any,
+        verbosity: int = 0,
+        config: Mapping[str, Any] | None = None,
+        without: tuple[str, ...] = (),
+        qps: float = -1,
+        burst: int = 0,
+    ) -> None:
+        """Join everything.
+
+        Args:
+            plugins: classes with a name, enabled at every point they extend.
+            verbosity: of the log.
+            config: fields of the configuration; the default one if None.
+            without: gates that are off.
+            qps: how many requests a second go out; any number if negative.
+            burst: how many may go out at once.
+        """
+        self.clock = MovedClock()
+        self.network = Network()
+        self.metrics = SchedulerMetrics()
+        self.text = io.StringIO()
+        self.log = make_log(self.text, verbosity=verbosity, clock=self.clock, buffer_bytes=0)
+        self.versions = count(1)
+        self.idle_count = 0
+        registry = Registry({plugin.name: plugin for plugin in plugins}) if plugins else None
+        client = Client(
+            ClusterAccess("https://cluster.test:6443", FixedCredential()),
+            qps=qps,
+            burst=burst,
+            user_agent="test",
+            clock=self.clock,
+            log=self.log,
+            transport=self.network,
+        )
+        self.live = LiveScheduler(
+            LiveSettings(
+                _config(plugins, config),
+                hostname="host",
+                out_of_tree=registry,
+                is_enabled=lambda gate: gate not in without,
+            ),
+            Outside(client, self.clock, self.log, self.metrics),
+        )
+        self.cache, self.queue = self.live.cache, self.live.queue
+        self.pods, self.handlers = self.live.pods, self.live.scheduler.handlers
+        self.live.scheduler.on_idle = self._note_idle
+
+    def _note_idle(self) -> None:
+        self.idle_count += 1
+
+    # -- what the watch shows ---------------------------------------------------------------------
+
+    def change(
+        self, type_: str, wire: Wire, resource: Resource = PODS, *, gone: bool = False
+    ) -> Change:
+        """Return what a watch says of an object; with `gone`, as a list that lacks it says it."""
+        meta = wire["metadata"]
+        meta.setdefault("resourceVersion", str(next(self.versions)))
+        namespace = meta.get("namespace", "")
+        key = f"{namespace}/{meta['name']}" if namespace else meta["name"]
+        kind = KINDS.get((resource.api_version, resource.kind))
+        shown = None if gone else wire if kind is None else decode_as(kind, wire)
+        raw = b"" if gone or resource not in (PODS, NODES) else msgspec.json.encode(wire)
+        return Change(resource, type_, key, meta.get("uid", ""), shown, raw, initial=False)
+
+    def show(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
+        """Have a change applied at once; for a scheduler whose loop does not run."""
+        self.handlers.apply(self.change(type_, wire, resource, **how))
+
+    def put(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
+        """Leave a change in the inbox."""
+        self.live.inbox.put(self.change(type_, wire, resource, **how))
+
+    def pop(self) -> QueuedPodInfo:
+        """Take the next pod out of the queue; it must be there."""
+        queued = self.queue.pop()
+        assert queued is not None
+        return queued
+
+    def refuse(self, name: str, plugin: str, **parts: Any) -> QueuedPodInfo:
+        """Show a pod, and have its first attempt refused by a plugin."""
+        self.show("ADDED", pod_wire(name, **parts))
+        queued = self.pop()
+        assert queued.pod.name == name, "show other pods later"
+        queued.unschedulable_plugins = {plugin}
+        self.queue.add_unschedulable_if_not_present(queued)
+        return queued
+
+    def assume(self, name: str, node_name: str) -> QueuedPodInfo:
+        """Take a pod out of the queue and assume it on a node."""
+        queued = self.pop()
+        assert queued.pod.name == name, "show other pods later"
+        self.cache.assume_pod(queued.pod, node_name)
+        return queued
+
+    # -- what is seen -----------------------------------------------------------------------------
+
+    def where(self, name: str) -> str | None:
+        """Return the part of the queue a pod is in."""
+        return self.queue.where(f"default/{name}")
+
+    def node_of(self, name: str) -> str | None:
+        """Return the node a pod counts on."""
+        bound = self.cache.bound_pod(f"uid-default-{name}")
+        return None if bound is None else bound.node_name
+
+    def promised(self, node_name: str) -> list[str]:
+        """Return the names of the pods that were promised a node."""
+        return [pod.name for pod in self.queue.nominator.nominated_pods(node_name)]
+
+    def messages(self) -> list[str]:
+        """Return the messages of the log, without what goes with them."""
+        return re.findall(r'\] "([^"]*)"', self.text.getvalue())
+
+    def lines(self, message: str) -> list[str]:
+        """Return the lines of the log with a message, without their heads."""
+        found = (line.partition("] ")[2] for line in self.text.getvalue().splitlines())
+        return [line for line in found if line.startswith(f'"{message}"')]
+
+    def bindings(self) -> dict[str, str]:
+        """Return the node of every binding that was sent, by the pod's name."""
+        sent = self.network.of("POST", "/binding")
+        return {body["metadata"]["name"]: body["target"]["name"] for _, body in sent}
+
+    def patches(self, name: str = "") -> list[Wire]:
+        """Return the status patches that were sent."""
+        part = f"/pods/{name}/status" if name else "/status"
+        return [body["status"] for _, body in self.network.of("PATCH", part)]
+
+    def events(self, reason: str = "") -> list[Wire]:
+        """Return the events that were created."""
+        sent = [body for _, body in self.network.of("POST", "/events")]
+        return [event for event in sent if not reason or event["reason"] == reason]
+
+    # -- running ----------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the loop and the writer of events."""
+        self.live.tasks.start(self.live.scheduler.run(), name="scheduler")
+        self.live.tasks.start(self.live.events.run(), name="events")
+        self.live.start_scheduling()
+        try:
+            yield
+        finally:
+            self.live.scheduler.stop()
+            await self.live.bindings.stop()
+            await self.live.tasks.stop()
+
+    async def move(self, seconds: float) -> None:
+        """Let time pass, and everything happen that is due then."""
+        self.clock.move(seconds)
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Wait until there is nothing to do before time passes."""
+        self.live.inbox.put(_nothing)
+        idle_before = self.idle_count
+        await self.until(lambda: self.idle_count > idle_before and self._is_at_rest())
+
+    def _is_at_rest(self) -> bool:
+        live = self.live
+        return not (
+            len(live.inbox)
+            or live.scheduler.outstanding.count
+            or len(live.bindings) != len(list(live.waiting_pods))
+            or len(live.patches)
+            or live.events.pending_count
+        )
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Let everything run until something is so."""
+        for _ in range(TURNS_MAX):
+            await SystemClock().sleep(0)
+            if is_so():
+                return
+        raise AssertionError(f"it never came about\n{self.text.getvalue()}")
+
+
+def _nothing() -> None:
+    return None
+
+
+def _config(
+    plugins: tuple[Any, ...], fields: Mapping[str, Any] | None
+) -> KubeSchedulerConfiguration:
+    if not plugins and fields is None:
+        return default_config()
+    enabled = [{"name": plugin.name} for plugin in plugins]
+    document = {
+        "apiVersion": CONFIG_VERSION,
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+    }
+    return load_config_object({**document, **(fields or {})})

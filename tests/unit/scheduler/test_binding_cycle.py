@@ -1,0 +1,566 @@
+"""From a chosen node to a bound pod: order, waits, and what every failure gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+from kubesched.client.errors import TransportError
+from kubesched.client.resources import NODES
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
+from kubesched.scheduler.scheduler import OUTSTANDING_MAX
+from tests.unit.builders import Wire, pod_wire
+from tests.unit.client.request_world import ScriptedAnswer, refusal
+from tests.unit.scheduler.live_world import World, on_a_loop
+
+WAIT = Status(Code.WAIT)
+CONFLICT = refusal(409, "Conflict", "the pod is assigned")
+GONE = refusal(404, "NotFound", 'pods "pod" not found')
+
+
+def a_node(name: str = "n1", pods: str = "1000") -> Wire:
+    room = {"cpu": "100", "memory": "100Gi", "pods": pods}
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": room}}
+
+
+class Steps:
+    """Notes every step of a pod, and answers as a test says."""
+
+    name = "Steps"
+    taken: ClassVar[list[str]] = []
+    answers: ClassVar[dict[str, Any]] = {}
+    handle: ClassVar[Any] = None
+
+    def __init__(self, args: object, handle: Any) -> None:
+        Steps.handle = handle
+
+    def _step(self, step: str, pod: Any) -> Any:
+        self.taken.append(step if pod.name == "pod" else f"{step} {pod.name}")
+        answer = self.answers.get(f"{step} {pod.name}", self.answers.get(step))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(pod) if callable(answer) else answer
+
+    def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._step("reserve", pod)
+
+    def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+        self._step("unreserve", pod)
+
+    def permit(self, state: Any, pod: Any, node_name: str) -> Any:
+        return self._step("permit", pod)
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Any:
+        answer = self._step("pre-flight", pod)
+        return SKIP if answer is None else answer
+
+    async def pre_bind(self, state: Any, pod: Any, node_name: str) -> Any:
+        answer = self._step("pre-bind", pod)
+        return await answer if hasattr(answer, "__await__") else answer
+
+    def post_bind(self, state: Any, pod: Any, node_name: str) -> None:
+        self._step("post-bind", pod)
+
+
+class WokenByDeletions:
+    """Refuses pods of that name, until some pod goes."""
+
+    name = "WokenByDeletions"
+
+    def __init__(self, args: object, handle: Any) -> None:
+        self._handle = handle
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return unschedulable("not yet") if pod.name == "sleeper" else None
+
+    def events_to_register(self) -> list[EventRegistration]:
+        return [EventRegistration(ClusterEvent(EventResource.POD, ActionType.DELETE))]
+
+
+def a_world(answers: dict[str, Any] | None = None, **options: Any) -> World:
+    Steps.taken.clear()
+    Steps.answers.clear()
+    Steps.answers.update({"pre-flight": SKIP, **(answers or {})})
+    world = World(Steps, WokenByDeletions, **options)
+    world.put("ADDED", a_node(), NODES)
+    return world
+
+
+def condition(world: World, name: str = "pod") -> tuple[str, str]:
+    found: Wire = world.patches(name)[-1]["conditions"][0]
+    return found["reason"], found["message"]
+
+
+BOUND = ["reserve", "permit", "pre-flight", "post-bind"]
+
+
+# -- success --------------------------------------------------------------------------------------
+
+
+@on_a_loop
+async def test_a_pod_is_bound_and_everybody_is_told() -> None:
+    world = a_world(verbosity=3)
+    world.put("ADDED", a_node("n2", pods="0"), NODES)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert Steps.taken == BOUND
+    ((path, body),) = world.network.of("POST", "/binding")
+    assert path == "/api/v1/namespaces/default/pods/pod/binding"
+    assert body == {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "pod", "namespace": "default", "uid": "uid-default-pod"},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+    (event,) = world.events()
+    told = [event[name] for name in ("type", "reason", "action", "note")]
+    assert told == [
+        "Normal",
+        "Scheduled",
+        "Binding",
+        "Successfully assigned default/pod to n1",
+    ]
+    assert world.lines("Successfully bound pod to node") == [
+        '"Successfully bound pod to node" pod="default/pod" node="n1" evaluatedNodes=2 '
+        "feasibleNodes=1"
+    ]
+    assert world.patches() == []
+    assert world.queue.in_flight_pods() == []
+    assert world.node_of("pod") == "n1"
+    metrics = world.metrics
+    assert metrics.schedule_attempts_total.labels("scheduled", "default-scheduler").value == 1
+    assert metrics.pod_scheduling_sli_duration_seconds.labels("1").count == 1
+    assert metrics.goroutines.labels("binding").value == 0
+
+
+@on_a_loop
+async def test_an_outcome_that_is_not_known_is_settled_by_reading_the_pod() -> None:
+    world = a_world()
+    world.network.reply("POST /binding", TransportError("EOF", is_reset=True, was_sent=True))
+    bound = b'{"metadata":{"uid":"uid-default-pod"},"spec":{"nodeName":"n1"}}'
+    world.network.reply("GET /pod", ScriptedAnswer(200, bound))
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert Steps.taken == BOUND
+    assert len(world.events("Scheduled")) == 1
+
+
+@on_a_loop
+async def test_a_plugin_that_fails_after_the_binding_changes_nothing() -> None:
+    world = a_world({"post-bind": ValueError("too late")})
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert Steps.taken == BOUND
+    assert world.node_of("pod") == "n1"
+    assert world.events("FailedScheduling") == []
+    (line,) = world.lines("Plugin failed")
+    assert 'plugin="Steps"' in line
+    assert "ValueError: too late" in line
+
+
+@on_a_loop
+async def test_pods_that_plugins_name_are_tried_at_once_after_the_binding() -> None:
+    world = a_world()
+
+    def name_sleeper(pod: Any) -> None:
+        sleeper = world.pods.get("default/sleeper")
+        if pod.name == "pod" and sleeper is not None:
+            Steps.handle.activate({sleeper.key: sleeper})
+
+    Steps.answers["post-bind"] = name_sleeper
+    world.put("ADDED", pod_wire("sleeper"))
+    async with world.running():
+        await world.rest()
+        assert world.where("sleeper") == "Unschedulable"
+        world.put("ADDED", pod_wire("pod"))
+        await world.rest()
+    assert world.live.scheduler.attempts == 3
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+WITH_WORK = {"pre-flight": lambda pod: Status(Code.SUCCESS)}
+FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
+    "reserve refuses": (
+        {"reserve": unschedulable("taken")},
+        ["reserve", "unreserve"],
+        ("Unschedulable", "0/1 nodes are available: 1 taken."),
+        "Unschedulable",
+    ),
+    "reserve fails": (
+        {"reserve": error("broken")},
+        ["reserve", "unreserve"],
+        ("SchedulerError", 'running Reserve plugin "Steps": broken'),
+        "Backoff",
+    ),
+    "reserve raises": (
+        {"reserve": KeyError("k")},
+        ["reserve", "unreserve"],
+        ("SchedulerError", "running Reserve plugin \"Steps\": KeyError: 'k'"),
+        "Backoff",
+    ),
+    "permit refuses": (
+        {"permit": (unschedulable("no"), 0.0)},
+        ["reserve", "permit", "unreserve"],
+        ("Unschedulable", "0/1 nodes are available: 1 no."),
+        "Unschedulable",
+    ),
+    "permit raises": (
+        {"permit": ValueError("odd")},
+        ["reserve", "permit", "unreserve"],
+        ("SchedulerError", 'running Permit plugin "Steps": ValueError: odd'),
+        "Backoff",
+    ),
+    "pre-flight fails": (
+        {"pre-flight": error("storm")},
+        ["reserve", "permit", "pre-flight", "unreserve"],
+        ("SchedulerError", 'running PreBindPreFlight "Steps": storm'),
+        "Backoff",
+    ),
+    "pre-flight refuses": (
+        {"pre-flight": unschedulable("storm")},
+        ["reserve", "permit", "pre-flight", "unreserve"],
+        (
+            "SchedulerError",
+            'PreBindPreFlight Steps returned "Unschedulable", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status",
+        ),
+        "Backoff",
+    ),
+    "pre-bind fails": (
+        WITH_WORK | {"pre-bind": error("no disk")},
+        ["reserve", "permit", "pre-flight", "pre-bind", "unreserve"],
+        ("SchedulerError", 'running PreBind plugin "Steps": no disk'),
+        "Backoff",
+    ),
+    "pre-bind refuses": (
+        WITH_WORK | {"pre-bind": unschedulable("no disk")},
+        ["reserve", "permit", "pre-flight", "pre-bind", "unreserve"],
+        ("Unschedulable", "no disk"),
+        "Backoff",
+    ),
+    "pre-bind raises": (
+        WITH_WORK | {"pre-bind": OSError("no disk")},
+        ["reserve", "permit", "pre-flight", "pre-bind", "unreserve"],
+        ("SchedulerError", 'running PreBind plugin "Steps": OSError: no disk'),
+        "Backoff",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(FAILURES))
+@on_a_loop
+async def test_every_failure_gives_back_what_was_reserved_once(case: str) -> None:
+    answers, steps, said, part = FAILURES[case]
+    world = a_world(answers)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        assert Steps.taken == steps
+        assert condition(world) == said
+        assert world.where("pod") == part
+        assert world.node_of("pod") is None
+        assert world.cache.assumed_count == 0
+        assert world.queue.in_flight_pods() == []
+        assert world.live.scheduler.outstanding.count == 0
+        # When the plugin has changed its mind, the pod is bound.
+        Steps.answers.clear()
+        Steps.taken.clear()
+        world.put("ADDED", a_node("n2"), NODES)
+        await world.move(3)
+        assert Steps.taken == BOUND
+        assert list(world.bindings()) == ["pod"]
+
+
+@on_a_loop
+async def test_a_refused_binding_is_an_error_that_gives_everything_back() -> None:
+    world = a_world(verbosity=1)
+    world.network.reply("POST /binding", CONFLICT)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+        assert condition(world) == (
+            "SchedulerError",
+            'running Bind plugin "DefaultBinder": the pod is assigned',
+        )
+        assert world.lines("Failed to bind pod") == ['"Failed to bind pod" pod="default/pod"']
+        assert world.where("pod") == "Backoff"
+        assert world.node_of("pod") is None
+        await world.move(2)
+        assert world.node_of("pod") == "n1"
+
+
+@on_a_loop
+async def test_a_pod_that_is_gone_when_it_is_bound_is_not_queued_again() -> None:
+    world = a_world()
+    held = world.network.hold("POST /binding")
+    world.network.reply("POST /binding", GONE)
+    world.network.reply("PATCH /status", GONE)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: world.bindings() == {"pod": "n1"})
+        world.put("DELETED", pod_wire("pod"))
+        await world.until(lambda: world.node_of("pod") is None)
+        held.set()
+        await world.rest()
+    assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+    assert world.where("pod") is None
+    assert world.cache.assumed_count == 0
+    assert world.lines("ForgetPod failed") == [], "it was forgotten when it went"
+
+
+@on_a_loop
+async def test_what_a_deleted_pod_had_reserved_wakes_others_when_it_is_given_back() -> None:
+    world = a_world()
+    held = world.network.hold("POST /pod/binding")
+    world.network.reply("POST /pod/binding", GONE)
+    world.put("ADDED", pod_wire("pod"))
+    world.put("ADDED", pod_wire("sleeper"))
+    async with world.running():
+        await world.until(lambda: world.where("sleeper") == "Unschedulable")
+        world.put("DELETED", pod_wire("pod"))
+        await world.until(lambda: world.node_of("pod") is None)
+        await world.until(lambda: world.live.scheduler.attempts == 3)
+        await world.until(lambda: world.where("sleeper") == "Unschedulable")
+        held.set()
+        await world.until(lambda: world.live.scheduler.attempts == 4)
+
+
+@on_a_loop
+async def test_an_error_wakes_others_before_and_a_refusal_after_the_pod_is_put_back() -> None:
+    # Parity: schedule_one.go handleBindingCycleError, v1.36.
+    for answers, part in (
+        (WITH_WORK | {"pre-bind pod": error("broken")}, "Backoff"),
+        ({"permit pod": (WAIT, 60.0)}, "Unschedulable"),
+    ):
+        world = a_world(answers)
+        world.put("ADDED", pod_wire("sleeper"))
+        async with world.running():
+            await world.rest()
+            assert world.live.scheduler.attempts == 1
+            world.put("ADDED", pod_wire("pod"))
+            await world.rest()
+            for waiting in Steps.handle.waiting_pods():
+                waiting.reject("Steps", "no")
+            await world.rest()
+        assert world.live.scheduler.attempts == 3
+        assert world.where("pod") == part, "its own end does not wake it"
+
+
+# -- permission -----------------------------------------------------------------------------------
+
+
+async def held_pod(answers: dict[str, Any] | None = None, **options: Any) -> World:
+    return a_world({"permit": (WAIT, 10.0), **(answers or {})}, **options)
+
+
+@on_a_loop
+async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
+    world = await held_pod()
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        assert world.bindings() == {}
+        assert world.node_of("pod") == "n1", "it has its place meanwhile"
+        assert world.patches() == [{"nominatedNodeName": "n1"}]
+        waiting = Steps.handle.waiting_pod("uid-default-pod")
+        assert waiting.pending_plugins == ["Steps"]
+        waiting.allow("Steps")
+        await world.until(lambda: world.bindings() == {"pod": "n1"})
+        await world.rest()
+    assert Steps.taken == BOUND
+    assert world.metrics.permit_wait_duration_seconds.labels("Success").count == 1
+
+
+@pytest.mark.parametrize(
+    ("settle", "said", "part"),
+    [
+        (
+            lambda waiting: waiting.reject("Steps", "changed my mind"),
+            ("Unschedulable", "0/1 nodes are available: 1 changed my mind."),
+            "Unschedulable",
+        ),
+        (
+            lambda waiting: Steps.handle.reject_waiting_pod(waiting.pod.uid),
+            ("Unschedulable", "0/1 nodes are available: 1 removed."),
+            "Unschedulable",
+        ),
+        (
+            lambda waiting: waiting.preempt("DefaultPreemption", "preempted"),
+            ("SchedulerError", "waiting on permit for pod: preempted"),
+            "Backoff",
+        ),
+    ],
+)
+@on_a_loop
+async def test_a_held_pod_that_is_turned_away(
+    settle: Callable[[Any], object], said: tuple[str, str], part: str
+) -> None:
+    world = await held_pod()
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        settle(Steps.handle.waiting_pod("uid-default-pod"))
+        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.rest()
+    assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+    assert condition(world) == said
+    assert world.patches()[-1]["nominatedNodeName"] is None, "although no watch showed it"
+    assert world.where("pod") == part
+    assert world.node_of("pod") is None
+    assert list(Steps.handle.waiting_pods()) == []
+
+
+@on_a_loop
+async def test_patience_ends() -> None:
+    world = await held_pod()
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        (waiting,) = Steps.handle.waiting_pods()
+        world.clock.move(10.0)
+        waiting.expire(world.clock.monotonic_s())
+        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.rest()
+    text = "rejected due to timeout after waiting 10s at plugin Steps"
+    assert condition(world) == ("Unschedulable", f"0/1 nodes are available: 1 {text}.")
+    assert world.bindings() == {}
+
+
+@on_a_loop
+async def test_a_held_pod_that_is_deleted_ends_at_once() -> None:
+    world = await held_pod()
+    world.network.reply("PATCH /status", ScriptedAnswer(200, b"{}"), GONE)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        world.put("DELETED", pod_wire("pod"))
+        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.rest()
+    assert world.node_of("pod") is None
+    assert world.where("pod") is None
+    assert world.queue.in_flight_pods() == []
+
+
+@on_a_loop
+async def test_pods_that_wait_do_not_hold_up_others() -> None:
+    def hold(pod: Any) -> Any:
+        return None if pod.name == "free" else (WAIT, 900.0)
+
+    world = a_world({"permit": hold})
+    for n in range(OUTSTANDING_MAX + 1):
+        world.put("ADDED", pod_wire(f"held-{n}"))
+    world.put("ADDED", pod_wire("free"))
+    async with world.running():
+        await world.rest()
+        assert len(list(Steps.handle.waiting_pods())) == OUTSTANDING_MAX + 1
+        assert list(world.bindings()) == ["free"]
+
+
+# -- expectations ---------------------------------------------------------------------------------
+
+
+@on_a_loop
+async def test_work_before_the_binding_is_announced_and_done_before_it() -> None:
+    world = a_world(WITH_WORK)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert Steps.taken == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
+    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    assert requests == ["status", "binding"]
+    assert world.patches() == [{"nominatedNodeName": "n1"}]
+
+
+@on_a_loop
+async def test_without_the_gate_nothing_is_announced_and_pre_bind_runs() -> None:
+    world = a_world(without=("NominatedNodeNameForExpectation",))
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert Steps.taken == ["reserve", "permit", "pre-bind", "post-bind"]
+    assert world.patches() == []
+
+
+@on_a_loop
+async def test_a_binding_waits_for_the_announcement_that_is_under_way() -> None:
+    world = a_world(WITH_WORK)
+    held = world.network.hold("PATCH /status")
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: "pre-bind" in Steps.taken)
+        await world.until(lambda: world.idle_count > 1)
+        assert world.bindings() == {}
+        held.set()
+        await world.rest()
+    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    assert requests == ["status", "binding"]
+
+
+@on_a_loop
+async def test_the_word_of_a_failed_attempt_never_follows_the_binding() -> None:
+    # The patch of the first attempt is slow; the second attempt must not overtake it.
+    world = a_world({"reserve": error("broken")})
+    held = world.network.hold("PATCH /status")
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: len(world.patches()) == 1)
+        Steps.answers.pop("reserve")
+        world.clock.move(3)
+        world.live.inbox.put(lambda: None)
+        await world.until(lambda: world.live.scheduler.attempts == 2)
+        await world.until(lambda: Steps.taken.count("reserve") == 2)
+        assert world.bindings() == {}
+        held.set()
+        await world.rest()
+    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    assert requests == ["status", "binding"]
+
+
+# -- the end --------------------------------------------------------------------------------------
+
+
+@on_a_loop
+async def test_the_end_waits_for_bindings_under_way_and_gives_up_pods_that_wait() -> None:
+    world = a_world({"permit held": (WAIT, 900.0)})
+    sent = world.network.hold("POST /binding")
+    world.put("ADDED", pod_wire("held"))
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: world.bindings() == {"pod": "n1"})
+        await world.until(lambda: "permit held" in Steps.taken)
+        ending = world.live.tasks.start(world.live.stop_scheduling(), name="end")
+        world.put("ADDED", pod_wire("late"))
+        await world.until(lambda: world.where("late") == "Active")
+        assert not ending.done()
+        sent.set()
+        await world.until(lambda: world.live.scheduler.outstanding.count == 0)
+        world.clock.move(0.1)
+        await ending
+        assert "post-bind" in Steps.taken
+        assert len(world.live.bindings) == 0
+        assert world.where("late") == "Active"
+    assert world.bindings() == {"pod": "n1"}
+
+
+@on_a_loop
+async def test_the_end_does_not_wait_for_ever() -> None:
+    world = a_world()
+    world.network.hold("POST /binding")
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: world.bindings() == {"pod": "n1"})
+        ending = world.live.tasks.start(world.live.stop_scheduling(), name="end")
+        await world.until(lambda: world.idle_count > 0)
+        assert not ending.done()
+        world.clock.move(5)
+        await ending
+    assert len(world.live.bindings) == 0
