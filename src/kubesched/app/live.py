@@ -40,6 +40,7 @@ from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import LiveApiClient
+from kubesched.scheduler.binders import Binders
 from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
 from kubesched.scheduler.debugger import CacheDebugger
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -246,9 +247,8 @@ class LiveScheduler:
             handlers=handlers,
             queue=self.queue,
             cycle=cycle,
-            binding=binding,
+            binders=Binders(binding, outstanding, self.bindings),
             outstanding=outstanding,
-            tasks=self.bindings,
             clock=clock,
             log=log,
         )

@@ -171,9 +171,8 @@ class ShadowScheduler(LiveScheduler):
             handlers=live.handlers,
             queue=live.queue,
             cycle=live.cycle,
-            binding=live.binding,
+            binders=live.binders,
             outstanding=live.outstanding,
-            tasks=live.tasks,
             clock=live.clock,
             log=live.log,
             shadow=Shadow(

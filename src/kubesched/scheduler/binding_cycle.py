@@ -35,7 +35,10 @@ class Outstanding:
     """How many bindings are on their way to the API server; those that wait do not count."""
 
     count: int = 0
+    parked: int = 0
+    """How many wait for something else: a permit, volumes."""
     on_change: Callable[[], None] = field(default=lambda: None)
+    on_park: Callable[[], None] = field(default=lambda: None)
 
     def begin(self) -> None:
         """Count a binding."""
@@ -45,6 +48,17 @@ class Outstanding:
         """Count it no more."""
         self.count -= 1
         self.on_change()
+
+    def park(self) -> None:
+        """Count a binding among those that wait."""
+        self.parked += 1
+        self.on_park()
+        self.end()
+
+    def unpark(self) -> None:
+        """Count it among those on their way again."""
+        self.parked -= 1
+        self.begin()
 
 
 @dataclass(slots=True)
@@ -127,7 +141,7 @@ class BindingCycle:
                 settled.set_result(status)
 
         waiting.when_settled(settle)
-        self.outstanding.end()
+        self.outstanding.park()
         try:
             while not settled.done():
                 now_s = self.clock.monotonic_s()
@@ -138,7 +152,7 @@ class BindingCycle:
                 await asyncio.wait({settled}, timeout=None if left_s == math.inf else left_s)
         finally:
             self.waiting_pods.remove(pod.uid)
-            self.outstanding.begin()
+            self.outstanding.unpark()
         status = permit_result(settled.result(), pod, self.log)
         self.metrics.permit_wait_duration_seconds.labels(status.code.wire_name).observe(
             self.clock.monotonic_s() - start_s
@@ -149,13 +163,13 @@ class BindingCycle:
         """Run what must precede the binding; whoever preempts the pod may end it."""
         run = PreBindRun()
         entry = self.in_pre_bind.add(one.pod.uid, run.cancel) if has_work else None
-        self.outstanding.end()
+        self.outstanding.park()
         try:
             status = await one.profile.run_pre_bind_plugins(one.state, one.pod, one.node_name, run)
             if status is None and entry is not None and not entry.mark_prebound():
                 status = error(entry.message)
         finally:
-            self.outstanding.begin()
+            self.outstanding.unpark()
             self.in_pre_bind.remove(one.pod.uid)
         return status
 

@@ -17,10 +17,10 @@ from typing import Final
 from kubesched.client.inbox import Change
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
-from kubesched.kit.tasks import Tasks
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
+from kubesched.scheduler.binders import Binders
+from kubesched.scheduler.binding_cycle import Outstanding
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.schedule_one import SchedulingCycle
 
@@ -61,9 +61,8 @@ class Scheduler:
     handlers: EventHandlers
     queue: SchedulingQueue
     cycle: SchedulingCycle
-    binding: BindingCycle
+    binders: Binders
     outstanding: Outstanding
-    tasks: Tasks
     clock: Clock
     log: Log
     is_scheduling: bool = False
@@ -142,8 +141,7 @@ class Scheduler:
             self.queue.done(pod.uid)
             return
         if attempted is not None:
-            self.outstanding.begin()
-            self.tasks.start(self.binding.run(attempted), name="binding")
+            self.binders.put(attempted)
 
     def _apply(self, entry: Change | Callable[[], None]) -> None:
         try:

@@ -1,0 +1,74 @@
+"""Who binds: a few tasks, each taking one pod after the other.
+
+Owns how many bindings go to the API server at once, and in which order they begin. Never decides
+what a binding is: binding_cycle does.
+Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, where each binding has a goroutine
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from kubesched.framework.profile import Profile
+from kubesched.kit.tasks import Tasks
+from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
+from kubesched.scheduler.schedule_one import Attempted
+
+BINDERS_MAX: Final = 32
+"""As many as the client lets bind at once: more would only wait there."""
+_DEFAULT: Final = ["DefaultBinder"]
+
+
+class Binders:
+    """Has pods bound.
+
+    A task for every pod would cost as much as the binding's own steps. One that waits for a permit
+    or for volumes makes room for another, and what other plugins bind has a task of its own, since
+    nobody knows how long they take.
+    """
+
+    def __init__(self, cycle: BindingCycle, outstanding: Outstanding, tasks: Tasks) -> None:
+        self._cycle = cycle
+        self._outstanding = outstanding
+        self._tasks = tasks
+        self._queue: deque[Attempted] = deque()
+        self._running = 0
+        self._is_default: dict[str, bool] = {}
+        outstanding.on_park = self._start_one
+
+    def put(self, attempted: Attempted) -> None:
+        """Have a pod bound, in its turn."""
+        self._outstanding.begin()
+        if not self._binds_by_default(attempted.profile):
+            self._tasks.start(self._cycle.run(attempted), name="binding")
+            return
+        self._queue.append(attempted)
+        self._start_one()
+
+    def _binds_by_default(self, profile: Profile) -> bool:
+        known = self._is_default.get(profile.name)
+        if known is None:
+            known = list(profile.plugin_names("bind")) == _DEFAULT
+            self._is_default[profile.name] = known
+        return known
+
+    def _start_one(self) -> None:
+        if self._queue and self._running - self._outstanding.parked < BINDERS_MAX:
+            self._running += 1
+            self._tasks.start(self._bind(), name="binding")
+
+    async def _bind(self) -> None:
+        """Bind what waits, until nothing does or enough others do."""
+        try:
+            while self._queue and self._running - self._outstanding.parked <= BINDERS_MAX:
+                await self._cycle.run(self._queue.popleft())
+        except asyncio.CancelledError:
+            # The process ends, and what was assumed ends with it.
+            while self._queue:
+                self._queue.popleft()
+                self._outstanding.end()
+            raise
+        finally:
+            self._running -= 1
