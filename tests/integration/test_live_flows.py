@@ -331,7 +331,7 @@ def test_every_line_of_a_json_log_is_an_object(cluster: Cluster) -> None:
 def test_cache_and_server_do_not_differ(cluster: Cluster, place: Place) -> None:
     place.node()
     place.pod("pod")
-    place.pod("stuck", nodeSelector={"nowhere": "to be found"})
+    place.pod("stuck", nodeSelector={"nowhere": "yes"})
     bound(cluster, place, "pod")
     refused(cluster, place, "stuck")
     cluster.first.tell(signal.SIGUSR2)

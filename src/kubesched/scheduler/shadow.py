@@ -38,7 +38,7 @@ LOOK_AHEAD: Final = 128
 TRIED_MAX: Final = 16
 """So many outcomes are tried as the next, before one of them counts as different."""
 BACK_S: Final = 2.0
-STEPS_MAX: Final = 8
+STEPS_MAX: Final = 16
 """How far to go back for a moment at which both agree, in time and in pods."""
 
 Entry: TypeAlias = Change | Callable[[], None]
@@ -87,13 +87,15 @@ class Past:
     def moments(self, now_s: float) -> Generator[None]:
         """Go back step by step, as far as is kept; everything is as it was afterwards.
 
-        Once with every step, then with only those who left, then with only those who came: what is
-        decided one after the other need not show so.
+        Once with every step, then with only those who left, with only those who came, and with each
+        one alone: what is decided one after the other need not show so.
         """
         recent = [step for step in reversed(self._steps) if now_s - step.at_s <= BACK_S]
         yield from self._back(recent)
         yield from self._back([step for step in recent if not step.came])
         yield from self._back([step for step in recent if step.came])
+        for step in recent[1:]:
+            yield from self._back([step])
 
     def _back(self, steps: list[Step]) -> Generator[None]:
         gone: list[Step] = []
@@ -212,7 +214,7 @@ class Shadow:
     def _verdict_before(self, outcome: Outcome) -> Verdict:
         """Return how decisions compare, a moment ago if that is where they agree."""
         verdict = self._verdict(outcome)
-        if verdict.agrees:
+        if verdict.agrees or len(self._seen) > LOOK_AHEAD:  # Or there is no time to look around.
             return verdict
         with closing(self.past.moments(self.clock.monotonic_s())) as moments:
             for _ in moments:

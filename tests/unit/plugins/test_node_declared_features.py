@@ -80,6 +80,9 @@ def test_hint_after_a_pod_update(new: Any, expected: Any) -> None:
     assert registration.hint(NEEDY, NEEDY, new) is expected
 
 
+GANG = a_pod(schedulingGroup={"podGroupName": "g"})
+
+
 def test_a_pod_of_an_unknown_group_waits() -> None:
     plugin = made(GangScheduling)
     text = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
