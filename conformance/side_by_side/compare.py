@@ -20,6 +20,18 @@ class Difference(NamedTuple):
     reference: str
     tested: str
 
+    def is_tested_value_in(self, state: State) -> bool:
+        """Return whether another run came to what the tested side came to."""
+        if self.field == "existence":
+            return (self.what in state) == bool(self.tested)
+        return state.get(self.what, {}).get(self.field, "") == self.tested
+
+    def is_tested_event_in(self, events: frozenset[Event]) -> bool:
+        """Return whether another run has, or lacks, this event as the tested side does."""
+        shown = self.tested or self.reference
+        is_there = any(event[0] == self.what and " | ".join(event[1:]) == shown for event in events)
+        return is_there == bool(self.tested)
+
     def __str__(self) -> str:
         return (
             f"{self.what} {self.field}:\n"

@@ -26,7 +26,7 @@ from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
 Status: TypeAlias = Literal["equal", "tied", "unsteady", "sometimes", "different", "error"]
-"""Unsteady: the reference differs from itself. Sometimes: only a second run of both is equal."""
+"""Unsteady: the reference, run again, also did that. Sometimes: a second run of both is equal."""
 
 # Longer than the longest backoff: what is not equal by then will not become so.
 _LATE_S_MAX = 13.0
@@ -133,7 +133,7 @@ class Pair:
             return "equal"
         if record.is_tied:
             return "tied"
-        if not self._is_reference_steady(sequence, record):
+        if self._is_reference_unsteady(sequence, record):
             return "unsteady"
         return "different" if self._run_once(sequence).differences else "sometimes"
 
@@ -197,19 +197,28 @@ class Pair:
             record.stopped_at = _EVENTS
         return record
 
-    def _is_reference_steady(self, sequence: Sequence, record: Record) -> bool:
-        """Return whether the reference does the same again where the sides differed."""
-        return all(self._is_same_again(sequence, record) for _ in range(_REFERENCE_RUNS))
+    def _is_reference_unsteady(self, sequence: Sequence, record: Record) -> bool:
+        """Return whether the reference, run again, also does what the tested side did."""
+        unseen = set(record.differences)
+        for _ in range(_REFERENCE_RUNS):
+            unseen -= self._seen_again(sequence, record)
+            if not unseen:
+                return True
+        return False
 
-    def _is_same_again(self, sequence: Sequence, record: Record) -> bool:
+    def _seen_again(self, sequence: Sequence, record: Record) -> set[Difference]:
+        """Run the reference alone and return the differences that it also shows to itself."""
         side = self.reference
         side.empty()
+        last = Rest({})
         for step, expected in zip(sequence.steps, record.rests, strict=False):
-            if not _becomes_so(side, step, expected):
-                return False
+            last = _rest_like(side, step, expected)
         if record.stopped_at != _EVENTS:
-            return True
-        return _waits_until(lambda: side.events() == record.events, side)
+            again = last.state
+            return {one for one in record.differences if one.is_tested_value_in(again)}
+        _waits_until(lambda: side.events() == record.events, side)
+        events = side.events()
+        return {one for one in record.differences if one.is_tested_event_in(events)}
 
     def _both(self, act: Callable[[Side], T]) -> tuple[T, T]:
         ours = self._threads.submit(act, self.tested)
@@ -217,14 +226,18 @@ class Pair:
         return theirs, ours.result()
 
 
-def _becomes_so(side: Side, step: Step, expected: Rest) -> bool:
+def _rest_like(side: Side, step: Step, expected: Rest) -> Rest:
+    """Apply a step and return how the side comes to rest; it has time to do so as expected."""
     codes = tuple(side.apply(step))
+    last = Rest({})
 
     def is_so() -> bool:
-        rest = Rest(unrest=side.rest(), state=side.state(), codes=codes)
-        return not rest_differences(expected, rest)
+        nonlocal last
+        last = Rest(unrest=side.rest(), state=side.state(), codes=codes)
+        return not rest_differences(expected, last)
 
-    return _waits_until(is_so, side)
+    _waits_until(is_so, side)
+    return last
 
 
 def _waits_until(is_so: Callable[[], bool], side: Side) -> bool:

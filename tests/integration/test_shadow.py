@@ -232,7 +232,7 @@ def test_kube_scheduler_is_followed_without_a_difference_and_without_a_write(wor
     counts = world.counts()
     output = world.stop()
     assert set(counts) <= {"same", "tie"}, world.differences()
-    assert counts["same"] >= 90
+    assert counts["same"] > 2 * counts.get("tie", 0)
     assert sum(counts.values()) == 96
     assert "shadow: 96 decisions compared, 0 differ" in output
     assert "Decision differs" not in output

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from kubesched.app.build import Built, build
 from kubesched.app.watched import watched_resources
 from kubesched.cache.cache import Cache
@@ -51,10 +53,14 @@ from kubesched.scheduler.preemption import PreemptionExecutor
 from kubesched.scheduler.schedule_one import SchedulingCycle
 from kubesched.scheduler.scheduler import Inbox, Scheduler
 from kubesched.scheduler.status_patches import StatusPatches
+from kubesched.scheduler.stories import NotedRecorder, Stories
+from kubesched.scheduler.story import StoryTeller
 
 # Terminal pods take nothing and are left out, as by upstream's informer.
 POD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 DRAIN_S: Final = 2.0
+STORIES_CHECKED_PER_S: Final = 1000
+"""At how many stories a second it is looked whether their pods are still there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,10 @@ class LiveScheduler:
             hostname=settings.hostname,
             metrics=outside.measured,
         )
-        self._recorders = {name: self.events.recorder(name) for name in self.profiles}
+        self.stories = Stories(clock)
+        self._recorders = {
+            name: NotedRecorder(self.events.recorder(name), self.stories) for name in self.profiles
+        }
         self.client = LiveApiClient(outside.client)
         self.patches = StatusPatches(outside.client, self.tasks, clock, log)
         self.executor = self._executor()
@@ -131,6 +140,7 @@ class LiveScheduler:
             metrics=metrics,
         )
         self.scheduler = self._scheduler()
+        self.teller = self._teller()
         self.debugger = CacheDebugger(
             client=outside.client,
             cache=self.cache,
@@ -226,6 +236,7 @@ class LiveScheduler:
             clock=clock,
             log=log,
             metrics=metrics,
+            on_decided=self.stories.decided,
         )
         binding = BindingCycle(
             cache=self.cache,
@@ -251,6 +262,21 @@ class LiveScheduler:
             outstanding=outstanding,
             clock=clock,
             log=log,
+        )
+
+    def _teller(self) -> StoryTeller:
+        return StoryTeller(
+            stories=self.stories,
+            profiles=self.profiles,
+            cache=self.cache,
+            queue=self.queue,
+            pods=self.pods,
+            waiting_pods=self.waiting_pods,
+            in_pre_bind=self.in_pre_bind,
+            is_preempting=self.executor.is_preempting,
+            is_scheduling=lambda: self.scheduler.is_scheduling,
+            max_in_unschedulable_s=self.settings.max_in_unschedulable_s,
+            clock=self.outside.clock,
         )
 
     def _lend(self) -> None:
@@ -308,6 +334,7 @@ class LiveScheduler:
         self.tasks.start(self.scheduler.run(), name="scheduler")
         self.tasks.start(self.events.run(), name="events")
         self.tasks.start(self._show_cache_size(), name="cache size")
+        self.tasks.start(self._forget_stories(), name="stories")
 
     def _initial_done(self, resource: Resource) -> None:
         # Through the inbox: only then has everything before it been taken over.
@@ -338,7 +365,17 @@ class LiveScheduler:
             sizes.labels("nodes").set(view.node_count)
             await self.outside.clock.sleep(1.0)
 
+    async def _forget_stories(self) -> None:
+        while True:
+            await self.outside.clock.sleep(1.0)
+            self.stories.forget(self.teller.is_there, STORIES_CHECKED_PER_S)
+
     # -- scheduling -------------------------------------------------------------------------------
+
+    def explain(self, key: str) -> bytes | None:
+        """Return where `namespace/name` is and why, as JSON; None for a pod that is not known."""
+        story = self.teller.tell(key)
+        return None if story is None else msgspec.json.encode(story)
 
     def start_scheduling(self) -> None:
         """Begin to place pods."""

@@ -13,6 +13,7 @@ from typing import Final
 from kubesched.client import resources
 from kubesched.client.resources import Resource
 from kubesched.framework.profile import Profile
+from kubesched.plugins.in_tree import in_tree_registry
 from kubesched.scheduler.eventhandlers import EVENT_RESOURCES
 
 ALWAYS: Final = (resources.PODS, resources.NODES, resources.NAMESPACES, resources.CSI_NODES)
@@ -49,13 +50,12 @@ def watched_resources(profiles: Iterable[Profile]) -> list[Resource]:
 
 
 def _registered(profile: Profile) -> list[Resource]:
-    """Return the kinds that plugins registered for, beside those they are known to read."""
-    found = []
+    """Return the kinds that plugins of users registered for."""
+    in_tree, found = in_tree_registry(), []
     for plugin, registered in profile.event_registrations().items():
-        for one in registered or ():
+        for one in () if plugin in in_tree else registered or ():
             resource = registered_resource(one.event.resource)
-            # Differs: DynamicResources never looks at a claim, ADR 8.
-            if resource is not None and plugin != "DynamicResources":
+            if resource is not None:
                 found.append(resource)
     return found
 

@@ -399,6 +399,7 @@ class Process:
             },
             resource_metrics=self._resource_metrics,
             flagz=lambda: options.flags,
+            explain=live.explain,
             authentication_client=self._review_client(options.authentication.kubeconfig),
             authorization_client=self._review_client(options.authorization.kubeconfig),
             serving_metrics=ServingMetrics(self.metrics.measures),

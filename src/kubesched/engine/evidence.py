@@ -248,9 +248,13 @@ class PlanEvidence:
         if len(said.statuses) == 1:
             return places  # It has never refused anything.
         ids = said.ids if where is None else said.ids.take(where)
-        refused = ids.nonzero()[0]
-        if not len(refused):
+        count = np.count_nonzero(ids)
+        if not count:
             return places
+        if count == len(places):
+            groups += _by_status(self._basis.plan.rows_at(places), ids, said.statuses)
+            return places[:0]
+        refused = ids.nonzero()[0]
         rows = self._basis.plan.rows_at(places.take(refused))
         groups += _by_status(rows, ids.take(refused), said.statuses)
         return places[ids == FITS]

@@ -106,8 +106,7 @@ async def permit(
     waiting: Status | None = None
     for plugin in plugins:
         answer = await _awaited("Permit", plugin.name, plugin.permit, state, pod, node_name)
-        said, timeout_s = answer if isinstance(answer, tuple) else (answer, 0.0)
-        status = as_status(said, "permit")
+        status, timeout_s = _permission(answer)
         if status is None or status.is_success:
             continue
         if status.code is not Code.WAIT:
@@ -119,6 +118,15 @@ async def permit(
         log.info(text, level=4, pod=_ref(pod))
         return PermitOutcome(Status(Code.WAIT, (*waiting.reasons, WAITING)), waits)
     return PermitOutcome()
+
+
+def _permission(answer: object) -> tuple[Status | None, float]:
+    """Return a permit plugin's verdict, and how long it waits at most."""
+    said, wait_s = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, 0.0)
+    status = as_status(said, "permit")
+    if isinstance(wait_s, (int, float)):
+        return status, wait_s
+    return error(f"permit() waits for a {type(wait_s).__name__}, expected seconds"), 0.0
 
 
 def permit_result(status: Status, pod: PodInfo | None = None, log: Logger = _SILENT) -> Status:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
+from kubesched.engine.explanation import Attempt
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import ScheduleResult, Search
 from kubesched.framework.cycle_state import CycleState
@@ -85,7 +86,7 @@ class SchedulingCycle:
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
-    on_decided: Callable[[Profile, PodInfo, ScheduleResult | Exception], None] | None = None
+    on_decided: Callable[[QueuedPodInfo, Attempt], None] | None = None
     """Is told every outcome while the columns still stand."""
 
     async def run(self, queued: QueuedPodInfo) -> Attempted | None:
@@ -112,6 +113,8 @@ class SchedulingCycle:
         except _NotPlacedError as ended:
             self.failures.handle(queued, ended.failed, start_s)
         except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+            if self.cache.is_assumed(pod):
+                self.cache.forget_pod(pod)
             failed = Failed(f"{type(problem).__name__}: {problem}", rejected=False)
             self.failures.handle(queued, failed, start_s)
         return None
@@ -134,7 +137,7 @@ class SchedulingCycle:
         pod, state = queued.pod, CycleState()
         if profile.measuring is not None:
             profile.measuring.sample(state)
-        result = await self._decide(profile, state, pod, start_s)
+        result = await self._decide(queued, profile, state, start_s)
         node_name = result.suggested_host
         activated: dict[str, PodInfo] = {}
         state.write(PODS_TO_ACTIVATE_KEY, activated)
@@ -171,33 +174,34 @@ class SchedulingCycle:
         raise _NotPlacedError(of_status(permit.status))
 
     async def _decide(
-        self, profile: Profile, state: CycleState, pod: PodInfo, start_s: float
+        self, queued: QueuedPodInfo, profile: Profile, state: CycleState, start_s: float
     ) -> ScheduleResult:
         """Choose a node; if none fits, try to make room and tell why."""
-        view = self.cache.snapshot()
-        outcome: ScheduleResult | Exception
+        pod, view = queued.pod, self.cache.snapshot()
+        one = Attempt(profile, view, pod, state)
         try:
             result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
         except FitError as failure:
-            outcome = failure
-            failed = await self._make_room(profile, state, pod, failure)
+            one.failure = failure
+            failed = await self._make_room(one, failure)
         except NoNodesError as failure:
-            outcome = failure
+            one.failure = failure
             failed = of_no_nodes(failure)
         except SchedulingError as failure:
             ref = Ref(pod.namespace, pod.name)
             self.log.error("Error selecting node for pod", err=failure, pod=ref)
-            outcome = failure
+            one.failure = failure
             failed = Failed(str(failure), rejected=False)
         else:
-            self._decided(profile, pod, result, start_s)
+            one.result = result
+            self._decided(queued, one, start_s)
             return result
-        self._decided(profile, pod, outcome, start_s)
+        one.message = failed.message
+        self._decided(queued, one, start_s)
         raise _NotPlacedError(failed)
 
-    def _decided(
-        self, profile: Profile, pod: PodInfo, outcome: ScheduleResult | Exception, start_s: float
-    ) -> None:
+    def _decided(self, queued: QueuedPodInfo, one: Attempt, start_s: float) -> None:
+        pod = one.pod
         taken_s = self.clock.monotonic_s() - start_s
         self.metrics.scheduling_algorithm_duration_seconds.observe(taken_s)
         if taken_s > SLOW_ATTEMPT_S:
@@ -208,12 +212,15 @@ class SchedulingCycle:
                 milliseconds=round(taken_s * 1000),
             )
         if self.on_decided is not None:
-            self.on_decided(profile, pod, outcome)
+            try:
+                self.on_decided(queued, one)
+            except Exception as problem:  # noqa: BLE001 - who only looks on may not spoil a decision
+                ref = Ref(pod.namespace, pod.name)
+                self.log.error("Error taking down a decision", err=problem, pod=ref)
 
-    async def _make_room(
-        self, profile: Profile, state: CycleState, pod: PodInfo, failure: FitError
-    ) -> Failed:
+    async def _make_room(self, one: Attempt, failure: FitError) -> Failed:
         # Parity: schedule_one.go schedulingAlgorithm, v1.36.
+        profile, state, pod = one.profile, one.state, one.pod
         if not profile.has_post_filter_plugins:
             message = "No PostFilter plugins are registered, so no preemption will be performed"
             self.log.info(message, level=3)
@@ -226,6 +233,8 @@ class SchedulingCycle:
             if problem is not None:
                 plan, status = None, problem
         failure.diagnosis.post_filter_message = status.message
+        if status.is_success and plan is not None and plan.nominated_node_name:
+            one.plan = plan
         self._say_post_filter(pod, status)
         return of_fit_error(failure, LEAVE if plan is None else plan.nominated_node_name)
 

@@ -1,9 +1,9 @@
 """Beside another scheduler: what it decides is decided again, and compared.
 
 Owns in which order its decisions are taken to have been made. They show as bindings and conditions,
-some time after they were made, and not always in that order; for each one an order is looked for
-under which both schedulers agree, before it counts as a difference. Never writes to the API server:
-there is nothing here that could.
+some time after they were made, and not always in that order; for each one a moment is looked for at
+which both schedulers agree, before it counts as a difference. Never writes to the API server: there
+is nothing here that could.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -23,18 +24,22 @@ from kubesched.framework.profile import Profile
 from kubesched.kit.clock import Clock
 from kubesched.kit.heap import KeyedHeap
 from kubesched.kit.log import Log
+from kubesched.model.pod_info import PodInfo
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.objects.pod import Pod
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.scheduler import IDLE_S_MAX, Scheduler
-from kubesched.scheduler.shadow_verdict import Outcome, Verdict, compare
+from kubesched.scheduler.shadow_verdict import Outcome, Verdict, compare, failed
 
 HOLD_S: Final = 0.5
 """How long an outcome waits for others that may have been decided before it."""
 LOOK_AHEAD: Final = 128
 """Among so many changes others are looked for."""
 TRIED_MAX: Final = 16
-"""So many outcomes are tried as the next, before the first of them counts as different."""
+"""So many outcomes are tried as the next, before one of them counts as different."""
+BACK_S: Final = 2.0
+STEPS_MAX: Final = 16
+"""How far to go back for a moment at which both agree, in time and in pods."""
 
 Entry: TypeAlias = Change | Callable[[], None]
 
@@ -46,11 +51,68 @@ class Seen(NamedTuple):
     entry: Entry
 
 
+class Step(NamedTuple):
+    """A pod that came to a node or left one."""
+
+    at_s: float
+    pod: PodInfo
+    came: bool
+
+
 class Candidate(NamedTuple):
     """An outcome that may be the next, and where its change waits."""
 
     place: int
     outcome: Outcome
+
+
+class Past:
+    """The pods that came to nodes and left them in the last moments, to be taken back for a look.
+
+    Between a decision and its binding the cluster goes on; what the other scheduler cannot have
+    seen yet may have been taken over here.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._steps: deque[Step] = deque(maxlen=STEPS_MAX)
+
+    def note(self, change: Change, *, was_bound: bool, now_s: float) -> None:
+        """Keep what a change did to a node, if it did something."""
+        is_bound = self._cache.bound_pod(change.uid) is not None
+        pod = change.object
+        if was_bound != is_bound and isinstance(pod, Pod) and pod.spec.node_name:
+            self._steps.append(Step(now_s, self._cache.pod_info(pod), came=is_bound))
+
+    def moments(self, now_s: float) -> Generator[None]:
+        """Go back step by step, as far as is kept; everything is as it was afterwards.
+
+        Once with every step, then with only those who left, with only those who came, and with each
+        one alone: what is decided one after the other need not show so.
+        """
+        recent = [step for step in reversed(self._steps) if now_s - step.at_s <= BACK_S]
+        yield from self._back(recent)
+        yield from self._back([step for step in recent if not step.came])
+        yield from self._back([step for step in recent if step.came])
+        for step in recent[1:]:
+            yield from self._back([step])
+
+    def _back(self, steps: list[Step]) -> Generator[None]:
+        gone: list[Step] = []
+        try:
+            for step in steps:
+                self._set(step, bound=not step.came)
+                gone.append(step)
+                yield
+        finally:
+            for step in reversed(gone):
+                self._set(step, bound=step.came)
+
+    def _set(self, step: Step, *, bound: bool) -> None:
+        if bound:
+            self._cache.add_pod(step.pod)
+        else:
+            self._cache.remove_pod(step.pod)
 
 
 @dataclass(slots=True)
@@ -74,11 +136,13 @@ class Shadow:
     """What was last said of pods that were refused, by uid."""
     _tried: dict[str, Verdict] = field(default_factory=dict)
     """Verdicts as things stand, by uid."""
+    past: Past = field(init=False)
     wakes_at_s: float = math.inf
     """When `step` can do more, though nothing has come."""
 
     def __post_init__(self) -> None:
         self._fresh = KeyedHeap(self.order)
+        self.past = Past(self.cache)
 
     @property
     def waiting_count(self) -> int:
@@ -143,8 +207,21 @@ class Shadow:
                 return True
         if not is_late:
             return False
-        self._accept(candidates[0], self._verdict(candidates[0].outcome))
+        # Whoever stands first: all that came before it has been taken over.
+        self._accept(Candidate(0, first), self._verdict_before(first))
         return True
+
+    def _verdict_before(self, outcome: Outcome) -> Verdict:
+        """Return how decisions compare, a moment ago if that is where they agree."""
+        verdict = self._verdict(outcome)
+        if verdict.agrees or len(self._seen) > LOOK_AHEAD:  # Or there is no time to look around.
+            return verdict
+        with closing(self.past.moments(self.clock.monotonic_s())) as moments:
+            for _ in moments:
+                before = self._compare(outcome)
+                if before.agrees:
+                    return before
+        return verdict
 
     def _settle_before(self, *, is_late: bool) -> bool:
         """Take over the refusal that a pod is evicted for; it may show after the eviction."""
@@ -201,10 +278,15 @@ class Shadow:
         uid = outcome.pod.uid
         found = self._tried.get(uid)
         if found is None:
-            profile = self.profiles[outcome.pod.scheduler_name]
-            found = compare(profile, self.cache.snapshot(), outcome, self.search)
-            self._tried[uid] = found
+            found = self._tried[uid] = self._compare(outcome)
         return found
+
+    def _compare(self, outcome: Outcome) -> Verdict:
+        profile = self.profiles[outcome.pod.scheduler_name]
+        try:
+            return compare(profile, self.cache.snapshot(), outcome, self.search)
+        except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+            return failed(profile, outcome, problem)
 
     def _accept(self, candidate: Candidate, verdict: Verdict) -> None:
         self.told(verdict)
@@ -221,12 +303,14 @@ class Shadow:
             if not isinstance(entry, Change):
                 entry()
                 return
+            was_bound = self.cache.bound_pod(entry.uid) is not None
             self.handlers.apply(entry)
         except Exception as problem:  # noqa: BLE001 - one bad object must not stop the loop
             what = entry.key if isinstance(entry, Change) else "a task's end"
             self.log.error("Error applying a change", err=problem, object=what)
         else:
             if entry.resource == PODS:
+                self.past.note(entry, was_bound=was_bound, now_s=self.clock.monotonic_s())
                 self._follow(entry)
 
     def _follow(self, change: Change) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from kubesched.columns.view import ClusterView
 from kubesched.engine.decide import Decision, decide
-from kubesched.engine.diagnosis import SchedulingError
+from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.explanation import difference
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
@@ -84,12 +84,27 @@ def compare(profile: Profile, view: ClusterView, theirs: Outcome, search: Search
     return _another_node(profile, view, theirs, ours, search)
 
 
+def failed(profile: Profile, theirs: Outcome, problem: Exception) -> Verdict:
+    """Return the verdict where our own decision broke off."""
+    text = f"{type(problem).__name__}: {problem}"
+    return Verdict(
+        theirs.pod.key,
+        profile.name,
+        "we_refuse" if theirs.node_name else "text",
+        theirs.node_name,
+        "",
+        f"our decision broke off: {text}",
+        their_message=theirs.message,
+        our_message=text,
+    )
+
+
 def _quick_choice(profile: Profile, view: ClusterView, pod: PodInfo) -> str:
     """Return the node that is chosen, without what an explanation needs."""
     attempt = schedule_pod(profile, view, CycleState(), pod, Search(all_nodes=True))
     try:
         return run_without_extenders(attempt).suggested_host
-    except SchedulingError:
+    except (FitError, NoNodesError, SchedulingError):
         return ""
 
 
@@ -144,6 +159,8 @@ def _another_node(
     their_scores = ours.scores.get(theirs.node_name)
     if their_scores is None:
         why = _refusal_of(view, theirs.node_name, ours)
+        if host == theirs.pod.nominated_node_name:
+            why = f"{host} was promised to the pod, and fits"
         return Verdict(pod, profile.name, "different_node", theirs.node_name, host, why)
     our_scores = ours.scores[host]
     our_total, their_total = our_scores["total"], their_scores["total"]

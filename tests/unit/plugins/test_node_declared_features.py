@@ -1,6 +1,5 @@
 """NodeDeclaredFeatures, and the plugins that only matter with their features on."""
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, StatusError, error, unresolvable
 from kubesched.model.cluster_event import QueueingHint
-from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
@@ -80,18 +78,6 @@ def test_hint_after_a_node_change(old: Any, new: Any, expected: Any) -> None:
 def test_hint_after_a_pod_update(new: Any, expected: Any) -> None:
     _, registration = PLUGIN.events_to_register()
     assert registration.hint(NEEDY, NEEDY, new) is expected
-
-
-def test_the_binder_hands_the_binding_to_the_client() -> None:
-    written = []
-
-    async def bind_pod(**binding: str) -> None:
-        written.append(binding)
-
-    handle = SimpleNamespace(client=SimpleNamespace(bind_pod=bind_pod))
-    pod = a_pod("web", namespace="shop", uid="u1")
-    assert asyncio.run(DefaultBinder(None, handle).bind(CycleState(), pod, "n")) is None
-    assert written == [{"namespace": "shop", "name": "web", "uid": "u1", "node_name": "n"}]
 
 
 GANG = a_pod(schedulingGroup={"podGroupName": "g"})

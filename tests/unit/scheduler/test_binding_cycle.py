@@ -126,8 +126,10 @@ async def test_a_pod_is_bound_and_everybody_is_told() -> None:
         "Successfully assigned default/pod to n1",
     ]
     assert world.lines("Successfully bound pod to node") == [
-        '"Successfully bound pod to node" pod="default/pod" node="n1" evaluatedNodes=2 '
-        "feasibleNodes=1"
+        (
+            '"Successfully bound pod to node" pod="default/pod" node="n1" evaluatedNodes=2 '
+            "feasibleNodes=1"
+        )
     ]
     assert world.patches() == []
     assert world.queue.in_flight_pods() == []
@@ -229,8 +231,10 @@ FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
         ["reserve", "permit", "pre-flight", "unreserve"],
         (
             "SchedulerError",
-            'PreBindPreFlight Steps returned "Unschedulable", which is unsupported. '
-            "It is supposed to return Success, Skip, or Error status",
+            (
+                'PreBindPreFlight Steps returned "Unschedulable", which is unsupported. '
+                "It is supposed to return Success, Skip, or Error status"
+            ),
         ),
         "Backoff",
     ),
@@ -277,6 +281,35 @@ async def test_every_failure_gives_back_what_was_reserved_once(case: str) -> Non
         await world.move(3)
         assert Steps.taken == BOUND
         assert list(world.bindings()) == ["pod"]
+
+
+@pytest.mark.parametrize(
+    ("step", "answer"),
+    [
+        ("reserve", "yes"),
+        ("permit", "yes"),
+        ("permit", (WAIT, "soon")),
+        ("permit", (WAIT, None)),
+        ("permit", (WAIT, 1.0, 2.0)),
+        ("pre-flight", "yes"),
+        ("pre-bind", "yes"),
+    ],
+)
+@on_a_loop
+async def test_an_answer_of_the_wrong_kind_is_an_error_that_gives_everything_back(
+    step: str, answer: Any
+) -> None:
+    world = a_world({**WITH_WORK, step: answer})
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        reason, message = condition(world)
+        assert reason == "SchedulerError"
+        assert "Steps" in message
+    assert Steps.taken[-1] == "unreserve"
+    assert Steps.taken.count("unreserve") == 1
+    assert world.cache.assumed_count == 0
+    assert world.where("pod") == "Backoff"
 
 
 @on_a_loop
@@ -334,25 +367,31 @@ async def test_what_a_deleted_pod_had_reserved_wakes_others_when_it_is_given_bac
         await world.until(lambda: world.live.scheduler.attempts == 4)
 
 
-@on_a_loop
-async def test_an_error_wakes_others_before_and_a_refusal_after_the_pod_is_put_back() -> None:
-    # Parity: schedule_one.go handleBindingCycleError, v1.36.
-    for answers, part in (
+@pytest.mark.parametrize(
+    ("answers", "part"),
+    [
         (WITH_WORK | {"pre-bind pod": error("broken")}, "Backoff"),
         ({"permit pod": (WAIT, 60.0)}, "Unschedulable"),
-    ):
-        world = a_world(answers)
-        world.put("ADDED", pod_wire("sleeper"))
-        async with world.running():
-            await world.rest()
-            assert world.live.scheduler.attempts == 1
-            world.put("ADDED", pod_wire("pod"))
-            await world.rest()
-            for waiting in Steps.handle.waiting_pods():
-                waiting.reject("Steps", "no")
-            await world.rest()
-        assert world.live.scheduler.attempts == 3
-        assert world.where("pod") == part, "its own end does not wake it"
+    ],
+)
+@on_a_loop
+async def test_an_error_wakes_others_before_and_a_refusal_after_the_pod_is_put_back(
+    answers: dict[str, Any], part: str
+) -> None:
+    # Parity: schedule_one.go handleBindingCycleError, v1.36.
+    world = a_world(answers)
+    world.put("ADDED", pod_wire("sleeper"))
+    async with world.running():
+        await world.rest()
+        assert world.live.scheduler.attempts == 1
+        world.put("ADDED", pod_wire("pod"))
+        await world.rest()
+        for waiting in Steps.handle.waiting_pods():
+            waiting.reject("Steps", "no")
+        await world.until(lambda: world.live.scheduler.attempts == 3)
+        await world.rest()
+    assert world.live.scheduler.attempts == 3
+    assert world.where("pod") == part, "its own end does not wake it"
 
 
 # -- permission -----------------------------------------------------------------------------------

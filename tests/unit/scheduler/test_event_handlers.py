@@ -489,9 +489,7 @@ def test_a_kind_of_a_user_is_kept_as_a_document_and_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", [NAMESPACES, VOLUME_ATTACHMENTS, CSI_NODES])
-def test_an_end_that_nobody_knew_the_beginning_of_is_no_event(
-    world: World, kind: Resource
-) -> None:
+def test_an_end_that_nobody_knew_the_beginning_of_is_no_event(world: World, kind: Resource) -> None:
     world.show("DELETED", an_object(kind), kind, gone=True)
     assert "Error applying a change" not in world.messages()
 

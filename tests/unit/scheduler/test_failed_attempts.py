@@ -129,13 +129,17 @@ async def test_a_refused_pod_waits_for_a_change_and_says_so_everywhere() -> None
         "default-scheduler",
     ]
     assert world.lines("Unable to schedule pod; no fit; waiting") == [
-        '"Unable to schedule pod; no fit; waiting" pod="default/pod" '
-        'err="0/3 nodes are available: 3 full."'
+        (
+            '"Unable to schedule pod; no fit; waiting" pod="default/pod" '
+            'err="0/3 nodes are available: 3 full."'
+        )
     ]
     assert world.lines("Updating pod condition and nominated node name") == [
-        '"Updating pod condition and nominated node name" pod="default/pod" '
-        'conditionType="PodScheduled" conditionStatus="False" conditionReason="Unschedulable" '
-        'nominatedNodeName="" nominatingMode=1'
+        (
+            '"Updating pod condition and nominated node name" pod="default/pod" '
+            'conditionType="PodScheduled" conditionStatus="False" conditionReason="Unschedulable" '
+            'nominatedNodeName="" nominatingMode=1'
+        )
     ]
     attempts = world.metrics.schedule_attempts_total
     assert attempts.labels("unschedulable", "default-scheduler").value == 1
@@ -151,8 +155,10 @@ async def test_an_error_backs_off_and_the_log_names_the_plugin() -> None:
     assert patch["conditions"][0]["reason"] == "SchedulerError"
     assert patch["conditions"][0]["message"] == 'running Reserve plugin "X": no'
     assert world.lines("Error scheduling pod; retrying") == [
-        '"Error scheduling pod; retrying" err="running Reserve plugin \\"X\\": no" '
-        'pod="default/pod" plugin="X"'
+        (
+            '"Error scheduling pod; retrying" err="running Reserve plugin \\"X\\": no" '
+            'pod="default/pod" plugin="X"'
+        )
     ]
     attempts = world.metrics.schedule_attempts_total
     assert attempts.labels("error", "default-scheduler").value == 1
@@ -239,8 +245,10 @@ async def test_a_pod_that_somebody_bound_is_not_queued_but_told() -> None:
     assert world.where("pod") is None
     assert world.queue.in_flight_pods() == []
     assert world.lines("Pod has been assigned to node. Abort adding it back to queue.") == [
-        '"Pod has been assigned to node. Abort adding it back to queue." '
-        'pod="default/pod" node="n7"'
+        (
+            '"Pod has been assigned to node. Abort adding it back to queue." '
+            'pod="default/pod" node="n7"'
+        )
     ]
     assert world.node_of("pod") == "n7"
     assert len(world.events("FailedScheduling")) == 1
@@ -261,7 +269,9 @@ async def test_a_pod_that_was_recreated_is_left_alone() -> None:
     assert world.queue.in_flight_pods() == []
     assert world.events() == []
     assert world.patches() == []
-    line = "Pod was recreated while handling scheduling failure. Skip requeueing and status updates."
+    line = (
+        "Pod was recreated while handling scheduling failure. Skip requeueing and status updates."
+    )
     assert world.lines(line) == [f'"{line}" pod="default/pod" oldUID="first" newUID="second"']
 
 

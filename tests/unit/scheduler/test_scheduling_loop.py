@@ -229,7 +229,7 @@ async def test_pods_are_tried_by_importance_then_by_age() -> None:
             await world.move(0.1)
         world.live.start_scheduling()
         await world.rest()
-    tried = [line.split('default/')[1][:-1] for line in world.lines("Attempting to schedule pod")]
+    tried = [line.split("default/")[1][:-1] for line in world.lines("Attempting to schedule pod")]
     assert tried == ["high", "old", "young", "low"]
 
 

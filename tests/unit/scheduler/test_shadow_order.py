@@ -186,7 +186,11 @@ def test_what_was_there_at_the_start_is_not_compared() -> None:
 def test_an_eviction_waits_for_the_refusal_it_follows_from() -> None:
     world = World({"n1": "2"})
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    victim = {"requests": {"cpu": "2"}, "nodeName": "n1", "status": {"conditions": [condition]}}
+    victim: Wire = {
+        "requests": {"cpu": "2"},
+        "nodeName": "n1",
+        "status": {"conditions": [condition]},
+    }
     world.show("victim", **victim)
     world.wait("a", cpu="2", priority=10)
     world.step()

@@ -1,0 +1,126 @@
+"""A user's plugin that extends every point, and does there what a pod's annotations say.
+
+`raise: POINT` raises there once, `always: POINT` every time, `permit: WORD` decides at permit, and
+`bind: WORD` meddles before the binding. Every call that has a pod's name is logged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.status import SKIP, Code, Status, unschedulable
+from kubesched.kit.log import Ref
+from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+
+WAIT = Status(Code.WAIT)
+
+
+class Moody:
+    """Raises, refuses and waits as it is told."""
+
+    name = "Moody"
+
+    def __init__(self, args: object, handle: Any) -> None:
+        self._handle = handle
+        self._met: set[tuple[str, str]] = set()
+
+    def _at(self, point: str, pod: Any) -> bool:
+        """Raise if the pod wants it here; return whether it is here for the first time."""
+        is_first = (pod.uid, point) not in self._met
+        self._met.add((pod.uid, point))
+        if is_first or point in ("Reserve", "Unreserve"):
+            ref = Ref(pod.namespace, pod.name)
+            self._handle.log.info("Moody was called", point=point, pod=ref)
+        wanted = pod.annotations
+        if wanted.get("always") == point or (is_first and wanted.get("raise") == point):
+            raise ValueError(f"{pod.name} at {point}")
+        return is_first
+
+    def events_to_register(self) -> list[EventRegistration]:
+        return [
+            EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD), self._after_node),
+            EventRegistration(ClusterEvent(EventResource.POD, ActionType.ADD)),
+        ]
+
+    def _after_node(self, pod: Any, old: Any, new: Any) -> QueueingHint:
+        self._at("Hint", pod)
+        return QueueingHint.QUEUE_SKIP
+
+    def pre_enqueue(self, pod: Any) -> Status | None:
+        self._at("PreEnqueue", pod)
+        return None
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Status | None:
+        self._at("PreFilter", pod)
+        return None
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        is_first = self._at("Filter", pod) or (pod.uid, "Hint") not in self._met
+        wants_hint = pod.annotations.get("raise") == "Hint"
+        return unschedulable("in no mood") if wants_hint and is_first else None
+
+    def post_filter(self, state: Any, pod: Any, statuses: Any) -> Any:
+        self._at("PostFilter", pod)
+        return None, unschedulable("no idea")
+
+    def pre_score(self, state: Any, pod: Any, nodes: Any) -> Status | None:
+        self._at("PreScore", pod)
+        return None
+
+    def score(self, state: Any, pod: Any, node: Any) -> int:
+        self._at("Score", pod)
+        return 1
+
+    def normalize_scores(self, state: Any, pod: Any, scores: Any) -> Any:
+        self._at("NormalizeScore", pod)
+        return scores
+
+    def reserve(self, state: Any, pod: Any, node_name: str) -> Status | None:
+        self._at("Reserve", pod)
+        return None
+
+    def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+        self._at("Unreserve", pod)
+
+    def permit(self, state: Any, pod: Any, node_name: str) -> Any:
+        word = pod.annotations.get("permit", "")
+        is_first = self._at("Permit", pod)
+        if word == "allow others":
+            for held in self._others(pod):
+                held.allow(self.name)
+        elif word == "refuse others":
+            for held in self._others(pod):
+                held.reject(self.name, "not with me")
+        elif word == "refuse once" and is_first:
+            return unschedulable("not yet"), 0.0
+        elif word.startswith("wait ") and is_first:
+            return WAIT, float(word.removeprefix("wait "))
+        return None, 0.0
+
+    def _others(self, pod: Any) -> list[Any]:
+        held = list(self._handle.waiting_pods())
+        return [one for one in held if one.pod.namespace == pod.namespace]
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node_name: str) -> Status | None:
+        self._at("PreBindPreFlight", pod)
+        has_work = "PreBind" in pod.annotations.values()
+        return None if has_work else SKIP
+
+    async def pre_bind(self, state: Any, pod: Any, node_name: str) -> Status | None:
+        self._at("PreBind", pod)
+        return None
+
+    async def bind(self, state: Any, pod: Any, node_name: str) -> Status:
+        is_first = self._at("Bind", pod)
+        client, word = self._handle.client, pod.annotations.get("bind", "")
+        if word == "gone":
+            await client.delete_pod(namespace=pod.namespace, name=pod.name)
+        elif word and is_first:
+            await client.bind_pod(
+                namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=word
+            )
+        return SKIP
+
+    def post_bind(self, state: Any, pod: Any, node_name: str) -> None:
+        self._at("PostBind", pod)

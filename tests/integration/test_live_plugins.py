@@ -1,0 +1,273 @@
+"""`kubesched run --plugin FILE:CLASS`: a user's plugin that raises, refuses, waits and meddles.
+
+Whatever it does, the scheduler goes on, the pod is tried again, and the log names the plugin. Runs
+on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubesched.testing import Api, ApiServer
+from kubesched.testing.processes import ProcessGroup
+from tests.integration.live_processes import Place, Scheduler, start
+
+PLUGIN = f"{Path(__file__).parent / 'moody_plugin.py'}:Moody"
+PROFILE = {
+    "plugins": {
+        "multiPoint": {"enabled": [{"name": "Moody"}]},
+        # Before the one that binds.
+        "bind": {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": "Moody"}, {"name": "DefaultBinder"}],
+        },
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def scheduler(
+    api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scheduler]:
+    with ProcessGroup(tmp_path_factory.mktemp("live")) as group:
+        yield start(api_server, group, f"--plugin={PLUGIN}", "-v=2", profiles=[PROFILE])
+        group.check()
+
+
+@pytest.fixture
+def place(api: Api) -> Place:
+    """Make a namespace with two nodes, so that there is something to score."""
+    made = Place(api)
+    made.node("a")
+    made.node("b")
+    return made
+
+
+def bound(scheduler: Scheduler, place: Place, name: str) -> None:
+    scheduler.until(lambda: bool(place.node_of(name)), f"{name} is bound")
+
+
+def steps(scheduler: Scheduler, place: Place, name: str) -> list[str]:
+    """Return the points at which the plugin said that it met a pod, in order."""
+    return re.findall(
+        rf'"Moody was called" point="(\w+)" pod="{place.key(name)}"', scheduler.log
+    )
+
+
+RAISED = {
+    "PreFilter": 'running PreFilter plugin "Moody": {}',
+    "Filter": 'running "Moody" filter plugin: {}',
+    "PreScore": 'running PreScore plugin "Moody": {}',
+    "Score": 'running Score plugins: plugin "Moody" failed with: {}',
+    "NormalizeScore": (
+        'running Normalize on Score plugins: plugin "Moody" failed with: {}'
+    ),
+    "Reserve": 'running Reserve plugin "Moody": {}',
+    "Permit": 'running Permit plugin "Moody": {}',
+    "PreBindPreFlight": 'running PreBindPreFlight "Moody": {}',
+    "PreBind": 'running PreBind plugin "Moody": {}',
+    "Bind": 'running Bind plugin "Moody": {}',
+}
+
+
+def test_a_plugin_that_raises_fails_the_attempt_and_the_pod_is_tried_again(
+    scheduler: Scheduler, place: Place
+) -> None:
+    # All at once: each is held up by its own backoff only.
+    names = {point: place.pod(point.lower(), annotations={"raise": point}) for point in RAISED}
+    for name in names.values():
+        bound(scheduler, place, name)
+    for point, name in names.items():
+        text = RAISED[point].format(f"ValueError: {name} at {point}")
+        assert place.notes(name, "FailedScheduling") == [text], point
+        (line,) = [
+            one
+            for one in scheduler.lines("Error scheduling pod; retrying")
+            if f'pod="{place.key(name)}"' in one
+        ]
+        assert "Moody" in line
+        assert f"{name} at {point}" in line
+
+
+@pytest.mark.parametrize(
+    "point", ["Permit", "PreBindPreFlight", "PreBind", "Bind"], ids=str.lower
+)
+def test_what_was_reserved_is_given_back_once(
+    scheduler: Scheduler, place: Place, point: str
+) -> None:
+    name = place.pod("pod", annotations={"raise": point})
+    bound(scheduler, place, name)
+    taken = [one for one in steps(scheduler, place, name) if one.endswith("eserve")]
+    assert taken == ["Reserve", "Unreserve", "Reserve"]
+
+
+def test_an_error_that_stays_is_told_by_the_condition_and_backed_off(
+    scheduler: Scheduler, place: Place
+) -> None:
+    name = place.pod("pod", annotations={"always": "Reserve"})
+    scheduler.until(lambda: place.refused(name), "the condition says so")
+    condition = place.condition(name)
+    assert (condition["status"], condition["reason"]) == ("False", "SchedulerError")
+    assert condition["message"] == 'running Reserve plugin "Moody": ValueError: pod at Reserve'
+    scheduler.until(
+        lambda: steps(scheduler, place, name).count("Reserve") >= 2, "it is tried again"
+    )
+    times = re.findall(
+        rf'I\d+ \d+:(\d+):([\d.]+) .*"Moody was called" point="Reserve" pod="{place.key(name)}"',
+        scheduler.log,
+    )
+    first, second = (int(minutes) * 60 + float(seconds) for minutes, seconds in times[:2])
+    assert (second - first) % 3600 >= 0.5
+    place.delete(name)
+
+
+def test_a_plugin_that_raises_before_the_queue_holds_its_pod_only(
+    scheduler: Scheduler, place: Place
+) -> None:
+    gated = place.pod("gated", annotations={"always": "PreEnqueue"})
+    bound(scheduler, place, place.pod("free"))
+    assert place.node_of(gated) == ""
+    (line,) = [
+        one
+        for one in scheduler.lines("Unexpected error running PreEnqueue plugin")
+        if place.key(gated) in one
+    ][:1]
+    assert 'plugin="Moody"' in line
+    assert "gated at PreEnqueue" in line
+
+
+def test_a_plugin_that_raises_after_a_refusal_adds_its_error_to_the_text(
+    scheduler: Scheduler, place: Place
+) -> None:
+    name = place.pod("pod", cpu="99", annotations={"always": "PostFilter"})
+    scheduler.until(lambda: place.refused(name), "the pod is refused")
+    condition = place.condition(name)
+    assert condition["reason"] == "Unschedulable"
+    assert condition["message"].endswith("ValueError: pod at PostFilter")
+    scheduler.until_said("Status after running PostFilter plugins for pod")
+
+
+def test_a_hint_that_raises_counts_as_a_yes(scheduler: Scheduler, place: Place) -> None:
+    name = place.pod("pod", annotations={"raise": "Hint"})
+    scheduler.until(lambda: place.refused(name), "the pod is refused")
+    assert "in no mood" in place.condition(name)["message"]
+    place.node("c")
+    bound(scheduler, place, name)
+
+
+def test_a_plugin_that_raises_when_all_is_over_changes_nothing(
+    scheduler: Scheduler, place: Place
+) -> None:
+    after = place.pod("after", annotations={"raise": "PostBind"})
+    back = place.pod("back", annotations={"raise": "Unreserve", "permit": "refuse once"})
+    bound(scheduler, place, after)
+    bound(scheduler, place, back)
+    for name, point in ((after, "PostBind"), (back, "Unreserve")):
+        text = f'pod="{place.key(name)}"'
+        scheduler.until(
+            lambda text=text: any(text in one for one in scheduler.lines("Plugin failed")),  # type: ignore[misc]  # bound at once
+            f"the log tells of {point}",
+        )
+        (line,) = [one for one in scheduler.lines("Plugin failed") if text in one]
+        assert f'plugin="Moody" extensionPoint="{point}"' in line
+    assert place.notes(after, "FailedScheduling") == []
+
+
+# -- permission -----------------------------------------------------------------------------------
+
+
+def held(scheduler: Scheduler, place: Place, name: str, word: str = "wait 600") -> str:
+    place.pod(name, annotations={"permit": word})
+    scheduler.until(
+        lambda: "nominatedNodeName" in place.read(name)["status"], f"{name} is announced"
+    )
+    return name
+
+
+def test_held_pods_are_bound_when_another_comes(scheduler: Scheduler, place: Place) -> None:
+    names = [held(scheduler, place, name) for name in ("first", "second")]
+    announced = {name: place.read(name)["status"]["nominatedNodeName"] for name in names}
+    assert [place.node_of(name) for name in names] == ["", ""]
+    place.pod("last", annotations={"permit": "allow others"})
+    for name in (*names, "last"):
+        bound(scheduler, place, name)
+    assert {name: place.node_of(name) for name in names} == announced
+    assert all("nominatedNodeName" not in place.read(name)["status"] for name in names)
+
+
+def test_held_pods_are_refused_by_another(scheduler: Scheduler, place: Place) -> None:
+    name = held(scheduler, place, "held")
+    place.pod("rival", annotations={"permit": "refuse others"})
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "it is refused")
+    assert place.notes(name, "FailedScheduling") == [
+        "0/1 nodes are available: 1 not with me."
+    ]
+    bound(scheduler, place, "rival")
+    # The rival's binding is an event that the plugin registered for.
+    bound(scheduler, place, name)
+    taken = [one for one in steps(scheduler, place, name) if one.endswith("eserve")]
+    assert taken == ["Reserve", "Unreserve", "Reserve"]
+
+
+def test_patience_ends(scheduler: Scheduler, place: Place) -> None:
+    name = place.pod("held", annotations={"permit": "wait 0.2"})
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "it is refused")
+    assert place.notes(name, "FailedScheduling") == [
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Moody."
+    ]
+    scheduler.until(
+        lambda: "nominatedNodeName" not in place.read(name)["status"], "no longer announced"
+    )
+    place.pod("next")
+    bound(scheduler, place, name)
+
+
+def test_a_held_pod_that_is_deleted_is_given_up(scheduler: Scheduler, place: Place) -> None:
+    name = held(scheduler, place, "held")
+    place.delete(name)
+    scheduler.until(
+        lambda: "Unreserve" in steps(scheduler, place, name), "what it reserved is given back"
+    )
+
+
+# -- bindings that fail ---------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_gone_when_it_is_to_be_bound(scheduler: Scheduler, place: Place) -> None:
+    name = place.pod("pod", annotations={"bind": "gone"})
+    scheduler.until(
+        lambda: "Unreserve" in steps(scheduler, place, name), "what it reserved is given back"
+    )
+    assert place.read(name) == {}
+    key = place.key(name)
+    failed = [one for one in scheduler.lines("Error scheduling pod; retrying") if key in one]
+    assert len(failed) == 1
+    assert f'pods \\"{name}\\" not found' in failed[0]
+    bound(scheduler, place, place.pod("next"))
+
+
+def test_a_pod_that_somebody_else_binds_first(scheduler: Scheduler, place: Place) -> None:
+    elsewhere = f"{place.name}-c"
+    place.node("c", is_here=False)
+    name = place.pod("pod", annotations={"bind": elsewhere})
+    bound(scheduler, place, name)
+    scheduler.until(
+        lambda: "Unreserve" in steps(scheduler, place, name), "what it reserved is given back"
+    )
+    assert place.node_of(name) == elsewhere
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "an event tells of it")
+    (note,) = place.notes(name, "FailedScheduling")
+    assert note.startswith('running Bind plugin "DefaultBinder": Operation cannot be fulfilled')
+    assert place.condition(name)["status"] == "True"
+
+
+def test_the_loop_went_on_through_all_this(scheduler: Scheduler, place: Place) -> None:
+    bound(scheduler, place, place.pod("pod"))
+    assert scheduler.page("/healthz") == (200, "ok")
+    assert scheduler.lines("Error applying a change") == []
+    assert scheduler.lines("Error handling the end of an attempt") == []
+    assert "task failed" not in scheduler.log

@@ -1,0 +1,167 @@
+"""A decision is explained by what it was made from: the same, whoever kept or asked for it.
+
+One profile keeps what it can and hands over its columns; the other asks every plugin anew and keeps
+the detail. What they say of the same pod must be the same, in a search over all nodes and in one
+that ends early, and no node that was not looked at may be told of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.app.build import Built
+from kubesched.columns.view import ClusterView
+from kubesched.engine.diagnosis import FitError, SchedulingError
+from kubesched.engine.explanation import Attempt, Explanation
+from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.search import Search
+from kubesched.framework.cycle_state import CycleState
+from kubesched.model.pod_info import PodInfo
+from tests.property.changes import CHANGES, NODES, PODS, Change, World
+from tests.property.test_kept_verdicts import NAME, PROBES, USERS, FirstFew, Pair, pair_with
+from tests.unit.builders import a_wire_pod
+
+
+def _named(*names: str) -> dict[str, Any]:
+    """Return what sends a pod to some nodes by name, as DaemonSets do."""
+    field = {"key": "metadata.name", "operator": "In"}
+    terms = [{"matchFields": [{**field, "values": [name]}]} for name in names]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"labels": {"app": "a1"}, "affinity": {"nodeAffinity": required}}
+
+
+MORE_PROBES: list[dict[str, Any]] = [
+    *PROBES,
+    _named("n1"),
+    _named("n0", "n2", "n3"),
+    {"labels": {"app": "a1"}, "status": {"nominatedNodeName": "n2"}},
+]
+
+
+def tried(built: Built, view: ClusterView, pod: PodInfo, search: Search) -> Attempt:
+    """Return an attempt as the live scheduler makes it."""
+    built.handles[NAME].view = view
+    profile, state = built.profiles[NAME], CycleState()
+    try:
+        result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+    except (FitError, SchedulingError) as failure:
+        return Attempt(profile, view, pod, state, failure=failure)
+    return Attempt(profile, view, pod, state, result=result)
+
+
+def search_of(start: int | None, enough: int | None) -> Search:
+    if enough is not None:
+        return FirstFew(next_start_index=start or 0, enough=enough)
+    return Search(all_nodes=start is None, next_start_index=start or 0)
+
+
+def facts(explanation: Explanation) -> Any:
+    """Return an explanation without the examples of refused nodes, of which any will do."""
+    tree = msgspec.to_builtins(explanation)
+    for refusal in tree["refusals"]:
+        refusal["nodes"] = len(refusal["nodes"])
+    return tree
+
+
+def grouped(one: Attempt) -> dict[Any, list[str]]:
+    return {group.status: sorted(one.view.nodes_at(group.rows).names) for group in one.groups()}
+
+
+def check(pair: Pair, world: World, pod: PodInfo, start: int | None, enough: int | None) -> None:
+    """Fail unless both profiles explain their decisions alike, and truly."""
+    view = world.cache.snapshot()
+    kept = tried(pair.keeping, view, pod, search_of(start, enough))
+    asked = tried(pair.asking, view, pod, search_of(start, enough))
+    explanation, truth = kept.explanation(top=3), asked.explanation(top=3)
+    assert facts(explanation) == facts(truth)
+    groups = grouped(asked)
+    assert grouped(kept) == groups
+    for status, nodes in groups.items():
+        named = [
+            one.nodes
+            for one in explanation.refusals
+            if (one.plugin, one.reasons) == (status.plugin, tuple(sorted(status.reasons)))
+        ]
+        assert all(set(some) <= set(nodes) for some in named)
+    if kept.result is not None:
+        _check_placed(explanation, kept)
+
+
+def _check_placed(explanation: Explanation, one: Attempt) -> None:
+    result = one.result
+    assert result is not None
+    assert explanation.node == result.suggested_host
+    assert explanation.fit_count == result.feasible_node_count
+    told = explanation.fit_count + explanation.refused_count
+    assert explanation.unvisited_count == explanation.node_count - told
+    if explanation.ranking:
+        assert explanation.ranking[0].node == result.suggested_host
+        assert explanation.total == explanation.ranking[0].total
+        for row in explanation.ranking:
+            assert row.total == sum(row.scores.values())
+
+
+def probe(world: World, number: int, parts: dict[str, Any]) -> PodInfo:
+    return world.cache.pod_info(a_wire_pod(f"probe-{number}", **parts))
+
+
+@pytest.mark.parametrize("plugins", USERS)
+@settings(max_examples=25)
+@given(
+    changes=CHANGES,
+    enough=st.lists(st.sampled_from([None, None, 1, 2, 3]), min_size=1, max_size=4),
+    starts=st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=1, max_size=3),
+)
+def test_whatever_happens_to_the_cluster(
+    plugins: str, changes: list[Change], enough: list[int | None], starts: list[int | None]
+) -> None:
+    pair, world = pair_with(*USERS[plugins]), World()
+    for number, change in enumerate(changes):
+        world.apply(change)
+        for place, parts in enumerate(MORE_PROBES):
+            turn = number + place
+            start, few = starts[turn % len(starts)], enough[turn % len(enough)]
+            check(pair, world, probe(world, place, parts), start, few)
+
+
+@settings(max_examples=60)
+@given(
+    promises=st.lists(
+        st.builds(
+            Change,
+            st.just("nominate_pod"),
+            st.sampled_from(PODS),
+            st.integers(0, 59),
+            st.sampled_from(NODES),
+        ),
+        min_size=1,
+        max_size=7,
+    ),
+    enough=st.sampled_from([None, 1, 2, 3]),
+    priority=st.sampled_from([0, 20, 5000]),
+)
+def test_among_promises(promises: list[Change], enough: int | None, priority: int) -> None:
+    pair, world = pair_with(), World()
+    for number, name in enumerate(NODES):
+        world.apply(Change("add_node", name, (1, 2, 4, 8)[number]))
+    for change in promises:
+        world.apply(change)
+        for place, parts in enumerate(MORE_PROBES):
+            pod = probe(world, place, {**parts, "priority": priority})
+            for start in (place % 4, place % 4):  # Twice: then there is something kept.
+                check(pair, world, pod, start, enough)
+
+
+def test_the_quick_way_is_the_one_that_is_checked() -> None:
+    pair, world = pair_with(), World()
+    for number, name in enumerate(NODES):
+        world.apply(Change("add_node", name, (1, 2, 4, 8)[number]))
+    for parts in PROBES[:2]:
+        one = tried(pair.keeping, world.cache.snapshot(), probe(world, 0, parts), search_of(1, 2))
+        assert one.result is not None
+        assert (one.result.detail, one.result.basis is None) == (None, False)
