@@ -8,20 +8,80 @@ Upstream: Go's net/http/response.go ReadResponse, net/http/transfer.go
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDict
 
 _HEAD_BYTES_MAX: Final = 256 << 10
 _LINE_BYTES_MAX: Final = 4096
-_STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9][0-9])(?: [^\r\n]*)?")
+_STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9])(?=[ \r]|\Z)")
 _FIELD: Final = re.compile(r"\r\n([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n]*)")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})[ \t]*(?=\r\n|\Z)")
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?")
 
 
 class AnswerError(Exception):
     """What came is no answer, or not the whole of one."""
+
+
+class Headers(Mapping[str, str]):
+    """The fields of a head, taken apart when one is asked for: of most answers nobody does.
+
+    Whether a field is there is seen in the bytes: a line that begins with its name is it.
+    """
+
+    __slots__ = ("_fields", "_head", "_lowered")
+
+    def __init__(self, head: bytes) -> None:
+        self._head = head
+        self._lowered = head.lower()
+        self._fields: CIMultiDict[str] | None = None
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and f"\r\n{name.lower()}:".encode() in self._lowered
+
+    def __getitem__(self, name: str) -> str:
+        return self.check()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.check())
+
+    def __len__(self) -> int:
+        return len(self.check())
+
+    def check(self) -> CIMultiDict[str]:
+        """Take the head apart; AnswerError if it is none."""
+        if self._fields is None:
+            head = self._head.decode("latin-1")
+            found: list[tuple[str, str]] = _FIELD.findall(head)
+            if len(found) != head.count("\r\n"):
+                raise AnswerError(f"malformed HTTP response {head[:80]!r}")
+            self._fields = CIMultiDict(found)
+        return self._fields
+
+    def says(self, name: str, word: str) -> bool:
+        """Return whether a field has a word in its list."""
+        listed = ",".join(self.check().getall(name, [])).split(",")
+        return any(one.strip(" \t").lower() == word for one in listed)
+
+    def plain_length(self) -> int | None:
+        """Return the length of the body, if that is all the head says of it and the connection."""
+        lowered = self._lowered
+        if b"\r\ntransfer-encoding" in lowered or b"\r\nconnection" in lowered:
+            return None
+        shown = _LENGTH.search(lowered)
+        if shown is None or lowered.count(b"\r\ncontent-length") != 1:
+            return None
+        return int(shown[1])
+
+    def length(self) -> int:
+        """Return the length of the body; AnswerError if it is none, or said twice differently."""
+        shown = _LENGTH.findall(self._lowered)
+        if len(set(shown)) != 1 or len(shown) != len(self.check().getall("Content-Length")):
+            raise AnswerError("bad Content-Length")
+        return int(shown[0])
 
 
 class _Part(Enum):
@@ -47,7 +107,7 @@ class AnswerReader:
 
     def __init__(self) -> None:
         self.status = 0
-        self.headers: CIMultiDictProxy[str] = CIMultiDictProxy(CIMultiDict())
+        self.headers = Headers(b"")
         self.body = b""
         self.is_kept = True
         """Whether the connection can be used for another request."""
@@ -113,11 +173,10 @@ class AnswerReader:
             if len(self._buffer) > _HEAD_BYTES_MAX:
                 raise AnswerError("the head of the answer is too long")
             return False
-        head = self._buffer[:end].decode("latin-1")
+        head = self._buffer[:end]
         self._buffer = self._buffer[end + 4 :]
         began = _STATUS.match(head)
-        fields: list[tuple[str, str]] = _FIELD.findall(head)
-        if began is None or len(fields) != head.count("\r\n"):
+        if began is None:
             raise AnswerError(f"malformed HTTP response {head[:80]!r}")
         self.status = int(began[2])
         if self.status < 200:
@@ -125,44 +184,35 @@ class AnswerReader:
             if self.status == 101:
                 raise AnswerError("the server changed the protocol")
             return True
-        self.headers = CIMultiDictProxy(CIMultiDict(fields))
-        self.is_kept = began[1] == "1" and not self._says("Connection", "close")
-        self._begin_body()
+        self.headers = headers = Headers(head)
+        self.is_kept = began[1] == b"1"
+        length = headers.plain_length()
+        if length is None or self.status in (204, 304):
+            self._begin_body(headers)
+        else:
+            self._left = length
+            self._part = _Part.LENGTH
         return self._part is not _Part.NOTHING
 
-    def _begin_body(self) -> None:
-        headers = self.headers
-        length = headers.get("Content-Length")
+    def _begin_body(self, headers: Headers) -> None:
+        """Find out where a body ends that is not simply some bytes long."""
+        headers.check()
+        if headers.says("Connection", "close"):
+            self.is_kept = False
         if self.status in (204, 304):
             self._part = _Part.NOTHING
         elif "Transfer-Encoding" in headers:
-            if not self._says("Transfer-Encoding", "chunked"):
+            if not headers.says("Transfer-Encoding", "chunked"):
                 raise AnswerError(f"unsupported transfer encoding {headers['Transfer-Encoding']!r}")
             # Who gives a length as well is not to be relied on any further.
-            self.is_kept = self.is_kept and length is None
+            self.is_kept = self.is_kept and "Content-Length" not in headers
             self._part = _Part.SIZE
-        elif length is not None:
-            self._left = self._length(length)
+        elif "Content-Length" in headers:
+            self._left = headers.length()
             self._part = _Part.LENGTH
         else:
             self.is_kept = False
             self._part = _Part.REST
-
-    def _length(self, shown: str) -> int:
-        shown = shown.strip(" \t")
-        if not (shown.isascii() and shown.isdecimal()) or len(shown) > 15:
-            raise AnswerError(f"bad Content-Length {shown!r}")
-        if any(other.strip(" \t") != shown for other in self.headers.getall("Content-Length")):
-            raise AnswerError("several lengths")
-        return int(shown)
-
-    def _says(self, name: str, word: str) -> bool:
-        """Return whether a field has a word in its list."""
-        shown = self.headers.get(name)
-        if shown is None:
-            return False
-        listed = ",".join(self.headers.getall(name)).split(",")
-        return any(one.strip(" \t").lower() == word for one in listed)
 
     # -- the body ---------------------------------------------------------------------------------
 

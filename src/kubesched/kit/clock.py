@@ -27,13 +27,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    def now_s(self) -> float:
-        """Return seconds since the epoch."""
-        return time.time()
-
-    def monotonic_s(self) -> float:
-        """Return seconds since some moment."""
-        return time.monotonic()
+    # Asked some thirty times for each pod: the functions themselves, without a call around them.
+    now_s = staticmethod(time.time)
+    monotonic_s = staticmethod(time.monotonic)
 
     async def sleep(self, delay_s: float) -> None:
         """Wait."""

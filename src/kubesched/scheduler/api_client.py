@@ -27,10 +27,12 @@ class LiveApiClient:
 
     async def bind_pod(self, *, namespace: str, name: str, uid: str, node_name: str) -> None:
         """Have a pod assigned to a node."""
-        with _one_error():
+        try:  # For every pod; a context manager would cost more than the rest of this.
             await self._client.bind_pod(
                 namespace=namespace, name=name, uid=uid, node_name=node_name
             )
+        except (ApiError, TransportError) as problem:
+            raise _api_call_error(problem) from problem
 
     async def patch_pod_status(
         self, *, namespace: str, name: str, patch: Mapping[str, Any], uid: str = ""
@@ -90,10 +92,14 @@ def resource_of(name: str, namespace: str) -> Resource:
 def _one_error() -> Iterator[None]:
     try:
         yield
-    except ApiError as problem:
-        raise ApiCallError(problem.message, code=problem.code, reason=problem.reason) from problem
-    except TransportError as problem:
-        raise ApiCallError(problem.message) from problem
+    except (ApiError, TransportError) as problem:
+        raise _api_call_error(problem) from problem
+
+
+def _api_call_error(problem: ApiError | TransportError) -> ApiCallError:
+    if isinstance(problem, TransportError):
+        return ApiCallError(problem.message)
+    return ApiCallError(problem.message, code=problem.code, reason=problem.reason)
 
 
 def _document(answer: bytes) -> dict[str, Any]:

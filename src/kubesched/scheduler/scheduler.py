@@ -77,7 +77,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         self.inbox.on_arrival = self._wake.set
         self.queue.on_ready = self._wake.set
-        self.outstanding.on_change = self._wake.set
+        self.outstanding.on_change = self._binding_ended
 
     def start_scheduling(self) -> None:
         """Begin to place pods."""
@@ -120,6 +120,10 @@ class Scheduler:
             await self._attempt(queued)
         return True
 
+    def _binding_ended(self) -> None:
+        if self._is_full and self.outstanding.count < OUTSTANDING_RESUME:
+            self._wake.set()
+
     def _is_far_ahead(self) -> bool:
         """Return whether enough bindings are under way.
 
@@ -161,8 +165,9 @@ class Scheduler:
         """Wait for something to do."""
         self.on_idle()
         left_s = self.queue.next_flush_at_s() - self.clock.now_s()
+        loop = asyncio.get_running_loop()
+        due = loop.call_later(max(min(left_s, IDLE_S_MAX), 0.001), self._wake.set)
         try:
-            async with asyncio.timeout(max(min(left_s, IDLE_S_MAX), 0.001)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+            await self._wake.wait()
+        finally:
+            due.cancel()
