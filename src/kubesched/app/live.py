@@ -42,7 +42,7 @@ from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import LiveApiClient
-from kubesched.scheduler.binders import Binders
+from kubesched.scheduler.binders import BINDERS_MAX, Binders
 from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
 from kubesched.scheduler.debugger import CacheDebugger
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -121,6 +121,7 @@ class LiveScheduler:
             log=log,
             hostname=settings.hostname,
             metrics=outside.measured,
+            is_busy=self._is_binding_much,
         )
         self.stories = Stories(clock)
         self._recorders = {
@@ -295,6 +296,10 @@ class LiveScheduler:
             return self.pods
         known = self.scheduler.handlers.others
         return next((found for kind, found in known.items() if resource == _custom_name(kind)), {})
+
+    def _is_binding_much(self) -> bool:
+        """Return whether pods wait to be bound."""
+        return self.scheduler.outstanding.count >= BINDERS_MAX
 
     # -- watching ---------------------------------------------------------------------------------
 

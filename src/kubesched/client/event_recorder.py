@@ -68,6 +68,7 @@ class EventBroadcaster:
         concurrency: int = CONCURRENCY,
         queued_max: int = QUEUED_MAX,
         remembered_max: int = REMEMBERED_MAX,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Make a broadcaster; nothing is written before it runs.
 
@@ -82,6 +83,7 @@ class EventBroadcaster:
             queued_max: How many may wait to be written. Differs: upstream has room for 1,000 and
                 drops the rest of a burst.
             remembered_max: How many written events are kept to find out that one comes again.
+            is_busy: Whether the API server has more important things to do for us.
         """
         self.hostname = hostname
         self.log = log
@@ -94,6 +96,7 @@ class EventBroadcaster:
             rng=rng or Generator(0, "events"),
             concurrency=concurrency,
             queued_max=queued_max,
+            is_busy=is_busy,
         )
         self._remembered_max = remembered_max
         self._entries: dict[tuple[object, ...], Entry] = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from kubesched.client.errors import AlreadyExistsError, ApiError, NotFoundError, TransportError
@@ -32,6 +33,7 @@ _TRIES_MAX: Final = 12
 _SLEEP_S: Final = 10.0
 _JITTER: Final = 0.25
 _JITTER_STEPS: Final = 1 << 30
+_QUEUED_FOR_ANOTHER: Final = 2000
 _SAID_AGAIN_S: Final = 10.0
 _REJECTED: Final = "Server rejected event (will not retry!)"
 
@@ -116,6 +118,7 @@ class EventWriter:
         rng: Generator,
         concurrency: int,
         queued_max: int,
+        is_busy: Callable[[], bool],
     ) -> None:
         self.dropped_count = 0
         self._client = client
@@ -125,6 +128,7 @@ class EventWriter:
         self._rng = rng
         self._concurrency = concurrency
         self._queued_max = queued_max
+        self._is_busy = is_busy
         self._queue: deque[_Write] = deque()
         self._later: list[tuple[float, int, _Write]] = []
         self._later_number = 0
@@ -200,7 +204,7 @@ class EventWriter:
 
     async def _work(self) -> None:
         while True:
-            if not self._queue:
+            if not self._queue or self._under_way >= self._allowed():
                 waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._idle.append(waiting)
                 await waiting
@@ -223,6 +227,17 @@ class EventWriter:
             if not is_done:
                 self._try_later(write)
             self._tell_drained()
+            self._wake()
+
+    def _allowed(self) -> int:
+        """Return how many events may be written at once.
+
+        An event costs the API server more than a binding does: while pods wait to be bound few are
+        written, the more the more of them wait.
+        """
+        if not self._is_busy():
+            return self._concurrency
+        return min(self._concurrency, 1 + len(self._queue) // _QUEUED_FOR_ANOTHER)
 
     async def _try(self, write: _Write) -> bool:
         if not await self.record(write.entry, write.series):
@@ -311,11 +326,13 @@ class EventWriter:
             )
 
     def _wake(self) -> None:
-        while self._idle:
+        """Have as many go on as may, and have something to do."""
+        wanted = min(len(self._queue), self._allowed() - self._under_way)
+        while wanted > 0 and self._idle:
             waiting = self._idle.popleft()
             if not waiting.done():
                 waiting.set_result(None)
-                return
+                wanted -= 1
 
     def _tell_drained(self) -> None:
         if self._drained and not self.pending_count:

@@ -148,6 +148,32 @@ async def test_as_many_as_were_asked_for_are_written_at_once(world: World) -> No
     assert len(world.server.events) == 10
 
 
+def test_few_are_written_while_there_is_more_important_work() -> None:
+    async def run() -> None:
+        busy = [True]
+        world = World(concurrency=8, is_busy=lambda: busy[0])
+        gate = world.server.gate = asyncio.Event()
+        async with running(world):
+            for number in range(100):
+                world.scheduled(f"p{number}")
+            await settle()
+            assert world.server.under_way == 1
+            # The more wait, the more are written: at no time are events starved.
+            for number in range(100, 4_100):
+                world.scheduled(f"p{number}")
+            await settle()
+            assert world.server.under_way == 3
+            busy[0] = False
+            world.scheduled("last")
+            await settle()
+            assert world.server.under_way == 8
+            gate.set()
+            await world.broadcaster.drain(10.0)
+            assert len(world.server.events) == 4_101
+
+    asyncio.run(run())
+
+
 @with_world(concurrency=1)
 async def test_events_are_written_in_the_order_in_which_they_came(world: World) -> None:
     expected = [f"p{number}" for number in range(20)]
