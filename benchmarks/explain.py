@@ -86,7 +86,8 @@ def main() -> int:
     options = parser.parse_args()
     keep_heap()
     collect_rarely()
-    print(f"{'workload':<22}{'nodes looked at':>16}{'decision µs':>13}{'taken down µs':>15}")
+    head = f"{'workload':<22}{'nodes looked at':>16}{'decision µs':>13}{'taken down µs':>15}"
+    sys.stdout.write(f"{head}\n")
     for name in options.workloads:
         workload = load_workload(name)
         for all_nodes in (True, False):
@@ -99,7 +100,8 @@ def main() -> int:
             deciding, taking = measured(cache, built, burst, Search(all_nodes=all_nodes))
             scope = "all" if all_nodes else "sampled"
             decision, taken = median(deciding) / 1000, median(taking) / 1000
-            print(f"{name:<22}{scope:>16}{decision:>13.0f}{taken:>15.0f}", flush=True)
+            sys.stdout.write(f"{name:<22}{scope:>16}{decision:>13.0f}{taken:>15.0f}\n")
+            sys.stdout.flush()
     return 0
 
 

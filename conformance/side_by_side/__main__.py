@@ -143,7 +143,7 @@ def show(outcome: Outcome) -> None:
     )
     for step, late_s in outcome.late.items():
         print(f"    {late_s:.1f} s late: {step}")
-    if outcome.status not in {"equal", "tied"}:
+    if outcome.status not in {"equal", "tied", "raced"}:
         print(f"    after {outcome.stopped_at}")
         for difference in outcome.differences[:12]:
             print(f"    {difference}")

@@ -5,7 +5,7 @@ Owns finding the differences and telling which of them are ties. Never waits, ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,6 +90,45 @@ def event_differences(reference: frozenset[Event], tested: frozenset[Event]) -> 
         for event in sorted(tested - reference)
     )
     return found
+
+
+def settled_notes(states: Iterable[State]) -> frozenset[tuple[str, str]]:
+    """Return pods with the refusals that they had when the cluster was at rest."""
+    found = set()
+    for state in states:
+        for what, fields in state.items():
+            condition = fields.get("PodScheduled", "")
+            if "message=" in condition:
+                message = condition.partition("message=")[2]
+                found.add((f"P{what[1:]}", message.rpartition(" observedGeneration=")[0]))
+    return frozenset(found)
+
+
+def is_transient(difference: Difference, settled: frozenset[tuple[str, str]]) -> bool:
+    """Return whether an event tells of a failed attempt that another one followed at once.
+
+    How often a pod is tried while things move is a matter of time: a refusal that never was a
+    pod's condition at rest may be missing, or be another one.
+    """
+    parts = (difference.tested or difference.reference).split(" | ")
+    is_refusal = parts[1] == "FailedScheduling"
+    return is_refusal and (difference.what, parts[4]) not in settled
+
+
+def is_race(differences: list[Difference], before: State) -> bool:
+    """Return whether pods that waited before took each other's places.
+
+    In which order pods are tried again depends on how often they were before, which is a matter of
+    time. A side that placed none of them lost no race.
+    """
+    moved = [one for one in differences if one.field == "nodeName"]
+    waited = [
+        one for one in moved if "status=False" in before.get(one.what, {}).get("PodScheduled", "")
+    ]
+    gained = [one for one in waited if one.tested and not one.reference]
+    lost = [one for one in waited if one.reference and not one.tested]
+    swapped = [one for one in waited if one.reference and one.tested]
+    return len(waited) == len(moved) and (bool(gained and lost) or len(swapped) > 1)
 
 
 def is_tie(differences: list[Difference], best: Mapping[str, frozenset[str]]) -> bool:

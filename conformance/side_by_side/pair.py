@@ -16,8 +16,11 @@ from conformance.side_by_side.compare import (
     Difference,
     Rest,
     event_differences,
+    is_race,
     is_tie,
+    is_transient,
     rest_differences,
+    settled_notes,
 )
 from conformance.side_by_side.scores import best_nodes
 from conformance.side_by_side.side import Side
@@ -25,12 +28,19 @@ from conformance.side_by_side.state import Event
 from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
-Status: TypeAlias = Literal["equal", "tied", "unsteady", "sometimes", "different", "error"]
-"""Unsteady: the reference, run again, also did that. Sometimes: a second run of both is equal."""
+Status: TypeAlias = Literal["equal", "tied", "raced", "unsteady", "sometimes", "different", "error"]
+"""How a sequence ended.
+
+- tied: at a pod whose best node is not unique, and which went to another of the best
+- raced: at pods that had waited together and took each other's place
+- unsteady: at something that the reference, run again, also did
+- sometimes: at something that a second run of both did not show
+"""
 
 # Longer than the longest backoff: what is not equal by then will not become so.
 _LATE_S_MAX = 13.0
 _LATE_S_MIN = 1.0
+_AGAIN_S_MAX = 3.0
 _TIED_RUNS_MAX = 3
 _REFERENCE_RUNS = 4
 _EVENTS = "events"
@@ -49,6 +59,8 @@ class Record:
     late: dict[str, float] = field(default_factory=dict)
     """Seconds that one side came to rest after the other, where it was more than one."""
     is_tied: bool = False
+    transient: int = 0
+    """Events of attempts that only one side made, on its way to the same end."""
 
 
 @dataclass(slots=True)
@@ -62,6 +74,7 @@ class Outcome:
     """Steps after which both sides were the same."""
     events: int
     late: dict[str, float]
+    transient: int = 0
     stopped_at: str = ""
     differences: list[Difference] = field(default_factory=list)
     error: str = ""
@@ -77,6 +90,7 @@ class Outcome:
             "steps": len(self.sequence.steps),
             "compared": self.compared,
             "events": self.events,
+            "transientEvents": self.transient,
         }
         if self.late:
             written["late"] = {step: round(late_s, 1) for step, late_s in self.late.items()}
@@ -123,6 +137,7 @@ class Pair:
             compared=len(record.rests) - (record.stopped_at not in {"", _EVENTS}),
             events=len(record.events),
             late=record.late,
+            transient=record.transient,
             stopped_at=record.stopped_at,
             differences=record.differences,
             error=error,
@@ -133,6 +148,9 @@ class Pair:
             return "equal"
         if record.is_tied:
             return "tied"
+        before = record.rests[-2].state if len(record.rests) > 1 else {}
+        if record.stopped_at != _EVENTS and is_race(record.differences, before):
+            return "raced"
         if self._is_reference_unsteady(sequence, record):
             return "unsteady"
         return "different" if self._run_once(sequence).differences else "sometimes"
@@ -187,9 +205,12 @@ class Pair:
 
     def _with_events(self, record: Record) -> Record:
         start = perf_counter()
+        settled = settled_notes(rest.state for rest in record.rests)
         while True:
             record.events, ours = self._both(lambda side: side.events())
-            record.differences = event_differences(record.events, ours)
+            found = event_differences(record.events, ours)
+            record.differences = [one for one in found if not is_transient(one, settled)]
+            record.transient = len(found) - len(record.differences)
             if not record.differences or perf_counter() - start > _LATE_S_MAX:
                 break
             self._both(lambda side: side.wait_change(0.1))
@@ -216,7 +237,7 @@ class Pair:
         if record.stopped_at != _EVENTS:
             again = last.state
             return {one for one in record.differences if one.is_tested_value_in(again)}
-        _waits_until(lambda: side.events() == record.events, side)
+        _waits_until(lambda: side.events() == record.events, side, _AGAIN_S_MAX)
         events = side.events()
         return {one for one in record.differences if one.is_tested_event_in(events)}
 
@@ -236,14 +257,14 @@ def _rest_like(side: Side, step: Step, expected: Rest) -> Rest:
         last = Rest(unrest=side.rest(), state=side.state(), codes=codes)
         return not rest_differences(expected, last)
 
-    _waits_until(is_so, side)
+    _waits_until(is_so, side, _AGAIN_S_MAX)
     return last
 
 
-def _waits_until(is_so: Callable[[], bool], side: Side) -> bool:
+def _waits_until(is_so: Callable[[], bool], side: Side, timeout_s: float) -> bool:
     start = perf_counter()
     while not is_so():
-        if perf_counter() - start > _LATE_S_MAX:
+        if perf_counter() - start > timeout_s:
             return False
         side.wait_change(0.1)
     return True

@@ -56,6 +56,8 @@ PROFILES = (
 _SCHEDULER_NAMES = frozenset({"default-scheduler", SECOND_PROFILE})
 
 _SENTINEL = "sentinel"
+# An admission plugin gives these finalizers that only a controller removes.
+_PROTECTED = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
 _NODE_COUNT = re.compile(r"^0/(\d+) nodes are available")
 _START_S_MAX = 60.0
 _REST_S_MAX = 15.0
@@ -88,7 +90,7 @@ class Side:
         if self.process is not None:
             self.process.kill()
         # The reference tells the score of every node at this level: ties are read from there.
-        flags = ("-v=10",) if self.scheduler == "kube-scheduler" else ("-v=3",)
+        flags = ("-v=10",) if self.scheduler == "kube-scheduler" else ("-v=6",)
         settings = SchedulerSettings(profiles=PROFILES, flags=flags)
         self.process = start_scheduler(self.cluster, self.cluster.group, self.scheduler, settings)
         if self._ask_sentinel(_START_S_MAX) is None:
@@ -103,6 +105,10 @@ class Side:
         """Send the requests of a step and return the answers' codes."""
         codes: list[int] = []
         for op in step.ops:
+            if op.verb == "remove" and op.kind in _PROTECTED:
+                self._strip(op)
+                # A waiting pod is tried again: with the object, not at the moment it goes.
+                self.rest()
             codes.extend(self._finish() if op.verb == "finish" else [self._send(op)])
         return codes
 
@@ -206,10 +212,12 @@ class Side:
             return self._api.post(op.path, op.body)
         if op.verb == "patch":
             return self._api.patch(op.path, op.body, op.content_type)
-        if op.verb == "remove" and op.kind != "Pod":
-            self._api.patch(op.path, {"metadata": {"finalizers": None}}, MERGE_PATCH).must(200, 404)
         options = {"gracePeriodSeconds": 0} if op.verb == "remove" else None
         return self._api.delete(op.path, options)
+
+    def _strip(self, op: Op) -> None:
+        """Remove the finalizers of an object."""
+        self._api.patch(op.path, {"metadata": {"finalizers": None}}, MERGE_PATCH).must(200, 404)
 
     def _finish(self) -> list[int]:
         codes = []
@@ -252,8 +260,10 @@ class Side:
                 continue
             if kind == "Service" and name == "kubernetes":
                 continue
-            namespace = obj["metadata"].get("namespace", "")
-            self._send(Op("remove", kind, name, namespace))
+            op = Op("remove", kind, name, obj["metadata"].get("namespace", ""))
+            if obj["metadata"].get("finalizers"):
+                self._strip(op)
+            self._send(op)
 
 
 def _is_undecided(pod: Obj) -> bool:

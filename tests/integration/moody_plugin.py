@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from kubesched.framework.interface import EventRegistration
@@ -114,7 +115,9 @@ class Moody:
     async def bind(self, state: Any, pod: Any, node_name: str) -> Status:
         is_first = self._at("Bind", pod)
         client, word = self._handle.client, pod.annotations.get("bind", "")
-        if word == "gone":
+        if word == "hang":
+            await asyncio.Event().wait()
+        elif word == "gone":
             await client.delete_pod(namespace=pod.namespace, name=pod.name)
         elif word and is_first:
             await client.bind_pod(

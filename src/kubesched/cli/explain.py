@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -18,6 +18,7 @@ import yaml
 from kubesched.app.build import Built, build, config_enabling, never_enabled
 from kubesched.app.explain import ExplainError, Prepared, Subject, choose_pod, prepare
 from kubesched.app.manifests import STDIN, ManifestError, read_manifests
+from kubesched.cli.live_options import live_options
 from kubesched.cli.options import plugin_option, registry_of
 from kubesched.cli.render import Sheet, show_comparison, show_explanation, show_node
 from kubesched.config.errors import ConfigError
@@ -28,7 +29,12 @@ from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.decide import decide
 from kubesched.engine.explanation import TOP, Attempt, Explanation, attempt
 from kubesched.framework.registry import Registry
+from kubesched.model.pod_info import PodInfo, compile_shape
 from kubesched.objects.errors import one_line
+
+if TYPE_CHECKING:
+    from kubesched.cli.explain_live import Source
+    from kubesched.scheduler.story import Story
 
 _EXAMPLES_IN_TEXT = 10
 _DEFAULTS = "the default configuration"
@@ -41,6 +47,8 @@ Examples:
   kubesched explain -f cluster.yaml web-7 --node worker-3
   kubesched explain -f cluster.yaml web-7 --compare new-scheduler.yaml
   kubesched explain -f cluster.yaml --plugin spare_gpu.py:SpareGpu web-7
+  kubesched explain --live shop/web-7
+  kubesched explain --live shop/web-7 --endpoint https://10.0.0.5:10259
 """
 
 
@@ -58,6 +66,19 @@ class _Options:
     wide: bool
     output: str
     pod: str | None
+    live: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    endpoint: str = ""
+    token: str = ""
+    token_file: str = ""
+    certificate_authority: str = ""
+    insecure_skip_tls_verify: bool = False
+
+    @property
+    def wants_attempt(self) -> bool:
+        """Return whether more is wanted than what a scheduler remembers of a decision."""
+        return self.output == "json" or self.node is not None or self.compare_file is not None
 
     @property
     def rows(self) -> int | None:
@@ -71,7 +92,6 @@ class _Options:
     "--file",
     "files",
     multiple=True,
-    required=True,
     metavar="FILE",
     help="Manifests, YAML or JSON: a file, a directory, or - for stdin. May be repeated.",
 )
@@ -111,6 +131,7 @@ class _Options:
     show_default=True,
     help="Something to read; the raw decision (json); the explanation (yaml, or as JSON).",
 )
+@live_options
 @click.argument("pod", required=False)
 def explain(**options: Any) -> None:
     """Explain where kube-scheduler would put POD (name or namespace/name), and why.
@@ -118,30 +139,36 @@ def explain(**options: Any) -> None:
     The cluster is what the files hold: nodes, pods, and whatever else scheduling reads. Objects
     may be written by hand or be the output of kubectl get -o yaml. Without POD, the only pending
     pod is explained.
+
+    With --live the cluster is a running one. If --endpoint names a running kubesched, it tells
+    where the pod is and what it decided last; else the decision is worked out from what the API
+    server shows.
     """
     asked = _Options(**options)
     _check(asked)
+    source = _live_source(asked) if asked.live else None
+    if source is not None and _is_told(asked, source):
+        return
     built = _build(asked.config_file, asked.plugins)
     other = None
     if asked.compare_file is not None:
         # It may well be the one without the plugins.
         other = _build(asked.compare_file, asked.plugins, must_enable=False)
-    subject = _subject(asked)
+    subject, story = (_subject(asked), None) if source is None else _live_subject(source, built)
+    if story is not None and story.state == "foreign" and not asked.wants_attempt:
+        _show_story(asked, story)
+        return
     prepared = _prepare(built, subject)
     held = prepared.profile.run_pre_enqueue_plugins(prepared.pod)
-    if held is not None:
+    if held is not None and story is None:
         _note(
             f"{held.plugin} keeps pod {prepared.pod.key} out of the queue for now: {held.message}"
         )
     try:
-        if asked.output == "json":
-            _print_json(decide(*prepared).as_json())
-        elif other is not None:
+        if other is not None:
             _show_comparison(asked, attempt(*prepared), attempt(*_prepare(other, subject)))
-        elif asked.node is not None:
-            _show_node(asked, attempt(*prepared))
         else:
-            _show(asked, attempt(*prepared))
+            _show_one(asked, prepared, story)
     except (click.ClickException, OSError):
         raise
     except Exception as problem:
@@ -152,7 +179,21 @@ def explain(**options: Any) -> None:
         raise click.ClickException(text) from None
 
 
+def _is_told(asked: _Options, source: Source) -> bool:
+    """Show what a running scheduler says; return whether it does."""
+    told = None if asked.wants_attempt else source.story(_note)
+    if told is not None:
+        _show_story(asked, told)
+    return told is not None
+
+
 def _check(asked: _Options) -> None:
+    if asked.live:
+        _check_live(asked)
+    elif not asked.files:
+        raise click.UsageError("Missing option '-f' / '--file'.")
+    elif asked.endpoint or asked.kubeconfig or asked.context or asked.token or asked.token_file:
+        raise click.UsageError("--endpoint, --kubeconfig, --context and --token go with --live")
     if (*asked.files, asked.config_file, asked.compare_file).count(STDIN) > 1:
         raise click.UsageError("standard input can be read only once")
     if asked.node is not None and asked.compare_file is not None:
@@ -164,19 +205,48 @@ def _check(asked: _Options) -> None:
         )
 
 
+def _check_live(asked: _Options) -> None:
+    if asked.files:
+        raise click.UsageError("-f and --live cannot be given together")
+    if asked.pod is None:
+        raise click.UsageError("--live: which pod? Name it as NAMESPACE/NAME")
+    if asked.token and asked.token_file:
+        raise click.UsageError("--token and --token-file cannot be given together")
+
+
 # -- what is shown --------------------------------------------------------------------------------
 
 
-def _show(asked: _Options, one: Attempt) -> None:
+def _show_one(asked: _Options, prepared: Prepared, story: Story | None) -> None:
+    if asked.output == "json":
+        _print_json(decide(*prepared).as_json())
+    elif asked.node is not None:
+        _show_node(asked, attempt(*prepared))
+    else:
+        _show(asked, attempt(*prepared), story)
+
+
+def _show(asked: _Options, one: Attempt, story: Story | None) -> None:
     in_text = asked.output == "text"
     examples = _EXAMPLES_IN_TEXT if in_text else 3
     explanation = one.explanation(top=asked.rows, examples=examples)
     if _wants_changes(asked, explanation):
         explanation = msgspec.structs.replace(explanation, changes=changes_for(one))
-    if in_text:
+    if story is not None:
+        _show_story(asked, msgspec.structs.replace(story, explanation=explanation))
+    elif in_text:
         show_explanation(explanation, _sheet(asked))
     else:
         _print_object(asked, explanation)
+
+
+def _show_story(asked: _Options, story: Story) -> None:
+    from kubesched.cli.explain_live import show_story  # noqa: PLC0415 - loads a client
+
+    if asked.output == "text":
+        show_story(story, _sheet(asked))
+    else:
+        _print_object(asked, story)
 
 
 def _wants_changes(asked: _Options, explanation: Explanation) -> bool:
@@ -224,6 +294,36 @@ def _print_json(value: Any) -> None:
 
 
 # -- what is read ---------------------------------------------------------------------------------
+
+
+def _live_source(asked: _Options) -> Source:
+    from kubesched.cli.explain_live import Source  # noqa: PLC0415 - loads a client
+
+    return Source(
+        asked.pod or "",
+        kubeconfig=asked.kubeconfig,
+        context=asked.context,
+        endpoint=asked.endpoint,
+        token=asked.token,
+        token_file=asked.token_file,
+        authority_file=asked.certificate_authority,
+        is_insecure=asked.insecure_skip_tls_verify,
+    )
+
+
+def _live_subject(source: Source, built: Built) -> tuple[Subject, Story]:
+    """Return the pod as the API server shows it, with what is around it, and where it is."""
+    from kubesched.app.explain_live import story_of  # noqa: PLC0415 - loads a client
+
+    cluster = source.cluster(built.profiles.values())
+    try:
+        subject = cluster.subject()
+    except ExplainError as problem:
+        raise click.ClickException(str(problem)) from None
+    for note in subject.notes:
+        _note(note)
+    info = PodInfo(cluster.pod, compile_shape(cluster.pod))
+    return subject, story_of(cluster.pod, info, built.profiles)
 
 
 def _subject(asked: _Options) -> Subject:

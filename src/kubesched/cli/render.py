@@ -148,6 +148,8 @@ def _why(explanation: Explanation) -> str:
         if count == 1:
             return "the only node there is, and it fits"
         return f"the only one of {count} nodes that fits, so nothing was scored"
+    if explanation.why == "first":
+        return "the first node found to fit, and no more were looked for"
     if explanation.why == "unscored":
         return f"one of {fits} fitting nodes; no plugin scores, any may be taken"
     best = f"the highest total of {fits} fitting nodes, {explanation.total}"
@@ -166,6 +168,9 @@ def _details(explanation: Explanation) -> Iterator[str]:
             f"Ahead of {one_line(runner_up.node)} by {_counted(runner_up.behind, 'point')}: "
             f"{_signed(runner_up.difference)}"
         )
+    if explanation.unvisited_count and explanation.why != "nominated":
+        count = _counted(explanation.unvisited_count, "node")
+        yield f"Not looked at: {count}, since enough that fit were found before"
     if explanation.outcome == "error" and explanation.fit_count:
         yield f"Fitting nodes, not scored: {explanation.fit_count}"
 

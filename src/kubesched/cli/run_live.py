@@ -428,6 +428,7 @@ class Process:
             user_agent="kubesched",
             clock=self.clock,
             log=self.log,
+            metrics=self.measured,
         )
 
 

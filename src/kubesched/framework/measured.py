@@ -65,9 +65,11 @@ class PluginTimes:
 class Point:
     """The durations of one extension point by how it ended."""
 
-    __slots__ = ("_by_code", "_family", "_name", "_profile")
+    __slots__ = ("_by_code", "_family", "_name", "_profile", "success")
 
     def __init__(self, family: HistogramVec, name: str, profile: str) -> None:
+        self.success: Histogram | None = None
+        """There once it has succeeded: a series that never was is not shown."""
         self._family = family
         self._name = name
         self._profile = profile
@@ -77,10 +79,18 @@ class Point:
         """Note how long the point took."""
         found = self._by_code.get(code)
         if found is None:
-            # When it is first needed: a series that never was is not shown.
             found = self._family.labels(self._name, code, self._profile)
             self._by_code[code] = found
+            if code == "Success":
+                self.success = found
         found.observe(elapsed_s)
+
+    def succeed(self, elapsed_s: float) -> None:
+        """Note how long the point took that succeeded."""
+        if self.success is not None:
+            self.success.observe(elapsed_s)
+        else:
+            self.observe("Success", elapsed_s)
 
     def observe_none(self, times: int) -> None:
         """Note that the point took no time, so many times."""
@@ -168,6 +178,9 @@ class Measuring:
             for point, spelled in _EVALUATED.items()
         }
         self._running = metrics.goroutines
+        for operation in ("Filter", "Score"):
+            # All of it runs in one thread: whoever looks finds none of them under way.
+            metrics.goroutines.labels(operation).set(0)
         self._began_s = self._pre_filtered_s = self._filtered_s = self._pre_scored_s = 0.0
         metrics.measures.before_look(self.fold)
 
@@ -183,8 +196,10 @@ class Measuring:
         """Run a point, and note how long it took and how it ended."""
         start_s = self.now_s()
         answer = call(*arguments)
-        code = "Success" if answer is None else code_of(answer)
-        self._points[point].observe(code, self.now_s() - start_s)
+        if answer is None:
+            self._points[point].succeed(self.now_s() - start_s)
+        else:
+            self._points[point].observe(code_of(answer), self.now_s() - start_s)
         return answer
 
     async def wait(self, point: str, answer: Awaitable[AnswerT]) -> AnswerT:
@@ -200,7 +215,7 @@ class Measuring:
 
     def passed(self, point: str) -> None:
         """Note that a point without plugins was passed."""
-        self._points[point].observe("Success", 0.0)
+        self._points[point].succeed(0.0)
 
     def counting(self, operation: str, runner: SideBySide) -> Counting:
         """Return a runner that counts the calls that run together, under such a name."""
@@ -243,32 +258,28 @@ class Measuring:
     def planned(self, state: CycleState, visited_count: int, fit_count: int) -> None:
         """Note an attempt by kept verdicts that has come to its end."""
         end_s, from_s, filtered_s = self.now_s(), self._began_s, self._filtered_s
-        tally = self._tally_of(state.skip_filter_plugins, state.skip_score_plugins)
+        key = (state.skip_filter_plugins, state.skip_score_plugins)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally()
         tally.attempts += 1
         tally.visited += visited_count
         # A mark from before the beginning is of another attempt.
         if self._pre_filtered_s > from_s:
-            self._points["PreFilter"].observe("Success", self._pre_filtered_s - from_s)
+            self._points["PreFilter"].succeed(self._pre_filtered_s - from_s)
             from_s = self._pre_filtered_s
         else:
             tally.no_pre_filters += 1
-        self._filter.observe("Success", filtered_s - from_s)
+        self._filter.succeed(filtered_s - from_s)
         if fit_count > 1:
             tally.scored_attempts += 1
             tally.scored += fit_count
             if self._pre_scored_s > filtered_s:
-                self._points["PreScore"].observe("Success", self._pre_scored_s - filtered_s)
+                self._points["PreScore"].succeed(self._pre_scored_s - filtered_s)
                 filtered_s = self._pre_scored_s
             else:
                 tally.no_pre_scores += 1
-            self._score.observe("Success", end_s - filtered_s)
-
-    def _tally_of(self, filters: frozenset[str], scores: frozenset[str]) -> Tally:
-        key = (filters, scores)
-        found = self._tallies.get(key)
-        if found is None:
-            found = self._tallies[key] = Tally()
-        return found
+            self._score.succeed(end_s - filtered_s)
 
     def fold(self) -> None:
         """Add up what was counted, for whoever looks."""

@@ -27,7 +27,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks."""
 
-    # Asked some thirty times for each pod: the functions themselves, without a call around them.
+    # Asked many times in every attempt, so without a call in between.
     now_s = staticmethod(time.time)
     monotonic_s = staticmethod(time.monotonic)
 

@@ -122,6 +122,8 @@ class BindingCycle:
             refused = await self._pre_bind(one, has_work=has_work)
             if refused is not None:
                 return of_binding(refused)
+        elif profile.measuring is not None:
+            profile.measuring.passed("PreBind")
         await self.patches.settle(pod.uid)
         status = await profile.run_bind_plugins(state, pod, node_name)
         if not status.is_success:

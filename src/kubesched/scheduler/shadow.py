@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.cache.cache import Cache
@@ -22,7 +23,6 @@ from kubesched.client.resources import PODS
 from kubesched.engine.search import Search
 from kubesched.framework.profile import Profile
 from kubesched.kit.clock import Clock
-from kubesched.kit.heap import KeyedHeap
 from kubesched.kit.log import Log
 from kubesched.model.pod_info import PodInfo
 from kubesched.model.queued_pod import QueuedPodInfo
@@ -37,6 +37,8 @@ LOOK_AHEAD: Final = 128
 """Among so many changes others are looked for."""
 TRIED_MAX: Final = 16
 """So many outcomes are tried as the next, before one of them counts as different."""
+PENDING_MAX: Final = 2000
+"""Among so many pods that wait the ones are looked for that must be earlier."""
 BACK_S: Final = 2.0
 STEPS_MAX: Final = 16
 """How far to go back for a moment at which both agree, in time and in pods."""
@@ -57,6 +59,21 @@ class Step(NamedTuple):
     at_s: float
     pod: PodInfo
     came: bool
+
+
+class Fresh(NamedTuple):
+    """A pod that waits for its first outcome."""
+
+    number: int
+    """In the order in which pods came."""
+    order: Any
+
+    def precedes(self, other: Fresh | None) -> bool:
+        """Return whether it must be tried before another that is fresh.
+
+        One that came later may have come too late, however important it is.
+        """
+        return other is not None and self.number < other.number and not other.order < self.order
 
 
 class Candidate(NamedTuple):
@@ -130,8 +147,9 @@ class Shadow:
     clock: Clock
     log: Log
     _seen: deque[Seen] = field(default_factory=deque)
-    _fresh: KeyedHeap[QueuedPodInfo] = field(init=False)
-    """Pods that wait for their first outcome, the next one first."""
+    _fresh: dict[str, Fresh] = field(default_factory=dict)
+    """Pods that wait for their first outcome, by key, in the order in which they came."""
+    _came: int = 0
     _refused: dict[str, str] = field(default_factory=dict)
     """What was last said of pods that were refused, by uid."""
     _tried: dict[str, Verdict] = field(default_factory=dict)
@@ -141,7 +159,6 @@ class Shadow:
     """When `step` can do more, though nothing has come."""
 
     def __post_init__(self) -> None:
-        self._fresh = KeyedHeap(self.order)
         self.past = Past(self.cache)
 
     @property
@@ -236,17 +253,16 @@ class Shadow:
         return is_late
 
     def _candidates(self) -> list[Candidate]:
-        """Return the outcomes that are there, in the order in which pods are tried."""
-        again: list[Candidate] = []
-        found: list[tuple[Any, Candidate]] = []
-        for candidate in self._outcomes():
-            queued = self._fresh.get(candidate.outcome.pod.key)
-            if queued is None:
-                again.append(candidate)
-            else:
-                found.append((self.order(queued), candidate))
-        found.sort(key=_first)
-        return (again + [candidate for _, candidate in found])[:TRIED_MAX]
+        """Return the outcomes that are there, as they came but for who must have been earlier."""
+        ordered: list[Candidate] = []
+        for candidate in islice(self._outcomes(), TRIED_MAX):
+            fresh = self._fresh.get(candidate.outcome.pod.key)
+            at = len(ordered)
+            if fresh is not None:
+                others = (self._fresh.get(one.outcome.pod.key) for one in ordered)
+                at = next((n for n, one in enumerate(others) if fresh.precedes(one)), at)
+            ordered.insert(at, candidate)
+        return ordered
 
     def _outcomes(self) -> Iterator[Candidate]:
         """Yield the first change of each pod, where it is an outcome."""
@@ -263,14 +279,20 @@ class Shadow:
     def _is_overtaking(
         self, outcome: Outcome, candidates: list[Candidate], *, is_late: bool
     ) -> bool:
-        """Return whether a pod should have been decided before, and may show yet."""
-        if outcome.pod.key not in self._fresh:
+        """Return whether a pod must have been decided before, and may show yet."""
+        mine = self._fresh.get(outcome.pod.key)
+        if mine is None:
             return False
         there = {candidate.outcome.pod.key for candidate in candidates}
-        while (least := self._fresh.peek()) is not None and least.key not in there:
-            if not is_late:
-                return True
-            self._fresh.remove(least.key)  # Who takes so long is not waited for again.
+        earlier = [
+            key
+            for key, one in islice(self._fresh.items(), PENDING_MAX)
+            if key not in there and one.precedes(mine)
+        ]
+        if earlier and not is_late:
+            return True
+        for key in earlier:
+            del self._fresh[key]  # Who takes so long is not waited for again.
         return False
 
     def _verdict(self, outcome: Outcome) -> Verdict:
@@ -324,9 +346,10 @@ class Shadow:
         queued = None if known is None else queue.get(key)
         is_fresh = queued is not None and known is not None and known.uid not in self._refused
         if queued is None or not is_fresh or queue.is_gated(key):
-            self._fresh.remove(key)
+            self._fresh.pop(key, None)
         elif key not in self._fresh:
-            self._fresh.add_or_update(key, queued)
+            self._came += 1
+            self._fresh[key] = Fresh(self._came, self.order(queued))
 
 
 def refusal_of(pod: Pod) -> str | None:
@@ -346,10 +369,6 @@ def _is_eviction(entry: Entry) -> bool:
         and (entry.type == "DELETED" or pod.metadata.deletion_timestamp is not None)
         and any(one.reason == "PreemptionByScheduler" for one in pod.status.conditions)
     )
-
-
-def _first(pair: tuple[Any, Candidate]) -> Any:
-    return pair[0]
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The explanation of an attempt, compared with the decision, which is kube-scheduler's."""
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.app.build import Built
+from kubesched.columns.cluster import Cluster
 from kubesched.columns.view import ClusterView
+from kubesched.columns.writer import ClusterWriter
 from kubesched.engine.decide import Decision, decide
 from kubesched.engine.explanation import (
     EVENT_BYTES_MAX,
@@ -280,3 +283,119 @@ def test_explaining_leaves_the_next_decision_as_it_was() -> None:
     result = run_without_extenders(schedule_pod(profile, view, state, pod, Search(all_nodes=True)))
     Attempt(profile, view, pod, state, result=result).explanation()
     assert decide(profile, view, pod) == first
+
+
+# -- searches that end early ----------------------------------------------------------------------
+
+
+def live(view: ClusterView, pod: PodInfo, search: Search) -> Explanation:
+    """Return the explanation of an attempt as a running scheduler makes it."""
+    profile, state = default_profile(view), CycleState()
+    result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+    explanation = Attempt(profile, view, pod, state, result=result).explanation()
+    assert explanation.node == result.suggested_host
+    return explanation
+
+
+def numbers(nodes: Iterable[str]) -> list[int]:
+    return [int(name.removeprefix("n")) for name in nodes]
+
+
+def test_only_what_was_looked_at_is_told_of() -> None:
+    view = a_cluster([labelled(f"n{number:03}") for number in range(300)])
+    search = Search()
+    # kube-scheduler looks for 48 % of 300 nodes: 50 less one for every 125 nodes.
+    first = live(view, a_pod(), search)
+    assert (first.node_count, first.fit_count, first.unvisited_count) == (300, 144, 156)
+    assert (first.ranking_left_out, first.refused_count, first.refusals) == (134, 0, ())
+    assert first.tied_count == 144
+    assert max(numbers(row.node for row in first.ranking)) < 144
+    second = live(view, a_pod(), search)
+    assert second.fit_count == 144
+    assert min(numbers(row.node for row in second.ranking)) >= 144
+    third = live(view, a_pod(), search)
+    assert set(numbers(row.node for row in third.ranking)) <= {*range(288, 300), *range(132)}
+
+
+def test_nodes_that_were_refused_on_the_way_are_counted() -> None:
+    tainted = [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]
+    view = a_cluster(
+        [labelled(f"n{number:03}", taints=tainted if number < 50 else []) for number in range(300)]
+    )
+    search = Search()
+    explanation = live(view, a_pod(), search)
+    assert (explanation.fit_count, explanation.refused_count) == (144, 50)
+    assert explanation.unvisited_count == 106
+    (refusal,) = explanation.refusals
+    assert (refusal.plugin, refusal.count, len(refusal.nodes)) == ("TaintToleration", 50, 3)
+    assert max(numbers(refusal.nodes)) < 50
+    # From 194 on: 106 that fit, then the refused ones again, then 38 more.
+    again = live(view, a_pod(), search)
+    assert (again.fit_count, again.refused_count, again.unvisited_count) == (144, 50, 106)
+
+
+def test_a_pod_for_one_node_is_refused_by_all_others_at_once() -> None:
+    view = a_cluster([labelled(f"n{number:03}") for number in range(300)])
+    field = {"key": "metadata.name", "operator": "In", "values": ["n007"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    explanation = live(view, a_pod(affinity=affinity), Search())
+    assert (explanation.node, explanation.why) == ("n007", "only")
+    assert (explanation.refused_count, explanation.unvisited_count) == (299, 0)
+    (refusal,) = explanation.refusals
+    assert refusal.reasons == ("node(s) didn't satisfy plugin(s) [NodeAffinity]",)
+    assert "n007" not in refusal.nodes
+
+
+def test_without_scores_the_first_that_fits_is_taken() -> None:
+    view = a_cluster([labelled("a"), labelled("b"), labelled("c")])
+    profile = a_profile(Indifferent())
+    a_handle(profile, view)
+    state = CycleState()
+    result = run_without_extenders(schedule_pod(profile, view, state, a_pod(), Search()))
+    explanation = Attempt(profile, view, a_pod(), state, result=result).explanation()
+    assert (explanation.why, explanation.fit_count, explanation.unvisited_count) == ("first", 1, 2)
+    whole = attempt(profile, view, a_pod()).explanation()
+    assert (whole.why, whole.fit_count, whole.unvisited_count) == ("unscored", 3, 0)
+
+
+class Indifferent:
+    name = "Indifferent"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: Any) -> Status | None:
+        return None
+
+
+def test_what_has_changed_since_the_decision_is_not_taken_from_what_was_kept() -> None:
+    cluster = Cluster()
+    writer = ClusterWriter(cluster)
+    for name in ("a", "b"):
+        writer.set_node(labelled(name))
+    view, pod = ClusterView(cluster), a_pod(requests={"cpu": "1"})
+    profile, state = default_profile(view), CycleState()
+    result = run_without_extenders(schedule_pod(profile, view, state, pod, Search(all_nodes=True)))
+    other = "b" if result.suggested_host == "a" else "a"
+    writer.add_pod(a_pod("new", requests={"cpu": "2"}), other)
+    explanation = Attempt(profile, view, pod, state, result=result).explanation()
+    assert explanation == tried(view, pod).explanation()
+    assert explanation.tied_count == 1
+
+
+def test_the_best_of_many_nodes_are_those_of_the_whole_ranking() -> None:
+    view = a_cluster(
+        [
+            labelled(
+                f"n{number}",
+                allocatable={
+                    "cpu": str(4 if number % 90 else 5 + number // 90),
+                    "memory": "8Gi",
+                    "pods": "9",
+                },
+            )
+            for number in range(700)
+        ]
+    )
+    pod = a_pod(requests={"cpu": "1"})
+    whole = tried(view, pod).explanation(top=None)
+    assert bounded(view, pod).ranking == whole.ranking[:10]
+    assert len({row.total for row in whole.ranking[:10]}) > 1

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubesched.scheduler.shadow import BACK_S
 from tests.unit.builders import Wire
 from tests.unit.scheduler.shadow_world import World, refused
 
@@ -230,3 +231,54 @@ def test_an_object_that_cannot_be_taken_over_does_not_stop_the_rest() -> None:
     world.step()
     assert world.results == [("a", "same")]
     assert any("Error applying a change" in line for line in world.lines)
+
+
+def test_what_happened_between_decision_and_binding_is_taken_back_for_a_look() -> None:
+    world = World(TWO)
+    world.show("old", nodeName="large", requests={"cpu": "5"})
+    world.wait("a", cpu="2")
+    world.show("old", kind="DELETED", nodeName="large", requests={"cpu": "5"})
+    world.bind("a", "small", cpu="2")  # Decided while `large` was full.
+    world.later()
+    assert world.results == [("a", "same")]
+    world.wait("b", cpu="2")
+    world.bind("b", "large", cpu="2")  # Nothing is left of the look.
+    world.step()
+    assert world.results == [("a", "same"), ("b", "same")]
+
+
+def test_what_happened_long_ago_is_not_taken_back() -> None:
+    world = World(TWO)
+    world.show("old", nodeName="large", requests={"cpu": "5"})
+    world.wait("a", cpu="2")
+    world.show("old", kind="DELETED", nodeName="large", requests={"cpu": "5"})
+    world.step()
+    world.clock.at_s += BACK_S
+    world.bind("a", "small", cpu="2")
+    world.later()
+    assert world.results == [("a", "different_node")]
+
+
+def test_a_promised_node_that_they_pass_over() -> None:
+    world = World(TWO)
+    promised = refused(NO_CPU + NO_VICTIMS) | {"nominatedNodeName": "small"}
+    world.wait("a", status=promised)
+    world.step(compares=False)
+    world.bind("a", "large", status=promised)
+    world.later()
+    assert world.results == [("a", "different_node")]
+    assert world.verdicts[0].why == "small was promised to the pod, and fits"
+
+
+def test_a_plugin_that_breaks_off_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(TWO)
+
+    def breaks(*arguments: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("kubesched.scheduler.shadow.compare", breaks)
+    world.wait("a")
+    world.bind("a", "large")
+    world.later()
+    assert world.results == [("a", "we_refuse")]
+    assert world.verdicts[0].why == "our decision broke off: KeyError: 'lost'"

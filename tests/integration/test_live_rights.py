@@ -1,0 +1,131 @@
+"""The rights of `kubesched run`: what a ServiceAccount needs, and what is said of one it lacks.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.testing import Api, ApiServer, TokenUser
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.server import kubeconfig_text
+from tests.integration.live_processes import LEASE, Document, Place, start
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNT = "live-account"
+CONFIG_MAP = "extension-apiserver-authentication"
+
+
+def bind(api: Api, role: str) -> str:
+    """Bind the account to a ClusterRole; return the binding's path."""
+    name = f"{ACCOUNT}-{role.replace(':', '-')}"
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "kube-system"}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    body: Document = {"metadata": {"name": name}, "roleRef": ref, "subjects": [subject]}
+    api.post(f"{RBAC}/clusterrolebindings", body).must(201)
+    return f"{RBAC}/clusterrolebindings/{name}"
+
+
+@pytest.fixture
+def account(api_server: ApiServer, api: Api, tmp_path: Path) -> Iterator[Path]:
+    """Make a ServiceAccount without any rights; yield its kubeconfig."""
+    accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
+    api.post(accounts, {"metadata": {"name": ACCOUNT}}).must(201)
+    answer = api.post(f"{accounts}/{ACCOUNT}/token", {"spec": {}}).must(201)
+    user = TokenUser(ACCOUNT, answer.json["status"]["token"])
+    path = tmp_path / "account.kubeconfig"
+    path.write_text(kubeconfig_text(api_server.url, api_server.ca_file, user))
+    api.delete(LEASE).must(200, 404)
+    yield path
+    api.delete(f"{accounts}/{ACCOUNT}").must(200)
+    api.delete(LEASE).must(200, 404)
+
+
+def without_deleting_pods(rule: dict[str, Any]) -> dict[str, Any]:
+    if "pods" not in rule["resources"]:
+        return rule
+    return {**rule, "verbs": [verb for verb in rule["verbs"] if verb != "delete"]}
+
+
+@pytest.mark.slow
+def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_less(
+    api_server: ApiServer, api: Api, account: Path, tmp_path: Path
+) -> None:
+    place = Place(api)
+    node = place.node(cpu="1")
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    api.post(classes, {"metadata": {"name": "live-high"}, "value": 9}).must(201, 409)
+    role = bind(api, "system:kube-scheduler")
+    volumes = bind(api, "system:volume-scheduler")
+    flags = [f"--{what}-kubeconfig={account}" for what in ("authentication", "authorization")]
+    with ProcessGroup(tmp_path) as group:
+        scheduler = start(
+            api_server,
+            group,
+            *flags,
+            "-v=2",
+            kubeconfig=account,
+            leads={"leaseDuration": "15s"},
+        )
+        # With these two it schedules, evicts, and leads.
+        place.pod("low", cpu="800m")
+        scheduler.until(lambda: place.node_of("low") == node, "low is bound")
+        place.pod("high", cpu="800m", priorityClassName="live-high")
+        scheduler.until(lambda: place.node_of("high") == node, "high is bound")
+        assert place.read("low") == {}
+        assert scheduler.page("/healthz") == (200, "ok")
+        assert scheduler.page("/readyz") == (200, "ok")
+        assert scheduler.lines("A right is missing") == []
+        refused = [line for line in scheduler.log.splitlines() if "orbidden" in line]
+        assert refused != []
+        assert all(CONFIG_MAP in line for line in refused), refused
+        asked_in_vain = scheduler.metric("rest_client_requests_total", code="403")
+        assert asked_in_vain == scheduler.metric(
+            "rest_client_requests_total", code="403", method="GET"
+        )
+
+        # A right is taken away while it runs.
+        rules = api.get(f"{RBAC}/clusterroles/system:kube-scheduler").json["rules"]
+        fewer = {
+            "metadata": {"name": "live-fewer"},
+            "rules": [without_deleting_pods(rule) for rule in rules],
+        }
+        api.post(f"{RBAC}/clusterroles", fewer).must(201)
+        lesser = bind(api, "live-fewer")
+        api.delete(role).must(200)
+        other = place.node("other", cpu="1", labels={"other": "yes"})
+        for name in ("one", "two"):
+            place.pod(name, cpu="400m", nodeName=other)
+        place.pod(
+            "higher", cpu="800m", priorityClassName="live-high", nodeSelector={"other": "yes"}
+        )
+        scheduler.until_said("A right is missing")
+        scheduler.until(lambda: scheduler.page("/readyz")[0] == 500, "it is not ready")
+        assert scheduler.page("/healthz") == (200, "ok")
+        # It is tried again, refused again, and not said again.
+        before = scheduler.metric("rest_client_requests_total", code="403", method="DELETE")
+        assert before >= 1
+        scheduler.until(
+            lambda: (
+                scheduler.metric("rest_client_requests_total", code="403", method="DELETE") > before
+            ),
+            "the eviction is tried again",
+        )
+        log = scheduler.log
+        assert log.count("A right is missing; add this rule to the scheduler's role") == 1
+        _, _, said = log.partition("A right is missing")
+        assert '- apiGroups: [""]' in said
+        assert 'resources: ["pods"]' in said
+        assert "verbs: [delete]" in said
+        assert place.node_of("one") == place.node_of("two") == other
+        # Other pods are placed all the same.
+        place.node("roomy")
+        place.pod("next")
+        scheduler.until(lambda: bool(place.node_of("next")), "next is bound")
+    for path in (lesser, volumes, f"{RBAC}/clusterroles/live-fewer"):
+        api.delete(path).must(200)
