@@ -17,6 +17,8 @@ class DefaultBinder:
     """Writes the binding with the scheduler's client."""
 
     name = "DefaultBinder"
+    binds_at_once = True
+    """A binding is one request: it may be one of a few that are made one after the other."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle

@@ -18,7 +18,6 @@ from kubesched.scheduler.schedule_one import Attempted
 
 BINDERS_MAX: Final = 32
 """As many as the client lets bind at once: more would only wait there."""
-_DEFAULT: Final = ["DefaultBinder"]
 
 
 class Binders:
@@ -35,23 +34,24 @@ class Binders:
         self._tasks = tasks
         self._queue: deque[Attempted] = deque()
         self._running = 0
-        self._is_default: dict[str, bool] = {}
+        self._at_once: dict[str, bool] = {}
         outstanding.on_park = self._start_one
 
     def put(self, attempted: Attempted) -> None:
         """Have a pod bound, in its turn."""
         self._outstanding.begin()
-        if not self._binds_by_default(attempted.profile):
+        if not self._binds_at_once(attempted.profile):
             self._tasks.start(self._cycle.run(attempted), name="binding")
             return
         self._queue.append(attempted)
         self._start_one()
 
-    def _binds_by_default(self, profile: Profile) -> bool:
-        known = self._is_default.get(profile.name)
+    def _binds_at_once(self, profile: Profile) -> bool:
+        known = self._at_once.get(profile.name)
         if known is None:
-            known = list(profile.plugin_names("bind")) == _DEFAULT
-            self._is_default[profile.name] = known
+            plugins = (profile.plugins[name] for name in profile.plugin_names("bind"))
+            known = all(getattr(plugin, "binds_at_once", False) for plugin in plugins)
+            self._at_once[profile.name] = known
         return known
 
     def _start_one(self) -> None:
