@@ -210,6 +210,11 @@ def hand_over(
         stage.failures.append(f"the second bound {len(early)} pods while the first was leader")
     if not by_source[SOURCES[1]]:
         stage.failures.append("the second never bound a pod")
+        return
+    taken_s = by_source[SOURCES[1]][0].at_s
+    late = [one for one in by_source[SOURCES[0]] if one.at_s > taken_s]
+    if late:
+        stage.failures.append(f"the first bound {len(late)} pods after the second had begun")
 
 
 SCENARIOS: dict[str, Callable[[Stage], None]] = {

@@ -21,7 +21,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubesched.testing import SCHEDULERS, ApiServer, Programs, real_cluster
+from kubesched.testing import (
+    SCHEDULERS,
+    ApiServer,
+    Programs,
+    SchedulerSettings,
+    real_cluster,
+    start_scheduler,
+)
 
 SPECS = Path(__file__).parent / "sig-scheduling-specs.txt"
 FOCUS, SKIP = r"\[sig-scheduling\]", "Flaky|FeatureGate|Alpha"
@@ -29,6 +36,7 @@ FOCUS, SKIP = r"\[sig-scheduling\]", "Flaky|FeatureGate|Alpha"
 LABELS = re.compile(r" \[sig-scheduling(, [^\]]*)?\]$")
 SHORT_S_MAX = 30.0
 NODE_COUNT = 3
+AGAIN_MAX = 3
 
 EPILOG = """examples:
   sig_scheduling.py                                 kubesched, all that pass with kube-scheduler
@@ -56,9 +64,17 @@ def main() -> int:
     if not wanted and not options.record:
         print("sig-scheduling: no spec matches", file=sys.stderr)
         return 2
-    with real_cluster("whole", nodes=NODE_COUNT, scheduler=options.under_test) as server:
+    with real_cluster("whole", nodes=NODE_COUNT, scheduler=False, directory=options.keep) as server:
+        settings = SchedulerSettings(qps=50, burst=100, flags=(f"-v={options.verbosity}",))
+        start_scheduler(server, server.group, options.under_test, settings)
         start = time.perf_counter()
         outcomes = run(server, wanted, options)
+        again = [spec for spec, outcome in outcomes.items() if outcome.failure]
+        if again and len(again) <= AGAIN_MAX and not options.record:
+            # Their deadlines are made for machines with more cores than this one may have, and
+            # KWOK deletes by name: a pod made anew at once may go with the one before.
+            print(f"sig-scheduling: once more: {', '.join(again)}", flush=True)
+            outcomes.update(run(server, again, options))
         took_s = time.perf_counter() - start
     for spec, outcome in sorted(outcomes.items()):
         verdict = f"FAILED: {outcome.failure}" if outcome.failure else "passed"
@@ -87,6 +103,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="PATTERN", help="only specs that match")
     parser.add_argument("--minutes", type=int, default=60, help="the most it may take")
     parser.add_argument("--report", type=Path, help="where to write what ginkgo printed")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="where the cluster's logs go")
+    parser.add_argument("--verbosity", type=int, default=2, help="of the scheduler's log")
     parser.add_argument("--record", action="store_true", help="write sig-scheduling-specs.txt")
     return parser.parse_args()
 

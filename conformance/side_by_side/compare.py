@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from conformance.side_by_side.state import Event, State
+from conformance.side_by_side.state import Events, State
 
 
 class Difference(NamedTuple):
@@ -26,10 +26,12 @@ class Difference(NamedTuple):
             return (self.what in state) == bool(self.tested)
         return state.get(self.what, {}).get(self.field, "") == self.tested
 
-    def is_tested_event_in(self, events: frozenset[Event]) -> bool:
+    def is_tested_event_in(self, events: Events) -> bool:
         """Return whether another run has, or lacks, this event as the tested side does."""
         shown = self.tested or self.reference
-        is_there = any(event[0] == self.what and " | ".join(event[1:]) == shown for event in events)
+        is_there = any(
+            event[0] == self.what and " | ".join(event[1:]) == shown for event in events.written
+        )
         return is_there == bool(self.tested)
 
     def __str__(self) -> str:
@@ -79,15 +81,15 @@ def state_differences(reference: State, tested: State) -> list[Difference]:
     return found
 
 
-def event_differences(reference: frozenset[Event], tested: frozenset[Event]) -> list[Difference]:
+def event_differences(reference: Events, tested: Events) -> list[Difference]:
     """Return the events that only one side has."""
     found = [
         Difference(event[0], "event", " | ".join(event[1:]), "")
-        for event in sorted(reference - tested)
+        for event in sorted(reference.written - tested.written)
     ]
     found.extend(
         Difference(event[0], "event", "", " | ".join(event[1:]))
-        for event in sorted(tested - reference)
+        for event in sorted(tested.written - reference.written)
     )
     return found
 
@@ -104,15 +106,23 @@ def settled_notes(states: Iterable[State]) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-def is_transient(difference: Difference, settled: frozenset[tuple[str, str]]) -> bool:
-    """Return whether an event tells of a failed attempt that another one followed at once.
+def is_transient(
+    difference: Difference,
+    settled: frozenset[tuple[str, str]],
+    reference: Events,
+    tested: Events,
+) -> bool:
+    """Return whether an event is there, or not, as a matter of time.
 
-    How often a pod is tried while things move is a matter of time: a refusal that never was a
-    pod's condition at rest may be missing, or be another one.
+    How often a pod is tried while things move is chance: a refusal that never was a pod's condition
+    at rest may be missing. So may one that was, where it came before the pod's last change was
+    seen: upstream then counts it as the one before, whatever its text.
     """
     parts = (difference.tested or difference.reference).split(" | ")
-    is_refusal = parts[1] == "FailedScheduling"
-    return is_refusal and (difference.what, parts[4]) not in settled
+    lacking = reference if difference.tested else tested
+    return parts[1] == "FailedScheduling" and (
+        (difference.what, parts[4]) not in settled or difference.what in lacking.repeated
+    )
 
 
 def is_race(differences: list[Difference], before: State) -> bool:

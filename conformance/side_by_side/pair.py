@@ -24,7 +24,7 @@ from conformance.side_by_side.compare import (
 )
 from conformance.side_by_side.scores import best_nodes
 from conformance.side_by_side.side import Side
-from conformance.side_by_side.state import Event
+from conformance.side_by_side.state import Events
 from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Record:
 
     rests: list[Rest] = field(default_factory=list)
     """The reference's, step by step."""
-    events: frozenset[Event] = frozenset()
+    events: Events = field(default_factory=Events)
     differences: list[Difference] = field(default_factory=list)
     stopped_at: str = ""
     """The step after which the sides differed."""
@@ -135,7 +135,7 @@ class Pair:
             status=status,
             seconds=perf_counter() - start,
             compared=len(record.rests) - (record.stopped_at not in {"", _EVENTS}),
-            events=len(record.events),
+            events=len(record.events.written),
             late=record.late,
             transient=record.transient,
             stopped_at=record.stopped_at,
@@ -209,7 +209,9 @@ class Pair:
         while True:
             record.events, ours = self._both(lambda side: side.events())
             found = event_differences(record.events, ours)
-            record.differences = [one for one in found if not is_transient(one, settled)]
+            record.differences = [
+                one for one in found if not is_transient(one, settled, record.events, ours)
+            ]
             record.transient = len(found) - len(record.differences)
             if not record.differences or perf_counter() - start > _LATE_S_MAX:
                 break

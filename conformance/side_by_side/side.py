@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 from time import perf_counter
 
 from conformance.side_by_side.stand_ins import StandIns
-from conformance.side_by_side.state import Event, State, events_of, state_of
+from conformance.side_by_side.state import Events, State, events_of, state_of
 from conformance.side_by_side.steps import (
     CLUSTER_KINDS,
     KINDS,
@@ -75,6 +76,8 @@ class Side:
         self._store = Store(cluster, ignored_namespace=_SENTINEL)
         self._stand_ins = StandIns(self._api, self._store)
         self._numbers = count(1)
+        self._runs = count(1)
+        self._suffix = ""
         for name, labels in {**NAMESPACES, _SENTINEL: {}}.items():
             namespace = {"metadata": {"name": name, "labels": labels}}
             self._api.post("/api/v1/namespaces", namespace).must(201)
@@ -104,7 +107,7 @@ class Side:
     def apply(self, step: Step) -> list[int]:
         """Send the requests of a step and return the answers' codes."""
         codes: list[int] = []
-        for op in step.ops:
+        for op in map(self._renamed, step.ops):
             if op.verb == "remove" and op.kind in _PROTECTED:
                 self._strip(op)
                 # A waiting pod is tried again: with the object, not at the moment it goes.
@@ -151,19 +154,24 @@ class Side:
 
     def state(self) -> State:
         """Return what the scheduler made of it so far."""
-        return state_of(self._store)
+        return state_of(self._store, self._suffix)
 
-    def events(self) -> frozenset[Event]:
+    def events(self) -> Events:
         """Return the events of this sequence."""
         names = {
             uid: key
             for uid, key in self._store.names.items()
             if not key.startswith(f"{_SENTINEL}/")
         }
-        return events_of(self._api, names)
+        return events_of(self._api, names, self._suffix)
 
     def empty(self) -> None:
-        """Remove everything that sequences make, pods first."""
+        """Remove everything that sequences make, pods first.
+
+        Pods get another ending of their names afterwards: a binding that was under way still writes
+        its failure to the pod's name.
+        """
+        self._suffix = f"-r{next(self._runs)}"
         at_once = {"gracePeriodSeconds": 0}
         for namespace in NAMESPACES:
             self._api.delete(path_of("Pod", namespace), at_once).must(200)
@@ -191,7 +199,16 @@ class Side:
         assert self.process is not None
         with self.process.log_path.open("rb") as log:
             log.seek(position)
-            return log.read().decode(errors="replace")
+            return log.read().decode(errors="replace").replace(self._suffix, "")
+
+    def _renamed(self, op: Op) -> Op:
+        if op.kind != "Pod" or not op.name:
+            return op
+        name = op.name + self._suffix
+        if op.verb != "create":
+            return replace(op, name=name)
+        metadata = {**op.body["metadata"], "name": name}
+        return replace(op, name=name, body={**op.body, "metadata": metadata})
 
     def _send(self, op: Op) -> int:
         answer = self._answer(op)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from conformance.side_by_side.steps import Obj
 from conformance.side_by_side.store import Store
@@ -23,12 +23,14 @@ _CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget"})
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
-def state_of(store: Store) -> State:
-    """Return the marks on pods and volumes."""
+def state_of(store: Store, suffix: str) -> State:
+    """Return the marks on pods and volumes; a suffix is left out of all names of pods."""
     found: State = {}
-    names = store.names
     for key, pod in store.objects("Pod").items():
-        found[f"pod {key}"] = _pod(pod, names)
+        fields = _pod(pod, store.names)
+        found[f"pod {key.removesuffix(suffix)}"] = {
+            name: text.replace(suffix, "") for name, text in fields.items()
+        }
     for key, claim in store.objects("PersistentVolumeClaim").items():
         annotations = claim["metadata"].get("annotations", {})
         found[f"claim {key}"] = {
@@ -44,26 +46,38 @@ def state_of(store: Store) -> State:
     return found
 
 
-def events_of(api: Api, names: Mapping[str, str]) -> frozenset[Event]:
-    """Return the events about pods of this run."""
+class Events(NamedTuple):
+    """The events about the pods of one run."""
+
+    written: frozenset[Event] = frozenset()
+    repeated: frozenset[str] = frozenset()
+    """Objects one of whose refusals stands for more than one, the others' texts being lost."""
+
+
+def events_of(api: Api, names: Mapping[str, str], suffix: str) -> Events:
+    """Return the events about pods of this run; a suffix is left out of all names of pods."""
     listed = api.get("/apis/events.k8s.io/v1/events").must(200).json["items"]
     found = set()
+    repeated = set()
     for event in listed:
         regarding = event.get("regarding", {})
         if regarding.get("uid") in names:
             related = event.get("related") or {}
+            what = f"{regarding.get('kind')} {names[regarding['uid']].removesuffix(suffix)}"
+            if event.get("series") and event.get("reason") == "FailedScheduling":
+                repeated.add(what)
             found.add(
                 (
-                    f"{regarding.get('kind')} {names[regarding['uid']]}",
+                    what,
                     event.get("type", ""),
                     event.get("reason", ""),
                     event.get("action", ""),
                     event.get("reportingController", ""),
-                    _without_uids(event.get("note", ""), names),
+                    _without_uids(event.get("note", ""), names).replace(suffix, ""),
                     f"{related.get('kind', '')} {related.get('name', '')}".strip(),
                 )
             )
-    return frozenset(found)
+    return Events(frozenset(found), frozenset(repeated))
 
 
 def _pod(pod: Obj, names: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPSConnection
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -147,13 +147,20 @@ def start(
 
 @dataclass(slots=True)
 class Place:
-    """A namespace and nodes for one test, out of the way of the others."""
+    """A namespace and nodes for one test, out of the way of the others; `with` clears it up."""
 
     api: Api
     name: str = field(default_factory=lambda: f"live-{next(_numbers)}")
+    nodes: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    def __enter__(self) -> Self:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": self.name}}).must(201)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.api.delete(self.pods, {"gracePeriodSeconds": 0}).must(200)
+        for node in self.nodes:
+            self.api.delete(f"/api/v1/nodes/{node}").must(200)
 
     @property
     def pods(self) -> str:
@@ -183,6 +190,7 @@ class Place:
             "status": {"capacity": room, "allocatable": room},
         }
         self.api.post("/api/v1/nodes", node).must(201)
+        self.nodes.append(name)
         return name
 
     def pod(

@@ -1,7 +1,8 @@
 """A user's plugin that extends every point, and does there what a pod's annotations say.
 
-`raise: POINT` raises there once, `always: POINT` every time, `permit: WORD` decides at permit, and
-`bind: WORD` meddles before the binding. Every call that has a pod's name is logged.
+`raise: POINT` raises there once, `always: POINT` every time, `permit: WORD` decides at permit,
+`bind: WORD` meddles before the binding, and `wants: NAME` needs an object of a kind of its own.
+Every call that has a pod's name is logged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kubesched.kit.log import Ref
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 
 WAIT = Status(Code.WAIT)
+MOODS = "moods.v1.example.com"
 
 
 class Moody:
@@ -42,7 +44,12 @@ class Moody:
         return [
             EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD), self._after_node),
             EventRegistration(ClusterEvent(EventResource.POD, ActionType.ADD)),
+            EventRegistration(ClusterEvent(MOODS, ActionType.ADD), self._after_mood),
         ]
+
+    def _after_mood(self, pod: Any, old: Any, new: Any) -> QueueingHint:
+        is_wanted = pod.annotations.get("wants") == new["metadata"]["name"]
+        return QueueingHint.QUEUE if is_wanted else QueueingHint.QUEUE_SKIP
 
     def _after_node(self, pod: Any, old: Any, new: Any) -> QueueingHint:
         self._at("Hint", pod)
@@ -58,6 +65,9 @@ class Moody:
 
     def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
         is_first = self._at("Filter", pod) or (pod.uid, "Hint") not in self._met
+        wanted = pod.annotations.get("wants")
+        if wanted and self._handle.informer(MOODS).get(f"{pod.namespace}/{wanted}") is None:
+            return unschedulable(f"no mood {wanted}")
         wants_hint = pod.annotations.get("raise") == "Hint"
         return unschedulable("in no mood") if wants_hint and is_first else None
 
@@ -115,9 +125,7 @@ class Moody:
     async def bind(self, state: Any, pod: Any, node_name: str) -> Status:
         is_first = self._at("Bind", pod)
         client, word = self._handle.client, pod.annotations.get("bind", "")
-        if word == "hang":
-            await asyncio.Event().wait()
-        elif word == "gone":
+        if word == "gone":
             await client.delete_pod(namespace=pod.namespace, name=pod.name)
         elif word and is_first:
             await client.bind_pod(
@@ -127,3 +135,16 @@ class Moody:
 
     def post_bind(self, state: Any, pod: Any, node_name: str) -> None:
         self._at("PostBind", pod)
+
+
+class Hanging:
+    """Never comes to an end with a binding."""
+
+    name = "Hanging"
+
+    def __init__(self, args: object, handle: Any) -> None:
+        self._log = handle.log
+
+    async def bind(self, state: Any, pod: Any, node_name: str) -> None:
+        self._log.info("Binding for ever", pod=Ref(pod.namespace, pod.name))
+        await asyncio.Event().wait()

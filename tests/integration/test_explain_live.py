@@ -31,8 +31,9 @@ def scheduler(api_server: ApiServer) -> Iterator[RunningScheduler]:
 
 
 @pytest.fixture
-def place(api: Api) -> Place:
-    return Place(api)
+def place(api: Api) -> Iterator[Place]:
+    with Place(api) as made:
+        yield made
 
 
 @pytest.fixture

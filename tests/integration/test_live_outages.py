@@ -1,4 +1,4 @@
-"""`kubesched run` on an API server that lacks kinds, goes away, and comes back as another."""
+"""`kubesched run` on an API server that lacks kinds, and on one that goes away and comes back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.testing import embedded_server
+from kubesched.testing import ApiServer, embedded_server
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, start
+from tests.integration.test_server_process import running
 
 # What an older server, or one with less than everything, does not serve.
 LACKING = (
@@ -20,41 +21,56 @@ LACKING = (
 
 
 @pytest.mark.slow
-def test_kinds_that_are_not_served_are_skipped_and_an_outage_is_sat_out(tmp_path: Path) -> None:
-    at = {"port": free_ports(1)[0], "data": tmp_path / "data.db", "directory": tmp_path / "server"}
-    with ProcessGroup(tmp_path) as group:
-        with embedded_server(**at) as server, server.api() as api:  # type: ignore[arg-type]  # by name
-            assert server.embedded is not None
-            for kind in LACKING:
-                server.embedded.context.registry.remove(*kind)
-            place = Place(api)
+def test_kinds_that_are_not_served_are_skipped(tmp_path: Path) -> None:
+    with embedded_server() as server, server.api() as api, ProcessGroup(tmp_path) as group:
+        assert server.embedded is not None
+        for kind in LACKING:
+            server.embedded.context.registry.remove(*kind)
+        with Place(api) as place:
             place.node()
-            place.pod("early")
-            place.pod("doomed")
-            scheduler = start(server, group, "-v=2")
-            scheduler.until(lambda: bool(place.node_of("early")), "early is bound")
-            scheduler.until(lambda: bool(place.node_of("doomed")), "doomed is bound")
-            assert scheduler.page("/readyz") == (200, "ok")
-            skipped = scheduler.lines("Skipping a kind that the API server does not serve")
-            assert len(skipped) == len(LACKING)
-            for _, _, plural in LACKING:
-                assert any(f'resource="{plural}"' in line for line in skipped)
-            # Pods that nothing helps as long as the server is away.
+            place.pod("pod")
+            scheduler = start(server, group)
+            scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
+        assert scheduler.page("/readyz") == (200, "ok")
+        skipped = scheduler.lines("Skipping a kind that the API server does not serve")
+        assert len(skipped) == len(LACKING)
+        for _, _, plural in LACKING:
+            assert any(f'resource="{plural}"' in line for line in skipped)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)  # Who asks in vain asks ever less often, up to every half minute.
+def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+    options = ("--port", str(free_ports(1)[0]), "--data", str(tmp_path / "data.db"))
+    with ProcessGroup(tmp_path) as group:
+        with running(tmp_path, *options) as (process, api), api:
+            server = ApiServer(api.url, tmp_path)
+            place = Place(api).__enter__()  # Never left: its server is gone by then.
+            place.node()
+            for name in ("early", "doomed"):
+                place.pod(name)
+            # Its own copy: the file of the server is made anew when it comes back.
+            kubeconfig = tmp_path / "scheduler.kubeconfig"
+            kubeconfig.write_bytes((tmp_path / "kubeconfig").read_bytes())
+            scheduler = start(server, group, "-v=2", kubeconfig=kubeconfig)
+            for name in ("early", "doomed"):
+                scheduler.until(lambda name=name: bool(place.node_of(name)), f"{name} is bound")  # type: ignore[misc]  # bound at once
             place.pod("waiting", nodeSelector={"disk": "fast"})
             scheduler.until(lambda: place.refused("waiting"), "waiting is refused")
-        # Nobody listens now. The scheduler stays, and is alive.
-        scheduler.until(
-            lambda: scheduler.metric("rest_client_requests_total", code="<error>") >= 3,
-            "it asks in vain",
-        )
-        assert scheduler.page("/healthz") == (200, "ok")
-        with embedded_server(**at) as server, server.api() as api:  # type: ignore[arg-type]  # by name
+            process.kill()
+            process.wait()
+            # Nobody listens now. The scheduler stays, and is alive.
+            scheduler.until(
+                lambda: scheduler.metric("rest_client_requests_total", code="<error>") >= 3,
+                "it asks in vain",
+            )
+            assert scheduler.page("/healthz") == (200, "ok")
+        with running(tmp_path, *options) as (_, api), api:
             place.api = api
             place.delete("doomed")
             place.pod("late")
             place.node("fast", labels={"disk": "fast"})
-            scheduler.until(lambda: bool(place.node_of("late")), "late is bound", timeout_s=45)
-            scheduler.until(lambda: bool(place.node_of("waiting")), "waiting is bound")
-            group.check()
+            scheduler.until(lambda: bool(place.node_of("late")), "late is bound", timeout_s=60)
+            scheduler.until(lambda: bool(place.node_of("waiting")), "waiting", timeout_s=60)
         assert "Traceback" not in scheduler.log
         assert scheduler.lines("Error applying a change") == []

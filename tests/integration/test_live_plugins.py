@@ -14,6 +14,7 @@ import pytest
 
 from kubesched.testing import Api, ApiServer
 from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.server import SCHEDULER
 from tests.integration.live_processes import Place, Scheduler, start
 
 PLUGIN = f"{Path(__file__).parent / 'moody_plugin.py'}:Moody"
@@ -31,20 +32,45 @@ PROFILE = {
 
 @pytest.fixture(scope="module")
 def scheduler(
-    api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory
+    api_server: ApiServer, api: Api, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scheduler]:
+    make_moods(api)
     with ProcessGroup(tmp_path_factory.mktemp("live")) as group:
         yield start(api_server, group, f"--plugin={PLUGIN}", "-v=2", profiles=[PROFILE])
         group.check()
 
 
+def make_moods(api: Api) -> None:
+    """Define the plugin's own kind, and let the scheduler read it."""
+    names = {"plural": "moods", "singular": "mood", "kind": "Mood"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": names,
+        "versions": [version],
+    }
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    definition = {"metadata": {"name": "moods.example.com"}, "spec": spec}
+    api.post(definitions, definition).must(201, 409)
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": ["example.com"], "resources": ["moods"], "verbs": ["list", "watch"]}
+    role = {"metadata": {"name": "live-moods"}, "rules": [rule]}
+    api.post(f"{rbac}/clusterroles", role).must(201, 409)
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "live-moods"}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": SCHEDULER.name}
+    binding = {"metadata": {"name": "live-moods"}, "roleRef": ref, "subjects": [user]}
+    api.post(f"{rbac}/clusterrolebindings", binding).must(201, 409)
+
+
 @pytest.fixture
-def place(api: Api) -> Place:
+def place(api: Api) -> Iterator[Place]:
     """Make a namespace with two nodes, so that there is something to score."""
-    made = Place(api)
-    made.node("a")
-    made.node("b")
-    return made
+    with Place(api) as made:
+        made.node("a")
+        made.node("b")
+        yield made
 
 
 def bound(scheduler: Scheduler, place: Place, name: str) -> None:
@@ -141,8 +167,8 @@ def test_a_plugin_that_raises_after_a_refusal_adds_its_error_to_the_text(
 
 def test_a_hint_that_raises_counts_as_a_yes(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("pod", annotations={"raise": "Hint"})
-    scheduler.until(lambda: place.refused(name), "the pod is refused")
-    assert "in no mood" in place.condition(name)["message"]
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "the pod is refused")
+    assert "in no mood" in place.notes(name, "FailedScheduling")[0]
     # No other plugin takes this node for a help.
     place.node("c", is_here=False)
     bound(scheduler, place, name)
@@ -152,8 +178,10 @@ def test_a_hint_that_raises_counts_as_a_yes(scheduler: Scheduler, place: Place) 
 def test_a_plugin_that_raises_when_all_is_over_changes_nothing(
     scheduler: Scheduler, place: Place
 ) -> None:
-    after = place.pod("after", annotations={"raise": "PostBind"})
     back = place.pod("back", annotations={"raise": "Unreserve", "permit": "refuse once"})
+    scheduler.until(lambda: place.refused(back), "back is refused")
+    # The binding of the next one is an event that the plugin registered for.
+    after = place.pod("after", annotations={"raise": "PostBind"})
     bound(scheduler, place, after)
     bound(scheduler, place, back)
     for name, point in ((after, "PostBind"), (back, "Unreserve")):
@@ -165,6 +193,20 @@ def test_a_plugin_that_raises_when_all_is_over_changes_nothing(
         (line,) = [one for one in scheduler.lines("Plugin failed") if text in one]
         assert f'plugin="Moody" extensionPoint="{point}"' in line
     assert place.notes(after, "FailedScheduling") == []
+
+
+def test_an_object_of_a_plugins_own_kind_frees_the_pod_that_wants_it(
+    scheduler: Scheduler, place: Place
+) -> None:
+    name = place.pod("pod", annotations={"wants": "good"})
+    scheduler.until(lambda: place.refused(name), "the pod is refused")
+    assert "no mood good" in place.condition(name)["message"]
+    moods = f"/apis/example.com/v1/namespaces/{place.name}/moods"
+    kind = {"apiVersion": "example.com/v1", "kind": "Mood"}
+    place.api.post(moods, {**kind, "metadata": {"name": "bad"}}).must(201)
+    place.api.post(moods, {**kind, "metadata": {"name": "good"}}).must(201)
+    bound(scheduler, place, name)
+    assert len(place.notes(name, "FailedScheduling")) == 1, "the other one was no help"
 
 
 # -- permission -----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from kubesched.testing import Api, ApiServer, TokenUser
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.server import kubeconfig_text
-from tests.integration.live_processes import LEASE, Document, Place, start
+from tests.integration.live_processes import LEASE, Document, Place, Scheduler, start
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNT = "live-account"
@@ -56,39 +56,15 @@ def without_deleting_pods(rule: dict[str, Any]) -> dict[str, Any]:
 def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_less(
     api_server: ApiServer, api: Api, account: Path, tmp_path: Path
 ) -> None:
-    place = Place(api)
-    node = place.node(cpu="1")
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     api.post(classes, {"metadata": {"name": "live-high"}, "value": 9}).must(201, 409)
     role = bind(api, "system:kube-scheduler")
     volumes = bind(api, "system:volume-scheduler")
     flags = [f"--{what}-kubeconfig={account}" for what in ("authentication", "authorization")]
-    with ProcessGroup(tmp_path) as group:
-        scheduler = start(
-            api_server,
-            group,
-            *flags,
-            "-v=2",
-            kubeconfig=account,
-            leads={"leaseDuration": "15s"},
-        )
-        # With these two it schedules, evicts, and leads.
-        place.pod("low", cpu="800m")
-        scheduler.until(lambda: place.node_of("low") == node, "low is bound")
-        place.pod("high", cpu="800m", priorityClassName="live-high")
-        scheduler.until(lambda: place.node_of("high") == node, "high is bound")
-        assert place.read("low") == {}
-        assert scheduler.page("/healthz") == (200, "ok")
-        assert scheduler.page("/readyz") == (200, "ok")
-        assert scheduler.lines("A right is missing") == []
-        refused = [line for line in scheduler.log.splitlines() if "orbidden" in line]
-        assert refused != []
-        assert all(CONFIG_MAP in line for line in refused), refused
-        asked_in_vain = scheduler.metric("rest_client_requests_total", code="403")
-        assert asked_in_vain == scheduler.metric(
-            "rest_client_requests_total", code="403", method="GET"
-        )
-
+    leads = {"leaseDuration": "15s"}
+    with ProcessGroup(tmp_path) as group, Place(api) as place, Place(api) as other:
+        scheduler = start(api_server, group, *flags, "-v=2", kubeconfig=account, leads=leads)
+        schedules_with_two_roles(scheduler, place)
         # A right is taken away while it runs.
         rules = api.get(f"{RBAC}/clusterroles/system:kube-scheduler").json["rules"]
         fewer = {
@@ -98,34 +74,53 @@ def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_le
         api.post(f"{RBAC}/clusterroles", fewer).must(201)
         lesser = bind(api, "live-fewer")
         api.delete(role).must(200)
-        other = place.node("other", cpu="1", labels={"other": "yes"})
-        for name in ("one", "two"):
-            place.pod(name, cpu="400m", nodeName=other)
-        place.pod(
-            "higher", cpu="800m", priorityClassName="live-high", nodeSelector={"other": "yes"}
-        )
-        scheduler.until_said("A right is missing")
-        scheduler.until(lambda: scheduler.page("/readyz")[0] == 500, "it is not ready")
-        assert scheduler.page("/healthz") == (200, "ok")
-        # It is tried again, refused again, and not said again.
-        before = scheduler.metric("rest_client_requests_total", code="403", method="DELETE")
-        assert before >= 1
-        scheduler.until(
-            lambda: (
-                scheduler.metric("rest_client_requests_total", code="403", method="DELETE") > before
-            ),
-            "the eviction is tried again",
-        )
-        log = scheduler.log
-        assert log.count("A right is missing; add this rule to the scheduler's role") == 1
-        _, _, said = log.partition("A right is missing")
-        assert '- apiGroups: [""]' in said
-        assert 'resources: ["pods"]' in said
-        assert "verbs: [delete]" in said
-        assert place.node_of("one") == place.node_of("two") == other
-        # Other pods are placed all the same.
-        place.node("roomy")
-        place.pod("next")
-        scheduler.until(lambda: bool(place.node_of("next")), "next is bound")
+        says_what_it_lacks(scheduler, other)
     for path in (lesser, volumes, f"{RBAC}/clusterroles/live-fewer"):
         api.delete(path).must(200)
+
+
+def schedules_with_two_roles(scheduler: Scheduler, place: Place) -> None:
+    """See it lead, bind and evict without a refusal that matters."""
+    node = place.node(cpu="1")
+    place.pod("low", cpu="800m")
+    scheduler.until(lambda: place.node_of("low") == node, "low is bound")
+    place.pod("high", cpu="800m", priorityClassName="live-high")
+    scheduler.until(lambda: place.node_of("high") == node, "high is bound")
+    assert place.read("low") == {}
+    assert scheduler.page("/healthz") == (200, "ok")
+    assert scheduler.page("/readyz") == (200, "ok")
+    assert scheduler.lines("A right is missing") == []
+    refused = [line for line in scheduler.log.splitlines() if "orbidden" in line]
+    assert refused != []
+    assert all(CONFIG_MAP in line for line in refused), refused
+    in_vain = scheduler.metric("rest_client_requests_total", code="403")
+    assert in_vain > 0
+    assert in_vain == scheduler.metric("rest_client_requests_total", code="403", method="GET")
+
+
+def says_what_it_lacks(scheduler: Scheduler, place: Place) -> None:
+    """See it refused, say so once, not be ready, and place other pods all the same."""
+    node = place.node(cpu="1", labels={"full": "yes"})
+    for name in ("one", "two"):
+        place.pod(name, cpu="400m", nodeName=node)
+    place.pod("high", cpu="800m", priorityClassName="live-high", nodeSelector={"full": "yes"})
+    scheduler.until_said("A right is missing")
+    scheduler.until(lambda: scheduler.page("/readyz")[0] == 500, "it is not ready")
+    assert scheduler.page("/healthz") == (200, "ok")
+
+    def refusals() -> float:
+        return scheduler.metric("rest_client_requests_total", code="403", method="DELETE")
+
+    # It is tried again, refused again, and not said again.
+    before = refusals()
+    assert before >= 1
+    scheduler.until(lambda: refusals() > before, "the eviction is tried again")
+    log = scheduler.log
+    assert log.count("A right is missing; add this rule to the scheduler's role") == 1
+    _, _, said = log.partition("A right is missing")
+    for part in ('- apiGroups: [""]', 'resources: ["pods"]', "verbs: [delete]"):
+        assert part in said
+    assert place.node_of("one") == place.node_of("two") == node
+    place.node("roomy")
+    place.pod("next", nodeSelector={})
+    scheduler.until(lambda: bool(place.node_of("next")), "next is bound")

@@ -127,7 +127,8 @@ async def read_cluster(
     notes: list[str] = []
     try:
         pod = await client.get_pod(namespace, name)
-        for resource in resources:
+        # Nodes first, as files have them: a pod on a node that is not known yet would name it.
+        for resource in sorted(resources, key=lambda one: one != NODES):
             kind = KINDS.get((resource.api_version, resource.kind))
             if kind is not None:
                 objects += await _listed(client, resource, kind, notes)

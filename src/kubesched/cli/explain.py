@@ -244,7 +244,8 @@ def _show_story(asked: _Options, story: Story) -> None:
     from kubesched.cli.explain_live import show_story  # noqa: PLC0415 - loads a client
 
     if asked.output == "text":
-        show_story(story, _sheet(asked))
+        # A scheduler remembers no more than it tells.
+        show_story(story, Sheet(is_wide=asked.wide, has_all=story.source == "api"))
     else:
         _print_object(asked, story)
 

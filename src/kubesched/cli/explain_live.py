@@ -125,6 +125,6 @@ def _lines(story: Story) -> Iterable[str]:
         yield f"Still to leave: {', '.join(map(one_line, story.victims_left))}"
     for wake in story.wakes:
         yield f"May help, says {one_line(wake.plugin)}: {', '.join(wake.events) or 'nothing'}"
-    said = story.last_event
-    if said is not None:
+    said, told = story.last_event, story.explanation
+    if said is not None and (told is None or said.message != told.event.message):
         yield f"Last said ({said.time}): {one_line(said.reason)}: {one_line(said.message)}"

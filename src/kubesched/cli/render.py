@@ -39,7 +39,14 @@ class _Console(Console):
 class Sheet:
     """Where lines are written: a terminal with its width and colours, or plain text."""
 
-    def __init__(self, *, is_wide: bool = False) -> None:
+    def __init__(self, *, is_wide: bool = False, has_all: bool = True) -> None:
+        """Look where the lines go.
+
+        Args:
+            is_wide: whether lines may be of any length.
+            has_all: whether an option of the command shows what is cut.
+        """
+        self.has_all = has_all
         self._console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         self.is_wide = is_wide
         self.width = self._console.width if self._console.is_terminal else PLAIN_WIDTH
@@ -213,7 +220,7 @@ def ranking_grid(explanation: Explanation, sheet: Sheet) -> Grid:
         telling = [plugin for plugin in telling if plugin != hidden[-1]]
         grid = _ranking_grid(rows, telling, hidden)
     return Grid(
-        "", grid.header, grid.rows, (0,), tuple(_ranking_notes(explanation, telling, hidden))
+        "", grid.header, grid.rows, (0,), tuple(_ranking_notes(explanation, sheet, telling, hidden))
     )
 
 
@@ -228,10 +235,13 @@ def _ranking_grid(rows: Sequence[Ranked], shown: list[str], hidden: list[str]) -
     return Grid("", header, tuple(lines), (0,))
 
 
-def _ranking_notes(explanation: Explanation, shown: list[str], hidden: list[str]) -> Iterator[str]:
+def _ranking_notes(
+    explanation: Explanation, sheet: Sheet, shown: list[str], hidden: list[str]
+) -> Iterator[str]:
     rows = explanation.ranking
     if explanation.ranking_left_out:
-        yield f"and {explanation.ranking_left_out} more (--top 0 shows all)"
+        how = " (--top 0 shows all)" if sheet.has_all else ""
+        yield f"and {explanation.ranking_left_out} more{how}"
     if hidden:
         yield f"{_OTHERS}: {', '.join(reversed(hidden))} (--wide shows each)"
     plugins = dict.fromkeys(name for row in rows for name in row.scores)

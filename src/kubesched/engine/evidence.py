@@ -3,7 +3,7 @@
 Owns the reading, in both forms an attempt can have: with its detail, or by the columns that a
 choice by kept verdicts was made from, which is what makes an explanation of every decision
 affordable. Only rows that were looked at are told of. Never orders more rows than are asked for,
-asks no plugin again but for the words of a refusal, and never decides.
+never asks a plugin again, and never decides.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.planned import visited_positions
 from kubesched.engine.search import Basis, Detail
 from kubesched.engine.selection import ORDER_BITS, heap_order
-from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.adapt import ColumnFilter, attributed
+from kubesched.framework.interface import AllReasons, FilterVerdict
 from kubesched.framework.promised_rows import PromisedRows
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import FITS, Verdicts
-from kubesched.model.pod_info import PodInfo
 
 # So many highest keys are found one after the other; for more, sorting is quicker.
 _ONE_BY_ONE_MAX = 12
@@ -55,13 +55,6 @@ class Group(NamedTuple):
 
     status: Status
     rows: Rows
-
-
-class Asked(NamedTuple):
-    """A pod, and the state its attempt left behind."""
-
-    pod: PodInfo
-    state: CycleState
 
 
 class Evidence(Protocol):
@@ -123,10 +116,9 @@ class DetailEvidence:
 class PlanEvidence:
     """Reads the columns that a choice by kept verdicts was made from."""
 
-    def __init__(self, view: ClusterView, basis: Basis, asked: Asked) -> None:
+    def __init__(self, view: ClusterView, basis: Basis) -> None:
         self._view = view
         self._basis = basis
-        self._pod, self._state = asked
         self.fit_count = len(basis.fitting.rows)
 
     # -- who fits -------------------------------------------------------------------------------
@@ -179,12 +171,9 @@ class PlanEvidence:
         refused_count = fitting.visited_count - self.fit_count
         if refused_count == 0:
             return []
-        is_fixed = not plan.moving_refusal_count and not plan.live_filters
-        if is_fixed and fitting.visited_count == len(plan.rows):
-            by_fixed = plan.fixed.kept("refused", lambda: plan.refusals.nonzero()[0])
-            if len(by_fixed) == refused_count:
-                # Nobody refuses more than what many plans are refused together.
-                return plan.fixed.kept("refusals", lambda: self._in_order(by_fixed))
+        if not plan.moving_refusal_count and self._basis.narrowed is None:
+            # Nobody refuses more than what many plans are refused together.
+            return self._by_fixed()
         places = self._refused()
         if promised is None or not len(promised.rows):
             return self._in_order(places)
@@ -193,6 +182,26 @@ class PlanEvidence:
         among: BoolColumn = promised.positions[slots] == places
         groups, left = self._supposing(promised, places[among], slots[among])
         return _merged(groups + self._in_order(np.concatenate((places[~among], left))))
+
+    def _by_fixed(self) -> list[Group]:
+        """Return the refusals of a plan that is refused nothing beside what is fixed."""
+        plan, count = self._basis.plan, self._basis.fitting.visited_count
+
+        def make() -> tuple[list[Group], Verdicts]:
+            places = plan.refusals.nonzero()[0]
+            groups, verdicts = self._in_order(places), Verdicts(len(plan.rows))
+            for status, rows in groups:
+                verdicts.ids[np.searchsorted(plan.rows, rows)] = verdicts.id_for(status)
+            return groups, verdicts
+
+        groups, verdicts = plan.fixed.kept("refusals", make)
+        if count == len(plan.rows):
+            return groups
+        visited = visited_positions(plan, self._view, self._basis.start, count)
+        ids = verdicts.ids.take(visited)
+        refused = ids.nonzero()[0]
+        rows = plan.rows_at(visited.take(refused))
+        return _by_status(rows, ids.take(refused), verdicts.statuses)
 
     def _refused(self) -> Rows:
         """Return the plan's positions that were looked at and do not fit."""
@@ -207,21 +216,34 @@ class PlanEvidence:
 
     def _in_order(self, places: Rows) -> list[Group]:
         """Return the refusals of some positions as they stand."""
-        basis, skipped = self._basis, self._state.skip_filter_plugins
+        basis = self._basis
         kept = {local.plugin.name: local.verdicts for local in basis.plan.filters}
         groups: list[Group] = []
         for plugin in basis.parts.filters:
-            said = kept.get(plugin.name)
             if not len(places):
                 break
-            if said is not None:
-                places = self._sort_out(groups, places, said, places)
-            elif plugin in basis.plan.live_filters and plugin.name not in skipped:
-                nodes = self._view.nodes_at(basis.plan.rows_at(places))
-                said = Verdicts(len(places))
-                plugin.judge(self._state, self._pod, nodes, said)
-                places = self._sort_out(groups, places, said)
+            name = plugin.name
+            if name in basis.said:
+                places = self._sort_out_said(groups, places, plugin, basis.said[name])
+            elif name in kept:
+                places = self._sort_out(groups, places, kept[name], places)
         return groups
+
+    def _sort_out_said(
+        self, groups: list[Group], places: Rows, plugin: ColumnFilter, said: FilterVerdict
+    ) -> Rows:
+        """Add the positions to the groups that a filter refuses which was asked anew."""
+        if isinstance(said, AllReasons):
+            verdicts = Verdicts(len(self._basis.plan.rows))
+            plugin.tell(said, verdicts)
+            return self._sort_out(groups, places, verdicts, places)
+        for rejected in said:
+            refused = rejected.mask.take(places)
+            if refused.any():
+                status = attributed(plugin.name, rejected.status)
+                groups.append(Group(status, self._basis.plan.rows_at(places[refused])))
+                places = places[~refused]
+        return places
 
     def _supposing(
         self, promised: PromisedRows, places: Rows, slots: Rows
@@ -241,13 +263,18 @@ class PlanEvidence:
             places, slots = places[standing], slots[standing]
         return groups, places
 
-    def _sort_out(
-        self, groups: list[Group], places: Rows, said: Verdicts, where: Rows | None = None
-    ) -> Rows:
-        """Add the positions that are refused to the groups; return the others."""
+    def _sort_out(self, groups: list[Group], places: Rows, said: Verdicts, where: Rows) -> Rows:
+        """Add the positions that are refused to the groups; return the others.
+
+        Args:
+            groups: to be added to.
+            places: the positions.
+            said: who is refused.
+            where: where the positions are in that.
+        """
         if len(said.statuses) == 1:
             return places  # It has never refused anything.
-        ids = said.ids if where is None else said.ids.take(where)
+        ids = said.ids.take(where)
         count = np.count_nonzero(ids)
         if not count:
             return places

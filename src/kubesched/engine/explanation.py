@@ -29,7 +29,6 @@ from kubesched.engine.digest import (
     event_text,
 )
 from kubesched.engine.evidence import (
-    Asked,
     DetailEvidence,
     Evidence,
     Group,
@@ -147,7 +146,7 @@ class Attempt:
         if self.result.detail is not None:
             return DetailEvidence(self.view, self.result.detail)
         assert self.result.basis is not None, "a choice is made by the one or by the other"
-        return PlanEvidence(self.view, self.result.basis, Asked(self.pod, self.state))
+        return PlanEvidence(self.view, self.result.basis)
 
     def groups(self) -> list[Group]:
         """Return the refused rows by status."""

@@ -18,7 +18,7 @@ from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
 from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
 from kubesched.framework.adapt import asked
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import PreFilterResult
+from kubesched.framework.interface import FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
@@ -310,6 +310,7 @@ class _Attempt:
         "_planner",
         "_pod",
         "_ranking",
+        "_said",
         "_start",
         "_state",
         "_view",
@@ -330,6 +331,7 @@ class _Attempt:
         if self._measuring is not None:
             self._measuring.pre_filtered()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
+        self._said: dict[str, FilterVerdict] = {}
         self._narrowed = self._narrow()
         self._ranking = _current_ranking(begun, view, self._narrowed)
         if self._measuring is not None:
@@ -358,6 +360,7 @@ class _Attempt:
             by_position,
             live,
             self._narrowed,
+            self._said,
             self._live_on_promised,
         )
         return ScheduleResult(name, len(rows), visited, detail, basis)
@@ -386,6 +389,7 @@ class _Attempt:
         for plugin in asked:
             if not plugin.narrow(self._state, self._pod, self._nodes, fits):
                 raise NotLocalError
+            self._said[plugin.name] = plugin.said
         for verdicts in self._live_on_promised.values():
             fits[plan.promised.positions] &= verdicts.fits
         return fits

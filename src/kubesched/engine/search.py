@@ -13,6 +13,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.sampling import nodes_to_find
+from kubesched.framework.interface import FilterVerdict
 from kubesched.framework.kept_columns import LocalScore, PlanParts
 from kubesched.framework.plan import Plan
 from kubesched.framework.profile import Profile
@@ -101,6 +102,8 @@ class Basis(NamedTuple):
     """What plugins that are asked anew add to the rows that fit."""
     narrowed: BoolColumn | None = None
     """The plan's rows that fit, where filters were asked anew; None for those that the plan has."""
+    said: Mapping[str, FilterVerdict] = {}
+    """What these filters said of all rows."""
     live_on_promised: Mapping[str, Verdicts] = {}
     """What filters that are asked anew say of rows that were promised to others."""
 

@@ -35,6 +35,8 @@ class ColumnFilter:
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
+        self.said: FilterVerdict = ()
+        """What it said when it was last asked to narrow, in its own form."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -43,10 +45,14 @@ class ColumnFilter:
             return
         if isinstance(verdict, Status):
             verdict = [Rejected(np.ones(len(nodes), dtype=np.bool_), verdict)]
-        if isinstance(verdict, AllReasons):
-            _collect(self.name, verdict, verdicts)
+        self.tell(verdict, verdicts)
+
+    def tell(self, said: FilterVerdict, verdicts: Verdicts) -> None:
+        """Refuse the nodes among those still standing that the filter said it refuses."""
+        if isinstance(said, AllReasons):
+            _collect(self.name, said, verdicts)
             return
-        for rejected in verdict:
+        for rejected in said:
             verdicts.refuse(rejected.mask, attributed(self.name, rejected.status))
 
     def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> bool:
@@ -58,6 +64,7 @@ class ColumnFilter:
         if isinstance(verdict, Status):
             fits[:] = False
             return False
+        self.said = verdict
         succeeded = True
         for rejected in verdict.rejections if isinstance(verdict, AllReasons) else verdict:
             # What fits and is not in the mask is greater than the mask.

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kubesched.app.build import Built
 from kubesched.columns.cluster import Cluster
-from kubesched.columns.view import ClusterView
+from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.columns.writer import ClusterWriter
 from kubesched.engine.decide import Decision, decide
 from kubesched.engine.explanation import (
@@ -26,6 +27,7 @@ from kubesched.engine.explanation import (
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import AllReasons, FilterVerdict, Rejected
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Status, unschedulable
 from kubesched.model.node_info import NodeInfo
@@ -399,3 +401,41 @@ def test_the_best_of_many_nodes_are_those_of_the_whole_ranking() -> None:
     whole = tried(view, pod).explanation(top=None)
     assert bounded(view, pod).ranking == whole.ranking[:10]
     assert len({row.total for row in whole.ranking[:10]}) > 1
+
+
+class Particular:
+    """A filter and score of which nothing is kept, that counts how often it is asked."""
+
+    name = "Particular"
+
+    def __init__(self, *_: object) -> None:
+        self.asked = 0
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        self.asked += 1
+        thirds = [
+            Rejected(nodes.rows % 3 == 1, unschedulable("one in three")),
+            Rejected(nodes.rows % 6 < 2, unschedulable("two in six")),
+        ]
+        return AllReasons(thirds) if pod.name == "all" else thirds
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
+        self.asked += 1
+        scores: IntColumn = nodes.rows * 7 % 101
+        return scores
+
+
+@pytest.mark.parametrize("name", ["first", "all"])
+def test_an_explanation_asks_no_plugin_again(name: str) -> None:
+    view = a_cluster([labelled(f"n{number}") for number in range(30)])
+    built = built_with(Particular)
+    profile, pod = built.profiles["default-scheduler"], a_pod(name)
+    built.handles[profile.name].view = view
+    plugin: Any = profile.plugins["Particular"]
+    for _ in range(2):
+        state, search = CycleState(), Search(all_nodes=True)
+        result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+        asked = plugin.asked
+        explanation = Attempt(profile, view, pod, state, result=result).explanation(top=None)
+        assert plugin.asked == asked
+        agrees(explanation, decide(profile, view, pod))
