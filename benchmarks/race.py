@@ -156,7 +156,7 @@ class _Course:
         while self._bound < self._pod_count:
             data = await bound.read(2**20)
             if not data:
-                raise RuntimeError("the watch of the bindings ended")
+                raise RuntimeError(f"the watch ended after {self._bound} bindings")
             found = (last + data).count(b"}\n")
             last = data[-1:]
             if not found:

@@ -294,8 +294,13 @@ class LiveScheduler:
     def _informer(self, resource: str) -> Any:
         if resource == "pods":
             return self.pods
-        known = self.scheduler.handlers.others
-        return next((found for kind, found in known.items() if resource == _custom_name(kind)), {})
+        for kind in self.resources:
+            if resource == _custom_name(kind) and self.cache.kind_of(kind.kind) is None:
+                return self.scheduler.handlers.others.setdefault(kind, {})
+        raise LookupError(
+            f"objects of {resource} are not kept: a plugin gets pods, and the kinds "
+            "<plural>.<version>.<group> that it registers for in events_to_register()"
+        )
 
     def _is_binding_much(self) -> bool:
         """Return whether pods wait to be bound."""

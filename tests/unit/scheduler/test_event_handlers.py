@@ -474,18 +474,30 @@ def test_the_cache_has_an_object_before_anybody_is_asked(world: World) -> None:
 
 def test_a_kind_of_a_user_is_kept_as_a_document_and_told(world: World) -> None:
     world.refuse("waiting", LISTENER)
+    handle = world.live.built.handles["default-scheduler"]
+    foos = handle.informer("foos.v1.example.com")
+    assert foos.get("default/it") is None
     world.show("ADDED", an_object(FOO, size=1), FOO)
     assert heard() == ["foos.v1.example.comAdd"]
     assert Listener.heard[0][3]["size"] == 1
-    handle = world.live.built.handles["default-scheduler"]
-    assert handle.informer("foos.v1.example.com").get("default/it")["size"] == 1
+    assert foos.get("default/it")["size"] == 1
     # The plugin did not register for updates: it is not asked, and nothing is counted.
     world.show("MODIFIED", an_object(FOO, size=2), FOO)
     assert heard() == ["foos.v1.example.comAdd"]
     assert handled(world, "foos.v1.example.comUpdate") == 0
     world.show("DELETED", an_object(FOO, size=2), FOO)
     assert Listener.heard[-1][2]["size"] == 2
-    assert handle.informer("foos.v1.example.com").get("default/it") is None
+    assert foos.get("default/it") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["bars.v1.example.com", "nodes", "storageclasses.v1.storage.k8s.io"]
+)
+def test_a_kind_that_is_not_kept_is_not_taken_for_an_empty_one(world: World, name: str) -> None:
+    handle = world.live.built.handles["default-scheduler"]
+    with pytest.raises(LookupError, match=name):
+        handle.informer(name)
+    assert handle.informer("pods").get("default/none") is None
 
 
 @pytest.mark.parametrize("kind", [NAMESPACES, VOLUME_ATTACHMENTS, CSI_NODES])
