@@ -13,7 +13,7 @@ from typing import Final
 from kubesched.client import resources
 from kubesched.client.resources import Resource
 from kubesched.framework.profile import Profile
-from kubesched.plugins.in_tree import in_tree_registry
+from kubesched.plugins.in_tree import IN_TREE_NAMES
 from kubesched.scheduler.eventhandlers import EVENT_RESOURCES
 
 ALWAYS: Final = (resources.PODS, resources.NODES, resources.NAMESPACES, resources.CSI_NODES)
@@ -51,9 +51,9 @@ def watched_resources(profiles: Iterable[Profile]) -> list[Resource]:
 
 def _registered(profile: Profile) -> list[Resource]:
     """Return the kinds that plugins of users registered for."""
-    in_tree, found = in_tree_registry(), []
+    found = []
     for plugin, registered in profile.event_registrations().items():
-        for one in () if plugin in in_tree else registered or ():
+        for one in () if plugin in IN_TREE_NAMES else registered or ():
             resource = registered_resource(one.event.resource)
             if resource is not None:
                 found.append(resource)

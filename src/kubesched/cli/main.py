@@ -8,18 +8,24 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
 import click
 
-from kubesched.cli.apiserver import apiserver
-from kubesched.cli.capacity import capacity
-from kubesched.cli.config import config
-from kubesched.cli.decide import decide
-from kubesched.cli.doctor import doctor
-from kubesched.cli.explain import explain
-from kubesched.cli.run import run_command
-from kubesched.cli.simulate import simulate
 from kubesched.kit.memory import collect_rarely
+
+_COMMANDS: Final = {
+    "apiserver": "apiserver",
+    "capacity": "capacity",
+    "config": "config",
+    "decide": "decide",
+    "doctor": "doctor",
+    "explain": "explain",
+    "run": "run_command",
+    "simulate": "simulate",
+}
+"""What each command is called in its module, which has the command's name."""
 
 _EPILOG = """\b
 Examples:
@@ -33,20 +39,26 @@ Examples:
 """
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+class Commands(click.Group):
+    """The commands; one is imported when it is given, since each brings half of the package."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"kubesched.cli.{cmd_name}")
+        command: click.Command = getattr(module, _COMMANDS[cmd_name])
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(package_name="kubesched", prog_name="kubesched")
 def cli() -> None:
     """The Kubernetes scheduler, in Python."""
-
-
-cli.add_command(apiserver)
-cli.add_command(capacity)
-cli.add_command(config)
-cli.add_command(decide)
-cli.add_command(doctor)
-cli.add_command(explain)
-cli.add_command(run_command)
-cli.add_command(simulate)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
@@ -24,7 +24,6 @@ from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
 from kubesched.app.missing_rights import MissingRights
 from kubesched.app.option_values import Options
-from kubesched.app.shadow import ShadowReport, ShadowScheduler
 from kubesched.cli.options import registry_of
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder
@@ -51,7 +50,6 @@ from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_resource_metrics import resource_metrics
 from kubesched.model.process_metrics import ProcessMetrics, SliMetrics
 from kubesched.model.serving_metrics import ServingMetrics
-from kubesched.web.ops_server import OpsServer
 from kubesched.web.parts import OpsParts, StatuszInfo
 from kubesched.web.settings import (
     AuthenticationSettings,
@@ -60,6 +58,10 @@ from kubesched.web.settings import (
     ServingSettings,
     SniCertificate,
 )
+
+if TYPE_CHECKING:
+    from kubesched.app.shadow import ShadowReport
+    from kubesched.web.ops_server import OpsServer
 
 _NOT_SYNCED: Final = "handlers are not fully synchronized"
 _BEAT_S: Final = 0.5
@@ -176,12 +178,16 @@ class Process:
         )
         try:
             if options.shadow:
+                from kubesched.app.shadow import ShadowScheduler  # noqa: PLC0415  # Seldom.
+
                 return ShadowScheduler(settings, outside, self._shadow_report())
             return LiveScheduler(settings, outside)
         except (ConfigError, ValueError) as problem:
             raise CommandError(str(problem)) from None
 
     def _shadow_report(self) -> ShadowReport:
+        from kubesched.app.shadow import ShadowReport  # noqa: PLC0415  # Seldom.
+
         path = self.options.shadow_report
         try:
             file = Path(path).open("a", encoding="utf-8") if path else None  # noqa: SIM115  # Ends with us.
@@ -233,13 +239,14 @@ class Process:
         server: OpsServer | None = None
         try:
             self.live = self.build(client)
-            server = await self._serve()
             beating = self.live.tasks.start(self._beat(), name="heartbeat")
             config = self.options.config
             elects = config.leader_election.leader_elect and not self.options.shadow
             if not (elects and config.delay_cache_until_active):
+                # Before anything else: from here on the API server is what takes time.
                 self.live.start_watching()
             try:
+                server = await self._serve()
                 return await (self._run_elected(client) if elects else self._run_alone())
             finally:
                 beating.cancel()
@@ -369,7 +376,9 @@ class Process:
         options = self.options
         if options.serving.secure_port == 0:
             return None
-        server = OpsServer(_serving_settings(options), self._parts())
+        # In a thread: it takes a tenth of a second, and the cluster is being read meanwhile.
+        make = await asyncio.to_thread(_ops_server)
+        server = make(_serving_settings(options), self._parts())
         try:
             await server.start()
         except ServingError as problem:
@@ -434,6 +443,13 @@ class Process:
 
 def _passes() -> None:
     return None
+
+
+def _ops_server() -> type[OpsServer]:
+    """Import what serves; nothing of it is needed to begin to watch."""
+    from kubesched.web.ops_server import OpsServer  # noqa: PLC0415
+
+    return OpsServer
 
 
 def _serving_settings(options: Options) -> ServingSettings:

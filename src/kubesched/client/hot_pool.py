@@ -187,6 +187,7 @@ class HotPool:
         self._sweeping: asyncio.TimerHandle | None = None
         self._heads: dict[int, tuple[Mapping[str, str], bytes]] = {}
         self._is_closed = False
+        self._emptied: asyncio.Future[None] | None = None
 
     async def send(  # noqa: PLR0913  # One argument for each part of a request.
         self,
@@ -220,15 +221,20 @@ class HotPool:
         self._all.pop(connection, None)
         if connection in self._idle:
             self._idle.remove(connection)
+        if self._emptied is not None and not self._all and not self._emptied.done():
+            self._emptied.set_result(None)
 
     async def close(self) -> None:
         """End all connections; what is under way fails."""
         self._is_closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        for connection in list(self._all):
-            connection.abort()
         await self._dialling.stop()
+        if self._all:
+            self._emptied = asyncio.get_running_loop().create_future()
+            for connection in list(self._all):
+                connection.abort()
+            await self._emptied
 
     # -- what is sent -----------------------------------------------------------------------------
 

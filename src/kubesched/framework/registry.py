@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 
 from kubesched.framework import interface
@@ -107,6 +108,7 @@ def check_signatures(name: str, plugin: type) -> None:
                 _check_method(name, plugin, method, expected)
 
 
+@cache
 def protocol_methods(protocol: type) -> dict[str, inspect.Signature]:
     """Return the methods a protocol itself names, with their signatures."""
     return {

@@ -57,6 +57,12 @@ IN_TREE: tuple[PluginFactory, ...] = (
 )
 
 
+IN_TREE_NAMES: frozenset[str] = frozenset(
+    plugin.name  # type: ignore[attr-defined]  # all are classes with a name
+    for plugin in IN_TREE
+)
+
+
 def in_tree_registry() -> Registry:
     """Return a registry of all in-tree plugins, enabled by default or not."""
     return Registry({plugin.name: plugin for plugin in IN_TREE})  # type: ignore[attr-defined]  # all are classes with a name

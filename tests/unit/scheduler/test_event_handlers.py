@@ -274,6 +274,16 @@ def test_a_held_pod_that_is_deleted_is_refused_and_keeps_its_room_until_then(
     assert heard() == ["PodDelete"]
 
 
+def test_only_the_first_word_of_a_held_pods_end_counts(world: World) -> None:
+    world.refuse("waiting", LISTENER)
+    world.show("ADDED", pod_wire("ours"))
+    queued = world.assume("ours", "n1")
+    world.live.waiting_pods.add(queued.pod, {"Permit": 60.0}, 0.0)
+    world.show("MODIFIED", pod_wire("ours", metadata=GOING))
+    world.show("MODIFIED", pod_wire("ours", metadata=GOING, labels={"a": "b"}))
+    assert heard() == ["PodDelete"]
+
+
 def test_a_deletion_of_an_assumed_pod_that_only_a_list_shows(world: World) -> None:
     world.show("ADDED", pod_wire("ours"))
     world.assume("ours", "n1")
