@@ -7,9 +7,10 @@ process had used by then. Never decides who races.
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -37,6 +38,23 @@ _REMAINING = re.compile(rb'"remainingItemCount":\s*(\d+)')
 _POLL_S = 0.05
 # An event that has not come this long after the last one will not come.
 _EVENTS_S_MAX = 20.0
+
+
+class _Key(msgspec.Struct):
+    version: str = "0"
+    """How often it was written."""
+
+
+class _Event(msgspec.Struct):
+    kv: _Key
+
+
+class _Result(msgspec.Struct):
+    events: list[_Event] = []
+
+
+class _Answer(msgspec.Struct):
+    result: _Result
 
 
 class Race(msgspec.Struct, kw_only=True):
@@ -82,6 +100,13 @@ def run_race(cluster: RealCluster, racer: str, pod_count: int, timeout_s: float)
     return asyncio.run(_Course(cluster, racer, pod_count).run(timeout_s))
 
 
+def _watch_request() -> bytes:
+    prefix = f"/registry/pods/{NAMESPACE}/".encode()
+    key, end = (base64.b64encode(text).decode() for text in (prefix, prefix[:-1] + b"0"))
+    asked = {"key": key, "range_end": end, "filters": ["NODELETE"]}
+    return msgspec.json.encode({"create_request": asked})
+
+
 class _Course:
     def __init__(self, cluster: RealCluster, racer: str, pod_count: int) -> None:
         self._cluster = cluster
@@ -96,28 +121,26 @@ class _Course:
         self._clock = SystemClock()
 
     async def run(self, timeout_s: float) -> Race:
-        watcher, asker = Connection(self._cluster), Connection(self._cluster)
+        watcher, asker = Connection(self._cluster.etcd_url), Connection.to(self._cluster)
         await watcher.open()
         await asker.open()
-        # Version 0 would bring back what is already bound; an unset one asks for it all again.
-        _, listed = await asker.send(Request("GET", f"{_PODS}?limit=1"))
-        version = msgspec.json.decode(listed)["metadata"]["resourceVersion"]
-        bound = await watcher.lines(
-            f"{_PODS}?watch=true&resourceVersion={version}&fieldSelector=spec.nodeName!="
-        )
+        writes = watcher.lines(Request("POST", "/v3/watch", _watch_request()))
+        # The first line says that the watch is there.
+        await anext(writes)
         start_s = perf_counter()
         pid, end = self._start()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._count_bindings(bound, pid)
+                await self._count_bindings(writes, pid)
         except TimeoutError:
             self._last_s = perf_counter()
+        self._bound = await self._count_bound(asker)
         await self._count_events(asker, pid)
         self._end_usage = usage_of(pid)
         server_cpu_s = usage_of(self._server_pid).cpu_s - self._server_cpu_s
         end()
-        watcher.close()
-        asker.close()
+        await watcher.close()
+        await asker.close()
         return Race(
             racer=self._racer,
             pods=self._pod_count,
@@ -150,16 +173,16 @@ class _Course:
         )
         return started.pid, started.kill
 
-    async def _count_bindings(self, bound: asyncio.StreamReader, pid: int) -> None:
-        """Count the events of a watch; each ends its line, whatever the chunks are."""
-        last = b""
-        while self._bound < self._pod_count:
-            data = await bound.read(2**20)
-            if not data:
-                raise RuntimeError(f"the watch ended after {self._bound} bindings")
-            found = (last + data).count(b"}\n")
-            last = data[-1:]
-            if not found:
+    async def _count_bindings(self, writes: AsyncIterator[bytes], pid: int) -> None:
+        """Count the pods that were written a second time: after their creation comes the binding.
+
+        etcd is asked, and not the API server: encoding pods for one more watcher would be work that
+        it cannot do for the racers, and slow watchers are sent away.
+        """
+        async for line in writes:
+            answer = msgspec.json.decode(line, type=_Answer)
+            changed = sum(event.kv.version == "2" for event in answer.result.events)
+            if not changed:
                 continue
             now_s = perf_counter()
             if not self._bound:
@@ -167,7 +190,17 @@ class _Course:
                 self._first_usage = usage_of(pid)
                 self._server_cpu_s = usage_of(self._server_pid).cpu_s
             self._last_s = now_s
-            self._bound += found
+            self._bound += changed
+            if self._bound >= self._pod_count:
+                return
+        raise RuntimeError(f"the watch ended after {self._bound} bindings")
+
+    async def _count_bound(self, asker: Connection) -> int:
+        """Return how many pods of the burst are bound: the second write need not be a binding."""
+        waiting = f"{_PODS}?fieldSelector=spec.nodeName="
+        code, body = await asker.send(Request("GET", waiting))
+        assert code == 200, body
+        return self._pod_count - len(msgspec.json.decode(body)["items"])
 
     async def _count_events(self, asker: Connection, pid: int) -> None:
         """Wait for the events of all bindings, or until no more come."""

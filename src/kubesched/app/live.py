@@ -38,6 +38,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.model.process_metrics import ProcessMetrics
 from kubesched.objects.decode import KINDS
 from kubesched.objects.pod import Pod
+from kubesched.plugins.in_tree import in_tree_registry
 from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -50,6 +51,7 @@ from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.handle import Live, LiveHandle
 from kubesched.scheduler.pods import UnassignedPods
 from kubesched.scheduler.preemption import PreemptionExecutor
+from kubesched.scheduler.queue_order import QueueOrder
 from kubesched.scheduler.schedule_one import SchedulingCycle
 from kubesched.scheduler.scheduler import Inbox, Scheduler
 from kubesched.scheduler.status_patches import StatusPatches
@@ -162,13 +164,18 @@ class LiveScheduler:
     def _queue(self) -> SchedulingQueue:
         config, outside = self.settings.config, self.outside
         first = next(iter(self.profiles.values()))
+        (name,) = first.plugin_names("queueSort")
+        less, key = first.less, queue_sort_key(first)
+        if name not in in_tree_registry():
+            order = QueueOrder(name, less, key, outside.log)
+            less, key = order.less, order.key
         return SchedulingQueue(
             {
                 name: ProfileQueueing(pre_enqueue_calls(profile), enqueue_registrations(profile))
                 for name, profile in self.profiles.items()
             },
-            less=first.less,
-            key=queue_sort_key(first),
+            less=less,
+            key=key,
             settings=QueueSettings(
                 initial_backoff_s=float(config.pod_initial_backoff_seconds or 1),
                 max_backoff_s=float(config.pod_max_backoff_seconds or 10),

@@ -50,8 +50,23 @@ def enqueue_registrations(
     for name, plugin in profile.plugins.items():
         if points_of(plugin) & _POINTS_THAT_REFUSE:
             says = hasattr(plugin, "events_to_register")
-            found[name] = plugin.events_to_register() if says else ANY_EVENT
+            found[name] = _registered_by(name, plugin) if says else ANY_EVENT
     return found
+
+
+def _registered_by(name: str, plugin: Any) -> Sequence[EventRegistration]:
+    """Return what a plugin registers for; ValueError if that is not what it should be."""
+    what = f'plugin "{name}": events_to_register()'
+    try:
+        # Nothing at all is what a plugin waits for whose pods only change themselves.
+        registered = list(plugin.events_to_register() or ())
+    except Exception as problem:
+        raise ValueError(f"{what}: {type(problem).__name__}: {problem}") from problem
+    for one in registered:
+        if not isinstance(one, EventRegistration):
+            got = type(one).__name__
+            raise ValueError(f"{what} returned a {got}, expected a list of EventRegistration")
+    return registered
 
 
 def pre_enqueue_calls(profile: Profile) -> dict[str, Callable[[PodInfo], Status | None]]:

@@ -110,15 +110,23 @@ class Scheduler:
             if self.inbox:
                 self._apply(self.inbox.take())
                 continue
-            self._flush()
-            if not self.is_scheduling or self._is_far_ahead():
-                return False
-            queued = self.queue.pop()
+            queued = self._next()
             if queued is None:
                 return False
             self.attempts += 1
             await self._attempt(queued)
         return True
+
+    def _next(self) -> QueuedPodInfo | None:
+        """Return the pod to be tried now; None if there is none, or none may be."""
+        try:
+            self._flush()
+            if not self.is_scheduling or self._is_far_ahead():
+                return None
+            return self.queue.pop()
+        except Exception as problem:  # noqa: BLE001 - tried again after a rest
+            self.log.error("Error taking a pod from the queue", err=problem)
+            return None
 
     def _binding_ended(self) -> None:
         if self._is_full and self.outstanding.count < OUTSTANDING_RESUME:

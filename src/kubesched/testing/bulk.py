@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from kubesched.testing.server import ADMIN, ApiServer, TokenUser
@@ -34,12 +36,20 @@ class Request:
 class Connection:
     """One kept connection; one request at a time."""
 
-    def __init__(self, server: ApiServer, user: TokenUser = ADMIN) -> None:
-        address = urlsplit(server.url)
-        self._host, self._port = address.hostname or "", address.port or 443
-        self._tls = ssl.create_default_context(cafile=str(server.ca_file))
-        self._head = f"Host: {self._host}\r\nAuthorization: Bearer {user.token}\r\n".encode()
+    def __init__(self, url: str, *, ca_file: Path | None = None, token: str = "") -> None:
+        address = urlsplit(url)
+        self._host, self._port = address.hostname or "", address.port
+        is_secure = address.scheme == "https"
+        self._tls = ssl.create_default_context(cafile=ca_file) if is_secure else None
+        self._head = f"Host: {self._host}\r\nAccept: application/json\r\n".encode()
+        if token:
+            self._head += f"Authorization: Bearer {token}\r\n".encode()
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    @classmethod
+    def to(cls, server: ApiServer, user: TokenUser = ADMIN) -> Connection:
+        """Return a connection to an API server, as a user."""
+        return cls(server.url, ca_file=server.ca_file, token=user.token)
 
     async def open(self) -> None:
         """Connect."""
@@ -47,19 +57,36 @@ class Connection:
             self._host, self._port, ssl=self._tls, limit=2**20
         )
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Hang up."""
         if self._streams is not None:
-            self._streams[1].close()
+            writer = self._streams[1]
             self._streams = None
+            writer.transport.abort()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def send(self, request: Request) -> tuple[int, bytes]:
         """Send a request and return code and body of the answer."""
+        code, head, reader = await self._ask(request)
+        return code, await _body(reader, head)
+
+    async def lines(self, request: Request) -> AsyncIterator[bytes]:
+        """Send a request and yield the lines of its answer as they come."""
+        code, head, reader = await self._ask(request)
+        if code != 200 or not _is_chunked(head):
+            raise BulkError(f"{request.path}: {code} {head.decode(errors='replace')}")
+        rest = b""
+        async for chunk in _chunks(reader):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line
+
+    async def _ask(self, request: Request) -> tuple[int, bytes, asyncio.StreamReader]:
         assert self._streams is not None
         reader, writer = self._streams
         writer.write(
-            b"%b %b HTTP/1.1\r\n%bAccept: application/json\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%b"
+            b"%b %b HTTP/1.1\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
             % (
                 request.method.encode(),
                 request.path.encode(),
@@ -69,19 +96,7 @@ class Connection:
             )
         )
         head = await reader.readuntil(b"\r\n\r\n")
-        return int(head[9:12]), await _body(reader, head.lower())
-
-    async def lines(self, path: str) -> asyncio.StreamReader:
-        """Ask for a stream and return it where its body begins, chunk marks included."""
-        assert self._streams is not None
-        reader, writer = self._streams
-        writer.write(
-            b"GET %b HTTP/1.1\r\n%bAccept: application/json\r\n\r\n" % (path.encode(), self._head)
-        )
-        head = await reader.readuntil(b"\r\n\r\n")
-        if int(head[9:12]) != 200:
-            raise BulkError(f"{path}: {head.decode(errors='replace')}")
-        return reader
+        return int(head[9:12]), head.lower(), reader
 
 
 def send_all(
@@ -112,7 +127,7 @@ async def _send_all(
     tolerated: frozenset[int],
 ) -> int:
     left = iter(requests)
-    workers = [_send_some(Connection(server, user), left, tolerated) for _ in range(connections)]
+    workers = [_send_some(Connection.to(server, user), left, tolerated) for _ in range(connections)]
     return sum(await asyncio.gather(*workers))
 
 
@@ -130,18 +145,24 @@ async def _send_some(
                 raise BulkError(f"{request.method} {request.path}: {code} {body.decode()[:1000]}")
             count += 1
     finally:
-        connection.close()
+        await connection.close()
     return count
 
 
+def _is_chunked(head: bytes) -> bool:
+    return b"\r\ntransfer-encoding: chunked" in head
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while size := int(await reader.readline(), 16):
+        yield await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readline()
+
+
 async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
-    if b"\r\ntransfer-encoding: chunked" in head:
-        pieces = []
-        while size := int(await reader.readline(), 16):
-            pieces.append(await reader.readexactly(size))
-            await reader.readexactly(2)
-        await reader.readline()
-        return b"".join(pieces)
+    if _is_chunked(head):
+        return b"".join([chunk async for chunk in _chunks(reader)])
     _, _, rest = head.partition(b"\r\ncontent-length: ")
     length = int(rest.split(b"\r\n", 1)[0]) if rest else 0
     return await reader.readexactly(length) if length else b""

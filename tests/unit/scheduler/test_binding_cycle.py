@@ -513,7 +513,7 @@ async def test_work_before_the_binding_is_announced_and_done_before_it() -> None
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-    assert Steps.taken == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
+        assert Steps.taken == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
         known = world.pods.get("default/pod")
         assert known is not None
         assert not world.live.patches.write(known, None, ""), "there is nothing to take back"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kubesched.client.inbox import Change
 from kubesched.client.resources import NODES, PODS
 from kubesched.framework.status import Status, unschedulable
@@ -169,6 +171,64 @@ async def test_a_plugin_that_raises_fails_its_pod_and_no_other() -> None:
     message = 'running "Moody" filter plugin: ValueError: a bad day'
     assert patch["conditions"][0]["message"] == message
     assert "Moody" in world.lines("Error scheduling pod; retrying")[0]
+
+
+class Sorter:
+    """Puts pods in the order of their names, if it is in the mood."""
+
+    name = "Sorter"
+
+    def __init__(self, args: object, handle: Any) -> None:
+        self._handle = handle
+
+    def less(self, first: Any, second: Any) -> bool:
+        if "raises" in first.pod.name + second.pod.name:
+            raise ValueError("no taste")
+        return bool(first.pod.name < second.pod.name)
+
+
+class KeySorter(Sorter):
+    """The same, by a key."""
+
+    def sort_key(self, queued: Any) -> Any:
+        if queued.pod.name == "raises":
+            raise ValueError("no taste")
+        return None if queued.pod.name == "odd" else queued.pod.name
+
+
+@pytest.mark.parametrize("sorter", [Sorter, KeySorter])
+@on_a_loop
+async def test_a_plugin_that_cannot_sort_does_not_stop_the_loop(sorter: Any) -> None:
+    order = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sorter"}]}
+    profiles = [{"plugins": {"queueSort": order}}]
+    world = World(sorter, config={"profiles": profiles}, verbosity=3)
+    names = ["d", "raises", "b", "odd", "a", "c"]
+    world.put("ADDED", a_node(), NODES)
+    for name in names:
+        world.put("ADDED", pod_wire(name))
+    async with world.running():
+        await world.rest()
+        world.put("ADDED", pod_wire("later"))
+        await world.rest()
+    assert sorted(world.bindings()) == sorted([*names, "later"])
+    said = world.lines("Plugin failed")
+    assert len(said) == len(set(said)), "what goes wrong again and again is said once"
+    assert said[0] == (
+        '"Plugin failed" err="ValueError: no taste" plugin="Sorter" extensionPoint="QueueSort"'
+    )
+
+
+@on_a_loop
+async def test_a_users_plugin_sorts_the_queue() -> None:
+    order = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sorter"}]}
+    profiles = [{"plugins": {"queueSort": order}}]
+    world = World(Sorter, config={"profiles": profiles})
+    world.put("ADDED", a_node(), NODES)
+    for name in ("d", "b", "a", "c"):
+        world.put("ADDED", pod_wire(name))
+    async with world.running():
+        await world.rest()
+    assert list(world.bindings()) == ["a", "b", "c", "d"]
 
 
 @on_a_loop
