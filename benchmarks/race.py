@@ -123,7 +123,6 @@ class _Course:
     async def run(self, timeout_s: float) -> Race:
         watcher, asker = Connection(self._cluster.etcd_url), Connection.to(self._cluster)
         await watcher.open()
-        await asker.open()
         writes = watcher.lines(Request("POST", "/v3/watch", _watch_request()))
         # The first line says that the watch is there.
         await anext(writes)
@@ -134,6 +133,8 @@ class _Course:
                 await self._count_bindings(writes, pid)
         except TimeoutError:
             self._last_s = perf_counter()
+        # Not before: an idle connection is closed by the server.
+        await asker.open()
         self._bound = await self._count_bound(asker)
         await self._count_events(asker, pid)
         self._end_usage = usage_of(pid)

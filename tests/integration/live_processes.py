@@ -151,6 +151,8 @@ class Place:
 
     api: Api
     name: str = field(default_factory=lambda: f"live-{next(_numbers)}")
+    home: str = ""
+    """Whose nodes its pods go to; its own if empty."""
     nodes: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -183,7 +185,7 @@ class Place:
         """Make a node; pods of this place go to such nodes only, unless it is not `is_here`."""
         name = f"{self.name}-{name}"
         room = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
-        here = {"place": self.name} if is_here else {}
+        here = {"place": self.home or self.name} if is_here else {}
         node = {
             "metadata": {"name": name, "labels": {**here, **(labels or {})}},
             "spec": spec,
@@ -204,7 +206,7 @@ class Place:
     ) -> str:
         """Make a pod; return its name."""
         container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-        selector = {"place": self.name, **spec.pop("nodeSelector", {})}
+        selector = {"place": self.home or self.name, **spec.pop("nodeSelector", {})}
         metadata = {"name": name, "labels": dict(labels or {}), "annotations": annotations or {}}
         body = {"containers": [container], "nodeSelector": selector, **spec}
         # Nobody here removes pods of nodes that do not exist: they end at once when deleted.

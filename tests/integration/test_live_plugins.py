@@ -18,6 +18,7 @@ from kubesched.testing.server import SCHEDULER
 from tests.integration.live_processes import Place, Scheduler, start
 
 PLUGIN = f"{Path(__file__).parent / 'moody_plugin.py'}:Moody"
+HOME = "live-home"
 PROFILE = {
     "plugins": {
         "multiPoint": {"enabled": [{"name": "Moody"}]},
@@ -35,7 +36,11 @@ def scheduler(
     api_server: ApiServer, api: Api, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Scheduler]:
     make_moods(api)
-    with ProcessGroup(tmp_path_factory.mktemp("live")) as group:
+    directory = tmp_path_factory.mktemp("live")
+    # Known from the start, and two, so that there is something to score.
+    with Place(api, HOME) as home, ProcessGroup(directory) as group:
+        home.node("a")
+        home.node("b")
         yield start(api_server, group, f"--plugin={PLUGIN}", "-v=2", profiles=[PROFILE])
         group.check()
 
@@ -66,10 +71,7 @@ def make_moods(api: Api) -> None:
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    """Make a namespace with two nodes, so that there is something to score."""
-    with Place(api) as made:
-        made.node("a")
-        made.node("b")
+    with Place(api, home=HOME) as made:
         yield made
 
 
