@@ -1,0 +1,78 @@
+"""What a race's figures say, and which of them are missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.drain_race import put_between
+from benchmarks.race import Race
+from benchmarks.race_report import missed, racers_table, ratio_table, ratios
+
+
+def a_race(racer: str, seconds: float, **changed: float) -> Race:
+    given = {"cpu_s": 3.0, "peak_mb": 100.0, "events_s": seconds, "bound": 1001, **changed}
+    return Race(
+        racer=racer,
+        pods=1001,
+        bound=int(given["bound"]),
+        start_s=1.0,
+        drain_s=seconds,
+        events=0 if racer == "limit" else 1001,
+        events_s=given["events_s"],
+        cpu_s=given["cpu_s"],
+        start_cpu_s=1.0,
+        server_cpu_s=2.0,
+        peak_mb=given["peak_mb"],
+    )
+
+
+def test_the_rate_is_that_between_first_and_last_binding() -> None:
+    assert a_race("kubesched", 10.0).rate == 100.0
+
+
+def test_ratios_are_those_of_medians() -> None:
+    ours = [a_race("kubesched", seconds, cpu_s=0.5) for seconds in (2.0, 4.0, 50.0)]
+    theirs = [a_race("kube-scheduler", seconds) for seconds in (1.0, 20.0, 30.0)]
+    found = ratios([*ours, *theirs, a_race("limit", 2.0)])
+    assert found is not None
+    assert found.rate == pytest.approx(5.0)
+    assert found.cpu == pytest.approx(1 / 6)
+    assert found.limit == pytest.approx(0.5)
+
+
+def test_there_is_no_ratio_without_both_schedulers() -> None:
+    assert ratios([a_race("kubesched", 1.0), a_race("limit", 1.0)]) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "said"),
+    [
+        pytest.param({"cpu_s": 0.5}, "", id="all is well"),
+        pytest.param({"cpu_s": 0.7}, "0.23 of the CPU", id="more than a sixth of the CPU"),
+        pytest.param({"cpu_s": 0.5, "peak_mb": 101.0}, "peak memory", id="more memory"),
+        pytest.param({"cpu_s": 0.5, "events_s": 21.0}, "last event", id="later events"),
+        pytest.param({"cpu_s": 0.4, "bound": 1000}, "1000 of 1001 pods", id="a pod not bound"),
+    ],
+)
+def test_what_is_missed_is_named(ours: dict[str, float], said: str) -> None:
+    races = [a_race("kubesched", 3.9, **ours), a_race("kube-scheduler", 20.0)]
+    found = missed({"hard-spread-zone": races})
+    assert all(said in one for one in found)
+    assert bool(found) is bool(said)
+
+
+def test_tables_have_a_row_a_racer_and_a_row_a_workload() -> None:
+    races = [a_race("kubesched", 4.0), a_race("kube-scheduler", 10.0), a_race("limit", 2.0)]
+    assert len(racers_table("title", races)) == 4 + 3
+    rows = ratio_table({"one-template": races}, {"one-template": "title"})
+    assert "| title | 2.5 |" in rows[2]
+    assert "**1.00**" in rows[2], "the CPU is as much as kube-scheduler's"
+
+
+def test_results_replace_those_before(tmp_path: Path) -> None:
+    path = tmp_path / "results.md"
+    path.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
+    put_between(path, "x", ["new"])
+    assert path.read_text() == "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb\n"
