@@ -92,12 +92,16 @@ class Side:
         """Start the scheduler, or start it anew, and wait until it answers."""
         if self.process is not None:
             self.process.kill()
-        # The reference tells the score of every node at this level: ties are read from there.
-        flags = ("-v=10",) if self.scheduler == "kube-scheduler" else ("-v=6",)
+        # The reference tells the score of every node at level 10: ties are read from there.
+        flags = ("-v=6", "--vmodule=schedule_one=10") if self._tells_scores else ("-v=6",)
         settings = SchedulerSettings(profiles=PROFILES, flags=flags)
         self.process = start_scheduler(self.cluster, self.cluster.group, self.scheduler, settings)
         if self._ask_sentinel(_START_S_MAX) is None:
             raise TimeoutError(f"{self.scheduler} did not look at a pod\n{self.tail()}")
+
+    @property
+    def _tells_scores(self) -> bool:
+        return self.scheduler == "kube-scheduler"
 
     def tail(self) -> str:
         """Return the end of the scheduler's log."""
