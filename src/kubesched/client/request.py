@@ -157,7 +157,12 @@ class Requests:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Query | None = None, idle_timeout_s: float | None = None
+        self,
+        path: str,
+        *,
+        query: Query | None = None,
+        idle_timeout_s: float | None = None,
+        accept: str = JSON,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch and yield its bytes as they come; never throttled, never opened twice.
 
@@ -165,12 +170,13 @@ class Requests:
             path: What is watched.
             query: The parameters.
             idle_timeout_s: After how long without a byte it is given up; never if None.
+            accept: In which form objects are to come.
         """
         target = f"{path}?{encode_query(query)}" if query else path
         limits = aiohttp.ClientTimeout(total=None, sock_connect=30.0, sock_read=idle_timeout_s)
         for is_last in (False, True):
             credential = await self._credential("GET", target)
-            answer = await self._open_stream(target, credential, limits)
+            answer = await self._open_stream(target, credential, limits, accept)
             if answer.status != 401 or is_last:
                 break
             answer.close()
@@ -191,12 +197,16 @@ class Requests:
         return refused
 
     async def _open_stream(
-        self, target: str, credential: Credential, limits: aiohttp.ClientTimeout
+        self, target: str, credential: Credential, limits: aiohttp.ClientTimeout, accept: str
     ) -> Answer:
         code = _NO_CODE
+        headers = self._headers_for(credential, "")
+        if accept != JSON:
+            headers = headers.copy()
+            headers["Accept"] = accept
         try:
             answer = await self.transport.send(
-                Outgoing("GET", target, self._headers_for(credential, ""), None, credential, limits)
+                Outgoing("GET", target, headers, None, credential, limits)
             )
             code = str(answer.status)
             return answer

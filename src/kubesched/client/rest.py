@@ -164,10 +164,17 @@ class Client:
         )
 
     def stream(
-        self, path: str, *, query: Query | None = None, idle_timeout_s: float | None = None
+        self,
+        path: str,
+        *,
+        query: Query | None = None,
+        idle_timeout_s: float | None = None,
+        accept: str = JSON,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Open a watch: `async with client.stream(path) as chunks`; never throttled."""
-        return self._requests.stream(path, query=query, idle_timeout_s=idle_timeout_s)
+        return self._requests.stream(
+            path, query=query, idle_timeout_s=idle_timeout_s, accept=accept
+        )
 
     async def get(
         self,

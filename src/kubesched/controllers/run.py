@@ -1,0 +1,119 @@
+"""All controllers of a cluster, on one loop.
+
+Owns their start and end, and the look at what was written and never confirmed.
+Upstream: cmd/kube-controller-manager/app/controllermanager.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.client.cached.api import Api
+from kubesched.client.cached.documents import key_of, name_of, namespace_of, uid_of
+from kubesched.client.cached.informers import Informers
+from kubesched.client.errors import ApiError, NotFoundError, TransportError
+from kubesched.client.event_recorder import EventBroadcaster
+from kubesched.client.rest import Client
+from kubesched.controllers.controller import Controller, ControllerSettings, Parts
+from kubesched.controllers.registry import CONTROLLERS
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log
+from kubesched.kit.rng import Generator
+from kubesched.kit.tasks import Tasks
+
+_UNCONFIRMED_S: Final = 10.0
+_DRAIN_S: Final = 2.0
+
+
+class Controllers:
+    """The controllers of one cluster."""
+
+    def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
+        self,
+        client: Client,
+        *,
+        clock: Clock,
+        log: Log,
+        settings: ControllerSettings | None = None,
+        informers: Informers | None = None,
+        hostname: str = "playground",
+        seed: int = 0,
+        only: Sequence[type[Controller]] = CONTROLLERS,
+    ) -> None:
+        """Make the controllers; nothing is asked before `start`.
+
+        Args:
+            client: Who asks the API server.
+            clock: What time it is.
+            log: Where lines go.
+            settings: How they behave.
+            informers: What others in this process watch too; who made them starts and ends them.
+            hostname: Where their events are from.
+            seed: Where chance comes from.
+            only: Which controllers.
+        """
+        rng = Generator(seed, "controllers")
+        self._owns_informers = informers is None
+        self.informers = informers or Informers(client, clock, log, rng)
+        self.tasks = Tasks()
+        self._clock = clock
+        self._events = EventBroadcaster(
+            client.sibling(user_agent="kube-controller-manager"),
+            clock=clock,
+            log=log,
+            hostname=hostname,
+        )
+        self._api = Api(client, self.informers)
+        parts = Parts(
+            api=self._api,
+            informers=self.informers,
+            events=self._events,
+            clock=clock,
+            log=log,
+            rng=rng,
+            tasks=self.tasks,
+            settings=settings or ControllerSettings(),
+        )
+        self.controllers = [make(parts) for make in only]
+
+    async def start(self) -> None:
+        """Read the cluster, and work from then on."""
+        if self._owns_informers:
+            self.informers.start()
+        await self.informers.wait_until_synced()
+        self.tasks.start(self._events.run(), name="controllers' events")
+        self.tasks.start(self._confirm(), name="unconfirmed writes")
+        for controller in self.controllers:
+            controller.start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nobody has anything to do for now."""
+        return all(controller.queue.is_idle for controller in self.controllers)
+
+    async def stop(self) -> None:
+        """End them all."""
+        await self._events.drain(_DRAIN_S)
+        await self.tasks.stop()
+        for controller in self.controllers:
+            controller.queue.close()
+        if self._owns_informers:
+            await self.informers.stop()
+
+    async def _confirm(self) -> None:
+        """Ask for what we wrote and the watch never told of: it may be gone."""
+        while True:
+            await self._clock.sleep(_UNCONFIRMED_S)
+            for informer in self.informers.known():
+                for document in informer.unconfirmed(_UNCONFIRMED_S):
+                    try:
+                        now = await self._api.get(
+                            informer.resource, name_of(document), namespace_of(document)
+                        )
+                    except NotFoundError:
+                        informer.forget(key_of(document), uid_of(document))
+                    except (ApiError, TransportError):
+                        continue
+                    else:
+                        informer.confirmed(uid_of(now))
