@@ -34,10 +34,12 @@ class ObjectReference(NamedTuple):
     name: str
     uid: str
     resource_version: str
+    field_path: str = ""
+    """Which part of it, such as `spec.containers{web}`."""
 
     @staticmethod
-    def of_document(document: Mapping[str, Any]) -> ObjectReference:
-        """Return the reference to an object that is there as JSON has it."""
+    def of_document(document: Mapping[str, Any], field_path: str = "") -> ObjectReference:
+        """Return the reference to an object that is there as JSON has it, or to a part of it."""
         metadata = document.get("metadata") or {}
         return ObjectReference(
             kind=document.get("kind", ""),
@@ -46,6 +48,7 @@ class ObjectReference(NamedTuple):
             name=metadata.get("name", ""),
             uid=metadata.get("uid", ""),
             resource_version=metadata.get("resourceVersion", ""),
+            field_path=field_path,
         )
 
 
@@ -61,6 +64,7 @@ class _Reference(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     uid: str = ""
     api_version: str = ""
     resource_version: str = ""
+    field_path: str = ""
 
 
 class _Series(msgspec.Struct, rename="camel", gc=False):
@@ -84,8 +88,9 @@ class _Event(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     type: str = ""
 
 
-class _Source(msgspec.Struct, gc=False):
+class _Source(msgspec.Struct, omit_defaults=True, gc=False):
     component: str
+    host: str = ""
 
 
 class _CoreEvent(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
@@ -101,6 +106,7 @@ class _CoreEvent(msgspec.Struct, rename="camel", omit_defaults=True, gc=False):
     count: int = 0
     type: str = ""
     reporting_component: str = ""
+    reporting_instance: str = ""
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -151,9 +157,9 @@ def series_patch(series: tuple[int, int]) -> bytes:
     return _encode({"series": _Series(series[0], micro_time(series[1]))})
 
 
-def core_event_body(name: str, facts: EventFacts) -> bytes:
-    """Return an Event of the core group."""
-    seconds = _second_text(facts.at_ns // 1_000_000_000) + "Z"
+def core_event_body(name: str, facts: EventFacts, series: tuple[int, int] | None) -> bytes:
+    """Return an Event of the core group; a series is a count and when it was last seen."""
+    count, last_ns = series or (1, facts.at_ns)
     return _encode(
         _CoreEvent(
             api_version="v1",
@@ -162,14 +168,22 @@ def core_event_body(name: str, facts: EventFacts) -> bytes:
             involved_object=_wire_reference(facts.regarding),
             reason=facts.reason,
             message=facts.note,
-            source=_Source(facts.controller),
-            first_timestamp=seconds,
-            last_timestamp=seconds,
-            count=1,
+            source=_Source(facts.controller, facts.instance),
+            first_timestamp=_second_text(facts.at_ns // 1_000_000_000) + "Z",
+            last_timestamp=_second_text(last_ns // 1_000_000_000) + "Z",
+            count=count,
             type=facts.type,
             reporting_component=facts.controller,
+            reporting_instance=facts.instance,
         )
     )
+
+
+def core_series_patch(series: tuple[int, int], note: str) -> bytes:
+    """Return the strategic merge patch that writes the count of a core event."""
+    count, last_ns = series
+    last = _second_text(last_ns // 1_000_000_000) + "Z"
+    return _encode({"count": count, "lastTimestamp": last, "message": note})
 
 
 def event_name(regarding_name: str, at_ns: int) -> str:
@@ -206,5 +220,5 @@ def _second_text(second: int) -> str:
 
 
 def _wire_reference(reference: ObjectReference) -> _Reference:
-    kind, api_version, namespace, name, uid, resource_version = reference
-    return _Reference(kind, namespace, name, uid, api_version, resource_version)
+    kind, api_version, namespace, name, uid, resource_version, field_path = reference
+    return _Reference(kind, namespace, name, uid, api_version, resource_version, field_path)

@@ -16,6 +16,7 @@ from kubesched.client.event_bodies import (
     ObjectReference,
     truncated_note,
 )
+from kubesched.client.event_correlator import EventCorrelator
 from kubesched.client.event_writer import Entry, EventClient, EventMetrics, EventWriter
 from kubesched.client.resources import CORE_EVENTS, EVENTS
 from kubesched.kit.clock import Clock
@@ -100,6 +101,8 @@ class EventBroadcaster:
         )
         self._remembered_max = remembered_max
         self._entries: dict[tuple[object, ...], Entry] = {}
+        self._core_entries: dict[tuple[object, ...], Entry] = {}
+        self._correlator = EventCorrelator()
         self._tasks = Tasks()
         self._last_ns = 0
 
@@ -117,9 +120,9 @@ class EventBroadcaster:
         """Return what records events as one controller: a profile."""
         return EventRecorder(self, reporting_controller)
 
-    def core_recorder(self, component: str) -> CoreEventRecorder:
-        """Return what records events of the core group: those about leases."""
-        return CoreEventRecorder(self, component)
+    def core_recorder(self, component: str, host: str = "") -> CoreEventRecorder:
+        """Return what records events of the core group: of leases, controllers, kubelets."""
+        return CoreEventRecorder(self, component, host)
 
     def now_ns(self) -> int:
         """Return the time; later than it was before, since events are named by it."""
@@ -146,12 +149,29 @@ class EventBroadcaster:
             self._begin_series(entry, at_ns)
 
     def record_core(self, facts: EventFacts) -> None:
-        """Queue an event of the core group.
+        """Count an event of the core group, and queue it or its new count.
 
-        Upstream would count one that comes again with the same words; those of leases name a
-        process and come once.
+        Parity: record/event.go recordToSink, events_cache.go EventCorrelate, v1.36.
         """
-        self._writer.put(Entry(CORE_EVENTS, facts))
+        key, facts = self._correlator.combined(facts)
+        entry = self._core_entries.get(key)
+        if entry is not None:
+            entry.count += 1
+            entry.last_ns = facts.at_ns
+            # What is combined says what was said last.
+            entry.facts = entry.facts._replace(note=facts.note)
+        if self._correlator.is_too_much(facts):
+            return
+        if entry is None:
+            entry = Entry(CORE_EVENTS, facts)
+            if self._writer.put(entry):
+                self._core_entries[key] = entry
+                if len(self._core_entries) > self._remembered_max:
+                    del self._core_entries[next(iter(self._core_entries))]
+        elif not entry.is_written:
+            entry.awaited = entry.series
+        else:
+            self._writer.put(entry, entry.series)
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -257,13 +277,14 @@ class EventRecorder:
 
 
 class CoreEventRecorder:
-    """Records events of the core group, as the leader election does."""
+    """Records events of the core group, as leader election, controllers and kubelets do."""
 
-    __slots__ = ("_broadcaster", "_component")
+    __slots__ = ("_broadcaster", "_component", "_host")
 
-    def __init__(self, broadcaster: EventBroadcaster, component: str) -> None:
+    def __init__(self, broadcaster: EventBroadcaster, component: str, host: str = "") -> None:
         self._broadcaster = broadcaster
         self._component = component
+        self._host = host
 
     def event(
         self,
@@ -272,14 +293,23 @@ class CoreEventRecorder:
         kind: str = "Normal",
         reason: str,
         note: str,
+        field_path: str = "",
     ) -> None:
-        """Record an event about an object: a reference, or the object as JSON has it."""
+        """Record an event about an object: a reference, or the object as JSON has it.
+
+        Args:
+            regarding: The object.
+            kind: Normal or Warning.
+            reason: One word.
+            note: A sentence.
+            field_path: Which part of an object as JSON has it.
+        """
         broadcaster = self._broadcaster
         if isinstance(regarding, Mapping):
-            regarding = ObjectReference.of_document(regarding)
+            regarding = ObjectReference.of_document(regarding, field_path)
         at_ns = broadcaster.now_ns()
         broadcaster.record_core(
-            EventFacts(regarding, None, kind, reason, "", note, self._component, "", at_ns)
+            EventFacts(regarding, None, kind, reason, "", note, self._component, self._host, at_ns)
         )
 
 

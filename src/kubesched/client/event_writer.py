@@ -18,6 +18,7 @@ from kubesched.client.errors import AlreadyExistsError, ApiError, NotFoundError,
 from kubesched.client.event_bodies import (
     EventFacts,
     core_event_body,
+    core_series_patch,
     event_body,
     event_name,
     series_patch,
@@ -275,15 +276,13 @@ class EventWriter:
 
     async def _send(self, entry: Entry, series: tuple[int, int] | None) -> None:
         facts = entry.facts
-        if entry.resource is CORE_EVENTS:
-            await self._post(entry, core_event_body(entry.name, facts))
-            return
+        is_core = entry.resource is CORE_EVENTS
         if series is not None:
             try:
                 await self._client.request(
                     "PATCH",
                     entry.resource.path(facts.namespace, entry.name),
-                    body=series_patch(series),
+                    body=core_series_patch(series, facts.note) if is_core else series_patch(series),
                     content_type="application/strategic-merge-patch+json",
                     lane=Lane.EVENT,
                 )
@@ -292,7 +291,8 @@ class EventWriter:
                 pass
             else:
                 return
-        await self._post(entry, event_body(entry.name, facts, series))
+        body = core_event_body if is_core else event_body
+        await self._post(entry, body(entry.name, facts, series))
 
     async def _post(self, entry: Entry, body: bytes) -> None:
         path = entry.resource.path(entry.facts.namespace)

@@ -1,0 +1,64 @@
+"""Core events as client-go's recorder writes them: counted, combined, and not too many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubesched.client.event_recorder import CoreEventRecorder
+from tests.unit.client.election_world import settle
+from tests.unit.client.event_world import World, running
+
+_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "web", "namespace": "default", "uid": "u", "resourceVersion": "3"},
+}
+
+
+def _recorded(*acts: Callable[[CoreEventRecorder], None]) -> World:
+    """Return what is there after some acts, each followed by the writing."""
+    world = World()
+
+    async def run() -> None:
+        recorder = world.broadcaster.core_recorder("replicaset-controller", "host-1")
+        async with running(world):
+            for act in acts:
+                act(recorder)
+                await settle()
+
+    asyncio.run(run())
+    return world
+
+
+def _said(note: str, field_path: str = "") -> Callable[[CoreEventRecorder], None]:
+    return lambda recorder: recorder.event(
+        _SET, reason="SuccessfulCreate", note=note, field_path=field_path
+    )
+
+
+def test_source_and_part_are_written() -> None:
+    event = _recorded(_said("Created pod", "spec.containers{a}")).server.only
+    assert event["source"] == {"component": "replicaset-controller", "host": "host-1"}
+    assert event["reportingInstance"] == "host-1"
+    assert event["involvedObject"]["fieldPath"] == "spec.containers{a}"
+
+
+def test_an_event_with_the_same_words_is_counted() -> None:
+    world = _recorded(_said("Created pod"), _said("Created pod"), _said("Created pod"))
+    assert world.methods == ["POST", "PATCH", "PATCH"]
+    assert world.server.only["count"] == 3
+
+
+def test_from_the_tenth_of_a_kind_on_they_are_combined() -> None:
+    world = _recorded(*(_said(f"Created pod {number}") for number in range(12)))
+    events = list(world.server.events.values())
+    assert len(events) == 10
+    assert events[-1]["message"] == "(combined from similar events): Created pod 11"
+    assert events[-1]["count"] == 3
+
+
+def test_whoever_has_said_twenty_five_things_about_an_object_waits() -> None:
+    world = _recorded(*(_said("Created pod") for _ in range(40)))
+    assert len(world.methods) == 25
+    assert world.server.only["count"] == 25
