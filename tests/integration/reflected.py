@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.client.errors import ForbiddenError, TransportError
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.kubeconfig import load_access
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import PODS, Resource

@@ -17,9 +17,9 @@ import msgspec
 from kubesched.app.build import Built, build
 from kubesched.app.watched import watched_resources
 from kubesched.cache.cache import Cache
+from kubesched.client.change import Change
 from kubesched.client.errors import ApiError
 from kubesched.client.event_recorder import EventBroadcaster
-from kubesched.client.inbox import Change
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.client.rest import Client

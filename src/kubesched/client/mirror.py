@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.known_objects import KnownObjects, News
 from kubesched.client.resources import Resource
 from kubesched.client.watch import ADDED, DELETED, MODIFIED, Event, ObjectDecoder, raw_object

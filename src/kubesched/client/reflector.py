@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesched.client.backoff import Backoff
+from kubesched.client.change import Change
 from kubesched.client.errors import (
     ApiError,
     ForbiddenError,
@@ -20,7 +21,6 @@ from kubesched.client.errors import (
     TransportError,
     UnauthorizedError,
 )
-from kubesched.client.inbox import Change
 from kubesched.client.list_body import ListBody, ListMeta
 from kubesched.client.mirror import KeepRaw, Mirror, version_number
 from kubesched.client.resources import Resource

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.client import resources
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.kit.clock import Clock

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
 from kubesched.model.queued_pod import QueuedPodInfo

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.cache.cache import Cache
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.resources import PODS
 from kubesched.engine.search import Search
 from kubesched.framework.profile import Profile

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesched.client.change import Change
 from kubesched.client.errors import ApiError, error_of_status
-from kubesched.client.inbox import Change
 from kubesched.client.mirror import Turn
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import PODS, Resource

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.client.cached.documents import Document
 from kubesched.client.cached.informers import Informer
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.resources import PODS
 from tests.clock import StillClock
 

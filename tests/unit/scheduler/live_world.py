@@ -20,8 +20,8 @@ import msgspec
 
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside
 from kubesched.client.auth import ClusterAccess, FixedCredential
+from kubesched.client.change import Change
 from kubesched.client.errors import TransportError
-from kubesched.client.inbox import Change
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.client.rest import Client
 from kubesched.client.transport import Answer, Outgoing

@@ -13,7 +13,7 @@ from typing import Any
 from kubesched.app.live import LiveSettings, Outside
 from kubesched.app.shadow import ShadowReport, ShadowScheduler
 from kubesched.client.auth import ClusterAccess
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.read_only import ReadOnlyClient
 from kubesched.client.resources import NODES, PODS
 from kubesched.client.transport import Answer, Outgoing

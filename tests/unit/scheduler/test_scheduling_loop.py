@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.resources import NODES, PODS
 from kubesched.framework.status import Status, unschedulable
 from kubesched.kit.clock import SystemClock

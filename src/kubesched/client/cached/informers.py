@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
 
 from kubesched.client.cached.documents import Document, key_of, owner_of, uid_of, version_of
-from kubesched.client.inbox import Change
+from kubesched.client.change import Change
 from kubesched.client.mirror import version_number
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import Resource
