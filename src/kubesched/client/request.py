@@ -99,6 +99,7 @@ class Requests:
         log: Log,
         metrics: RequestMetrics | None = None,
         on_forbidden: OnForbidden | None = None,
+        logs_warnings: bool = True,
     ) -> None:
         self.transport = transport
         self.lanes = lanes
@@ -107,6 +108,7 @@ class Requests:
         self._log = log
         self._hooks = _hooks_of(metrics) if metrics is not None else None
         self._on_forbidden = on_forbidden
+        self._logs_warnings = logs_warnings
         parts = urlsplit(access.server)
         self._host = parts.netloc
         self._user_agent = user_agent
@@ -145,7 +147,7 @@ class Requests:
             if 200 <= answer.status <= 206:
                 if self._hooks is not None:
                     self._observe(tried, str(answer.status), turn_s - began_s, len(data))
-                if "Warning" in answer.headers:
+                if self._logs_warnings and "Warning" in answer.headers:
                     self._warn(answer)
                 return data
             refused = self._refused(answer, data, method, path)

@@ -88,6 +88,7 @@ class Client:
         metrics: RequestMetrics | None = None,
         transport: Transport | None = None,
         on_forbidden: OnForbidden | None = None,
+        logs_warnings: bool = True,
     ) -> None:
         """Make a client; nothing is connected before the first request.
 
@@ -101,6 +102,8 @@ class Client:
             metrics: What is told of every request.
             transport: What sends; connections of our own if None.
             on_forbidden: What is told of every right we lack.
+            logs_warnings: Whether what the server warns of is logged; controllers write deprecated
+                kinds on purpose.
         """
         self.access = access
         self._owns_transport = transport is None
@@ -110,6 +113,7 @@ class Client:
         self._log = log
         self._metrics = metrics
         self._on_forbidden = on_forbidden
+        self._logs_warnings = logs_warnings
         self._requests = Requests(
             access,
             self._transport,
@@ -119,6 +123,7 @@ class Client:
             log=log,
             metrics=metrics,
             on_forbidden=on_forbidden,
+            logs_warnings=logs_warnings,
         )
         self._discovered: dict[str, tuple[float, frozenset[str]]] = {}
 
@@ -139,6 +144,7 @@ class Client:
             metrics=self._metrics,
             transport=self._transport,
             on_forbidden=self._on_forbidden,
+            logs_warnings=self._logs_warnings,
         )
 
     async def request(  # noqa: PLR0913  # One argument for each part of a request.
