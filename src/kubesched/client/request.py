@@ -35,8 +35,8 @@ _LIMITS: Final = aiohttp.ClientTimeout(total=70.0, sock_connect=30.0)
 _LONG_WAIT_S: Final = 0.05
 _EXTRA_LONG_WAIT_S: Final = 1.0
 _THROTTLED: Final = "client-side throttling, not priority and fairness"
-# Bindings and events: two requests for each pod.
-_HOT_LANES: Final = frozenset((Lane.BINDING, Lane.EVENT))
+# Bindings, other writes and events: several requests for each pod.
+_HOT_LANES: Final = frozenset((Lane.BINDING, Lane.WRITE, Lane.EVENT))
 _NO_CODE: Final = "<error>"
 
 
