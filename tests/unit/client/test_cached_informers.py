@@ -10,7 +10,9 @@ from kubesched.client.cached.documents import Document
 from kubesched.client.cached.informers import Informer
 from kubesched.client.change import Change
 from kubesched.client.resources import PODS
+from kubesched.kit.log import NullLog, make_log
 from tests.clock import StillClock
+from tests.unit.kit.log_world import Pages
 
 
 def _pod(name: str, version: int, *, uid: str = "", **metadata: Any) -> Document:
@@ -30,7 +32,7 @@ def heard() -> list[tuple[str, str]]:
 
 @pytest.fixture
 def informer(heard: list[tuple[str, str]]) -> Informer:
-    made = Informer(PODS, StillClock())
+    made = Informer(PODS, StillClock(), NullLog())
 
     def hear(old: Document | None, new: Document | None) -> None:
         versions = ["" if one is None else one["metadata"]["resourceVersion"] for one in (old, new)]
@@ -98,10 +100,27 @@ def test_an_index_added_later_knows_what_was_there(informer: Informer) -> None:
 
 def test_what_the_watch_never_told_of_is_named_after_a_while() -> None:
     clock = StillClock()
-    informer = Informer(PODS, clock)
+    informer = Informer(PODS, clock, NullLog())
     informer.noted(_pod("a", 5))
     assert informer.unconfirmed(10.0) == []
     clock.at_s = 11.0
     assert [one["metadata"]["name"] for one in informer.unconfirmed(10.0)] == ["a"]
     informer.take(_told("ADDED", _pod("a", 5)))
     assert informer.unconfirmed(10.0) == []
+
+
+def test_a_handler_that_fails_is_named_and_the_others_hear_all_the_same(
+    heard: list[tuple[str, str]],
+) -> None:
+    pages = Pages()
+    informer = Informer(PODS, StillClock(), make_log(pages, clock=StillClock()))
+
+    def fail(old: Document | None, new: Document | None) -> None:
+        raise ValueError("not today")
+
+    informer.on_change(fail)
+    informer.on_change(lambda _old, _new: heard.append(("", "told")))
+    informer.noted(_pod("a", 5))
+    assert heard == [("", "told")]
+    assert "not today" in pages.text
+    assert 'resource="pods"' in pages.text

@@ -66,7 +66,9 @@ def _charged(
 ) -> Amounts | None:
     """Return what is used with a new object, None if it uses nothing more."""
     wanted = _usage(new, request, hard)
-    before = _usage(old, request, hard) if old is not None else {}
+    # What the quota did not cover before is new to it as a whole.
+    was_covered = old is not None and _is_covered(quota, old, request)
+    before = _usage(old, request, hard) if old is not None and was_covered else {}
     delta = {
         name: str(parse_quantity(text) - parse_quantity(before.get(name, "0")))
         for name, text in wanted.items()

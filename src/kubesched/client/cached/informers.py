@@ -12,6 +12,7 @@ never confirmed by the watch is asked for after a while (`unconfirmed`).
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
@@ -40,10 +41,11 @@ _METADATA_LIST: Final = "PartialObjectMetadataList"
 class Informer:
     """One kind of object."""
 
-    def __init__(self, resource: Resource, clock: Clock) -> None:
+    def __init__(self, resource: Resource, clock: Clock, log: Log) -> None:
         self.resource = resource
         self.has_synced = False
         self._clock = clock
+        self._log = log
         self._objects: dict[str, Document] = {}
         self._indexes: dict[str, Index] = {}
         self._found: dict[str, dict[str, dict[str, None]]] = {}
@@ -78,6 +80,10 @@ class Informer:
         """Return the objects of which an index says this."""
         keys = self._found[index].get(value)
         return [self._objects[key] for key in keys] if keys else []
+
+    def count(self, index: str, value: str) -> int:
+        """Return of how many objects an index says this."""
+        return len(self._found[index].get(value, ()))
 
     def owned_by(self, uid: str) -> list[Document]:
         """Return the objects whose controller this is."""
@@ -149,8 +155,7 @@ class Informer:
         self._objects[key] = document
         for name in self._indexes:
             self._enter(name, key, document)
-        for handler in self._handlers:
-            handler(old, document)
+        self._tell(old, document)
 
     def _remove(self, key: str, uid: str) -> None:
         self._gone[uid] = None
@@ -161,8 +166,15 @@ class Informer:
             return
         self._leave_indexes(key, old)
         del self._objects[key]
+        self._tell(old, None)
+
+    def _tell(self, old: Document | None, new: Document | None) -> None:
         for handler in self._handlers:
-            handler(old, None)
+            try:
+                handler(old, new)
+            except Exception as error:  # noqa: BLE001  # The others must hear of it all the same.
+                told = "".join(traceback.format_exception(error))
+                self._log.error("Handler failed", err=told, resource=self.resource.group_resource)
 
     def _enter(self, name: str, key: str, document: Document) -> None:
         found = self._found[name]
@@ -219,7 +231,7 @@ class Informers:
         """
         found = self._informers.get(resource)
         if found is None:
-            found = self._informers[resource] = Informer(resource, self._clock)
+            found = self._informers[resource] = Informer(resource, self._clock, self._log)
             if self._is_running:
                 self._watch(found)
         return found

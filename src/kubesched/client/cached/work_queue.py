@@ -23,7 +23,8 @@ class WorkQueue:
         self._dirty: dict[str, None] = {}
         self._working: dict[str, None] = {}
         self._failures: dict[str, int] = {}
-        self._later: dict[str, asyncio.TimerHandle] = {}
+        self._later: dict[str, tuple[float, asyncio.Handle]] = {}
+        """When a key is due, and the timer; uvloop's do not all know their own time."""
         self._getters: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
@@ -50,12 +51,13 @@ class WorkQueue:
             self.add(key)
             return
         loop = asyncio.get_running_loop()
+        due_s = loop.time() + delay_s
         planned = self._later.get(key)
         if planned is not None:
-            if planned.when() <= loop.time() + delay_s:
+            if planned[0] <= due_s:
                 return
-            planned.cancel()
-        self._later[key] = loop.call_later(delay_s, self._due, key)
+            planned[1].cancel()
+        self._later[key] = (due_s, loop.call_later(delay_s, self._due, key))
 
     def _due(self, key: str) -> None:
         self._later.pop(key, None)
@@ -96,7 +98,7 @@ class WorkQueue:
 
     def close(self) -> None:
         """Forget what was to come later."""
-        for timer in self._later.values():
+        for _, timer in self._later.values():
             timer.cancel()
         self._later.clear()
 
