@@ -14,7 +14,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 _COUNT_MAX: Final = 100_000
-_BYTES_MAX: Final = 64 * 1024 * 1024
+_BYTES_MAX: Final = 32 * 1024 * 1024
+_FRAMED_MAX: Final = 1000
 
 
 class Entry:
@@ -84,6 +85,8 @@ class History:
         self.changes: deque[Change] = deque()
         self.subscribers: dict[Subscriber, None] = {}
         self._bytes = 0
+        self._framed: deque[Change] = deque()
+        """The newest: those whose events are read by many. Later readers have them made anew."""
 
     def add(self, change: Change) -> None:
         """Note a change and tell everyone."""
@@ -93,6 +96,9 @@ class History:
             oldest = self.changes.popleft()
             self._bytes -= len(oldest.entry.data)
             self.floor = oldest.version
+        self._framed.append(change)
+        if len(self._framed) > _FRAMED_MAX:
+            self._framed.popleft().frames.clear()
         for subscriber in list(self.subscribers):
             subscriber.notice(change)
 
