@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
-import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
@@ -28,6 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
 from benchmarks.drain_race import put_between, say, today  # noqa: E402
+from conformance.own_playground import own_playground  # noqa: E402
 from kubesched.testing.http import Api  # noqa: E402
 from kubesched.testing.usage import usage_of  # noqa: E402
 
@@ -50,14 +46,13 @@ class Figures:
 def main() -> int:
     """Measure and report."""
     options = parsed()
-    with tempfile.TemporaryDirectory(prefix="kubesched-playground-") as place:
-        kubeconfig = Path(place, "kubeconfig")
-        start_s = perf_counter()
-        with running(options.nodes, kubeconfig) as process:
-            api = until_ready(kubeconfig, options.nodes, process)
-            ready_s = perf_counter() - start_s
-            say(f"  {options.nodes} nodes are ready after {ready_s:.1f} s")
-            figures = measured(api, process.pid, ready_s, options)
+    start_s = perf_counter()
+    with own_playground(nodes=options.nodes) as playground:
+        api = api_of(playground.kubeconfig)
+        until_ready(api, options.nodes)
+        ready_s = perf_counter() - start_s
+        say(f"  {options.nodes} nodes are ready after {ready_s:.1f} s")
+        figures = measured(api, playground.pid, ready_s, options)
     lines = table(figures)
     say(*lines, machine.description())
     if options.write:
@@ -89,38 +84,12 @@ def parsed() -> argparse.Namespace:
     return options
 
 
-@contextmanager
-def running(nodes: int, kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the playground until the end of the block."""
-    command = [
-        str(Path(sys.executable).with_name("kubesched")),
-        "playground",
-        f"--nodes={nodes}",
-        "--port=0",
-        f"--write-kubeconfig={kubeconfig}",
-    ]
-    with Path(kubeconfig.parent, "output").open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
-
-
-def until_ready(kubeconfig: Path, nodes: int, process: subprocess.Popen[bytes]) -> Api:
-    """Wait until every node is ready; return who asks as an administrator."""
-    api: Api | None = None
+def until_ready(api: Api, nodes: int) -> None:
+    """Wait until every node is ready."""
     while True:
-        if process.poll() is not None:
-            said = Path(kubeconfig.parent, "output").read_text(errors="replace")
-            raise SystemExit(f"the playground ended by itself:\n{said[-3000:]}")
-        if api is None and kubeconfig.exists() and kubeconfig.stat().st_size:
-            api = api_of(kubeconfig)
-        if api is not None:
-            items = api.get("/api/v1/nodes").must(200).json["items"]
-            if sum(map(is_ready, items)) >= nodes:
-                return api
+        items = api.get("/api/v1/nodes").must(200).json["items"]
+        if sum(map(is_ready, items)) >= nodes:
+            return
         sleep(LOOK_S)
 
 

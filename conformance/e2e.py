@@ -1,8 +1,9 @@
 """Upstream's own conformance specs on a cluster made of the embedded API server.
 
 Owns how the specs of conformance-specs.txt are run: ginkgo over kubernetes' e2e.test, on a cluster
-with real controllers, a real scheduler and KWOK's kubelets. Prints the specs that failed, then
-`N of M passed`; the exit status says whether all of them did. Needs `make control-plane`.
+with real controllers, a real scheduler and KWOK's kubelets, or on the playground. Prints the specs
+that failed, then `N of M passed`; the exit status says whether all of them did. Needs
+`make control-plane`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,34 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
-from kubesched.testing import ApiServer, Programs, embedded_cluster, real_cluster
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT)]
+
+from conformance.own_playground import own_playground  # noqa: E402
+from kubesched.testing import Programs, embedded_cluster, real_cluster  # noqa: E402
 
 SPECS = Path(__file__).parent / "conformance-specs.txt"
+
+
+class Cluster(Protocol):
+    """What the specs need of a cluster."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the administrator's kubeconfig."""
+
+
+CLUSTERS: dict[str, Callable[[], AbstractContextManager[Cluster]]] = {
+    "embedded": embedded_cluster,
+    "real": lambda: real_cluster("whole"),
+    "playground": lambda: own_playground(nodes=3),
+}
 
 
 def main() -> int:
@@ -26,8 +50,7 @@ def main() -> int:
     options = parsed()
     wanted = [spec for spec in specs(options.specs) if re.search(options.focus, spec)]
     start = time.perf_counter()
-    cluster = real_cluster("whole") if options.server == "real" else embedded_cluster()
-    with cluster as server:
+    with CLUSTERS[options.server]() as server:
         print(f"e2e: the cluster is up after {time.perf_counter() - start:.1f} s", flush=True)
         start = time.perf_counter()
         results = run(server, wanted, options)
@@ -46,17 +69,19 @@ def main() -> int:
         if results.get(spec) != "":
             print(f"  {spec}: {results.get(spec, 'did not run')}")
     took_s = time.perf_counter() - start
-    print(
-        f"e2e: {len(passed)} of {len(wanted)} passed "
-        f"in {took_s:.0f} s on the {options.server} server"
-    )
+    print(f"e2e: {len(passed)} of {len(wanted)} passed in {took_s:.0f} s ({options.server})")
     return 0 if len(passed) >= min(options.least or len(wanted), len(wanted)) else 1
 
 
 def parsed() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--server", choices=["embedded", "real"], default="embedded")
+    parser.add_argument(
+        "--server",
+        choices=list(CLUSTERS),
+        default="embedded",
+        help="our API server with real controllers, scheduler and KWOK; all real; or all ours",
+    )
     parser.add_argument("--specs", type=Path, default=SPECS, help="one spec a line")
     parser.add_argument("--focus", default="", help="only specs that match")
     parser.add_argument("--procs", type=int, default=8)
@@ -72,7 +97,7 @@ def specs(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def run(server: ApiServer, wanted: list[str], options: argparse.Namespace) -> dict[str, str]:
+def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict[str, str]:
     """Run specs and return what went wrong with each, nothing if it passed."""
     programs = Programs.built()
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:

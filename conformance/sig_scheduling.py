@@ -17,13 +17,18 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubesched.testing import (
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT)]
+
+from conformance.own_playground import own_playground  # noqa: E402
+from kubesched.testing import (  # noqa: E402
     SCHEDULERS,
-    ApiServer,
     Programs,
     SchedulerSettings,
     real_cluster,
@@ -43,6 +48,7 @@ EPILOG = """examples:
   sig_scheduling.py --short                         only those that take less than 30 s each
   sig_scheduling.py --under-test kube-scheduler --record   run everything, write the list anew
   sig_scheduling.py --only hostPort                 only specs that match
+  sig_scheduling.py --playground                    on `kubesched playground`, everything ours
 """
 
 
@@ -64,17 +70,15 @@ def main() -> int:
     if not wanted and not options.record:
         print("sig-scheduling: no spec matches", file=sys.stderr)
         return 2
-    with real_cluster("whole", nodes=NODE_COUNT, scheduler=False, directory=options.keep) as server:
-        settings = SchedulerSettings(qps=50, burst=100, flags=(f"-v={options.verbosity}",))
-        start_scheduler(server, server.group, options.under_test, settings)
+    with started(options) as kubeconfig:
         start = time.perf_counter()
-        outcomes = run(server, wanted, options)
+        outcomes = run(kubeconfig, wanted, options)
         again = [spec for spec, outcome in outcomes.items() if outcome.failure]
         if again and len(again) <= AGAIN_MAX and not options.record:
             # Their deadlines are made for machines with more cores than this one may have, and
             # KWOK deletes by name: a pod made anew at once may go with the one before.
             print(f"sig-scheduling: once more: {', '.join(again)}", flush=True)
-            outcomes.update(run(server, again, options))
+            outcomes.update(run(kubeconfig, again, options))
         took_s = time.perf_counter() - start
     for spec, outcome in sorted(outcomes.items()):
         verdict = f"FAILED: {outcome.failure}" if outcome.failure else "passed"
@@ -91,6 +95,19 @@ def main() -> int:
     return 0 if passed == total else 1
 
 
+@contextmanager
+def started(options: argparse.Namespace) -> Iterator[Path]:
+    """Run the cluster until the end of the block; yields the administrator's kubeconfig."""
+    if options.playground:
+        with own_playground(nodes=NODE_COUNT) as own:
+            yield own.kubeconfig
+        return
+    with real_cluster("whole", nodes=NODE_COUNT, scheduler=False, directory=options.keep) as server:
+        settings = SchedulerSettings(qps=50, burst=100, flags=(f"-v={options.verbosity}",))
+        start_scheduler(server, server.group, options.under_test, settings)
+        yield server.kubeconfig
+
+
 def parsed() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(
@@ -99,6 +116,9 @@ def parsed() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
+    parser.add_argument(
+        "--playground", action="store_true", help="on the playground: everything there is ours"
+    )
     parser.add_argument("--short", action="store_true", help="only specs below 30 s each")
     parser.add_argument("--only", default="", metavar="PATTERN", help="only specs that match")
     parser.add_argument("--minutes", type=int, default=60, help="the most it may take")
@@ -143,9 +163,7 @@ def record(outcomes: Mapping[str, Outcome]) -> None:
     SPECS.write_text("\n".join(lines) + "\n")
 
 
-def run(
-    server: ApiServer, wanted: Iterable[str], options: argparse.Namespace
-) -> dict[str, Outcome]:
+def run(kubeconfig: Path, wanted: Iterable[str], options: argparse.Namespace) -> dict[str, Outcome]:
     """Run specs one after the other, all of [sig-scheduling] if none are given."""
     programs = Programs.built()
     focus = "|".join(re.escape(spec) for spec in wanted) or FOCUS
@@ -158,7 +176,7 @@ def run(
             "--ginkgo.no-color",
             f"--ginkgo.timeout={options.minutes}m",
             f"--ginkgo.junit-report={report}",
-            f"--kubeconfig={server.kubeconfig}",
+            f"--kubeconfig={kubeconfig}",
             f"--kubectl-path={programs.path('kubectl')}",
             "--provider=skeleton",
             "--minStartupPods=0",
