@@ -5,7 +5,7 @@ Owns the hypothesis profile. Never holds fixtures of one package: those live bes
 
 from hypothesis import settings
 
-pytest_plugins = ["kubesched.testing.pytest_plugin"]
+pytest_plugins = ["kubesched.pytest_plugin"]
 
 # A red test must be red for everybody: examples come from the test's name, not from chance.
 # No deadline, because the cores are shared and pytest-timeout bounds a test that hangs.

@@ -1,6 +1,6 @@
 """What tests of API behaviour share: a namespace of their own each, and the way to record answers.
 
-Owns the option --record. Servers come from kubesched.testing.pytest_plugin (--server).
+Owns the option --record. Servers come from kubesched.pytest_plugin (--server).
 """
 
 from __future__ import annotations

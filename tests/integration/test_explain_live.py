@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.playground.live_scheduler import RunningScheduler, live_scheduler
 from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
 from tests.integration.live_processes import Place
-from tests.integration.live_scheduler import RunningScheduler, live_scheduler
 from tests.integration.ops_world import ask
 from tests.unit.cli.running import Run, kubesched
 

@@ -12,8 +12,9 @@ from kubesched.apiserver.bodies import read_body
 from kubesched.apiserver.change_requests import change
 from kubesched.apiserver.connections import method_not_allowed
 from kubesched.apiserver.delete_requests import delete_collection, delete_one
-from kubesched.apiserver.documents import Document, dig, name_of
+from kubesched.apiserver.documents import Document, name_of
 from kubesched.apiserver.errors import ApiError, path_not_found
+from kubesched.apiserver.kubelet_proxy import KubeletCall, is_for_kubelet, kubelet_call
 from kubesched.apiserver.metadata import set_namespace
 from kubesched.apiserver.negotiation import negotiate
 from kubesched.apiserver.rendering import Whole, rendering_of
@@ -73,10 +74,12 @@ def _verbs_at(resource: Resource, info: RequestInfo) -> tuple[str, ...]:
     raise path_not_found()
 
 
-def run(context: Context, asked: Asked) -> Answer | Watcher:
+def run(context: Context, asked: Asked) -> Answer | Watcher | KubeletCall:
     """Do what is asked; raise ApiError to refuse."""
     info = asked.info
     resource = resource_of(context.registry, info)
+    if is_for_kubelet(resource, info.subresource):
+        return kubelet_call(context, asked, resource)
     wanted = negotiate(
         asked.headers.get("Accept", ""),
         verb=info.verb,
@@ -126,14 +129,10 @@ def _dispatch(
 
 
 def _unserved(context: Context, asked: Asked, resource: Resource) -> Answer:
-    """Answer for what only a kubelet could do."""
+    """Answer for what needs a network into the cluster."""
     info = asked.info
-    entry = get(context, resource, asked.namespace_for(resource), info.name, "")
-    document = context.document(resource, entry)
-    if info.subresource == "log" and not dig(document, "spec", "nodeName"):
-        # Parity: pkg/registry/core/pod/rest/log.go: a pod without a node has no log yet.
-        return Answer(b"", 204)
-    text = f"{resource.resource}/{info.subresource} needs a kubelet, and this server has none"
+    get(context, resource, asked.namespace_for(resource), info.name, "")
+    text = f"{resource.resource}/{info.subresource} needs a way to the cluster's network"
     raise ApiError(503, "ServiceUnavailable", text)
 
 

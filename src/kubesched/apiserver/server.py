@@ -12,6 +12,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -26,6 +27,8 @@ from kubesched.apiserver.durations import check_timeout
 from kubesched.apiserver.errors import ApiError, bad_request, internal, too_large
 from kubesched.apiserver.event_ttl import expire_events
 from kubesched.apiserver.health import Health
+from kubesched.apiserver.kubelet_connections import KubeletConnections
+from kubesched.apiserver.kubelet_proxy import KubeletCall
 from kubesched.apiserver.metrics import Metrics
 from kubesched.apiserver.negotiation import YAML
 from kubesched.apiserver.openapi import OpenApi
@@ -103,6 +106,7 @@ class ApiServer:
         health = Health(lambda: not self._is_stopping)
         self._pages = Pages(discovery, health, self._metrics, openapi, pages or {})
         self._tasks = Tasks()
+        self._kubelets = KubeletConnections()
         self.port = 0
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
@@ -138,6 +142,7 @@ class ApiServer:
             watcher.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        await self._kubelets.close()
         if self._journal is not None:
             self._journal.close()
 
@@ -179,6 +184,12 @@ class ApiServer:
             return _expired(error.refusal)
         if isinstance(answer, Watcher):
             return await self._stream(request, answer, warnings)
+        if isinstance(answer, KubeletCall):
+            if not answer.is_log:
+                # Parity: pkg/registry/core/pod/rest/subresources.go, v1.36: who connects into a
+                # pod changes it, whichever method says so.
+                self._authorize(replace(info, verb="create"), user)
+            return await self._kubelets.carry(request, answer)
         await self._settle()
         return _answered(answer)
 

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "decide": "decide",
     "doctor": "doctor",
     "explain": "explain",
+    "playground": "playground",
     "run": "run_command",
     "simulate": "simulate",
 }
@@ -35,6 +36,7 @@ Examples:
   kubesched config view
   kubesched decide --cases cases.jsonl
   kubesched doctor --kubeconfig ~/.kube/config
+  kubesched playground
   kubesched run --kubeconfig ~/.kube/config --leader-elect=false
 """
 

@@ -16,6 +16,8 @@ from kubesched.testing.programs import Programs
 from kubesched.testing.schedulers import SchedulerName, scheduler_command
 from kubesched.testing.server import ADMIN, CONTROLLER_MANAGER, SCHEDULER, ApiServer
 
+HEARTBEAT = "kubesched.dev/heartbeat"
+"""The annotation by which a node is alive or dead."""
 COMPANION_PROGRAMS = ("kube-controller-manager", "kube-scheduler", "kwok")
 
 
@@ -28,6 +30,10 @@ class Companions:
     """Which scheduler runs, kube-scheduler if True; False leaves pods to whoever is tested."""
     json_only: bool = False
     """Whether to tell them to speak JSON instead of protobuf."""
+    node_grace_s: float | None = None
+    """How long a node may be silent before it counts as lost; upstream's 50 s if None."""
+    only_annotated: bool = False
+    """Whether only nodes that say so by annotation are alive, so that others can be dead."""
 
 
 def start_companions(
@@ -39,7 +45,7 @@ def start_companions(
         "kube-controller-manager",
         [
             programs.path("kube-controller-manager"),
-            *_controller_manager_flags(server),
+            *_controller_manager_flags(server, wanted.node_grace_s),
             *wire,
         ],
     )
@@ -60,7 +66,7 @@ def start_companions(
         [
             programs.path("kwok"),
             f"--kubeconfig={server.kubeconfigs[ADMIN.name]}",
-            "--manage-all-nodes=true",
+            _managed_nodes(wanted),
             "--node-ip=10.200.0.99",
             "--node-lease-duration-seconds=40",
             f"--server-address=127.0.0.1:{free_ports(1)[0]}",
@@ -73,14 +79,18 @@ def start_companions(
         processes.wait_until(lambda: _is_up(api, wanted.nodes), "the cluster", timeout_s=60)
 
 
-def _controller_manager_flags(server: ApiServer) -> list[str]:
+def _controller_manager_flags(server: ApiServer, node_grace_s: float | None) -> list[str]:
     flags = [
         f"--kubeconfig={server.kubeconfigs[CONTROLLER_MANAGER.name]}",
         "--use-service-account-credentials=true",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         "--secure-port=0",
+        "--enable-hostpath-provisioner=true",
     ]
+    if node_grace_s is not None:
+        flags.append(f"--node-monitor-grace-period={node_grace_s}s")
+        flags.append("--node-monitor-period=1s")
     if server.service_account_key:
         flags.append(f"--service-account-private-key-file={server.service_account_key}")
     if server.ca_file:
@@ -89,6 +99,15 @@ def _controller_manager_flags(server: ApiServer) -> list[str]:
         flags.append(f"--cluster-signing-cert-file={server.ca_file}")
         flags.append(f"--cluster-signing-key-file={server.authority_key}")
     return flags
+
+
+def _managed_nodes(wanted: Companions) -> str:
+    # KWOK never matches a node that has no annotations at all, whatever is selected.
+    return (
+        f"--manage-nodes-with-annotation-selector={HEARTBEAT}=on"
+        if wanted.only_annotated
+        else "--manage-all-nodes=true"
+    )
 
 
 def a_ready_to_be_node(number: int) -> dict[str, Any]:

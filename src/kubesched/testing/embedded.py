@@ -67,17 +67,19 @@ def embedded_server(
     settings = Settings(
         port=port, data=data, tokens=users, has_rbac=True, has_tls=tls, admission=admission
     )
-    server = EmbeddedServer(settings, SystemClock())
     loop = _new_loop()
     thread = threading.Thread(target=loop.run_forever, name="embedded-api-server", daemon=True)
     thread.start()
-    running = RunningEmbedded(url="", directory=place, embedded=server, loop=loop)
+    running = RunningEmbedded(url="", directory=place, loop=loop)
     running.keeps_files = directory is not None
     try:
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result(_START_S_MAX)
-        _announce(running, server)
-        yield running
-        asyncio.run_coroutine_threadsafe(_stop(server), loop).result(_START_S_MAX)
+        server = asyncio.run_coroutine_threadsafe(_start(settings), loop).result(_START_S_MAX)
+        running.embedded = server
+        try:
+            _announce(running, server)
+            yield running
+        finally:
+            asyncio.run_coroutine_threadsafe(_stop(server), loop).result(_START_S_MAX)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_START_S_MAX)
@@ -139,10 +141,17 @@ def _announce(running: RunningEmbedded, server: EmbeddedServer) -> None:
     running.write_kubeconfigs()
 
 
+async def _start(settings: Settings) -> EmbeddedServer:
+    # Made on the loop's thread: a data file is for the thread that opened it.
+    server = EmbeddedServer(settings, SystemClock())
+    await server.start()
+    return server
+
+
 async def _stop(server: EmbeddedServer) -> None:
     await server.stop()
     # Taking leave over TLS needs some turns of the loop, which is closed afterwards.
-    await SystemClock().sleep(0.05)
+    await SystemClock().sleep(0.15)
 
 
 async def _compact(server: EmbeddedServer) -> None:

@@ -22,14 +22,15 @@ def free_ports(number: int) -> list[int]:
     start = os.getpid() * 64
     for step in _searched:
         port = _FIRST + (start + step) % _COUNT
-        if _is_free(port):
+        if is_free(port):
             found.append(port)
         if len(found) == number:
             break
     return found
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return whether a port can be listened on now."""
     with socket.socket() as probe:
         # As servers do, so that a port whose last connection is still dying counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

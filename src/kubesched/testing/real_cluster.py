@@ -1,8 +1,9 @@
 """A real Kubernetes v1.36.4 on loopback, for as long as a test needs it.
 
-Owns etcd's and kube-apiserver's flags and the two forms of a cluster: *bare* (the API server alone,
-with every node and pod as a test makes it) and *whole* (controllers, scheduler and KWOK's kubelets
-beside it). Never builds the programs: `make control-plane` does.
+Owns etcd's and kube-apiserver's flags and the forms of a cluster: *bare* (the API server alone,
+with every node and pod as a test makes it), *whole* (controllers, scheduler and KWOK's kubelets
+beside it) and *unstaffed* (the API server of a whole one, for those who bring the rest). Never
+builds the programs: `make control-plane` does.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from kubesched.testing.programs import Programs
 from kubesched.testing.schedulers import SchedulerName
 from kubesched.testing.server import USERS, ApiServer, TokenUser
 
-Form: TypeAlias = Literal["bare", "whole"]
+Form: TypeAlias = Literal["bare", "unstaffed", "whole"]
 
 # A node that a test makes would stay tainted not-ready, and pods would wait for accounts that no
 # controller makes.
 _NEEDED: Mapping[Form, tuple[str, ...]] = {
     "bare": ("etcd", "kube-apiserver"),
+    "unstaffed": ("etcd", "kube-apiserver"),
     "whole": ("etcd", "kube-apiserver", *COMPANION_PROGRAMS),
 }
 _API_SERVER = "kube-apiserver"
@@ -93,7 +95,7 @@ def real_cluster(  # noqa: PLR0913  # What tests vary.
     """Run a real cluster; everything is gone afterwards, but the logs of one that failed.
 
     Args:
-        form: `bare`, or `whole` with controllers, a scheduler and kubelets.
+        form: `bare`, `unstaffed`, or `whole` with controllers, a scheduler and kubelets.
         nodes: How many nodes a whole cluster has.
         scheduler: Which scheduler runs in a whole cluster, kube-scheduler if True, or none.
         port: Where kube-apiserver listens; a free port if None.

@@ -1,12 +1,14 @@
-"""Fixtures of the test kit: `pytest_plugins = ["kubesched.testing.pytest_plugin"]`.
+"""Fixtures of the test kit: `pytest_plugins = ["kubesched.pytest_plugin"]`.
 
-Owns which server tests run against (--server embedded or real) and how long it lives. Never skips:
-a real server that cannot be started fails the tests that ask for it.
+Owns which server tests run against (--server embedded or real), whose controllers and kubelets are
+beside it (--controllers own or real), and how long they live. Never skips: a real server that
+cannot be started fails the tests that ask for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +16,10 @@ from kubesched.testing.embedded import embedded_server
 from kubesched.testing.http import Api
 from kubesched.testing.real_cluster import RealCluster, real_cluster
 from kubesched.testing.server import ADMIN, PLAIN, ApiServer
+
+if TYPE_CHECKING:
+    from kubesched.playground.in_process import Playground
+    from kubesched.testing.cluster import Cluster
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,7 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--server",
         choices=["embedded", "real"],
         default="embedded",
-        help="the API server that the fixture `api_server` runs",
+        help="the API server that the fixtures `api_server` and `playground` run",
+    )
+    group.addoption(
+        "--controllers",
+        choices=["own", "real"],
+        default="own",
+        help="the controllers and kubelets of the fixture `playground`: our own, or "
+        "kube-controller-manager and KWOK",
     )
     group.addoption(
         "--programs",
@@ -38,8 +51,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declare the markers."""
     config.addinivalue_line("markers", "programs: needs what `make control-plane` builds")
+    config.addinivalue_line(
+        "markers", "playground(nodes=4, plugins=(), config=None, ...): how `playground` is made"
+    )
+    config.addinivalue_line(
+        "markers", "cluster(plugins=(), config=None, ...): how `cluster` is made"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -50,6 +69,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("programs")]
+
+
+@pytest.fixture
+def playground(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    """Run a whole cluster for one test: API server, nodes, kubelets, controllers, scheduler.
+
+    `@pytest.mark.playground(nodes=2, plugins=[SpareGpu])` makes another than the usual one.
+    """
+    # Imported here: most tests need neither a server nor controllers.
+    from kubesched.playground.in_process import playground as start  # noqa: PLC0415
+
+    option = request.config.getoption
+    chosen = {"server": option("--server"), "controllers": option("--controllers")}
+    with start(**chosen, **_asked(request, "playground")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Make a scheduler alone, with an empty cluster in memory and a clock that the test moves.
+
+    `@pytest.mark.cluster(plugins=[SpareGpu])` makes another than the usual one.
+    """
+    from kubesched.testing.cluster import Cluster  # noqa: PLC0415
+
+    made = Cluster(**_asked(request, "cluster"))
+    yield made
+    made.close()
+
+
+def _asked(request: pytest.FixtureRequest, marker: str) -> dict[str, Any]:
+    found = request.node.get_closest_marker(marker)
+    return {} if found is None else dict(found.kwargs)
 
 
 @pytest.fixture(scope="session")

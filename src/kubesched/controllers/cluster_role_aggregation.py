@@ -1,0 +1,85 @@
+"""Roles that are made of others: `admin`, `edit` and `view` of all that is labelled for them.
+
+Owns the rules of every ClusterRole that has an aggregationRule. Never changes another role.
+Upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kubesched.client.cached.documents import (
+    Document,
+    labels_of,
+    name_of,
+    selector_of,
+)
+from kubesched.client.resources import CLUSTER_ROLES
+from kubesched.controllers.controller import Controller, Parts
+
+_APPLY: Final = "application/apply-patch+yaml"
+_MANAGER: Final = "clusterrole-aggregation-controller"
+
+
+class ClusterRoleAggregation(Controller):
+    """Gathers the rules of aggregated roles."""
+
+    name = "clusterrole-aggregation"
+    component = _MANAGER
+    workers = 1
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._roles = parts.informers.of(CLUSTER_ROLES)
+        self._aggregated: dict[str, None] = {}
+        self._roles.on_change(self._changed)
+
+    def _changed(self, old: Document | None, new: Document | None) -> None:
+        found = new or old
+        if found is None:
+            return
+        if new is not None and new.get("aggregationRule") is not None:
+            self._aggregated[name_of(new)] = None
+        else:
+            self._aggregated.pop(name_of(found), None)
+        # There are few, and any role may be part of any other.
+        for name in self._aggregated:
+            self.queue.add(name)
+
+    async def sync(self, key: str) -> None:
+        """Bring the rules of one role to what it is made of."""
+        role = self._roles.get(key)
+        if role is None or role.get("aggregationRule") is None:
+            return
+        rules = aggregated_rules(role, self._roles)
+        if rules == (role.get("rules") or []):
+            return
+        body = {
+            "apiVersion": CLUSTER_ROLES.api_version,
+            "kind": CLUSTER_ROLES.kind,
+            "metadata": {"name": key},
+            "rules": rules,
+        }
+        await self.api.client.patch(
+            CLUSTER_ROLES,
+            key,
+            body,
+            content_type=_APPLY,
+            query={"fieldManager": _MANAGER, "force": True},
+        )
+
+
+def aggregated_rules(role: Document, roles: Iterable[Document]) -> list[Document]:
+    """Return the rules of all roles that a role selects: by name, each rule once."""
+    found: list[Document] = []
+    others = sorted((one for one in roles if name_of(one) != name_of(role)), key=name_of)
+    for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
+        matcher = selector_of(selector)
+        for other in others:
+            if not matcher.matches(labels_of(other)):
+                continue
+            for rule in other.get("rules") or ():
+                if rule not in found:
+                    found.append(rule)
+    return found

@@ -1,0 +1,133 @@
+"""On which nodes a DaemonSet runs.
+
+Owns the rule of one DaemonSet, compiled once, and the tolerations that every daemon pod has. Never
+knows which pods there are.
+Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod,
+pkg/controller/daemon/util/daemonset_util.go AddOrUpdateDaemonPodTolerations
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubesched.client.cached.documents import Document, labels_of, name_of
+from kubesched.model.tolerations import Taint, untolerated
+from kubesched.objects import affinity
+from kubesched.objects.node_selectors import NodeSelector, compile_node_selector
+
+_NO_SCHEDULE: Final = "NoSchedule"
+_NO_EXECUTE: Final = "NoExecute"
+# Daemon pods stay on nodes in trouble, and go to nodes that others do not go to.
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", _NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", _NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", _NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", _NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", _NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", _NO_SCHEDULE),
+)
+_TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", _NO_SCHEDULE),)
+
+
+class Verdict(NamedTuple):
+    """Whether a daemon pod should be started on a node, and whether one may stay."""
+
+    should_run: bool
+    should_continue_running: bool
+
+
+_YES: Final = Verdict(should_run=True, should_continue_running=True)
+_NO: Final = Verdict(should_run=False, should_continue_running=False)
+_ONLY_STAY: Final = Verdict(should_run=False, should_continue_running=True)
+
+
+def daemon_tolerations(pod_spec: Document) -> list[Document]:
+    """Return the tolerations of a daemon pod: those of its template and those that all have.
+
+    Parity: daemonset_util.go AddOrUpdateDaemonPodTolerations, v1.36.
+    """
+    wanted = _TOLERATED + (_TOLERATED_ON_HOST_NETWORK if pod_spec.get("hostNetwork") else ())
+    tolerations: list[Document] = [dict(one) for one in pod_spec.get("tolerations") or ()]
+    for key, effect in wanted:
+        added = {"key": key, "operator": "Exists", "effect": effect}
+        # One that differs only in for how long it tolerates is replaced.
+        same = [index for index, one in enumerate(tolerations) if _without_time(one) == added]
+        for index in same:
+            tolerations[index] = dict(added)
+        if not same:
+            tolerations.append(added)
+    return tolerations
+
+
+class DaemonPlacement:
+    """The rule of one DaemonSet's template."""
+
+    def __init__(self, daemon_set: Document) -> None:
+        spec = daemon_set["spec"]["template"]["spec"]
+        self._node_name: str = spec.get("nodeName") or ""
+        self._labels: list[tuple[str, str]] = list((spec.get("nodeSelector") or {}).items())
+        self._required = _required_nodes(spec)
+        self._tolerations = msgspec.convert(
+            daemon_tolerations(spec), tuple[affinity.Toleration, ...]
+        )
+        self._known: dict[str, tuple[Document, Verdict]] = {}
+
+    def verdict(self, node: Document) -> Verdict:
+        """Return what holds for a node; the answer is kept until the node changes."""
+        name = name_of(node)
+        known = self._known.get(name)
+        if known is not None and known[0] is node:
+            return known[1]
+        verdict = self._judge(node, name)
+        self._known[name] = node, verdict
+        return verdict
+
+    def forget(self, name: str) -> None:
+        """Forget a node that is gone."""
+        self._known.pop(name, None)
+
+    def _judge(self, node: Document, name: str) -> Verdict:
+        if self._node_name not in ("", name):
+            return _NO
+        labels = labels_of(node)
+        if any(labels.get(key) != value for key, value in self._labels):
+            return _NO
+        if self._required is not None and not self._required.matches(labels, name):
+            return _NO
+        taints = _taints_of(node)
+        if not untolerated(taints, self._tolerations, (_NO_SCHEDULE, _NO_EXECUTE)):
+            return _YES
+        return _NO if untolerated(taints, self._tolerations, (_NO_EXECUTE,)) else _ONLY_STAY
+
+
+def concerns_placement(old: Document, new: Document) -> bool:
+    """Return whether a node changed in what decides about daemon pods.
+
+    Parity: daemon_controller.go shouldIgnoreNodeUpdate, v1.36.
+    """
+    return labels_of(old) != labels_of(new) or (old["spec"].get("taints") or []) != (
+        new["spec"].get("taints") or []
+    )
+
+
+def _required_nodes(spec: Document) -> NodeSelector | None:
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if required is None:
+        return None
+    return compile_node_selector(msgspec.convert(required, affinity.NodeSelector))
+
+
+def _taints_of(node: Document) -> Sequence[Taint]:
+    return [
+        Taint(one.get("key") or "", one.get("value") or "", one.get("effect") or "")
+        for one in (node.get("spec") or {}).get("taints") or ()
+    ]
+
+
+def _without_time(toleration: Document) -> Document:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds" and value}

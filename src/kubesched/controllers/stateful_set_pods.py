@@ -1,0 +1,204 @@
+"""The pods and claims of a StatefulSet, as they are created, corrected and deleted.
+
+Owns the writes of one pod together with its claims, and the events that tell of them. Never
+decides which pod is next.
+Upstream: pkg/controller/statefulset/stateful_pod_control.go
+"""
+
+from __future__ import annotations
+
+import copy
+
+from kubesched.client.cached.documents import (
+    Document,
+    is_terminating,
+    name_of,
+    namespace_of,
+)
+from kubesched.client.errors import AlreadyExistsError, ApiError, TransportError
+from kubesched.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from kubesched.controllers.controller import Controller
+from kubesched.controllers.stateful_set_identity import (
+    claims_of,
+    identity_matches,
+    ordinal_of,
+    set_identity,
+    set_storage,
+    storage_matches,
+)
+from kubesched.controllers.stateful_set_retention import (
+    has_stale_owner,
+    has_unexpected_controller,
+    is_owner_up_to_date,
+    owners_of,
+    retention_policy,
+)
+
+_FAILURES = (ApiError, TransportError)
+
+
+class ClaimError(Exception):
+    """A claim of a pod is not to be had."""
+
+
+class StatefulPods:
+    """Writes pods of StatefulSets."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._api = controller.api
+        self._claims = controller.informers.of(PERSISTENT_VOLUME_CLAIMS)
+
+    async def create(self, stateful_set: Document, pod: Document) -> None:
+        """Create a pod, and its claims before it.
+
+        Parity: stateful_pod_control.go CreateStatefulPod, v1.36.
+        """
+        try:
+            await self._create_claims(stateful_set, pod)
+            created = await self._api.create(PODS, pod)
+        except AlreadyExistsError:
+            raise
+        except (*_FAILURES, ClaimError) as error:
+            self._pod_event("create", stateful_set, pod, error)
+            raise
+        await self._update_claim_owners(stateful_set, created)
+        self._pod_event("create", stateful_set, pod)
+
+    async def create_missing_claims(self, stateful_set: Document, pod: Document) -> None:
+        """Create what a pod that waits lacks of its claims."""
+        await self._create_claims(stateful_set, pod)
+        await self._update_claim_owners(stateful_set, pod)
+
+    async def correct(self, stateful_set: Document, pod: Document) -> None:
+        """Bring labels, volumes and claims of a pod to what the set wants.
+
+        Parity: stateful_pod_control.go UpdateStatefulPod, v1.36.
+        """
+        ours = copy.deepcopy(pod)
+        is_consistent = True
+        if not identity_matches(stateful_set, ours):
+            set_identity(stateful_set, ours, ordinal_of(ours))
+            is_consistent = False
+        if not storage_matches(stateful_set, ours):
+            set_storage(stateful_set, ours)
+            is_consistent = False
+            try:
+                await self._create_claims(stateful_set, ours)
+            except ClaimError as error:
+                self._pod_event("update", stateful_set, ours, error)
+                raise
+        if not self.claims_match(stateful_set, ours):
+            await self._update_claim_owners(stateful_set, ours)
+            is_consistent = False
+        if is_consistent:
+            return
+        try:
+            await self._api.update(PODS, ours)
+        except _FAILURES as error:
+            self._pod_event("update", stateful_set, ours, error)
+            raise
+        self._pod_event("update", stateful_set, ours)
+
+    async def delete(self, stateful_set: Document, pod: Document) -> None:
+        """Delete a pod."""
+        try:
+            await self._api.delete(PODS, pod)
+        except _FAILURES as error:
+            self._pod_event("delete", stateful_set, pod, error)
+            raise
+        self._pod_event("delete", stateful_set, pod)
+
+    def claims_match(self, stateful_set: Document, pod: Document) -> bool:
+        """Return whether the claims of a pod are owned as the retention policy asks for."""
+        return all(
+            is_owner_up_to_date(claim, stateful_set, pod)
+            for claim in self._claims_there(stateful_set, pod)
+        )
+
+    async def correct_claims(self, stateful_set: Document, pod: Document) -> None:
+        """Have the claims of a pod owned as the retention policy asks for."""
+        if not self.claims_match(stateful_set, pod):
+            await self._update_claim_owners(stateful_set, pod)
+
+    def has_stale_claim(self, stateful_set: Document, pod: Document) -> bool:
+        """Return whether a claim is still to go with a pod of the same name that is gone."""
+        if retention_policy(stateful_set)[0] == "Retain":
+            return False
+        return any(has_stale_owner(one, pod) for one in self._claims_there(stateful_set, pod))
+
+    def _claims_there(self, stateful_set: Document, pod: Document) -> list[Document]:
+        found = (
+            self._claims.get(f"{namespace_of(claim)}/{name_of(claim)}")
+            for claim in claims_of(stateful_set, ordinal_of(pod))
+        )
+        return [claim for claim in found if claim is not None]
+
+    async def _create_claims(self, stateful_set: Document, pod: Document) -> None:
+        errors: list[str] = []
+        for claim in claims_of(stateful_set, ordinal_of(pod)):
+            name = name_of(claim)
+            known = self._claims.get(f"{namespace_of(claim)}/{name}")
+            if known is not None:
+                if is_terminating(known):
+                    errors.append(f"pvc {name} is being deleted")
+                continue
+            try:
+                await self._api.create(PERSISTENT_VOLUME_CLAIMS, claim)
+            except _FAILURES as error:
+                errors.append(f"failed to create PVC {name}: {error}")
+                if not isinstance(error, AlreadyExistsError):
+                    self._claim_event(stateful_set, pod, name, error)
+            else:
+                self._claim_event(stateful_set, pod, name)
+        if len(errors) == 1:
+            raise ClaimError(errors[0])
+        if errors:
+            raise ClaimError("[" + ", ".join(errors) + "]")
+
+    async def _update_claim_owners(self, stateful_set: Document, pod: Document) -> None:
+        for claim in self._claims_there(stateful_set, pod):
+            if has_unexpected_controller(claim, stateful_set, pod):
+                self._controller.event(
+                    stateful_set,
+                    "Warning",
+                    "ConflictingController",
+                    f"PersistentVolumeClaim {name_of(claim)} has a conflicting OwnerReference "
+                    "that acts as a manging controller, the retention policy is ignored for this "
+                    "claim",
+                )
+            if is_owner_up_to_date(claim, stateful_set, pod):
+                continue
+            owners = owners_of(claim, stateful_set, pod)
+            changed = {**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}}
+            try:
+                await self._api.update(PERSISTENT_VOLUME_CLAIMS, changed)
+            except _FAILURES as error:
+                told = (
+                    f"could not update claim {name_of(claim)} for delete policy ownerRefs: {error}"
+                )
+                self._pod_event("update", stateful_set, pod, ClaimError(told))
+                raise
+
+    def _pod_event(
+        self, verb: str, stateful_set: Document, pod: Document, error: Exception | None = None
+    ) -> None:
+        what = f"{verb.title()} Pod {name_of(pod)} in StatefulSet {name_of(stateful_set)}"
+        self._event(verb, stateful_set, f"{what} successful", f"{what} failed", error)
+
+    def _claim_event(
+        self, stateful_set: Document, pod: Document, claim: str, error: Exception | None = None
+    ) -> None:
+        name = name_of(stateful_set)
+        done = f"Create Claim {claim} Pod {name_of(pod)} in StatefulSet {name} success"
+        failed = f"Create Claim {claim} for Pod {name_of(pod)} in StatefulSet {name} failed"
+        self._event("create", stateful_set, done, failed, error)
+
+    def _event(
+        self, verb: str, stateful_set: Document, done: str, failed: str, error: Exception | None
+    ) -> None:
+        if error is None:
+            self._controller.event(stateful_set, "Normal", f"Successful{verb.title()}", done)
+        else:
+            note = f"{failed} error: {error}"
+            self._controller.event(stateful_set, "Warning", f"Failed{verb.title()}", note)

@@ -1,0 +1,109 @@
+"""One cluster for all tests of what controllers and kubelets do, and a namespace for each.
+
+Whose API server and whose controllers it has is chosen by --server and --controllers: expected
+values are upstream's, and hold in all four combinations.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
+from kubesched.testing import Api
+
+Document = dict[str, Any]
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A cluster, and a place in it that a test has for itself."""
+
+    cluster: Playground
+    namespace: str
+    server: ServerKind
+    controllers: ControllersKind
+
+    @property
+    def api(self) -> Api:
+        """Asks as an administrator."""
+        return self.cluster.api
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the nodes that are always there."""
+        return self.cluster.nodes
+
+    def path(self, plural: str, name: str = "", *, group: str = "") -> str:
+        """Return a path in the test's namespace: `pods`, `deployments` with group `apps/v1`."""
+        root = f"/apis/{group}" if group else "/api/v1"
+        end = f"/{name}" if name else ""
+        return f"{root}/namespaces/{self.namespace}/{plural}{end}"
+
+    def create(self, *documents: Mapping[str, Any]) -> list[Document]:
+        """Create objects of any kind, in the test's namespace unless they name another."""
+        return self.cluster.create(*documents, namespace=self.namespace)
+
+    def get(self, path: str) -> Document:
+        """Return an object; empty if it is not there."""
+        answer = self.api.get(path)
+        return answer.json if answer.code == 200 else {}
+
+    def items(self, path: str, **query: str) -> list[Document]:
+        """Return the objects of a collection."""
+        found: list[Document] = self.api.get(path, query=query).must(200).json["items"]
+        return found
+
+    def pods(self, selector: str = "") -> list[Document]:
+        """Return the pods of the test's namespace."""
+        query = {"labelSelector": selector} if selector else {}
+        return self.items(self.path("pods"), **query)
+
+    def reasons(self, name: str) -> list[str]:
+        """Return the reasons of the events about an object."""
+        return [
+            str(one.get("reason"))
+            for one in self.items(self.path("events"))
+            if one["involvedObject"].get("name") == name
+        ]
+
+    def until(self, is_so: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+        """Wait for something; fail with what it was if it does not come."""
+        self.cluster.until(is_so, what, timeout_s)
+
+    def kubectl(self, *arguments: str, program: str = "kubectl") -> str:
+        """Run kubectl in the test's namespace; return what it prints, fail if it fails."""
+        return self.cluster.kubectl("-n", self.namespace, *arguments, program=program)
+
+    def run_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run kubectl in the test's namespace, whatever comes of it."""
+        return self.cluster.run_kubectl("-n", self.namespace, *arguments)
+
+
+@pytest.fixture(scope="session")
+def world_cluster(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    option = request.config.getoption
+    with playground(
+        nodes=3, server=option("--server"), controllers=option("--controllers")
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def world(world_cluster: Playground, request: pytest.FixtureRequest) -> Iterator[World]:
+    """Return a fresh namespace of the cluster."""
+    option = request.config.getoption
+    name = f"test-{next(_numbers)}"
+    api = world_cluster.api
+    api.post("/api/v1/namespaces", {"metadata": {"name": name}}).must(201)
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    # Pods are refused until their namespace has its account.
+    world_cluster.until(lambda: api.get(account).code == 200, f"{name} has its account")
+    yield World(world_cluster, name, option("--server"), option("--controllers"))
+    api.delete(f"/api/v1/namespaces/{name}").must(200, 202, 404, 409)

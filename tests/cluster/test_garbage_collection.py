@@ -1,0 +1,252 @@
+"""Objects go when their last owner is gone; owners go when their dependents have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import World
+from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custom_kind, owner
+
+# Upstream's collector asks for new kinds every thirty seconds.
+pytestmark = pytest.mark.timeout(150)
+
+
+def made(world: World, name: str, *owners: Document, **metadata: Any) -> Document:
+    return world.create(a_config_map(name, *owners, **metadata))[0]
+
+
+def path_of(world: World, name: str) -> str:
+    return world.path("configmaps", name)
+
+
+def is_gone(world: World, name: str) -> bool:
+    return world.api.get(path_of(world, name)).code == 404
+
+
+def until_gone(world: World, *names: str, timeout_s: float = 30.0) -> None:
+    def are_gone() -> bool:
+        return all(is_gone(world, name) for name in names)
+
+    world.until(are_gone, f"{names} are gone", timeout_s)
+
+
+def delete(world: World, name: str, policy: str) -> None:
+    world.api.delete(path_of(world, name), {"propagationPolicy": policy}).must(200)
+
+
+def metadata_of(world: World, name: str) -> Document:
+    found: Document = world.get(path_of(world, name)).get("metadata", {})
+    return found
+
+
+def release(world: World, name: str) -> None:
+    patch = {"metadata": {"finalizers": None}}
+    world.api.patch(path_of(world, name), patch, MERGE_PATCH).must(200)
+
+
+def test_dependents_follow_their_owner_to_the_last(world: World) -> None:
+    first = made(world, "first")
+    second = made(world, "second", owner(first))
+    made(world, "third", owner(second))
+    made(world, "other")
+    delete(world, "first", "Background")
+    assert is_gone(world, "first")
+    until_gone(world, "second", "third")
+    assert not is_gone(world, "other")
+
+
+def test_an_owner_that_never_was_is_none(world: World) -> None:
+    there = made(world, "there")
+    made(world, "of-nobody", {**owner(there), "name": "nobody", "uid": "no-such-uid"})
+    # Another object has the name now.
+    made(world, "of-a-predecessor", {**owner(there), "uid": "the-uid-before"})
+    until_gone(world, "of-nobody", "of-a-predecessor")
+    assert not is_gone(world, "there")
+
+
+def test_one_owner_is_enough_to_stay(world: World) -> None:
+    first, second = made(world, "first"), made(world, "second")
+    made(world, "shared", owner(first), owner(second))
+    delete(world, "first", "Background")
+    world.until(
+        lambda: metadata_of(world, "shared")["ownerReferences"] == [owner(second)],
+        "the reference to the owner that is gone is taken away",
+    )
+    delete(world, "second", "Background")
+    until_gone(world, "shared")
+
+
+def test_foreground_deletion_waits_for_the_dependents(world: World) -> None:
+    top = made(world, "top")
+    made(world, "held", owner(top, blockOwnerDeletion=True), finalizers=[HOLD])
+    delete(world, "top", "Foreground")
+    world.until(
+        lambda: metadata_of(world, "held").get("deletionTimestamp"), "the dependent is deleted"
+    )
+    assert metadata_of(world, "top")["finalizers"] == ["foregroundDeletion"]
+    release(world, "held")
+    until_gone(world, "held", "top")
+
+
+def test_foreground_deletion_goes_down_to_the_last(world: World) -> None:
+    top = made(world, "top")
+    middle = made(world, "middle", owner(top, blockOwnerDeletion=True))
+    made(world, "bottom", owner(middle, blockOwnerDeletion=True), finalizers=[HOLD])
+    delete(world, "top", "Foreground")
+    world.until(
+        lambda: metadata_of(world, "bottom").get("deletionTimestamp"), "the last one is deleted"
+    )
+    for name in ("top", "middle"):
+        assert metadata_of(world, name)["finalizers"] == ["foregroundDeletion"]
+    release(world, "bottom")
+    until_gone(world, "bottom", "middle", "top")
+
+
+def test_foreground_deletion_does_not_wait_for_who_does_not_block(world: World) -> None:
+    top = made(world, "top")
+    made(world, "held", owner(top), finalizers=[HOLD])
+    delete(world, "top", "Foreground")
+    until_gone(world, "top")
+    world.until(
+        lambda: metadata_of(world, "held").get("deletionTimestamp"), "the dependent is deleted"
+    )
+    release(world, "held")
+
+
+def test_a_dependent_with_another_owner_lets_the_first_go(world: World) -> None:
+    top, other = made(world, "top"), made(world, "other")
+    made(world, "shared", owner(top, blockOwnerDeletion=True), owner(other))
+    delete(world, "top", "Foreground")
+    until_gone(world, "top")
+    assert metadata_of(world, "shared")["ownerReferences"] == [owner(other)]
+
+
+def test_orphans_stay_without_the_owner(world: World) -> None:
+    top = made(world, "top")
+    for number in range(20):
+        made(world, f"orphan-{number}", owner(top, controller=True))
+    delete(world, "top", "Orphan")
+    until_gone(world, "top")
+    for number in range(20):
+        assert "ownerReferences" not in metadata_of(world, f"orphan-{number}")
+
+
+def test_a_circle_of_owners_goes_as_a_whole(world: World) -> None:
+    ring = [made(world, f"ring-{number}") for number in range(3)]
+    for number, document in enumerate(ring):
+        before = owner(ring[number - 1], controller=True, blockOwnerDeletion=True)
+        patch = {"metadata": {"ownerReferences": [before]}}
+        path = path_of(world, document["metadata"]["name"])
+        world.api.patch(path, patch, MERGE_PATCH).must(200)
+    delete(world, "ring-0", "Foreground")
+    until_gone(world, "ring-0", "ring-1", "ring-2")
+
+
+def test_an_owner_without_a_namespace_owns_objects_that_have_one(world: World) -> None:
+    name = f"owner-{world.namespace}"
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    document = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": 1,
+    }
+    top = world.api.post(path, document).must(201).json
+    made(world, "below", owner(top))
+    made(world, "beside")
+    world.api.delete(f"{path}/{name}").must(200)
+    until_gone(world, "below")
+    assert not is_gone(world, "beside")
+
+
+def test_an_owner_in_another_namespace_is_none(world: World) -> None:
+    elsewhere = world.get("/api/v1/namespaces/kube-system/serviceaccounts/default")
+    made(world, "astray", owner(elsewhere))
+    until_gone(world, "astray")
+    world.until(lambda: "OwnerRefInvalidNamespace" in world.reasons("astray"), "an event says so")
+
+
+def test_owners_of_two_groups_count_alike(world: World) -> None:
+    labels = {"app": "none"}
+    container = {"name": "main", "image": "nginx"}
+    deployment = world.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "empty"},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        }
+    )[0]
+    made(world, "below", owner(deployment))
+    sets = world.path("replicasets", group="apps/v1")
+    world.until(lambda: world.items(sets), "the deployment has its ReplicaSet")
+    path = world.path("deployments", "empty", group="apps/v1")
+    world.api.delete(path, {"propagationPolicy": "Background"}).must(200)
+    until_gone(world, "below")
+    world.until(lambda: not world.items(sets), "the ReplicaSet is gone")
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+def test_kubectl_delete_takes_the_pods_of_a_deployment(world: World, cascade: str) -> None:
+    world.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
+    world.until(lambda: len(world.pods("app=web")) == 3, "there are three pods")
+    world.kubectl("delete", "deployment", "web", f"--cascade={cascade}", "--timeout=50s")
+    world.until(lambda: not world.pods(), "the pods are gone", 60)
+    assert world.items(world.path("replicasets", group="apps/v1")) == []
+
+
+def test_kubectl_delete_can_leave_the_pods(world: World) -> None:
+    world.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    world.until(lambda: len(world.pods("app=web")) == 2, "there are two pods")
+    before = {one["metadata"]["uid"] for one in world.pods()}
+    world.kubectl("delete", "deployment", "web", "--cascade=orphan")
+    sets = world.items(world.path("replicasets", group="apps/v1"))
+    assert ["ownerReferences" in one["metadata"] for one in sets] == [False]
+    assert {one["metadata"]["uid"] for one in world.pods()} == before
+
+
+@pytest.fixture
+def fruit(world: World) -> Iterator[str]:
+    """Return the group of a new kind, Fruit."""
+    with custom_kind(world) as group:
+        yield group
+
+
+def test_objects_of_custom_kinds_own_and_are_owned(world: World, fruit: str) -> None:
+    fruits = world.path("fruits", group=f"{fruit}/v1")
+
+    def a_fruit(name: str, *owners: Document) -> Document:
+        metadata = {"name": name, "ownerReferences": list(owners)}
+        body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": metadata}
+        return dict(world.api.post(fruits, body).must(201).json)
+
+    tree = a_fruit("tree")
+    apple = a_fruit("apple", owner(tree))
+    a_fruit("worm", owner(apple))
+    made(world, "label", owner(tree))
+    world.api.delete(f"{fruits}/tree", {"propagationPolicy": "Background"}).must(200)
+    until_gone(world, "label", timeout_s=90)
+    world.until(lambda: not world.items(fruits), "the others are gone", 60)
+
+
+def test_custom_objects_can_be_orphaned(world: World, fruit: str) -> None:
+    fruits = world.path("fruits", group=f"{fruit}/v1")
+    top = made(world, "top")
+    metadata = {"name": "apple", "ownerReferences": [owner(top, controller=True)]}
+    body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": metadata}
+    world.api.post(fruits, body).must(201)
+    # Only when the collector has heard of the kind, it knows who is to be set free: it deletes
+    # an object of the kind then.
+    extra = {**body, "metadata": {"name": "extra", "ownerReferences": [{**owner(top), "uid": "0"}]}}
+    world.api.post(fruits, extra).must(201)
+    world.until(lambda: world.api.get(f"{fruits}/extra").code == 404, "the kind is known", 90)
+    delete(world, "top", "Orphan")
+    until_gone(world, "top")
+    assert "ownerReferences" not in world.get(f"{fruits}/apple")["metadata"]

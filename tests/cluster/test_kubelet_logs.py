@@ -1,0 +1,164 @@
+"""Logs, exec, attach and port-forward: what goes from the API server to a pod's kubelet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import World
+from tests.cluster.running_pods import (
+    a_command,
+    a_pod,
+    own,
+    until_phase,
+    until_ready,
+)
+
+Document = dict[str, Any]
+
+__all__ = ["own"]
+
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+
+
+def log_path(world: World, name: str) -> str:
+    return f"{world.path('pods', name)}/log"
+
+
+def test_a_log_says_what_was_printed(own: World) -> None:
+    script = a_command("sh", "-c", "echo one; echo two; echo three")
+    own.create(a_pod("talks", restartPolicy="Never", containers=[script]))
+    until_phase(own, "talks", "Succeeded")
+    path = log_path(own, "talks")
+    answer = own.api.get(path).must(200)
+    assert answer.text == "one\ntwo\nthree\n"
+    assert answer.headers["Content-Type"] == "text/plain"
+    assert own.api.get(path, query={"tailLines": 2}).must(200).text == "two\nthree\n"
+    assert own.api.get(path, query={"tailLines": 0}).must(200).text == ""
+    assert own.api.get(path, query={"limitBytes": 5}).must(200).text == "one\nt"
+    since = {"sinceTime": "2001-02-03T04:05:06Z"}
+    assert own.api.get(path, query=since).must(200).text == "one\ntwo\nthree\n"
+    later = {"sinceTime": "2901-02-03T04:05:06Z"}
+    assert own.api.get(path, query=later).must(200).text == ""
+    stamped = own.api.get(path, query={"timestamps": True}).must(200).text.splitlines()
+    assert [line.partition("Z ")[2] for line in stamped] == ["one", "two", "three"]
+    assert all(line.startswith("20") for line in stamped)
+
+
+def test_a_log_without_words_says_that_it_is_made_up(own: World) -> None:
+    own.create(a_pod("silent"))
+    until_ready(own, "silent")
+    text = own.api.get(log_path(own, "silent")).must(200).text
+    assert "does not really run here" in text
+    assert len(text.splitlines()) == 1
+
+
+def test_a_log_is_followed_to_its_end(own: World) -> None:
+    script = a_command("sh", "-c", "echo begin; sleep 1; echo end")
+    own.create(a_pod("followed", restartPolicy="Never", containers=[script]))
+    until_ready(own, "followed")
+    answer = own.api.get(log_path(own, "followed"), query={"follow": True}).must(200)
+    assert answer.text == "begin\nend\n"
+
+
+def test_a_log_of_the_run_before(own: World) -> None:
+    own.create(
+        a_pod("twice", restartPolicy="OnFailure", wishes={"exit-code": "4,0", "run-for": "1s"})
+    )
+    own.until(
+        lambda: (own.get(own.path("pods", "twice"))["status"].get("containerStatuses") or [{}])[
+            0
+        ].get("restartCount"),
+        "it was started again",
+    )
+    answer = own.api.get(log_path(own, "twice"), query={"previous": True}).must(200)
+    assert answer.text.endswith("container main ended with exit code 4\n")
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "message"),
+    [
+        pytest.param({}, 400, "a container name must be specified for pod two, choose one of: "
+                     "[check left right]", id="which of them"),
+        pytest.param({"container": "other"}, 400, "container other is not valid for pod two",
+                     id="there is no such"),
+        pytest.param({"container": "left", "previous": True}, 400,
+                     'previous terminated container "left" in pod "two" not found', id="no before"),
+        pytest.param({"container": "left", "tailLines": -1}, 422, 'PodLogOptions "two" is invalid: '
+                     "tailLines: Invalid value: -1: must be greater than or equal to 0",
+                     id="fewer than none"),
+        pytest.param({"container": "left", "sinceSeconds": 0}, 422,
+                     'PodLogOptions "two" is invalid: sinceSeconds: Invalid value: 0: must be '
+                     "greater than 0", id="since now"),
+    ],
+)  # fmt: skip
+def test_a_log_that_there_is_not(own: World, query: Document, code: int, message: str) -> None:
+    containers = [{"name": "left", "image": "img"}, {"name": "right", "image": "img"}]
+    checks = [a_command("true", name="check")]
+    own.create(a_pod("two", containers=containers, initContainers=checks))
+    until_ready(own, "two")
+    answer = own.api.get(log_path(own, "two"), query=query)
+    assert (answer.code, answer.message) == (code, message)
+
+
+def test_a_container_that_waits_has_no_log(own: World) -> None:
+    own.create(a_pod("waits", wishes={"start-after": "1h"}))
+    own.until(
+        lambda: own.get(own.path("pods", "waits"))["status"].get("containerStatuses"),
+        "the kubelet has seen it",
+    )
+    answer = own.api.get(log_path(own, "waits"))
+    assert answer.code == 400
+    assert (
+        answer.message == 'container "main" in pod "waits" is waiting to start: ContainerCreating'
+    )
+
+
+def test_a_pod_without_a_node_has_an_empty_log(world: World) -> None:
+    world.create(a_pod("nowhere", nodeSelector={"no-node": "has-this"}))
+    answer = world.api.get(log_path(world, "nowhere"))
+    assert (answer.code, answer.body) == (204, b"")
+
+
+@pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
+def test_a_pod_without_a_node_cannot_be_connected_to(world: World, what: str) -> None:
+    world.create(a_pod("nowhere", nodeSelector={"no-node": "has-this"}))
+    path = f"{world.path('pods', 'nowhere')}/{what}"
+    answer = world.api.post(path, None, headers=UPGRADE)
+    assert answer.code == 400
+    assert answer.message == "pod nowhere does not have a host assigned"
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("exec", "there is nothing to execute a command in"),
+        ("attach", "there is nothing to attach to"),
+        ("portforward", "there is nothing to forward a port to"),
+    ],
+)
+def test_nothing_really_runs(own: World, what: str, why: str) -> None:
+    own.create(a_pod("hollow"))
+    until_ready(own, "hollow")
+    path = f"{own.path('pods', 'hollow')}/{what}"
+    answer = own.api.post(path, None, query={"command": "ls"}, headers=UPGRADE)
+    assert (answer.code, answer.reason) == (501, "NotImplemented")
+    assert answer.message == f"pods do not really run here, so {why}"
+    plain = own.api.post(path, None)
+    assert (plain.code, plain.message) == (400, "Upgrade request required")
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize("program", ["kubectl", "kubectl-1.32"])
+def test_kubectl_shows_logs_and_says_what_there_is_not(own: World, program: str) -> None:
+    script = a_command("sh", "-c", "echo begin; sleep 1; echo end")
+    own.create(a_pod("once", restartPolicy="Never", containers=[script]), a_pod("web"))
+    until_ready(own, "web")
+    assert own.kubectl("logs", "-f", "once", program=program) == "begin\nend\n"
+    assert own.kubectl("logs", "once", "--tail=1", program=program) == "end\n"
+    assert "does not really run here" in own.kubectl("logs", "web", program=program)
+    for words in (["exec", "web", "--", "ls"], ["attach", "web"], ["port-forward", "web", ":80"]):
+        done = own.cluster.run_kubectl("-n", own.namespace, *words, program=program)
+        assert done.returncode == 1, words
+        assert "pods do not really run here" in done.stderr

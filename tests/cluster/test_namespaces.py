@@ -1,0 +1,154 @@
+"""A namespace that is deleted takes everything in it along, pods first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import World
+from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custom_kind
+
+# Upstream's controller waits five seconds before it begins, and up to eight for what is held.
+pytestmark = pytest.mark.timeout(150)
+
+
+def a_pod(name: str, **metadata: Any) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": {
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}],
+        },
+    }
+
+
+def deleted(world: World) -> str:
+    """Delete the test's namespace; return its path."""
+    path = f"/api/v1/namespaces/{world.namespace}"
+    world.api.delete(path).must(200)
+    return path
+
+
+def condition(world: World, type_: str) -> Document:
+    namespace = world.get(f"/api/v1/namespaces/{world.namespace}")
+    for one in namespace.get("status", {}).get("conditions", []):
+        if one["type"] == type_:
+            return dict(one)
+    return {}
+
+
+def release(world: World, path: str) -> None:
+    patch = {"metadata": {"finalizers": None}}
+    world.api.patch(path, patch, MERGE_PATCH).must(200)
+
+
+def test_an_empty_namespace_goes(world: World) -> None:
+    path = deleted(world)
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
+
+
+def test_what_is_in_a_namespace_goes_with_it(world: World) -> None:
+    made = world.create(
+        a_config_map("one"),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "two"}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "three"},
+            "rules": [],
+        },
+        a_pod("four"),
+    )
+    assert len(made) == 4
+    world.until(
+        lambda: world.get(world.path("pods", "four"))["spec"].get("nodeName"), "the pod has a node"
+    )
+    path = deleted(world)
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
+    # A namespace of the same name begins with nothing of it.
+    world.api.post("/api/v1/namespaces", {"metadata": {"name": world.namespace}}).must(201)
+    names = [one["metadata"]["name"] for one in world.items(world.path("configmaps"))]
+    assert "one" not in names
+    assert world.pods() == []
+    assert world.items(world.path("roles", group="rbac.authorization.k8s.io/v1")) == []
+
+
+def test_pods_go_before_everything_else(world: World) -> None:
+    world.create(a_config_map("waits"), a_pod("first", finalizers=[HOLD]))
+    path = deleted(world)
+    world.until(
+        lambda: condition(world, "NamespaceDeletionContentFailure"), "the deletion is told of", 60
+    )
+    pod = world.get(world.path("pods", "first"))
+    assert pod["metadata"]["deletionTimestamp"]
+    assert world.get(world.path("configmaps", "waits"))["metadata"].get("deletionTimestamp") is None
+    assert world.get(path)["status"]["phase"] == "Terminating"
+    release(world, world.path("pods", "first"))
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
+
+
+def test_conditions_say_what_holds_a_namespace(world: World) -> None:
+    world.create(a_config_map("held", finalizers=[HOLD]), a_config_map("free"))
+    path = deleted(world)
+    world.until(
+        lambda: condition(world, "NamespaceFinalizersRemaining").get("status") == "True",
+        "the finalizer is told of",
+        60,
+    )
+    told = {one["type"]: one for one in world.get(path)["status"]["conditions"]}
+    assert {name: (one["status"], one["reason"]) for name, one in told.items()} == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
+        "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
+        "NamespaceContentRemaining": ("True", "SomeResourcesRemain"),
+        "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain"),
+    }
+    assert (
+        told["NamespaceContentRemaining"]["message"]
+        == "Some resources are remaining: configmaps. has 1 resource instances"
+    )
+    assert told["NamespaceFinalizersRemaining"]["message"] == (
+        "Some content in the namespace has finalizers remaining: "
+        "example.com/hold in 1 resource instances"
+    )
+    assert world.api.get(world.path("configmaps", "free")).code == 404
+    release(world, world.path("configmaps", "held"))
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
+
+
+def test_somebody_elses_finalizer_keeps_an_empty_namespace(world: World) -> None:
+    path = f"/api/v1/namespaces/{world.namespace}"
+    namespace = world.get(path)
+    namespace["spec"]["finalizers"].append("example.com/mine")
+    world.api.put(f"{path}/finalize", namespace).must(200)
+    deleted(world)
+    world.until(
+        lambda: world.get(path)["spec"].get("finalizers") == ["example.com/mine"],
+        "the namespace is emptied",
+        60,
+    )
+    assert world.api.get(world.path("serviceaccounts", "default")).code == 404
+    namespace = world.get(path)
+    namespace["spec"]["finalizers"] = []
+    world.api.put(f"{path}/finalize", namespace).must(200)
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone")
+
+
+@pytest.fixture
+def fruit(world: World) -> Iterator[str]:
+    """Return the group of a new kind, Fruit."""
+    with custom_kind(world) as group:
+        yield group
+
+
+def test_objects_of_custom_kinds_go_too(world: World, fruit: str) -> None:
+    fruits = world.path("fruits", group=f"{fruit}/v1")
+    body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": {"name": "apple"}}
+    world.api.post(fruits, body).must(201)
+    path = deleted(world)
+    world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
+    assert world.api.get(f"{fruits}/apple").code == 404

@@ -1,0 +1,197 @@
+"""What happens to a pod on its node, and when."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kubesched.kubelet.pod_runs import PodRun
+from kubesched.kubelet.pod_status import Place, status_patch
+from kubesched.kubelet.settings import KubeletSettings
+from tests.unit.kubelet.pod_world import NOW_S, SETTINGS, Document, a_pod, deleted
+
+PLACE = Place(["10.0.0.1"], ["10.1.0.2"])
+
+
+def run_of(pod: Document, settings: KubeletSettings = SETTINGS) -> PodRun:
+    return PodRun(pod, NOW_S, settings)
+
+
+def reasons(run: PodRun, after_s: float) -> list[str]:
+    return [one.reason for one in run.advance(NOW_S + after_s)]
+
+
+def due_s(run: PodRun) -> float | None:
+    next_s = run.next_s()
+    return None if next_s is None else next_s - NOW_S
+
+
+def stored(run: PodRun, now_s: float) -> Document:
+    """Return the pod as the API server has it once its status was written."""
+    patch = status_patch(run, PLACE, now_s)
+    status = {**run.pod["status"], **patch}
+    conditions = {one["type"]: one for one in run.pod["status"].get("conditions", [])}
+    for one in patch.get("conditions", []):
+        merged = {**conditions.get(one["type"], {}), **one}
+        conditions[one["type"]] = {key: value for key, value in merged.items() if value}
+    status["conditions"] = list(conditions.values())
+    return {**run.pod, "status": {key: one for key, one in status.items() if one is not None}}
+
+
+def test_containers_start_after_a_while() -> None:
+    run = run_of(a_pod())
+    assert reasons(run, 0.0) == []
+    assert due_s(run) == 1.0
+    assert reasons(run, 1.0) == ["Pulled", "Created", "Started"]
+    assert run.phase == "Running"
+    assert due_s(run) is None
+
+
+def test_a_pod_may_ask_for_a_longer_start() -> None:
+    run = run_of(a_pod(wishes={"start-after": "7s"}))
+    assert reasons(run, 6.9) == []
+    assert due_s(run) == 7.0
+
+
+def test_init_containers_run_one_after_the_other() -> None:
+    inits = [
+        {"name": "one", "image": "i", "command": ["sleep", "2"]},
+        {"name": "side", "image": "i", "restartPolicy": "Always"},
+        {"name": "two", "image": "i", "command": ["sleep", "3"]},
+    ]
+    run = run_of(a_pod(initContainers=inits))
+    run.advance(NOW_S + 1.0)
+    assert [one.name for _, one in run.containers() if one.is_running] == ["one"]
+    assert run.phase == "Pending"
+    run.advance(NOW_S + 3.0)
+    assert [one.name for _, one in run.containers() if one.is_running] == ["side", "two"]
+    run.advance(NOW_S + 6.0)
+    assert [one.name for _, one in run.containers() if one.is_running] == ["side", "main"]
+    assert run.phase == "Running"
+
+
+def test_sidecars_end_with_the_others() -> None:
+    inits = [{"name": "side", "image": "i", "restartPolicy": "Always"}]
+    run = run_of(a_pod(restartPolicy="Never", wishes={"run-for": "2s"}, initContainers=inits))
+    run.advance(NOW_S + 1.0)
+    run.advance(NOW_S + 3.0)
+    assert run.phase == "Succeeded"
+    assert not [one.name for _, one in run.containers() if one.is_running]
+    assert due_s(run) is None
+
+
+def test_restarts_come_ever_later() -> None:
+    run = run_of(a_pod(wishes={"run-for": "1s", "exit-code": "1"}))
+    (_, main), *_ = run.containers()
+    began = []
+    now_s = NOW_S
+    while len(began) < 9:
+        next_s = run.next_s()
+        assert next_s is not None
+        now_s = next_s
+        run.advance(now_s)
+        if main.is_running:
+            began.append(now_s - NOW_S)
+    waits = [later - sooner - 1.0 for sooner, later in pairwise(began)]
+    assert waits == [0, 10, 20, 40, 80, 160, 300, 300]
+    assert main.restart_count == 8
+
+
+def test_who_fails_on_failure_starts_again_until_it_succeeds() -> None:
+    run = run_of(a_pod(restartPolicy="OnFailure", wishes={"run-for": "1s", "exit-code": "1,0"}))
+    run.advance(NOW_S + 1.0)
+    run.advance(NOW_S + 2.0)
+    assert run.phase == "Running"
+    run.advance(NOW_S + 3.0)
+    (_, main), *_ = run.containers()
+    assert (run.phase, main.restart_count) == ("Succeeded", 1)
+
+
+def test_a_pod_that_is_told_to_end_takes_its_time() -> None:
+    run = run_of(a_pod())
+    run.advance(NOW_S + 1.0)
+    run.observe(deleted(run.pod, grace_s=30), NOW_S + 5.0)
+    assert [one.note for one in run.advance(NOW_S + 5.0)] == ["Stopping container main"]
+    assert due_s(run) == 8.0
+    assert not run.is_stopped
+    run.advance(NOW_S + 8.0)
+    assert run.is_stopped
+    assert run.phase == "Succeeded"
+
+
+def test_grace_bounds_the_time_to_end_and_may_be_cut() -> None:
+    run = run_of(a_pod(wishes={"stop-after": "1m"}))
+    run.advance(NOW_S + 1.0)
+    run.observe(deleted(run.pod, grace_s=30), NOW_S + 5.0)
+    assert due_s(run) == 35.0
+    run.observe(deleted(run.pod, grace_s=2), NOW_S + 6.0)
+    assert due_s(run) == 8.0
+
+
+def test_work_that_is_cut_off_has_failed() -> None:
+    run = run_of(a_pod(restartPolicy="Never", wishes={"run-for": "1h"}))
+    run.advance(NOW_S + 1.0)
+    run.observe(deleted(run.pod, grace_s=30), NOW_S + 5.0)
+    run.advance(NOW_S + 8.0)
+    (_, main), *_ = run.containers()
+    assert main.ended is not None
+    assert (run.phase, main.ended.exit_code) == ("Failed", 137)
+
+
+def test_a_pod_that_never_ran_ends_at_once() -> None:
+    run = run_of(a_pod())
+    run.observe(deleted(run.pod, grace_s=30), NOW_S + 0.5)
+    run.advance(NOW_S + 0.5)
+    assert (run.is_stopped, run.phase) == (True, "Failed")
+
+
+def test_a_deadline_ends_a_pod() -> None:
+    run = run_of(a_pod(activeDeadlineSeconds=10))
+    run.advance(NOW_S + 1.0)
+    assert due_s(run) == 10.0
+    assert reasons(run, 10.0) == ["DeadlineExceeded"]
+    assert (run.phase, run.reason) == ("Failed", "DeadlineExceeded")
+
+
+def test_a_pod_that_somebody_else_gave_up_ends() -> None:
+    run = run_of(a_pod())
+    run.advance(NOW_S + 1.0)
+    run.observe({**run.pod, "status": {"phase": "Failed"}}, NOW_S + 2.0)
+    run.advance(NOW_S + 2.0)
+    assert run.phase == "Failed"
+    assert not [one for _, one in run.containers() if one.is_running]
+    assert due_s(run) is None
+
+
+def test_a_container_that_comes_later_is_started() -> None:
+    run = run_of(a_pod())
+    run.advance(NOW_S + 1.0)
+    more = [{"name": "debug", "image": "busybox"}]
+    run.observe({**run.pod, "spec": {**run.pod["spec"], "ephemeralContainers": more}}, NOW_S + 2.0)
+    assert reasons(run, 2.0) == ["Pulled", "Created", "Started"]
+    assert run.phase == "Running"
+
+
+def test_a_new_kubelet_goes_on_where_the_last_one_was() -> None:
+    run = run_of(a_pod(wishes={"run-for": "100s", "exit-code": "1"}))
+    run.advance(NOW_S + 1.0)
+    run.advance(NOW_S + 101.0)
+    run.advance(NOW_S + 201.0)
+    pod = stored(run, NOW_S + 201.0)
+    taken = PodRun(pod, NOW_S + 202.0, SETTINGS)
+    assert taken.advance(NOW_S + 202.0) == []
+    assert status_patch(taken, PLACE, NOW_S + 202.0) == {}
+    assert due_s(taken) == 211.0
+    taken.advance(NOW_S + 211.0)
+    (_, main), *_ = taken.containers()
+    assert (main.is_running, main.restart_count) == (True, 2)
+    assert due_s(taken) == 311.0
+
+
+def test_a_new_kubelet_leaves_what_has_ended() -> None:
+    run = run_of(a_pod(restartPolicy="Never", wishes={"run-for": "2s"}))
+    run.advance(NOW_S + 1.0)
+    run.advance(NOW_S + 3.0)
+    taken = PodRun(stored(run, NOW_S + 3.0), NOW_S + 9.0, SETTINGS)
+    assert taken.advance(NOW_S + 9.0) == []
+    assert status_patch(taken, PLACE, NOW_S + 9.0) == {}
+    assert due_s(taken) is None
