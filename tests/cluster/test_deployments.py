@@ -115,6 +115,37 @@ def test_kubectl_follows_a_new_image_and_goes_back(world: World) -> None:
     )
 
 
+def test_an_annotation_of_old_takes_it_back_too(world: World) -> None:
+    world.create(a_deployment("web", 1))
+    until_rolled_out(world, 1)
+    world.kubectl("set", "image", "deployment/web", f"web={IMAGE}:2")
+    until_rolled_out(world, 1)
+    world.kubectl("annotate", "deployment/web", "deprecated.deployment.rollback.to=0")
+    note = 'Rolled back deployment "web" to revision 1'
+    world.until(lambda: note in notes(world, "web", "DeploymentRollback"), "it is taken back")
+    found = until_rolled_out(world, 1)
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == f"{IMAGE}:1"
+    assert "deprecated.deployment.rollback.to" not in found["metadata"]["annotations"]
+    world.kubectl("annotate", "deployment/web", "deprecated.deployment.rollback.to=7")
+    world.until(
+        lambda: (
+            notes(world, "web", "DeploymentRollbackRevisionNotFound")
+            == ["Unable to find the revision to rollback to."]
+        ),
+        "there is no such revision",
+    )
+
+
+def test_what_counts_as_available_follows_to_the_replica_set(world: World) -> None:
+    world.create(a_deployment("web", 2, minReadySeconds=300))
+    found = until_status(world, path_of(world), "both are ready", readyReplicas=2)
+    assert condition(found, "Available")["status"] == "False"
+    assert sets_of(world)[0]["spec"]["minReadySeconds"] == 300
+    patch(world, path_of(world), {"spec": {"minReadySeconds": 0}})
+    until_rolled_out(world, 2)
+    assert "minReadySeconds" not in sets_of(world)[0]["spec"]
+
+
 def test_a_restart_replaces_all_pods(world: World) -> None:
     world.create(a_deployment("web", 3))
     until_rolled_out(world, 3)

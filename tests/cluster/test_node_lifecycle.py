@@ -17,6 +17,7 @@ Document = dict[str, Any]
 _PREFIX = "node.kubernetes.io/"
 _HEARTBEAT = "kubesched.dev/heartbeat"
 _TIME = "2026-01-01T00:00:00Z"
+_LATER = "2026-01-01T00:00:01Z"
 
 
 # -- nodes of a test's own ------------------------------------------------------------------------
@@ -75,7 +76,7 @@ class _Nodes:
 
     def say(self, name: str, type_: str, status: str) -> None:
         """Have a node say something of itself, as its kubelet would."""
-        condition = {"type": type_, "status": status, "lastHeartbeatTime": _TIME}
+        condition = {"type": type_, "status": status, "lastHeartbeatTime": _LATER}
         body = {"status": {"conditions": [condition]}}
         path = f"/api/v1/nodes/{name}/status"
         self._cluster.api.patch(path, body, STRATEGIC_MERGE_PATCH).must(200)
@@ -294,19 +295,34 @@ def test_drain_moves_pods_to_other_nodes(world: World) -> None:
 # -- nodes that fall silent -----------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def impatient(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Return a cluster that takes a node for lost soon: as soon as its kubelets' period allows."""
-    option = request.config.getoption
-    own = option("--controllers") == "own"
+@contextmanager
+def _impatient(request: pytest.FixtureRequest, controllers: str) -> Iterator[Playground]:
+    """Run a cluster that takes a node for lost as soon as its kubelets' period allows."""
+    own = controllers == "own"
     with playground(
         nodes=3,
         scheduler=False,
         speed=20.0 if own else 1.0,
         node_grace_s=2.5 if own else 12.0,
-        server=option("--server"),
-        controllers=option("--controllers"),
+        server=request.config.getoption("--server"),
+        controllers="own" if own else "real",
     ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def impatient(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    with _impatient(request, request.config.getoption("--controllers")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def our_impatient(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    """Return one with our kubelets: KWOK does not stop a node's heartbeats when it is told to."""
+    if request.config.getoption("--controllers") == "own":
+        yield request.getfixturevalue("impatient")
+        return
+    with _impatient(request, "own") as cluster:
         yield cluster
 
 
@@ -321,9 +337,11 @@ def _put_pods(cluster: Playground, node: str) -> None:
         cluster.api.patch(path, {"status": status}, MERGE_PATCH).must(200)
 
 
-def test_a_silent_node_is_unknown_and_loses_its_pods_until_it_is_back(
-    impatient: Playground,
-) -> None:
+def _ready_of(cluster: Playground, pod: str) -> str:
+    return str(_condition(cluster.pod(f"default/{pod}"), "Ready").get("status"))
+
+
+def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> None:
     nodes = _Nodes(impatient)
     with nodes.made(_node("silent", is_dead=True)) as name:
         _put_pods(impatient, name)
@@ -334,11 +352,7 @@ def test_a_silent_node_is_unknown_and_loses_its_pods_until_it_is_back(
         assert "NotReady" in impatient.kubectl("get", "node", name)
         wanted = {"unreachable:NoSchedule", "unreachable:NoExecute"}
         impatient.until(lambda: nodes.taints(name) == wanted, "it has the taints of a lost node")
-
-        def ready_of(pod: str) -> str:
-            return str(_condition(impatient.pod(f"default/{pod}"), "Ready").get("status"))
-
-        impatient.until(lambda: ready_of("stays") == "False", "its pods are not ready either")
+        impatient.until(lambda: _ready_of(impatient, "stays") == "False", "nor are its pods ready")
         impatient.until(
             lambda: "deletionTimestamp" in impatient.pod("default/goes")["metadata"],
             "the pod that waits no longer goes",
@@ -346,13 +360,36 @@ def test_a_silent_node_is_unknown_and_loses_its_pods_until_it_is_back(
         assert "deletionTimestamp" not in impatient.pod("default/stays")["metadata"]
         assert all(nodes.ready(other) == "True" for other in impatient.nodes)
         assert not any(nodes.taints(other) for other in impatient.nodes)
+        nodes.say(name, "Ready", "True")
+        impatient.until(lambda: not nodes.taints(name), "the taints go when it is back")
+        for pod in ("goes", "stays"):
+            path = f"/api/v1/namespaces/default/pods/{pod}"
+            now = {"gracePeriodSeconds": 0}
+            impatient.api.delete(path, now).must(200)
 
-        nodes.patch(name, {"metadata": {"annotations": {_HEARTBEAT: "on"}}})
-        impatient.until(lambda: nodes.ready(name) == "True", "its kubelet is back")
-        impatient.until(lambda: not nodes.taints(name), "its taints are gone")
-        impatient.until(lambda: not impatient.pod("default/goes"), "the kubelet ends what goes")
-        impatient.until(lambda: ready_of("stays") == "True", "what stayed is ready again")
-        impatient.api.delete("/api/v1/namespaces/default/pods/stays").must(200)
+
+def test_an_annotation_silences_a_node_and_brings_it_back(our_impatient: Playground) -> None:
+    cluster, nodes = our_impatient, _Nodes(our_impatient)
+    with nodes.made(_node("mortal")) as name:
+        cluster.until(lambda: nodes.ready(name) == "True", "it is ready")
+        cluster.create(
+            _pod("stays", name, _exists()), _pod("goes", name, _exists(f"{_PREFIX}unreachable", 1))
+        )
+        for pod in ("stays", "goes"):
+            cluster.until_running(f"default/{pod}")
+        cluster.kubectl("annotate", "node", name, f"{_HEARTBEAT}=off", "--overwrite")
+        cluster.until(lambda: nodes.ready(name) == "Unknown", "nobody hears of it")
+        cluster.until(lambda: _ready_of(cluster, "stays") == "False", "its pods are not ready")
+        cluster.until(
+            lambda: "deletionTimestamp" in cluster.pod("default/goes")["metadata"],
+            "the pod that waits no longer is told to go, and nobody ends it",
+        )
+        cluster.kubectl("annotate", "node", name, f"{_HEARTBEAT}-")
+        cluster.until(lambda: nodes.ready(name) == "True", "its kubelet is back")
+        cluster.until(lambda: not nodes.taints(name), "its taints are gone")
+        cluster.until(lambda: not cluster.pod("default/goes"), "the kubelet ends what has to go")
+        cluster.until(lambda: _ready_of(cluster, "stays") == "True", "what stayed is ready again")
+        cluster.api.delete("/api/v1/namespaces/default/pods/stays").must(200)
 
 
 def test_a_node_that_never_said_a_word_is_unknown_in_the_end(impatient: Playground) -> None:
@@ -360,8 +397,7 @@ def test_a_node_that_never_said_a_word_is_unknown_in_the_end(impatient: Playgrou
     document = _node("mute", is_dead=True)
     del document["status"]["conditions"]
     with nodes.made(document) as name:
-        # Upstream gives a new node a minute.
-        impatient.until(lambda: nodes.ready(name) == "Unknown", "it is unknown", 90.0)
+        impatient.until(lambda: nodes.ready(name) == "Unknown", "it is unknown", 50.0)
         conditions = {one["type"]: one["reason"] for one in nodes.get(name)["status"]["conditions"]}
         never = "NodeStatusNeverUpdated"
         assert conditions == dict.fromkeys(

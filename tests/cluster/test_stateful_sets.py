@@ -307,11 +307,10 @@ def test_a_partition_holds_the_first_back(world: World) -> None:
     _set_image(world, "registry.k8s.io/pause:3.10")
     old, new = "registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"
 
-    def counts() -> tuple[Any, Any, Any]:
+    def counts() -> tuple[Any, ...]:
         status = _get(world)["status"]
-        return tuple(  # type: ignore[return-value]  # Three names, three values.
-            status.get(name) for name in ("readyReplicas", "updatedReplicas", "currentReplicas")
-        )
+        names = ("readyReplicas", "updatedReplicas", "currentReplicas")
+        return tuple(status.get(name) for name in names)
 
     world.until(lambda: counts() == (3, 1, 2), "the one behind the partition is updated")
     assert _images(world) == {"web-0": old, "web-1": old, "web-2": new}

@@ -174,8 +174,8 @@ def test_a_claim_gets_the_smallest_volume_that_does(world: World, storage: _Stor
 
 
 def test_a_claim_waits_for_a_volume_that_does(storage: _Storage) -> None:
-    storage.until_volume(storage.add_volume("small", "1Gi"), "Available")
     with storage.made_class("kubernetes.io/no-provisioner"):
+        storage.until_volume(storage.add_volume("small", "1Gi"), "Available")
         storage.add_claim("data", "2Gi")
         storage.until_claim("data", "Pending")
         note = storage.until_told("data", "ProvisioningFailed")
@@ -364,11 +364,12 @@ def _local(node: str) -> Document:
 
 def test_a_pod_goes_where_the_disk_for_its_claim_is(world: World, storage: _Storage) -> None:
     home = world.nodes[-1]
-    disk = storage.add_volume("disk", **_local(home))
-    storage.until_volume(disk, "Available")
     with storage.made_class(
         "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer"
     ):
+        # By then the class is known, too: a claim of an unknown class would not wait.
+        disk = storage.add_volume("disk", **_local(home))
+        storage.until_volume(disk, "Available")
         storage.add_claim("data")
         assert storage.until_told("data", "WaitForFirstConsumer") == (
             "waiting for first consumer to be created before binding"

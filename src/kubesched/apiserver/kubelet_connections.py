@@ -12,7 +12,7 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from kubesched.apiserver.errors import ApiError, bad_request, internal
+from kubesched.apiserver.errors import ApiError, bad_request
 from kubesched.apiserver.kubelet_proxy import KubeletCall, refused_log
 
 _TEXT_BYTES_MAX: Final = 50_000
@@ -43,7 +43,8 @@ class KubeletConnections:
                 return await self._log(request, call)
             return await self._connect(request, call)
         except aiohttp.ClientError as error:
-            raise internal(f"error dialing backend: {error}") from None
+            what = f'Get "{call.url}"' if call.is_log else "error dialing backend"
+            raise ApiError(500, "", f"{what}: {_dial_text(error)}") from None
 
     async def close(self) -> None:
         """End every connection."""
@@ -101,3 +102,13 @@ class KubeletConnections:
                 connector=connector, timeout=_LIMITS, auto_decompress=False
             )
         return self._session
+
+
+def _dial_text(error: aiohttp.ClientError) -> str:
+    """Return why there is no connection, in the words of Go's net package where they are known."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        place = f"dial tcp {error.host}:{error.port}"
+        if isinstance(error.os_error, ConnectionRefusedError):
+            return f"{place}: connect: connection refused"
+        return f"{place}: {error.os_error.strerror or error.os_error}"
+    return str(error) or type(error).__name__

@@ -110,7 +110,7 @@ def _host(context: Context, node_name: str) -> str:
     }
     host = next((known[one] for one in _ADDRESS_TYPES if one in known), None)
     if host is None:
-        raise internal("no preferred addresses found; known addresses: []")
+        raise ApiError(500, "", "no preferred addresses found; known addresses: []")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     port = int(endpoint.get("Port") or 0) or _DEFAULT_PORT
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

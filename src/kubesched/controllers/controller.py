@@ -1,34 +1,23 @@
-"""What every controller has: a queue of keys, workers, and a way to try again.
+"""What every controller has: informers, workers over a queue of keys, and a voice.
 
-Owns the loop around `sync`. What an object should come to is each controller's.
-Upstream: the processNextWorkItem of every controller in pkg/controller
+Owns what is handed to a controller and how it starts. What an object should come to is each one's.
+Upstream: cmd/kube-controller-manager/app/controllermanager.go ControllerContext
 """
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kubesched.client.cached.api import Api
 from kubesched.client.cached.informers import Informers
-from kubesched.client.cached.work_queue import WorkQueue
-from kubesched.client.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    NotFoundError,
-    TransportError,
-)
+from kubesched.client.cached.workers import Workers
 from kubesched.client.event_recorder import CoreEventRecorder, EventBroadcaster
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
 from kubesched.kit.rng import Generator
 from kubesched.kit.tasks import Tasks
-
-# Somebody was quicker: what to do follows from how things are when the key comes up again.
-_EXPECTED = (ConflictError, AlreadyExistsError, NotFoundError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +66,8 @@ class Controller:
         self.informers = parts.informers
         self.clock = parts.clock
         self.log = parts.log
-        self.queue = WorkQueue()
+        self._pool = Workers(self.name, self.sync, tasks=parts.tasks, log=parts.log)
+        self.queue = self._pool.queue
         self._recorder = parts.recorder(self.component or self.name)
 
     async def sync(self, key: str) -> None:
@@ -93,29 +83,5 @@ class Controller:
 
     def start(self) -> None:
         """Work from now on; the informers have synced."""
-        tasks = self.parts.tasks
-        for number in range(self.workers):
-            tasks.start(self._work(), name=f"{self.name} {number}")
-        tasks.start(self.run_beside(), name=f"{self.name} beside")
-
-    async def _work(self) -> None:
-        while True:
-            key = await self.queue.get()
-            try:
-                await self.sync(key)
-            except Exception as error:  # noqa: BLE001  # One object must not stop the others.
-                self._failed(key, error)
-            else:
-                self.queue.forget(key)
-            finally:
-                self.queue.done(key)
-
-    def _failed(self, key: str, error: Exception) -> None:
-        self.queue.retry(key)
-        if isinstance(error, _EXPECTED):
-            self.log.info("Trying again", level=4, controller=self.name, key=key, err=str(error))
-            return
-        told = str(error)
-        if not isinstance(error, ApiError | TransportError):
-            told = "".join(traceback.format_exception(error))
-        self.log.error("Unable to sync", err=told, controller=self.name, key=key)
+        self._pool.start(self.workers)
+        self.parts.tasks.start(self.run_beside(), name=f"{self.name} beside")

@@ -33,10 +33,11 @@ from kubesched.controllers.daemon_set_plan import (
     DaemonPlan,
     Daemons,
     daemon_status,
+    daemons_of,
     manage_plan,
     rolling_update_plan,
 )
-from kubesched.controllers.daemon_set_pods import by_node, new_daemon_pod, target_node
+from kubesched.controllers.daemon_set_pods import new_daemon_pod, target_node
 from kubesched.controllers.pod_control import (
     NAMESPACE_TERMINATING,
     create_pod,
@@ -52,8 +53,9 @@ BURST_REPLICAS: Final = 250
 _ON_NODE: Final = "daemon set and node"
 _FAILED_S_INITIAL: Final = 1.0
 _FAILED_S_MAX: Final = 15 * 60.0
-_MANY_PODS: Final = 100
-_GATHER_S: Final = 0.1
+_FEW_PODS: Final = 50
+_GATHER_S_PER_POD: Final = 0.0002
+_GATHER_S_MAX: Final = 1.0
 _OPTIONAL_COUNTS: Final = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 
 
@@ -95,7 +97,7 @@ class DaemonSetController(Controller):
         # The pods of a big set change one by one in quick order, and each look is at all of them.
         daemon_set = self._sets.get(key)
         count = ((daemon_set or {}).get("status") or {}).get("desiredNumberScheduled") or 0
-        self.queue.add_after(key, _GATHER_S if count > _MANY_PODS else 0.0)
+        self.queue.add_after(key, gather_s(count))
 
     def _revision_changed(self, old: Document | None, new: Document | None) -> None:
         if old is None and new is not None and owner_of(new) is not None:
@@ -216,11 +218,11 @@ class DaemonSetController(Controller):
     # -- what is asked often ----------------------------------------------------------------------
 
     def _daemons(self, daemon_set: Document, pods: Iterable[Document], hash_: str) -> Daemons:
-        return Daemons(
-            daemon_set=daemon_set,
-            placement=self._placement(daemon_set),
-            nodes={name_of(node): node for node in self._nodes},
-            pods=by_node(pod for pod in pods if not _is_over_and_going(pod)),
+        return daemons_of(
+            daemon_set,
+            self._placement(daemon_set),
+            self._nodes,
+            pods,
             hash_=hash_,
             now_s=self.clock.now_s(),
         )
@@ -237,6 +239,11 @@ class DaemonSetController(Controller):
         observed = (daemon_set.get("status") or {}).get("observedGeneration") or 0
         key = f"{uid_of(daemon_set)}/{observed}/{node_name}"
         return self._failed_pods.wait_s(key, self.clock.monotonic_s())
+
+
+def gather_s(count: int) -> float:
+    """Return how long changes of pods are gathered before a set of so many is looked at."""
+    return 0.0 if count <= _FEW_PODS else min(count * _GATHER_S_PER_POD, _GATHER_S_MAX)
 
 
 @dataclass(slots=True)
@@ -279,11 +286,6 @@ def _set_and_node(pod: Document) -> Iterable[str]:
         return ()
     node_name = target_node(pod)
     return () if node_name is None else (f"{owner['uid']}/{node_name}",)
-
-
-def _is_over_and_going(pod: Document) -> bool:
-    """Return whether a pod has ended and is being deleted: somebody else finishes that."""
-    return is_terminating(pod) and pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
 def _concerns_daemons(old: Document, new: Document) -> bool:

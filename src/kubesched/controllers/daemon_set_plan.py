@@ -8,7 +8,7 @@ rollingUpdate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubesched.client.cached.documents import (
@@ -18,10 +18,16 @@ from kubesched.client.cached.documents import (
     is_terminating,
     key_of,
     labels_of,
+    name_of,
 )
 from kubesched.controllers.controller_revisions import REVISION_LABEL
 from kubesched.controllers.daemon_set_placement import DaemonPlacement, Verdict
-from kubesched.controllers.daemon_set_pods import is_updated, oldest_first, template_generation
+from kubesched.controllers.daemon_set_pods import (
+    by_node,
+    is_updated,
+    oldest_first,
+    template_generation,
+)
 from kubesched.controllers.deployment_sizes import scaled_value
 from kubesched.controllers.replica_set_status import min_ready_s_of
 
@@ -58,6 +64,10 @@ class Daemons:
     """By node; those that are over and on their way out are left out."""
     hash_: str
     now_s: float
+    ready_s: int
+    """For how long a pod has to be ready to be available."""
+    generation: str | None
+    """The generation of the template, as an old annotation says it."""
 
     def verdict(self, node_name: str) -> Verdict:
         """Return what holds for a node; nothing should be on one that is gone."""
@@ -66,15 +76,42 @@ class Daemons:
 
     def is_available(self, pod: Document) -> bool:
         """Return whether a pod has been ready for long enough."""
-        return is_available(pod, min_ready_s_of(self.daemon_set), self.now_s)
+        return is_available(pod, self.ready_s, self.now_s)
 
     def is_updated(self, pod: Document) -> bool:
         """Return whether a pod is of the template as it is now."""
-        return is_updated(pod, self.hash_, template_generation(self.daemon_set))
+        return is_updated(pod, self.hash_, self.generation)
 
     def wanted_nodes(self) -> list[str]:
         """Return the nodes that should have a pod."""
         return [name for name, node in self.nodes.items() if self.placement.verdict(node)[0]]
+
+
+def daemons_of(
+    daemon_set: Document,
+    placement: DaemonPlacement,
+    nodes: Iterable[Document],
+    pods: Iterable[Document],
+    *,
+    hash_: str,
+    now_s: float,
+) -> Daemons:
+    """Return a DaemonSet with its nodes and pods; what is over and on its way out is left out."""
+    return Daemons(
+        daemon_set=daemon_set,
+        placement=placement,
+        nodes={name_of(node): node for node in nodes},
+        pods=by_node(pod for pod in pods if not _is_over_and_going(pod)),
+        hash_=hash_,
+        now_s=now_s,
+        ready_s=min_ready_s_of(daemon_set),
+        generation=template_generation(daemon_set),
+    )
+
+
+def _is_over_and_going(pod: Document) -> bool:
+    """Return whether a pod has ended and is being deleted: somebody else finishes that."""
+    return is_terminating(pod) and pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
 # -- every node has its pod -----------------------------------------------------------------------
@@ -327,8 +364,9 @@ def daemon_status(daemons: Daemons) -> dict[str, int]:
             continue
         counts["currentNumberScheduled"] += 1
         pod = min(pods, key=oldest_first) if len(pods) > 1 else pods[0]
-        counts["numberReady"] += is_ready(pod)
-        counts["numberAvailable"] += daemons.is_available(pod)
+        if is_ready(pod):
+            counts["numberReady"] += 1
+            counts["numberAvailable"] += not daemons.ready_s or daemons.is_available(pod)
         counts["updatedNumberScheduled"] += daemons.is_updated(pod)
     counts["numberUnavailable"] = counts["desiredNumberScheduled"] - counts["numberAvailable"]
     return counts

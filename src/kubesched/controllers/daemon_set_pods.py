@@ -67,7 +67,7 @@ def target_node(pod: Document) -> str | None:
     for term in required.get("nodeSelectorTerms") or ():
         for field in term.get("matchFields") or ():
             if field.get("key") == _NAME_FIELD and field.get("operator") == "In":
-                values = field.get("values") or ()
+                values = field.get("values") or []
                 return str(values[0]) if len(values) == 1 else None
     return None
 

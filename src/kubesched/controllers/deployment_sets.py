@@ -116,13 +116,11 @@ class DeploymentSets:
         min_ready_s = min_ready_s_of(self.deployment)
         is_told = annotations == (new["metadata"].get("annotations") or {})
         if not is_told or min_ready_s_of(new) != min_ready_s:
-            await self._update_set(
-                {
-                    **new,
-                    "metadata": {**new["metadata"], "annotations": annotations},
-                    "spec": {**new["spec"], "minReadySeconds": min_ready_s},
-                }
-            )
+            spec = {**new["spec"], "minReadySeconds": min_ready_s}
+            if not min_ready_s:
+                del spec["minReadySeconds"]
+            metadata = {**new["metadata"], "annotations": annotations}
+            await self._update_set({**new, "metadata": metadata, "spec": spec})
             return
         status = self.status
         if progress_deadline_s(self.deployment) is not None:

@@ -61,7 +61,9 @@ class NodeLifecycleController(Controller):
         super().__init__(parts)
         grace_s = parts.settings.node_grace_s
         self._period_s = min(_MONITOR_PERIOD_S, grace_s / 10)
-        self._health = NodeHealth(grace_s=grace_s, startup_grace_s=grace_s * 1.2)
+        self._health = NodeHealth(
+            grace_s=grace_s, startup_grace_s=grace_s * 1.2, period_s=self._period_s
+        )
         self._zones = NodeZones(speed=parts.settings.speed)
         self._zones_changed = False
         self._is_all_lost = False
@@ -145,13 +147,21 @@ class NodeLifecycleController(Controller):
             note = f"Node {name} event: Registered Node {name} in Controller"
             self.event(node, "Normal", "RegisteredNode", note)
 
+    async def run_beside(self) -> None:
+        """Listen, so that it shows when we did not come to."""
+        while True:
+            self._health.listen(self.clock.monotonic_s())
+            await self.clock.sleep(self._period_s)
+
     async def _with_silence(self, node: Document) -> Document:
         """Return a node as it is; if it is silent for too long, say so in its conditions first."""
         name, now_s = name_of(node), self.clock.monotonic_s()
+        self._health.listen(now_s)
         left_s = self._health.left_s(node, now_s)
         if left_s > 0:
             # Nodes that fall silent together are found together, so that it shows how many.
-            due_s = math.ceil((now_s + left_s) / self._period_s) * self._period_s
+            soon_s = now_s + min(left_s, self.parts.settings.node_grace_s)
+            due_s = math.ceil(soon_s / self._period_s) * self._period_s
             self.queue.add_after(name, due_s - now_s)
             return node
         conditions = silent_conditions(node, time_text(self.clock.now_s()))

@@ -6,7 +6,7 @@ Upstream: cmd/kube-controller-manager/app/controllermanager.go
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubesched.client.cached.api import Api
@@ -40,6 +40,7 @@ class Controllers:
         hostname: str = "playground",
         seed: int = 0,
         only: Sequence[type[Controller]] = CONTROLLERS,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Make the controllers; nothing is asked before `start`.
 
@@ -52,6 +53,7 @@ class Controllers:
             hostname: Where their events are from.
             seed: Where chance comes from.
             only: Which controllers.
+            is_busy: Whether the API server has more important things to do for us than events.
         """
         rng = Generator(seed, "controllers")
         self._owns_informers = informers is None
@@ -63,6 +65,7 @@ class Controllers:
             clock=clock,
             log=log,
             hostname=hostname,
+            is_busy=is_busy,
         )
         self._api = Api(client, self.informers)
         parts = Parts(

@@ -62,6 +62,13 @@ def claim_name(stateful_set: Document, template: Document, ordinal: int) -> str:
     return f"{name_of(template)}-{name_of(stateful_set)}-{ordinal}"
 
 
+def claim_keys(stateful_set: Document, ordinal: int) -> list[str]:
+    """Return the keys of the claims that a pod needs."""
+    namespace = namespace_of(stateful_set)
+    templates = stateful_set["spec"].get("volumeClaimTemplates") or ()
+    return [f"{namespace}/{claim_name(stateful_set, one, ordinal)}" for one in templates]
+
+
 def claims_of(stateful_set: Document, ordinal: int) -> list[Document]:
     """Return the claims that a pod needs, as they are made."""
     spec = stateful_set["spec"]

@@ -19,6 +19,7 @@ from kubesched.client.errors import AlreadyExistsError, ApiError, TransportError
 from kubesched.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubesched.controllers.controller import Controller
 from kubesched.controllers.stateful_set_identity import (
+    claim_keys,
     claims_of,
     identity_matches,
     ordinal_of,
@@ -128,10 +129,7 @@ class StatefulPods:
         return any(has_stale_owner(one, pod) for one in self._claims_there(stateful_set, pod))
 
     def _claims_there(self, stateful_set: Document, pod: Document) -> list[Document]:
-        found = (
-            self._claims.get(f"{namespace_of(claim)}/{name_of(claim)}")
-            for claim in claims_of(stateful_set, ordinal_of(pod))
-        )
+        found = map(self._claims.get, claim_keys(stateful_set, ordinal_of(pod)))
         return [claim for claim in found if claim is not None]
 
     async def _create_claims(self, stateful_set: Document, pod: Document) -> None:

@@ -7,7 +7,7 @@ Upstream: cmd/kubelet/app/server.go, test/utils/kubemark
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubesched.client.cached.api import Api
@@ -34,7 +34,7 @@ _DRAIN_S: Final = 2.0
 class Kubelets:
     """A kubelet for every Node there is, and will be."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
         self,
         client: Client,
         *,
@@ -43,6 +43,7 @@ class Kubelets:
         settings: KubeletSettings | None = None,
         informers: Informers | None = None,
         seed: int = 0,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Make the kubelets; nothing is asked before `start`.
 
@@ -53,6 +54,7 @@ class Kubelets:
             settings: How they behave.
             informers: What others in this process watch too; who made them starts and ends them.
             seed: Where chance comes from.
+            is_busy: Whether the API server has more important things to do for us than events.
         """
         self.settings = settings or KubeletSettings()
         self.tasks = Tasks()
@@ -65,6 +67,7 @@ class Kubelets:
             log=log,
             hostname="kubelets",
             rng=Generator(seed, "kubelets' events"),
+            is_busy=is_busy,
         )
         parts = Parts(
             api=Api(client, self.informers),

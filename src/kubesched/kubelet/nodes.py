@@ -26,10 +26,11 @@ from kubesched.kubelet.node_status import (
     renewal,
     status_patch,
 )
-from kubesched.kubelet.working import Parts, Workers
+from kubesched.kubelet.working import Parts, workers
 
 _WORKERS: Final = 8
-_LOOKS_PER_PERIOD: Final = 20
+_LOOKS_PER_PERIOD: Final = 40
+_GOLDEN: Final = 0.6180339887498949
 
 
 @dataclass(slots=True)
@@ -55,7 +56,10 @@ class Nodes:
         self._nodes = parts.informers.of(NODES)
         self._kept: dict[str, _Kept] = {}
         self._endpoint = Endpoint("", 0)
-        self.workers = Workers("nodes", self._sync, parts)
+        # However many pods there are to write, heartbeats do not wait behind them.
+        self._client = parts.api.client.sibling(user_agent="kubelet")
+        self._first_count = 0
+        self.workers = workers("nodes", self._sync, parts)
 
     def start(self, endpoint: Endpoint) -> None:
         """Work from now on; every node says that its kubelet is reached there."""
@@ -72,8 +76,7 @@ class Nodes:
         name = name_of(new)
         kept = self._kept.get(name)
         if kept is None or old is None or uid_of(old) != uid_of(new):
-            # Due at once; the first look spreads them.
-            self._kept[name] = _Kept(renew_s=0.0, report_s=self._report_s())
+            self._kept[name] = _Kept(renew_s=0.0, report_s=self._report_s(self._part()))
             self._wake_pods(name)
         else:
             kept.before = old
@@ -109,8 +112,14 @@ class Nodes:
         if is_report:
             kept.report_s = self._report_s()
 
-    def _report_s(self) -> float:
-        return self._parts.clock.now_s() + self._parts.settings.report_every_s(len(self._nodes))
+    def _report_s(self, part: float = 1.0) -> float:
+        period_s = self._parts.settings.report_every_s(len(self._nodes))
+        return self._parts.clock.now_s() + part * period_s
+
+    def _part(self) -> float:
+        """Return another part of a period each time: who comes together is not due together."""
+        self._first_count += 1
+        return self._first_count * _GOLDEN % 1.0
 
     # -- heartbeats -------------------------------------------------------------------------------
 
@@ -122,10 +131,8 @@ class Nodes:
             await clock.sleep(period_s / _LOOKS_PER_PERIOD)
             now_s = clock.now_s()
             due = [name for name, kept in self._kept.items() if now_s >= kept.renew_s]
-            # However many are due at once, they come evenly from then on.
-            most = max(1, -(-len(self._kept) // (_LOOKS_PER_PERIOD // 2)))
-            for first in range(0, min(len(due), most), _WORKERS):
-                names = due[first : min(first + _WORKERS, most)]
+            for first in range(0, len(due), _WORKERS):
+                names = due[first : first + _WORKERS]
                 await asyncio.gather(*(self._renew(name, period_s) for name in names))
 
     async def _renew(self, name: str, period_s: float) -> None:
@@ -142,7 +149,7 @@ class Nodes:
             # It is made with the status.
             return
         try:
-            await self._parts.api.client.patch(
+            await self._client.patch(
                 LEASES,
                 name,
                 renewal(now_s),
@@ -159,7 +166,7 @@ class Nodes:
     async def _make_lease(self, node: Document, kept: _Kept) -> None:
         now_s, settings = self._parts.clock.now_s(), self._parts.settings
         lease = lease_of(node, now_s, settings.lease_s)
-        client = self._parts.api.client
+        client = self._client
         try:
             await client.create(LEASES, lease, namespace=LEASE_NAMESPACE)
         except AlreadyExistsError:
@@ -173,4 +180,4 @@ class Nodes:
                 content_type=MERGE_PATCH,
             )
         kept.has_lease = True
-        kept.renew_s = now_s + settings.heartbeat_every_s(len(self._kept))
+        kept.renew_s = now_s + self._part() * settings.heartbeat_every_s(len(self._kept))

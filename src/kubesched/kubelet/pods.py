@@ -18,9 +18,10 @@ from kubesched.kubelet.addresses import Addresses
 from kubesched.kubelet.node_status import is_alive
 from kubesched.kubelet.pod_runs import Happening, PodRun
 from kubesched.kubelet.pod_status import Place, inputs_of, status_patch
-from kubesched.kubelet.working import Parts, Workers
+from kubesched.kubelet.working import Parts, workers
 
 _NODE: Final = "kubelet-node"
+_SOON_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -33,10 +34,12 @@ class _Kept:
     put_right_s: float | None = None
     """When a status that somebody else has changed is put right."""
 
-    @property
-    def is_settled(self) -> bool:
-        """Return whether it is neither starting nor ending."""
-        return self.run.phase != "Pending" and not self.run.is_stopping
+    def is_moving(self, now_s: float) -> bool:
+        """Return whether it starts or ends, and will soon have done so."""
+        if self.run.phase != "Pending" and not self.run.is_stopping:
+            return False
+        next_s = self.run.next_s()
+        return next_s is not None and next_s <= now_s + _SOON_S
 
 
 class Pods:
@@ -48,8 +51,8 @@ class Pods:
         self._pods = parts.informers.of(PODS)
         self._nodes = parts.informers.of(NODES)
         self._kept: dict[str, _Kept] = {}
-        self._unsettled: dict[str, None] = {}
-        self.workers = Workers("pods", self._sync, parts)
+        self._moving: dict[str, None] = {}
+        self.workers = workers("pods", self._sync, parts)
         self._pods.add_index(_NODE, _node_names)
 
     def start(self) -> None:
@@ -77,7 +80,7 @@ class Pods:
 
     def _gone(self, uid: str) -> None:
         kept = self._kept.pop(uid, None)
-        self._unsettled.pop(uid, None)
+        self._moving.pop(uid, None)
         self._addresses.release(uid)
         if kept is not None:
             kept.run.vanish(self._parts.clock.now_s())
@@ -88,15 +91,16 @@ class Pods:
             return
         node = self._nodes.get(pod["spec"].get("nodeName", ""))
         if node is None or not is_alive(node):
+            self._moving.pop(uid_of(pod), None)
             return
         now_s = self._parts.clock.now_s()
         kept = self._keep(pod, now_s)
         kept.run.observe(pod, now_s)
         self._tell(pod, kept.run.advance(now_s))
-        if kept.is_settled:
-            self._unsettled.pop(kept.run.uid, None)
+        if kept.is_moving(now_s):
+            self._moving[kept.run.uid] = None
         else:
-            self._unsettled[kept.run.uid] = None
+            self._moving.pop(kept.run.uid, None)
         await self._write(kept, node, now_s)
         if kept.run.is_stopped:
             await self._remove(kept.run)
@@ -112,19 +116,16 @@ class Pods:
 
     async def _write(self, kept: _Kept, node: Document, now_s: float) -> None:
         run = kept.run
-        patch = status_patch(run, self._place(node, run.pod), now_s)
         follows_from = (run.version, *inputs_of(run.pod))
+        is_news = follows_from != kept.written
+        if is_news and self._is_passing(run):
+            kept.written = follows_from
+            return
+        patch = status_patch(run, self._place(node, run.pod), now_s)
         if not patch:
             kept.written, kept.put_right_s = follows_from, None
             return
-        if follows_from == kept.written:
-            if kept.put_right_s is None:
-                settings = self._parts.settings
-                kept.put_right_s = now_s + settings.reconcile_s / settings.speed
-            if now_s < kept.put_right_s:
-                return
-        elif self._is_passing(run):
-            kept.written = follows_from
+        if not is_news and not self._is_to_be_put_right(kept, now_s):
             return
         body = {"metadata": {"uid": run.uid}, "status": patch}
         try:
@@ -134,13 +135,20 @@ class Pods:
             return
         kept.written, kept.put_right_s = follows_from, None
 
+    def _is_to_be_put_right(self, kept: _Kept, now_s: float) -> bool:
+        """Return whether what somebody else wrote into a status has stood for long enough."""
+        if kept.put_right_s is None:
+            settings = self._parts.settings
+            kept.put_right_s = now_s + settings.reconcile_s / settings.speed
+        return now_s >= kept.put_right_s
+
     def _is_passing(self, run: PodRun) -> bool:
         """Return whether what there is to say is soon over, and there are many who say such."""
-        if len(self._unsettled) <= self._parts.settings.shown_max:
+        if len(self._moving) <= self._parts.settings.shown_max:
             return False
-        if run.is_stopping:
+        if run.is_stopped:
             return not run.pod["metadata"].get("finalizers")
-        return run.phase == "Pending"
+        return run.uid in self._moving
 
     def _place(self, node: Document, pod: Any) -> Place:
         host_ip = self._addresses.node_ip(node)

@@ -11,7 +11,7 @@ from typing import Final
 
 VERSION: Final = "v1.36.4"
 _HEARTBEAT_S: Final = 10.0
-_HEARTBEAT_S_MAX: Final = 40.0
+_HEARTBEAT_S_MAX: Final = 30.0
 _RENEWALS_PER_S: Final = 10.0
 _REPORT_S: Final = 300.0
 _REPORTS_PER_S: Final = 0.5

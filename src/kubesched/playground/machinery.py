@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesched.client.auth import ClusterAccess
+from kubesched.client.cached.documents import Document
 from kubesched.client.cached.informers import Informers
+from kubesched.client.resources import PODS
 from kubesched.client.rest import Client
 from kubesched.controllers.controller import ControllerSettings
 from kubesched.controllers.run import Controllers
@@ -20,6 +22,8 @@ from kubesched.kit.rng import Generator
 from kubesched.kubelet import Kubelets, KubeletSettings
 
 _LEAVE_S: Final = 0.1
+_PHASE: Final = "phase"
+_PENDING_MANY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,13 @@ class Machinery:
             self._add_workers(settings, clock, log)
 
     def _add_workers(self, settings: MachinerySettings, clock: Clock, log: Log) -> None:
+        pods = self.informers.of(PODS)
+        pods.add_index(_PHASE, _phase)
+
+        def is_busy() -> bool:
+            # Pods that come up go before the story of how they did.
+            return pods.count(_PHASE, "Pending") > _PENDING_MANY
+
         self.controllers = Controllers(
             self.client,
             clock=clock,
@@ -86,6 +97,7 @@ class Machinery:
             ),
             informers=self.informers,
             seed=settings.seed,
+            is_busy=is_busy,
         )
         self.kubelets = Kubelets(
             self.client,
@@ -93,6 +105,7 @@ class Machinery:
             log=log,
             informers=self.informers,
             settings=KubeletSettings(speed=settings.speed),
+            is_busy=is_busy,
         )
 
     async def start(self) -> None:
@@ -114,3 +127,7 @@ class Machinery:
         await self.client.close()
         # Taking leave over TLS needs some turns of the loop, which may be closed afterwards.
         await self._clock.sleep(_LEAVE_S)
+
+
+def _phase(pod: Document) -> tuple[str, ...]:
+    return (pod.get("status", {}).get("phase", ""),)

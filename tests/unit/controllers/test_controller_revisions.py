@@ -55,9 +55,11 @@ def test_a_set_gets_its_earlier_template_back_and_keeps_the_rest() -> None:
 
 
 def test_a_null_is_the_same_as_nothing() -> None:
-    with_null = {"data": {"spec": {"template": {"metadata": {"creationTimestamp": None}}}}}
-    without = {"data": {"spec": {"template": {"metadata": {}}}}}
-    other = {"data": {"spec": {"template": {"metadata": {"name": "x"}}}}}
+    def revision(metadata: dict[str, Any]) -> dict[str, Any]:
+        return {"data": {"spec": {"template": {"metadata": metadata}}}}
+
+    with_null, without = revision({"creationTimestamp": None}), revision({})
+    other = revision({"name": "x"})
     assert same_data(with_null, without)
     assert not same_data(with_null, other)
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from kubesched.controllers.daemon_set import FailedPodBackoff
+from kubesched.controllers.daemon_set import FailedPodBackoff, gather_s
 from kubesched.controllers.daemon_set_placement import DaemonPlacement
 from kubesched.controllers.daemon_set_plan import (
     DaemonPlan,
     Daemons,
     daemon_status,
+    daemons_of,
     manage_plan,
     rolling_update_plan,
 )
-from kubesched.controllers.daemon_set_pods import by_node, new_daemon_pod, target_node
+from kubesched.controllers.daemon_set_pods import new_daemon_pod, target_node
 from kubesched.objects.times import parse_time
 from tests.unit.controllers.workload_documents import (
     Document,
@@ -42,13 +43,8 @@ def _daemons(
     daemon_set: Document | None = None,
 ) -> Daemons:
     daemon_set = daemon_set or a_daemon_set()
-    return Daemons(
-        daemon_set=daemon_set,
-        placement=DaemonPlacement(daemon_set),
-        nodes={one["metadata"]["name"]: one for one in nodes},
-        pods=by_node(pods),
-        hash_="new",
-        now_s=_NOW_S,
+    return daemons_of(
+        daemon_set, DaemonPlacement(daemon_set), nodes, pods, hash_="new", now_s=_NOW_S
     )
 
 
@@ -84,6 +80,16 @@ def test_a_pod_that_waits_for_its_node_counts() -> None:
 
 def test_a_pod_that_is_going_keeps_its_place() -> None:
     assert _manage(_daemons([a_node("a")], [_pod("a", "a", going=True)])).is_empty
+
+
+def test_a_pod_that_has_ended_and_is_going_leaves_its_place() -> None:
+    ended = _pod("a", "a", phase="Failed", going=True)
+    plan = _manage(_daemons([a_node("a")], [ended]))
+    assert (plan.nodes_to_fill, plan.to_delete) == (["a"], [])
+
+
+def test_changes_of_many_pods_are_gathered() -> None:
+    assert [gather_s(count) for count in (0, 50, 1000, 100_000)] == [0.0, 0.0, 0.2, 1.0]
 
 
 def test_pods_are_driven_out_by_execution_only() -> None:

@@ -11,16 +11,18 @@ GRACE_S = 50.0
 STARTUP_GRACE_S = 60.0
 
 
-def a_node(ready: str | None = "True", heartbeat: str = "2026-01-01T00:00:00Z") -> Document:
+def a_node(
+    ready: str | None = "True", heartbeat: str = "2026-01-01T00:00:00Z", name: str = "n1"
+) -> Document:
     conditions = [{"type": "Ready", "status": ready, "lastHeartbeatTime": heartbeat}]
     return {
-        "metadata": {"name": "n1", "creationTimestamp": "1970-01-01T00:00:10Z"},
+        "metadata": {"name": name, "creationTimestamp": "1970-01-01T00:00:10Z"},
         "status": {"conditions": conditions if ready else []},
     }
 
 
 def health() -> NodeHealth:
-    return NodeHealth(grace_s=GRACE_S, startup_grace_s=STARTUP_GRACE_S)
+    return NodeHealth(grace_s=GRACE_S, startup_grace_s=STARTUP_GRACE_S, period_s=5.0)
 
 
 def test_a_node_is_heard_of_when_it_is_first_seen() -> None:
@@ -70,6 +72,49 @@ def test_after_we_were_cut_off_everybody_has_time_again() -> None:
     heard.see_node(a_node(), 100.0, 0.0)
     heard.see_all(400.0)
     assert heard.left_s(a_node(), 400.0) == GRACE_S
+
+
+def test_time_in_which_we_did_not_listen_does_not_count() -> None:
+    heard = health()
+    heard.listen(100.0)
+    heard.see_node(a_node(), 100.0, 0.0)
+    heard.listen(105.0)
+    heard.listen(170.0)
+    assert heard.left_s(a_node(), 170.0) == GRACE_S - 70.0 + 60.0
+    heard.listen(175.0)
+    assert heard.left_s(a_node(), 175.0) == GRACE_S - 75.0 + 60.0
+
+
+def a_busy_cluster(node_count: int, turn_s: float) -> NodeHealth:
+    """Return what was heard by 1,000 s where each node had its turn at an even distance."""
+    heard = health()
+    for number in range(node_count):
+        at_s = 1000.0 - turn_s * number / node_count
+        heard.see_node(a_node(name=f"n{number}"), at_s, 0.0)
+    return heard
+
+
+def test_nodes_of_a_busy_large_cluster_wait_for_their_turn() -> None:
+    heard, last = a_busy_cluster(1000, turn_s=150.0), a_node(name="n999")
+    assert heard.left_s(last, 1000.0) > 0
+    calm = a_busy_cluster(1000, turn_s=40.0)
+    calm.see_node(a_node(name="dead"), 949.0, 0.0)
+    assert calm.left_s(a_node(name="dead"), 1000.0) < 0
+
+
+def test_nodes_of_a_small_cluster_have_no_turn_to_wait_for() -> None:
+    assert a_busy_cluster(50, turn_s=150.0).left_s(a_node(name="n49"), 1000.0) < 0
+
+
+def test_nobody_waits_for_ever() -> None:
+    heard = a_busy_cluster(1000, turn_s=300.0)
+    assert heard.left_s(a_node(name="n999"), 1000.0) < 0
+
+
+def test_where_nobody_is_heard_of_everybody_is_lost() -> None:
+    heard = a_busy_cluster(1000, turn_s=10.0)
+    assert heard.left_s(a_node(name="n0"), 1000.0 + GRACE_S - 1) > 0
+    assert heard.left_s(a_node(name="n0"), 1000.0 + GRACE_S + 1) < 0
 
 
 def test_a_silent_node_knows_nothing_of_itself() -> None:

@@ -98,7 +98,8 @@ def test_identity_and_storage_are_told_from_what_is_missing() -> None:
 
 
 def test_an_ordinal_with_leading_zeros_is_no_identity() -> None:
-    pod = a_pod("web-01", **{"statefulset.kubernetes.io/pod-name": "web-01"})
+    pod = a_pod("web-01")
+    pod["metadata"]["labels"]["statefulset.kubernetes.io/pod-name"] = "web-01"
     assert not identity_matches(a_stateful_set(), pod)
 
 

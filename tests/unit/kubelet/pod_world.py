@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kubesched.kubelet.settings import KubeletSettings
@@ -32,7 +33,7 @@ def a_pod(*, wishes: dict[str, str] | None = None, **spec: Any) -> Document:
     }
 
 
-def deleted(pod: Document, grace_s: int) -> Document:
+def deleted(pod: Mapping[str, Any], grace_s: int) -> Document:
     metadata = {
         **pod["metadata"],
         "deletionTimestamp": "2027-01-15T08:00:00Z",

@@ -160,7 +160,7 @@ def test_a_lease_goes_with_its_node() -> None:
     [
         pytest.param(3, 1.0, 10.0, id="as often as a real one"),
         pytest.param(250, 1.0, 25.0, id="more seldom for many"),
-        pytest.param(5000, 1.0, 40.0, id="often enough to be alive"),
+        pytest.param(5000, 1.0, 30.0, id="often enough to be alive"),
         pytest.param(3, 20.0, 0.5, id="faster where everything is"),
     ],
 )

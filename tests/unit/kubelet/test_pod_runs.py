@@ -82,7 +82,7 @@ def test_sidecars_end_with_the_others() -> None:
 def test_restarts_come_ever_later() -> None:
     run = run_of(a_pod(wishes={"run-for": "1s", "exit-code": "1"}))
     (_, main), *_ = run.containers()
-    began = []
+    began: list[float] = []
     now_s = NOW_S
     while len(began) < 9:
         next_s = run.next_s()

@@ -1,0 +1,63 @@
+"""A node whose kubelet falls silent, and speaks again: what everybody sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubesched.playground.in_process import Playground, playground
+from kubesched.testing.http import MERGE_PATCH
+from tests.cluster.running_pods import a_pod, conditions_of
+
+Document = dict[str, Any]
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+@pytest.fixture(scope="module")
+def fast(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    """Run a cluster where silence is noticed soon."""
+    option = request.config.getoption
+    if option("--controllers") == "real":
+        pytest.skip("KWOK renews leases every 10 s, so silence takes long to notice")
+    with playground(nodes=2, speed=20.0, node_grace_s=3.0, server=option("--server")) as cluster:
+        yield cluster
+
+
+def test_silence_is_noticed_and_forgiven(fast: Playground) -> None:
+    name = fast.nodes[0]
+    path = f"/api/v1/nodes/{name}"
+
+    def node() -> Document:
+        return fast.api.get(path).must(200).json
+
+    def taints() -> set[tuple[str, str]]:
+        return {(one["key"], one["effect"]) for one in node()["spec"].get("taints", [])}
+
+    def is_ready(key: str) -> str:
+        return str(conditions_of(fast.pod(key))["Ready"]["status"])
+
+    def switch(value: str | None) -> None:
+        patch = {"metadata": {"annotations": {"kubesched.dev/heartbeat": value}}}
+        fast.api.patch(path, patch, MERGE_PATCH).must(200)
+
+    fast.create(a_pod("stays", nodeName=name))
+    fast.until_running("default/stays")
+    switch("off")
+    fast.until(
+        lambda: conditions_of(node())["Ready"]["status"] == "Unknown", "nobody knows how it is"
+    )
+    fast.until(
+        lambda: {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")} <= taints(),
+        "the node is tainted",
+    )
+    fast.until(lambda: is_ready("default/stays") == "False", "its pods do not count as ready")
+    other = a_pod("elsewhere")
+    fast.create(other)
+    assert fast.until_bound("default/elsewhere") == fast.nodes[1]
+
+    switch(None)
+    fast.until(lambda: conditions_of(node())["Ready"]["status"] == "True", "it speaks again")
+    fast.until(lambda: not taints(), "the taints go")
+    fast.until(lambda: is_ready("default/stays") == "True", "its pods count again")

@@ -1,0 +1,231 @@
+"""The command: what it starts and says, how it ends, and that nothing survives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.kit.clock import SystemClock
+from kubesched.testing import a_pod
+from kubesched.testing.http import MERGE_PATCH
+from tests.playground.commands import Command, is_alive
+from tests.unit.cli.running import kubesched
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def deployment(replicas: int, image: str = "nginx:1") -> dict[str, Any]:
+    labels = {"app": "web"}
+    pod = {"containers": [{"name": "main", "image": image}]}
+    return {
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def test_it_says_what_it_started_and_where_to_go_next(tmp_path: Path) -> None:
+    with Command(tmp_path) as command:
+        command.until_ready()
+        text = command.output
+        assert text.startswith("A cluster of 4 nodes, ready in ")
+        assert (
+            f"API server   https://127.0.0.1:{command.port}  (our own, objects in memory)" in text
+        )
+        assert "scheduler    default-scheduler; its pages: https://127.0.0.1:" in text
+        assert "kubectl -n kube-system logs -f kubesched-node-1" in text
+        assert command.kubeconfig.is_file()
+        assert command.kubeconfig.stat().st_mode & 0o077 == 0
+        with command.api() as api:
+            api.post(PODS, a_pod("web")).must(201)
+            command.until(lambda: "default/web -> node-" in command.output, "the decision is told")
+            api.post(PODS, a_pod("big", requests={"cpu": "64"})).must(201)
+            command.until(
+                lambda: (
+                    "default/big waits: 0/4 nodes are available: 4 Insufficient cpu."
+                    in command.output
+                ),
+                "the reason is told",
+            )
+        command.tell(signal.SIGINT)
+        assert command.ended() == 0
+        end = command.output.partition("The playground has ended: ")[2]
+        assert end.startswith("1 pod was given a node; 1 still waited.\n")
+        assert "docs/first-ten-minutes.md" in end
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_child_survives_it(tmp_path: Path, number: signal.Signals) -> None:
+    with Command(tmp_path) as command:
+        children = command.until_ready().children()
+        assert len(children) == 2
+        command.tell(number)
+        assert command.ended() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
+        clock, looked = SystemClock(), 0
+        deadline_s = clock.monotonic_s() + 10
+        while any(is_alive(pid) for pid in children):
+            looked += 1
+            assert clock.monotonic_s() < deadline_s, f"{children} are still there"
+
+
+def test_a_child_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
+    with Command(tmp_path) as command:
+        api_server, _scheduler = command.until_ready().children()
+        os.kill(api_server, signal.SIGKILL)
+        assert command.ended() == 1
+        assert "kubesched apiserver ended with status -9" in command.output
+
+
+def test_after_a_kill_the_rollout_goes_on_with_the_same_data(tmp_path: Path) -> None:
+    data = tmp_path / "cluster.db"
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    with Command(tmp_path, (f"--data={data}",)) as command:
+        command.until_ready()
+        with command.api() as api:
+            api.post(path, deployment(12)).must(201)
+
+            def web() -> Any:
+                return api.get(f"{path}/web").must(200).json
+
+            command.until(lambda: _is_rolled_out(web(), 12), "all pods are there")
+            new = {"spec": {"template": deployment(12, "nginx:2")["spec"]["template"]}}
+            api.patch(f"{path}/web", new, MERGE_PATCH).must(200)
+            command.until(lambda: _is_between(web(), 12), "some pods are new")
+            command.tell(signal.SIGKILL)
+        command.ended()
+    with Command(tmp_path, (f"--data={data}",), port=command.port) as again:
+        again.until_ready()
+        with again.api() as api:
+            again.until(
+                lambda: _is_rolled_out(api.get(f"{path}/web").must(200).json, 12),
+                "the rollout is over",
+            )
+            again.until(lambda: len(api.get(PODS).json["items"]) == 12, "the old pods are gone")
+            pods = api.get(PODS).json["items"]
+            events = api.get("/api/v1/namespaces/default/events").json["items"]
+    assert {one["spec"]["containers"][0]["image"] for one in pods} == {"nginx:2"}
+    bound = [one["involvedObject"]["uid"] for one in events if one["reason"] == "Scheduled"]
+    assert len(bound) == len(set(bound))
+
+
+def _is_between(found: Any, count: int) -> bool:
+    status = found["status"]
+    is_seen = status["observedGeneration"] == found["metadata"]["generation"]
+    return is_seen and 0 < status.get("updatedReplicas", 0) < count
+
+
+def _is_rolled_out(found: Any, count: int) -> bool:
+    status = found.get("status", {})
+    counts = [status.get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")]
+    is_seen = status.get("observedGeneration") == found["metadata"]["generation"]
+    return is_seen and counts == [count] * 3
+
+
+def test_a_pod_for_a_scheduler_that_nobody_runs_is_named(tmp_path: Path) -> None:
+    with Command(tmp_path, ("--nodes=1",)) as command:
+        command.until_ready()
+        with command.api() as api:
+            api.post(PODS, a_pod("lost", scheduler="nobody")).must(201)
+            command.until(
+                lambda: (
+                    "default/lost waits for the scheduler 'nobody', which nobody runs: "
+                    "here runs default-scheduler." in command.output
+                ),
+                "the pod is named",
+            )
+
+
+def test_a_configuration_and_a_plugin_are_the_schedulers(tmp_path: Path) -> None:
+    plugin = tmp_path / "last.py"
+    plugin.write_text(
+        "class Last:\n"
+        "    name = 'Last'\n"
+        "    def score(self, state, pod, node):\n"
+        "        return 100 if node.name == 'worker-3' else 0\n"
+    )
+    config = tmp_path / "scheduler.yaml"
+    enabled = {"multiPoint": {"enabled": [{"name": "Last", "weight": 100}]}}
+    config.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"schedulerName": "mine", "plugins": enabled}],
+            }
+        )
+    )
+    template = tmp_path / "node.yaml"
+    template.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "worker-%d", "labels": {"disk": "ssd"}},
+                "status": {"capacity": {"cpu": "2"}},
+            }
+        )
+    )
+    flags = (f"--config={config}", f"--plugin={plugin}:Last", f"--node-template={template}")
+    with Command(tmp_path, (*flags, "--nodes=3")) as command:
+        command.until_ready()
+        with command.api() as api:
+            api.post(PODS, a_pod("web", scheduler="mine")).must(201)
+            command.until(lambda: "default/web -> worker-3" in command.output, "it is placed")
+            node = api.get("/api/v1/nodes/worker-3").must(200).json
+    assert node["metadata"]["labels"]["disk"] == "ssd"
+    assert node["status"]["allocatable"]["cpu"] == "2"
+
+
+def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "mine" / "config"
+    flags = ("--no-scheduler", "--nodes=1", f"--write-kubeconfig={kubeconfig}")
+    with Command(tmp_path, flags) as command:
+        command.until_ready()
+        assert "scheduler    none: pods wait for the one that you start" in command.output
+        assert command.kubeconfig == kubeconfig
+        assert len(command.children()) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--from-cluster", "--nodes=3"], "a copy of a cluster has its own nodes"),
+        (["--control-plane=real", "--data=x.db"], "--data is for our own API server"),
+        (["--no-scheduler", "--plugin=a:B"], "--config and --plugin are the scheduler's"),
+        (["--snapshot=missing.json"], "there is no missing.json yet: make it with --from-cluster"),
+        (["--nodes=-1"], "'--nodes': -1 is not in the range"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(flags: list[str], said: str) -> None:
+    run = kubesched("playground", *flags)
+    assert run.status == 2
+    assert said in run.err
+
+
+def test_a_faulty_configuration_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("apiVersion: v1\nkind: Pod\n")
+    run = kubesched("playground", f"--config={config}")
+    assert run.status == 1
+    assert "Pod" in run.err
+
+
+def test_a_faulty_plugin_ends_it_with_the_schedulers_words(tmp_path: Path) -> None:
+    with Command(tmp_path, ("--nodes=1", "--plugin=no_such_module:Plugin")) as command:
+        assert command.ended() == 1
+        assert "cannot import no_such_module" in command.output
+
+
+def test_its_help_teaches() -> None:
+    run = kubesched("playground", "--help")
+    assert run.status == 0
+    for word in ("export KUBECONFIG=", "--from-cluster", "kubesched.dev/run-for", "first-ten"):
+        assert word in run.out

@@ -1,0 +1,64 @@
+"""Pods and nodes of the public test kit, written out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.testing import a_node, a_pod
+
+
+def test_a_pod_asks_for_nothing_unless_told() -> None:
+    assert a_pod("web") == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+    }
+
+
+def test_a_pod_takes_any_field_of_its_spec() -> None:
+    pod = a_pod(
+        "web",
+        namespace="shop",
+        labels={"app": "web"},
+        requests={"cpu": "1"},
+        node="n1",
+        scheduler="mine",
+        nodeSelector={"disk": "ssd"},
+    )
+    assert pod["metadata"] == {"name": "web", "namespace": "shop", "labels": {"app": "web"}}
+    assert pod["spec"] == {
+        "containers": [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}],
+        "nodeName": "n1",
+        "schedulerName": "mine",
+        "nodeSelector": {"disk": "ssd"},
+    }
+
+
+def test_a_node_is_roomy_where_nothing_is_said() -> None:
+    node = a_node("n1", capacity={"cpu": "1"}, labels={"disk": "ssd"})
+    assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "n1", "disk": "ssd"}
+    assert node["status"]["allocatable"] == {
+        "cpu": "1",
+        "memory": "16Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "110",
+    }
+    assert node["status"]["capacity"] == node["status"]["allocatable"]
+    assert node["spec"] == {}
+
+
+def test_taints_are_written_as_kubectl_takes_them() -> None:
+    node = a_node("n1", taints=["team=blue:NoSchedule", "gpu:NoExecute"], unschedulable=True)
+    assert node["spec"] == {
+        "taints": [
+            {"key": "team", "value": "blue", "effect": "NoSchedule"},
+            {"key": "gpu", "effect": "NoExecute"},
+        ],
+        "unschedulable": True,
+    }
+
+
+def test_a_text_that_is_no_taint_is_refused() -> None:
+    with pytest.raises(ValueError, match="is no taint such as team=blue:NoSchedule"):
+        a_node("n1", taints=["blue"])
