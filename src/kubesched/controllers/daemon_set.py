@@ -106,6 +106,8 @@ class DaemonSetController(Controller):
 
     def _node_changed(self, old: Document | None, new: Document | None) -> None:
         if new is None:
+            # Upstream looks only once the pods of the node are gone; this way the count of
+            # wanted pods is right at once.
             name = name_of(old or {})
             for _, placement in self._placements.values():
                 placement.forget(name)

@@ -188,7 +188,7 @@ class GarbageCollector(Controller):
         if owner.uid != reference.get("uid"):
             self._graph.note_absent(reference, node)
             return Standing.DANGLING
-        found.are_unseen = self._graph.get(owner.uid) is None
+        found.are_unseen |= self._graph.get(owner.uid) is None
         return Standing.WAITING if owner.deletes_dependents else Standing.SOLID
 
     def _warn_of_namespace(self, reference: Reference, node: Node) -> None:

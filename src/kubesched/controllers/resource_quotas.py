@@ -133,10 +133,10 @@ class ResourceQuotaController(Controller):
                 by_kind.setdefault(resource, []).append(name)
         usage: Usage = {}
         for resource, names in by_kind.items():
-            informer = self._informers.get(resource)
-            if informer is None:
-                # For counting it does not matter what an object says.
-                informer = self.informers.metadata_of(resource)
+            # For counting it does not matter what an object says.
+            informer = self.informers.metadata_of(resource)
+            # A kind that went and came back has another informer.
+            if self._informers.get(resource) is not informer:
                 self._follow(resource, informer)
             if not informer.has_synced:
                 return None

@@ -19,6 +19,7 @@ from kubesched.model.resources import pod_requests
 from kubesched.objects.decode import decode_as
 from kubesched.objects.pod import Pod
 from kubesched.objects.quantity import quantity_milli_value, quantity_value
+from kubesched.testing.companions import HEARTBEAT
 
 if TYPE_CHECKING:
     from kubesched.client.cached.informers import Informers
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 _DECISIONS_MAX: Final = 200
 _UNSERVED_S: Final = 3.0
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
 _OVER: Final = ("Succeeded", "Failed")
 
 
@@ -37,6 +39,10 @@ class NodeState:
     zone: str = ""
     is_ready: bool = False
     is_cordoned: bool = False
+    is_open: bool = False
+    """Whether it is ready, and no taint is left from before it was."""
+    is_alive: bool = True
+    """Whether its kubelet is not told to be dead."""
     taint_count: int = 0
     is_known: bool = False
     """Whether there is a Node; pods may be bound to one that is gone."""
@@ -168,11 +174,15 @@ class Overview:
         spec, status = new.get("spec", {}), new.get("status", {})
         room = status.get("allocatable") or status.get("capacity") or {}
         ready = condition_of(new, "Ready")
+        annotations = new["metadata"].get("annotations") or {}
         node.is_known = True
+        node.is_alive = annotations.get(HEARTBEAT) != "off"
         node.zone = (new["metadata"].get("labels") or {}).get("topology.kubernetes.io/zone", "")
         node.is_ready = ready is not None and ready.get("status") == "True"
         node.is_cordoned = bool(spec.get("unschedulable"))
-        node.taint_count = len(spec.get("taints") or ())
+        taints = spec.get("taints") or ()
+        node.taint_count = len(taints)
+        node.is_open = node.is_ready and all(one["key"] != _NOT_READY for one in taints)
         node.cpu_milli_max = quantity_milli_value(room.get("cpu", 0))
         node.memory_bytes_max = quantity_value(room.get("memory", 0))
         node.pod_count_max = quantity_value(room.get("pods", 0))
