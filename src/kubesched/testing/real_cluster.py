@@ -192,6 +192,8 @@ def _api_server_flags(cluster: RealCluster, certificates: CertificateFiles, port
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-username-headers=X-Remote-User",
+        # As on every cluster that kubeadm or kind makes.
+        "--allow-privileged=true",
     ]
     if cluster.form == "bare":
         flags.append(f"--disable-admission-plugins={_OFF_WHEN_BARE}")

@@ -14,7 +14,6 @@ from kubesched.apiserver.errors import (
     InOrder,
     Problem,
     duplicate,
-    forbidden_field,
     invalid,
     not_supported,
     required,
@@ -157,7 +156,7 @@ def check_security_context(
     context: Document, path: str, out: list[Problem], *, uses_host_users: bool
 ) -> None:
     """Note what is wrong with a container's security context."""
-    _check_privileged(context, path, out)
+    # Privileged containers are allowed: kubeadm starts kube-apiserver with --allow-privileged.
     _check_ids(context, ("runAsUser", "runAsGroup"), path, out)
     mount = context.get("procMount")
     if mount is not None:
@@ -171,15 +170,6 @@ def check_security_context(
         _check_escalation(context, path, out)
     check_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions", out)
     check_app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile", out)
-
-
-def _check_privileged(context: Document, path: str, out: list[Problem]) -> None:
-    # kube-apiserver refuses privileged containers unless told --allow-privileged.
-    if context.get("privileged") and not ALLOW_PRIVILEGED:
-        out.append(forbidden_field(f"{path}.privileged", "disallowed by cluster policy"))
-
-
-ALLOW_PRIVILEGED = False
 
 
 def _check_escalation(context: Document, path: str, out: list[Problem]) -> None:

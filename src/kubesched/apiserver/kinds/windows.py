@@ -106,8 +106,6 @@ def check_host_process(spec: Document, path: str, out: list[Problem]) -> None:
     if not spec.get("hostNetwork"):
         text = "hostNetwork must be true if pod contains any hostProcess containers"
         out.append(invalid(f"{path}.hostNetwork", False, text))
-    text = "hostProcess containers are disallowed by cluster policy"
-    out.append(forbidden_field(path, text))
 
 
 def check_linux(spec: Document, path: str, out: list[Problem]) -> None:
