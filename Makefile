@@ -16,7 +16,7 @@ SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
+.PHONY: help install pins fmt lint types imports check test playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
@@ -62,8 +62,11 @@ check: lint types imports ## Format, lint, types and imports
 test: $(STAMP) ## Run all tests
 	$(PY) -m pytest -n auto $(ARGS)
 
-playground: $(STAMP) ## See two pods decided on the sample cluster
-	@scripts/playground $(VENV)/bin/kubesched
+playground: $(STAMP) ## Run a small living cluster until Ctrl-C; more arguments in ARGS (--nodes, --plugin, ...)
+	@scripts/playground $(VENV)/bin/kubesched $(ARGS)
+
+check-playground: $(STAMP) ## See that the playground starts, runs a deployment and ends
+	@scripts/playground $(VENV)/bin/kubesched --check
 
 conformance: $(STAMP) ## Compare with real Kubernetes: decisions, API, kubectl, upstream's specs (needs Go)
 	@scripts/conformance $(PY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.cluster.conftest import World
@@ -59,7 +60,7 @@ def test_ended_jobs_beyond_the_limit_are_deleted(world: World) -> None:
         world.kubectl("create", "job", name, "--from=cronjob/tick")
         (pod,) = until_waiting(world, name, 1)
         end_pod(world, pod)
-        world.until(lambda name=name: has_ended(world, name), f"{name} has ended")
+        world.until(partial(has_ended, world, name), f"{name} has ended")
     world.until(lambda: not job(world, "one"), "the older one is gone")
     assert job(world, "two")
     text = "Deleted job one"

@@ -260,7 +260,7 @@ def test_a_node_says_who_it_is(world: World) -> None:
     lease = world.get(
         f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{world.nodes[0]}"
     )
-    assert lease["spec"]["holderIdentity"].startswith(("node", "kwok"))
+    assert lease["spec"]["holderIdentity"]
     assert lease["spec"]["renewTime"]
 
 

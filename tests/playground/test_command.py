@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.kit.clock import SystemClock
+from kubesched.playground.waiting import until
 from kubesched.testing import a_pod
 from kubesched.testing.http import MERGE_PATCH
 from tests.playground.commands import Command, is_alive
@@ -63,17 +63,18 @@ def test_it_says_what_it_started_and_where_to_go_next(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_child_survives_it(tmp_path: Path, number: signal.Signals) -> None:
-    with Command(tmp_path) as command:
+@pytest.mark.parametrize(
+    ("plane", "count"), [("embedded", 2), pytest.param("real", 5, marks=pytest.mark.programs)]
+)
+def test_no_child_survives_it(
+    tmp_path: Path, plane: str, count: int, number: signal.Signals
+) -> None:
+    with Command(tmp_path, (f"--control-plane={plane}",)) as command:
         children = command.until_ready().children()
-        assert len(children) == 2
+        assert len(children) == count
         command.tell(number)
         assert command.ended() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
-        clock, looked = SystemClock(), 0
-        deadline_s = clock.monotonic_s() + 10
-        while any(is_alive(pid) for pid in children):
-            looked += 1
-            assert clock.monotonic_s() < deadline_s, f"{children} are still there"
+        until(lambda: not any(map(is_alive, children)), "its children are gone", 10.0)
 
 
 def test_a_child_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:

@@ -35,10 +35,11 @@ def a_set(kind: str, name: str, replicas: int, **spec: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def source() -> Iterator[Playground]:
+@pytest.fixture(scope="module", params=["own", pytest.param("real", marks=pytest.mark.programs)])
+def source(request: pytest.FixtureRequest) -> Iterator[Playground]:
     """Return a cluster with some of everything that scheduling looks at."""
-    with a_playground(nodes=2) as cluster:
+    server = "embedded" if request.param == "own" else "real"
+    with a_playground(nodes=2, server=server, controllers=request.param) as cluster:
         cluster.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             {
@@ -47,12 +48,17 @@ def source() -> Iterator[Playground]:
                 "metadata": {"name": "urgent"},
                 "value": 1000,
             },
-            a_node("cordoned", labels={"disk": "ssd"}, taints=["team=blue:NoSchedule"]),
+            a_node(
+                "cordoned",
+                labels={"disk": "ssd"},
+                taints=["team=blue:NoSchedule"],
+                annotations={"kubesched.dev/heartbeat": "on"},
+            ),
             {
                 "apiVersion": "storage.k8s.io/v1",
                 "kind": "StorageClass",
                 "metadata": {"name": "fast"},
-                "provisioner": "example.com/disk",
+                "provisioner": "kubernetes.io/host-path",
                 "volumeBindingMode": "WaitForFirstConsumer",
             },
         )

@@ -15,9 +15,12 @@ pytestmark = [pytest.mark.programs, pytest.mark.timeout(180)]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    with Command(tmp_path_factory.mktemp("playground")) as running:
+@pytest.fixture(scope="module", params=["embedded", "real"])
+def command(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Command]:
+    flags = (f"--control-plane={request.param}",)
+    with Command(tmp_path_factory.mktemp("playground"), flags) as running:
         yield running.until_ready()
 
 

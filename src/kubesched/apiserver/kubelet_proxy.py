@@ -75,7 +75,7 @@ def kubelet_call(context: Context, asked: Asked, resource: Resource) -> KubeletC
     if is_log:
         url = f"https://{host}/containerLogs/{path}?{urlencode(query)}"
         return KubeletCall(url.rstrip("?"), True, info.name)
-    options = urlencode(list(_stream_options(asked)))
+    options = urlencode(sorted(_stream_options(asked), key=lambda one: one[0]))
     url = f"https://{host}/{_PATHS[info.subresource]}/{path}?{options}"
     return KubeletCall(url.rstrip("?"), False, info.name)
 
@@ -179,7 +179,7 @@ def _stream_options(asked: Asked) -> Iterator[tuple[str, str]]:
         return
     # Output and errors are wanted unless somebody says otherwise.
     usual = {"stdin": "false", "stdout": "true", "stderr": "true", "tty": "false"}
-    for name, parameter in sorted(_STREAMS.items(), key=lambda one: one[1]):
+    for name, parameter in _STREAMS.items():
         if is_true(query.get(name, usual[name])):
             yield parameter, "1"
     if asked.info.subresource == "exec":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.options import plugin_option
+from kubesched.cli.options import plugin_option, program_texts
 
 _EPILOG = """\b
 What runs:
@@ -151,7 +151,7 @@ def playground(  # noqa: PLR0913  # One argument an option, as click hands them 
     return run_playground(
         Wanted(
             config=config,
-            plugins=plugins,
+            plugins=(*(program_texts() if not no_scheduler else ()), *plugins),
             has_scheduler=not no_scheduler,
             node_count=nodes,
             node_template=node_template,

@@ -33,10 +33,10 @@ from kubesched.playground.children import Child, ChildError
 from kubesched.playground.control_planes import ControlPlane, EmbeddedPlane, Place, RealPlane
 from kubesched.playground.filling import Filled, Filling
 from kubesched.playground.loop_thread import new_loop
-from kubesched.playground.nodes import Document, TemplateError, template_of
+from kubesched.playground.nodes import TemplateError, template_of
 from kubesched.playground.overview import Overview
 from kubesched.playground.scheduler_child import SchedulerWanted, scheduler_arguments
-from kubesched.playground.snapshots import SnapshotError, read_snapshot, write_snapshot
+from kubesched.playground.snapshots import Document, SnapshotError, read_snapshot, write_snapshot
 from kubesched.testing.ports import free_ports, is_free
 from kubesched.testing.processes import StartError
 from kubesched.testing.programs import MissingProgramError
@@ -245,10 +245,12 @@ class Session:
             self.scheduler.on_line = self.residents.scheduler_log.append
             await self.scheduler.start(arguments)
         count = _NODES if wanted.node_count is None else wanted.node_count
-        filling = Filling(count, self.template, self.objects)
+        # kube-apiserver asks KWOK, which is in one place, for the logs of every node.
+        host = "" if self.plane.has_own_machinery else "127.0.0.1"
+        filling = Filling(count, self.template, self.objects, host)
         self.filled = await self.residents.start(filling)
         if self.scheduler is not None:
-            self.mirror_pod = self.residents.show_scheduler(arguments)
+            self.mirror_pod = await self.residents.show_scheduler(arguments)
         await self._wait_until_ready()
         self.overview.go_live()
 
@@ -272,9 +274,16 @@ class Session:
             self._look_after_children()
             if self.failure:
                 raise ChildError(self.failure)
-            if all(node.is_ready for node in self.overview.shown_nodes):
+            if self._is_up():
                 return
             await self.clock.sleep(0.02)
+
+    def _is_up(self) -> bool:
+        return all(
+            # One that was dead where it comes from stays so.
+            node.is_open or not node.is_alive
+            for node in self.overview.shown_nodes
+        )
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -308,8 +317,9 @@ class Session:
                     await asyncio.wait_for(stopping.wait(), _TICK_S)
                 except TimeoutError:
                     self._look_after_children()
-                for pod in self.overview.unserved():
-                    view.say(unserved_line(pod, list(self.overview.served)))
+                for name, pods in self.overview.unserved().items():
+                    keys = [pod.key for pod in pods]
+                    view.say(unserved_line(name, keys, list(self.overview.served)))
                 view.refresh()
                 self.log.flush()
         finally:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kubesched.playground.overview import Waiting
-
+_PODS_NAMED: Final = 3
 KUBECTL_PAGE: Final = "https://kubernetes.io/docs/tasks/tools"
 
 
@@ -108,13 +107,15 @@ def export_line(kubeconfig: Path) -> str:
     return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
 
 
-def unserved_line(pod: Waiting, own: Sequence[str]) -> str:
-    """Return what is said of a pod that waits for a scheduler nobody runs."""
+def unserved_line(scheduler: str, pods: Sequence[str], own: Sequence[str]) -> str:
+    """Return what is said of pods that wait for a scheduler nobody runs."""
     served = f"here runs {', '.join(own)}" if own else "no scheduler runs here"
+    shown = ", ".join(pods[:_PODS_NAMED])
+    more = f" and {len(pods) - _PODS_NAMED} more" if len(pods) > _PODS_NAMED else ""
     return (
-        f"{pod.key} waits for the scheduler {pod.scheduler!r}, which nobody runs: {served}. "
-        f"Give it spec.schedulerName of one that runs, or start one: "
-        f"kubesched run with a profile of that name"
+        f"{shown}{more} {'waits' if len(pods) == 1 else 'wait'} for the scheduler {scheduler!r}, "
+        f"which nobody runs: {served}. Name one that runs in spec.schedulerName, or start one: "
+        "kubesched run with a profile of that name"
     )
 
 

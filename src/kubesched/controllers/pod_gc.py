@@ -20,7 +20,7 @@ from kubesched.client.cached.documents import (
     time_text,
     uid_of,
 )
-from kubesched.client.errors import ConflictError, NotFoundError
+from kubesched.client.errors import ApiError, NotFoundError, TransportError
 from kubesched.client.resources import NODES, PODS
 from kubesched.controllers.controller import Controller, Parts
 from kubesched.controllers.node_pods import index_by_node, node_of, pods_on
@@ -94,9 +94,9 @@ class PodGcController(Controller):
             for pod in surplus(self._pods, ENDED_MAX):
                 try:
                     await self._remove(pod)
-                except (ConflictError, NotFoundError):
-                    # Somebody else has removed or changed it: it is looked at next time.
-                    continue
+                except (ApiError, TransportError) as error:
+                    # It is looked at again next time.
+                    self.log.error("Failed to delete terminated pod", err=error, pod=key_of(pod))
 
     async def _is_there(self, node_name: str) -> bool:
         try:

@@ -56,6 +56,7 @@ from kubesched.controllers.volume_provisioning import (
 from kubesched.controllers.volume_reclaim import VolumeReclaim
 
 _RELEASED: Final = ("Released", "Failed")
+_GONE_MAX: Final = 4096
 _CLASS: Final = "free by class"
 _CLAIM: Final = "claim"
 _WAITING: Final = "waiting by class"
@@ -87,6 +88,7 @@ class PersistentVolumeController(Controller):
         self._reclaim = VolumeReclaim(parts.api, self._binding, self.event)
         self._provisioner = VolumeProvisioner(parts, self._tell, self.event)
         self._told: dict[str, tuple[str, str]] = {}
+        self._gone: dict[str, None] = {}
         index_by_claim(self._pods)
         self._claims.add_index(_WAITING, _waiting_class)
         self._claims.add_index(_VOLUME, _wanted_volume)
@@ -105,6 +107,9 @@ class PersistentVolumeController(Controller):
         self.queue.add(key_of(shown))
         if new is None:
             self._told.pop(uid_of(shown), None)
+            self._gone[uid_of(shown)] = None
+            if len(self._gone) > _GONE_MAX:
+                self._gone.pop(next(iter(self._gone)))
         wanted = "" if new is None else new["spec"].get("volumeName")
         before = "" if old is None else old["spec"].get("volumeName")
         if old is None or new is None or wanted != before:
@@ -291,6 +296,8 @@ class PersistentVolumeController(Controller):
         """Return the claim that has a volume; None if that very claim is gone."""
         key, uid = claim_key_of(volume), volume["spec"]["claimRef"]["uid"]
         claim = self._claims.get(key)
+        if uid in self._gone:
+            return None
         is_known_gone = claim is None and volume.get("status", {}).get("phase") in _RELEASED
         if (claim is None or uid_of(claim) != uid) and not is_known_gone:
             # A volume must not be deleted because the watch of claims is behind that of volumes.

@@ -19,6 +19,7 @@ _EXIT_CODE_MAX: Final = 255
 _SEPARATOR: Final = re.compile(r"(\n|;|&&)")
 # Pipes, redirections, substitutions: what they do depends on more than the text.
 _UNKNOWN: Final = re.compile(r"[|<>&`$(){}]")
+_ENDLESS: Final = re.compile(r"\bwhile (true|:|\[ 1 \])|\bsleep inf|\btail -f ")
 FOREVER: Final = float("inf")
 
 
@@ -52,7 +53,7 @@ def _script(text: str) -> Outcome | None:
             continue
         words = _words(part)
         if words is None:
-            return None
+            return _loop(text)
         if not words or (separator == "&&" and outcome.exit_code):
             continue
         if words[:2] in (["while", "true"], ["while", ":"]):
@@ -60,8 +61,13 @@ def _script(text: str) -> Outcome | None:
             return outcome
         goes_on = _run(words, outcome)
         if not goes_on:
-            return None if goes_on is None else outcome
+            return _loop(text) if goes_on is None else outcome
     return outcome
+
+
+def _loop(script: str) -> Outcome | None:
+    """Return what a script does of which not everything is known: it may loop for ever."""
+    return Outcome(FOREVER) if _ENDLESS.search(script) else None
 
 
 def _words(statement: str) -> list[str] | None:
@@ -84,6 +90,9 @@ def _run(words: Sequence[str], outcome: Outcome) -> bool | None:
             return None
         outcome.run_s += slept_s
         return slept_s != FOREVER
+    if name == "tail" and "-f" in arguments:
+        outcome.run_s = FOREVER
+        return False
     if name == "echo":
         outcome.lines += ((outcome.run_s, " ".join(arguments)),)
         return True

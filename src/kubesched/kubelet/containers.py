@@ -17,6 +17,7 @@ from kubesched.objects.times import parse_time, time_text
 Document: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["init", "sidecar", "main", "ephemeral"]
 
+_RUNTIME: Final = "kubesched://"
 CREATING: Final = "ContainerCreating"
 INITIALIZING: Final = "PodInitializing"
 CRASH_LOOP: Final = "CrashLoopBackOff"
@@ -50,10 +51,14 @@ class ContainerRun:
     kind: Kind
     pod_uid: str
     restart_count: int = 0
+    image: str = ""
+    """Of the run under way."""
     started_s: float | None = None
     """Since when it runs; None if it does not."""
     behaviour: Behaviour | None = None
     """What the run under way comes to."""
+    ready_s: float | None = None
+    """When its readiness is looked at for the first time; None if that has been."""
     ended: Ended | None = None
     """The last run that is over: the state if it does not wait, else the state before."""
     waits_for: str = ""
@@ -89,11 +94,15 @@ class ContainerRun:
             return None
         return self.started_s + self.behaviour.run_s
 
-    def start(self, now_s: float, behaviour: Behaviour) -> None:
-        """Run from now on."""
+    def start(
+        self, now_s: float, behaviour: Behaviour, image: str = "", delay_s: float = 0.0
+    ) -> None:
+        """Run from now on, and be ready after a delay."""
         if self.ended is not None:
             self.restart_count += 1
+        self.image = image
         self.started_s = now_s
+        self.ready_s = now_s + delay_s if delay_s else None
         self.behaviour = behaviour
         self.waits_for = self.waits_note = ""
         self.starts_s = None
@@ -104,6 +113,7 @@ class ContainerRun:
         self.ended = Ended(self.started_s, now_s, exit_code, self.restart_count)
         self.started_s = None
         self.behaviour = None
+        self.ready_s = None
 
     def wait(self, reason: str, note: str = "", starts_s: float | None = None) -> None:
         """Wait, and say why."""
@@ -112,7 +122,7 @@ class ContainerRun:
     def container_id(self, run_index: int) -> str:
         """Return what stands for the container of one run."""
         seed = f"{self.pod_uid}/{self.name}/{run_index}"
-        return f"kubesched://{hashlib.sha256(seed.encode()).hexdigest()}"
+        return f"{_RUNTIME}{hashlib.sha256(seed.encode()).hexdigest()}"
 
     def status(self, container: Mapping[str, Any], *, is_ready: bool) -> Document:
         """Return its ContainerStatus."""
@@ -179,6 +189,9 @@ def adopt(run: ContainerRun, status: Mapping[str, Any]) -> None:
             index,
         )
     if running := state.get("running"):
+        # Other runtimes write images down in forms of their own.
+        if str(status.get("containerID", "")).startswith(_RUNTIME):
+            run.image = str(status.get("image") or "")
         run.started_s = _time(running.get("startedAt"))
     elif (waiting := state.get("waiting")) and run.ended is not None:
         run.wait(str(waiting.get("reason") or CRASH_LOOP), str(waiting.get("message") or ""))

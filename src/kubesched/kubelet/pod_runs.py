@@ -106,8 +106,9 @@ class PodRun:
         return None
 
     def is_ready(self, run: ContainerRun) -> bool:
-        """Return whether a container is ready: it runs, and nobody says otherwise."""
-        return run.is_running and not wishes.is_switched_off(self.pod, wishes.READY)
+        """Return whether a container is ready: it was looked at, and nobody says otherwise."""
+        is_found = run.is_running and run.ready_s is None
+        return is_found and not wishes.is_switched_off(self.pod, wishes.READY)
 
     def next_s(self) -> float | None:
         """Return when there is something to do again; None if nothing happens by itself."""
@@ -115,6 +116,7 @@ class PodRun:
             return None
         times = [run.ends_s for run in self._containers.values()]
         times += [run.starts_s for run in self._containers.values()]
+        times += [run.ready_s for run in self._containers.values()]
         times += [self._stops_s, self._deadline_s()]
         if not self.has_sandbox:
             times.append(self._starts_s)
@@ -174,12 +176,33 @@ class PodRun:
             self._tell("Normal", _LATE, _LATE_NOTE)
             self._end_all(now_s)
             return False
-        has_ended = self._end_due(now_s)
+        has_ended = self._end_changed(now_s) or self._end_due(now_s)
         has_started = now_s >= self._starts_s and self._start_due(now_s)
+        self._probe_due(now_s)
         self._set_phase()
         if self.is_terminal:
             self._end_all(now_s)
         return has_ended or has_started
+
+    def _probe_due(self, now_s: float) -> None:
+        for _, run in self.containers():
+            if run.ready_s is not None and now_s >= run.ready_s:
+                run.ready_s = None
+                self._has_changed = True
+
+    def _end_changed(self, now_s: float) -> bool:
+        """End containers that have another image by now; they start again with it."""
+        has_changed = False
+        for container, run in self.containers():
+            if not run.is_running or run.image == container.get("image", ""):
+                continue
+            # Parity: pkg/kubelet/kuberuntime/kuberuntime_manager.go computePodActions, v1.36.
+            note = f"Container {run.name} definition changed, will be restarted"
+            self._tell("Normal", "Killing", note, run)
+            run.end(now_s, 0)
+            run.wait(CREATING, starts_s=now_s)
+            self._has_changed = has_changed = True
+        return has_changed
 
     def _end_due(self, now_s: float) -> bool:
         has_changed = False
@@ -242,8 +265,8 @@ class PodRun:
         if run.starts_s is not None and run.starts_s > now_s:
             return False
         self._has_changed = True
-        run.start(now_s, self._behaviour(container, run))
-        image = container.get("image", "")
+        image = str(container.get("image", ""))
+        run.start(now_s, self._behaviour(container, run), image, self._probing_s(container))
         present = f'Container image "{image}" already present on machine and can be accessed by '
         self._tell("Normal", "Pulled", f"{present}the pod", run)
         self._tell("Normal", "Created", "Container created", run)
@@ -330,6 +353,14 @@ class PodRun:
         wanted_s = self.settings.stop_s if asked_s is None else asked_s
         return max([wanted_s, *hooks_s]) / self.settings.speed
 
+    def _probing_s(self, container: Mapping[str, Any]) -> float:
+        """Return how long nobody looks whether a container is ready; it is when they do."""
+        delays_s = [
+            float((container.get(probe) or {}).get("initialDelaySeconds") or 0)
+            for probe in ("startupProbe", "readinessProbe")
+        ]
+        return sum(delays_s) / self.settings.speed
+
     def _asked_s(self, annotation: str) -> float | None:
         try:
             return wishes.duration_s(self.pod, annotation)
@@ -355,6 +386,9 @@ class PodRun:
             adopt(run, known[run.name])
             if run.is_running:
                 run.behaviour = self._behaviour(container, run)
+                run.image = run.image or str(container.get("image", ""))
+                if not known[run.name].get("ready") and (delay_s := self._probing_s(container)):
+                    run.ready_s = (run.started_s or now_s) + delay_s
             elif run.waits_for and run.ended:
                 wait_s = self._backoff_s(run) / self.settings.speed
                 run.starts_s = run.ended.finished_s + wait_s

@@ -46,6 +46,11 @@ class Place:
         """Return the scheduler's own kubeconfig."""
         return self.directory / "scheduler.kubeconfig"
 
+    @property
+    def system_log(self) -> Path:
+        """Return what KWOK shows as the log of the scheduler's pod."""
+        return self.directory / "scheduler.container.log"
+
     def log_path(self, name: str) -> Path:
         """Return where a part of the playground writes what it does; empty at the start."""
         path = self.directory / f"{name}.log"
@@ -161,7 +166,9 @@ class RealPlane:
         programs = Programs.built()
         programs.check(("etcd", "kube-apiserver", "kube-controller-manager", "kwok"))
         cluster = self._stack.enter_context(real_cluster("unstaffed", port=self.place.port))
-        start_companions(cluster, programs, cluster.group, Companions(nodes=0, scheduler=False))
+        self.place.system_log.write_bytes(b"")
+        wanted = Companions(nodes=0, scheduler=False, system_log=self.place.system_log)
+        start_companions(cluster, programs, cluster.group, wanted)
         self._cluster = cluster
         self.url = cluster.url
         assert cluster.ca_file is not None

@@ -13,17 +13,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from kubesched.apiserver.admission.chain import WHOLE
+from kubesched.app.outside_plugins import GivenPlugins
 from kubesched.client.kubeconfig import load_access
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import Log, NullLog
-from kubesched.playground.live_scheduler import PluginClass, RunningScheduler, live_scheduler
+from kubesched.playground.live_scheduler import RunningScheduler, live_scheduler
 from kubesched.playground.loop_thread import LoopThread
 from kubesched.playground.machinery import Machinery, MachinerySettings
 from kubesched.playground.nodes import node_documents
@@ -158,7 +159,7 @@ def playground(  # noqa: PLR0913  # What tests vary.
     nodes: int = 4,
     node_template: Mapping[str, Any] | None = None,
     scheduler: bool = True,
-    plugins: Sequence[PluginClass] = (),
+    plugins: GivenPlugins = (),
     config: Mapping[str, Any] | None = None,
     speed: float = 1.0,
     node_grace_s: float = 50.0,
@@ -173,7 +174,8 @@ def playground(  # noqa: PLR0913  # What tests vary.
         nodes: How many nodes it begins with.
         node_template: What they look like.
         scheduler: Whether ours runs.
-        plugins: Classes with a name, enabled at every point they extend.
+        plugins: Classes, factories, or a mapping by name; enabled at every point they extend,
+            unless `config` has profiles.
         config: Fields of the scheduler's configuration.
         speed: How many times faster than in a real cluster pods start, end and are noticed.
         node_grace_s: How long a node may be silent before it counts as lost.

@@ -11,12 +11,13 @@ for by chance: `until` looks at a condition until it holds, or fails with what i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
+from kubesched.app.outside_plugins import GivenPlugins, registry_given
 from kubesched.client.kubeconfig import load_access
 from kubesched.client.rest import Client
 from kubesched.config.encode import effective
@@ -36,9 +37,6 @@ from kubesched.web.parts import OpsParts, StatuszInfo
 from kubesched.web.settings import ServingSettings
 
 ResultT = TypeVar("ResultT")
-PluginClass: TypeAlias = Any
-"""A class with a name: what it extends is seen from its methods."""
-
 _CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -85,7 +83,7 @@ def live_scheduler(  # What tests vary.
     server: ApiServer,
     *,
     name: str = "default-scheduler",
-    plugins: Sequence[PluginClass] = (),
+    plugins: GivenPlugins = (),
     config: Mapping[str, Any] | None = None,
     schedules: bool = True,
     user: TokenUser = SCHEDULER,
@@ -95,7 +93,8 @@ def live_scheduler(  # What tests vary.
     Args:
         server: Whose pods it schedules.
         name: Of its profile; pods that ask for another are left alone.
-        plugins: Classes with a name, enabled at every point they extend.
+        plugins: Classes, factories, or a mapping by name; enabled at every point they extend,
+            unless `config` has profiles.
         config: More fields of the configuration.
         schedules: Whether it places pods from the start; else it only watches.
         user: Who it is.
@@ -114,16 +113,16 @@ def live_scheduler(  # What tests vary.
 
 
 def _settings(
-    name: str, plugins: Sequence[PluginClass], fields: Mapping[str, Any] | None
+    name: str, plugins: GivenPlugins, fields: Mapping[str, Any] | None
 ) -> LiveSettings:
-    registry = Registry({plugin.name: plugin for plugin in plugins}) if plugins else None
-    return LiveSettings(_config(name, plugins, fields), "playground", out_of_tree=registry)
+    registry = registry_given(plugins)
+    return LiveSettings(_config(name, registry, fields), "playground", out_of_tree=registry)
 
 
 def _config(
-    name: str, plugins: Sequence[PluginClass], fields: Mapping[str, Any] | None
+    name: str, registry: Registry, fields: Mapping[str, Any] | None
 ) -> KubeSchedulerConfiguration:
-    enabled = [{"name": plugin.name} for plugin in plugins]
+    enabled = [{"name": plugin} for plugin in registry]
     profile = {"schedulerName": name, "plugins": {"multiPoint": {"enabled": enabled}}}
     return load_config_object({**_CONFIG, "profiles": [profile], **(fields or {})})
 

@@ -145,16 +145,16 @@ class Overview:
             setattr(counts, stage, getattr(counts, stage) + 1)
         return counts
 
-    def unserved(self) -> list[Waiting]:
-        """Return pods that wait for a scheduler which nobody seems to run, each of them once."""
+    def unserved(self) -> dict[str, list[Waiting]]:
+        """Return pods whose scheduler nobody seems to run, by its name, each of them once."""
         now_s = self.clock.monotonic_s()
-        found = []
+        found: dict[str, list[Waiting]] = {}
         for pod in self.waiting.values():
             if pod.key in self._named or pod.is_gated or self.is_served(pod):
                 continue
             if now_s - pod.since_s >= _UNSERVED_S:
                 self._named[pod.key] = None
-                found.append(pod)
+                found.setdefault(pod.scheduler, []).append(pod)
         return found
 
     def is_served(self, pod: Waiting) -> bool:

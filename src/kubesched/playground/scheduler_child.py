@@ -102,3 +102,21 @@ def mirror_pod(arguments: Sequence[str]) -> Document:
             "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
         },
     }
+
+
+def on_node(pod: Document, node_name: str) -> Document:
+    """Return the mirror of a static pod, as a kubelet makes it."""
+    metadata = pod["metadata"]
+    annotations = {
+        "kubernetes.io/config.mirror": "kubesched",
+        "kubernetes.io/config.source": "file",
+    }
+    return {
+        **pod,
+        "metadata": {
+            **metadata,
+            "name": f"{metadata['name']}-{node_name}",
+            "annotations": annotations,
+        },
+        "spec": {**pod["spec"], "nodeName": node_name},
+    }

@@ -21,9 +21,14 @@ from kubesched.kubelet.commands import FOREVER, outcome_of
         pytest.param(["sh", "-c", "false && sleep 5"], 0, 1, id="what fails stops a chain"),
         pytest.param(["sh", "-c", "true && sleep 5"], 5, 0, id="what succeeds does not"),
         pytest.param(["bash", "-c", "while true; do sleep 1; done"], FOREVER, 0, id="a loop"),
+        pytest.param(
+            ["sh", "-c", "trap 'exit 0' TERM; while true; do wait; done"], FOREVER, 0,
+            id="a loop behind what is not known",
+        ),
+        pytest.param(["tail", "-f", "/dev/null"], FOREVER, 0, id="a file that stays empty"),
         pytest.param(["sh", "-c", "exit 256"], 0, 0, id="codes are bytes"),
     ],
-)
+)  # fmt: skip
 def test_known(words: list[str], run_s: float, code: int) -> None:
     outcome = outcome_of(words)
     assert outcome is not None

@@ -171,6 +171,33 @@ def test_a_container_that_comes_later_is_started() -> None:
     assert run.phase == "Running"
 
 
+def test_a_container_with_another_image_is_started_again() -> None:
+    run = run_of(a_pod())
+    run.advance(NOW_S + 1.0)
+    other = [{"name": "main", "image": "img:2"}]
+    run.observe({**run.pod, "spec": {**run.pod["spec"], "containers": other}}, NOW_S + 2.0)
+    assert reasons(run, 2.0) == ["Killing", "Pulled", "Created", "Started"]
+    (_, main), *_ = run.containers()
+    assert (main.is_running, main.restart_count, main.image) == (True, 1, "img:2")
+    assert reasons(run, 3.0) == []
+
+
+def test_readiness_is_not_looked_at_before_its_time() -> None:
+    probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 30}
+    run = run_of(a_pod(containers=[{"name": "main", "image": "img", "readinessProbe": probe}]))
+    run.advance(NOW_S + 1.0)
+    (_, main), *_ = run.containers()
+    assert (run.phase, run.is_ready(main)) == ("Running", False)
+    assert due_s(run) == 31.0
+    taken = PodRun(stored(run, NOW_S + 1.0), NOW_S + 9.0, SETTINGS)
+    assert due_s(taken) == 31.0
+    version = run.version
+    run.advance(NOW_S + 31.0)
+    assert run.is_ready(main)
+    assert run.version > version
+    assert due_s(run) is None
+
+
 def test_a_new_kubelet_goes_on_where_the_last_one_was() -> None:
     run = run_of(a_pod(wishes={"run-for": "100s", "exit-code": "1"}))
     run.advance(NOW_S + 1.0)
@@ -185,6 +212,21 @@ def test_a_new_kubelet_goes_on_where_the_last_one_was() -> None:
     (_, main), *_ = taken.containers()
     assert (main.is_running, main.restart_count) == (True, 2)
     assert due_s(taken) == 311.0
+
+
+def test_what_another_runtime_has_started_goes_on() -> None:
+    running = {
+        "name": "main",
+        "image": "docker.io/library/img:latest",
+        "containerID": "containerd://abc",
+        "restartCount": 2,
+        "state": {"running": {"startedAt": "2027-01-15T07:00:00Z"}},
+    }
+    pod = {**a_pod(), "status": {"phase": "Running", "containerStatuses": [running]}}
+    run = PodRun(pod, NOW_S, SETTINGS)
+    assert run.advance(NOW_S) == []
+    (_, main), *_ = run.containers()
+    assert (main.is_running, main.restart_count) == (True, 2)
 
 
 def test_a_new_kubelet_leaves_what_has_ended() -> None:

@@ -1,0 +1,131 @@
+"""Starts a playground as a user does, follows the lines that it prints, and ends it.
+
+Owns the check that CI makes of `make playground`. With kubectl on the PATH every printed line is
+run as it is; without, a deployment is made over HTTP. Fails with what the playground said.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubesched.kit.clock import SystemClock
+from kubesched.testing import Api
+
+START_S_MAX = 30.0
+"""Users are promised five seconds; a machine that does other things as well is slower."""
+RUN_S_MAX = 60.0
+
+
+class CheckError(Exception):
+    """What went wrong."""
+
+
+def main(kubesched: str) -> int:
+    """Return the exit status."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-check-") as directory:
+        output = Path(directory) / "output"
+        with output.open("wb") as stream:
+            process = subprocess.Popen(
+                [kubesched, "playground", "--port=0"],
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "XDG_CACHE_HOME": directory},
+            )
+        try:
+            follow(process, output)
+        except (CheckError, subprocess.SubprocessError) as problem:
+            print(f"{output.read_text()}\nplayground: {problem}", file=sys.stderr)
+            return 1
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        print(output.read_text())
+    return 0
+
+
+def follow(process: subprocess.Popen[bytes], output: Path) -> None:
+    """Do what the playground says, then end it."""
+    started_s = SystemClock().monotonic_s()
+    wait(process, lambda: "Ctrl-C ends it." in output.read_text(), "it is ready", START_S_MAX)
+    print(f"ready after {SystemClock().monotonic_s() - started_s:.1f} s")
+    found = re.search(r"another terminal:\n((?:  .*\n)+)", output.read_text())
+    if found is None:
+        raise CheckError("it printed no lines to try")
+    export, *lines = [line.strip() for line in found[1].splitlines()]
+    kubeconfig = Path(shlex.split(export)[1].partition("=")[2])
+    if shutil.which("kubectl"):
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        for line in lines:
+            print(f"$ {line}", flush=True)
+            subprocess.run(shlex.split(line), check=True, env=environment, timeout=RUN_S_MAX)
+    else:
+        run_deployment(process, kubeconfig)
+    process.send_signal(signal.SIGINT)
+    if status := process.wait(START_S_MAX):
+        raise CheckError(f"it ended with status {status}")
+    if "Where to go next:" not in output.read_text():
+        raise CheckError("it did not take its leave")
+
+
+def run_deployment(process: subprocess.Popen[bytes], kubeconfig: Path) -> None:
+    """Have three pods run."""
+    labels = {"app": "web"}
+    pod = {"containers": [{"name": "nginx", "image": "nginx"}]}
+    spec = {
+        "replicas": 3,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    with api_of(kubeconfig) as api:
+        api.post(path, {"metadata": {"name": "web"}, "spec": spec}).must(201)
+
+        def is_available() -> bool:
+            status: dict[str, Any] = api.get(f"{path}/web").must(200).json.get("status", {})
+            return status.get("availableReplicas") == 3
+
+        wait(process, is_available, "three pods run", RUN_S_MAX)
+    print("three pods run")
+
+
+def api_of(kubeconfig: Path) -> Api:
+    """Return a driver that asks as the kubeconfig's user."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    cluster = document["clusters"][0]["cluster"]
+    ca_file = kubeconfig.with_name("ca.crt")
+    ca_file.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+    token = document["users"][0]["user"]["token"]
+    return Api(cluster["server"], token=token, ca_file=ca_file)
+
+
+def wait(
+    process: subprocess.Popen[bytes], is_so: Callable[[], bool], what: str, timeout_s: float
+) -> None:
+    """Wait for something; CheckError if it does not come, or the playground ends before."""
+    deadline_s = SystemClock().monotonic_s() + timeout_s
+    while not is_so():
+        if process.poll() is not None:
+            raise CheckError(f"it ended with status {process.returncode} before {what}")
+        if SystemClock().monotonic_s() > deadline_s:
+            raise CheckError(f"in {timeout_s:g} s it did not come about that {what}")
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
