@@ -50,13 +50,16 @@ def main() -> int:
     # `kill` ends it as Ctrl-C does, with everything it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start_s = perf_counter()
-    results: dict[str, list[Race]] = {}
-    titles = {name: load_workload(name).title for name in options.workloads}
+    results = saved(options.add) if options.add else {}
+    names = [name for name in WORKLOADS if name in {*results, *options.workloads}]
+    names += [name for name in options.workloads if name not in names]
+    titles = {name: load_workload(name).title for name in names}
     for name in options.workloads:
         results[name] = race_workload(name, options)
         say(*racers_table(titles[name], results[name]), "")
         if options.save:
             options.save.write_bytes(msgspec.json.encode(results))
+    results = {name: results[name] for name in names}
     say(*ratio_table(results, titles), "")
     say(f"{machine.description()}; took {perf_counter() - start_s:.0f} s")
     failures = missed(results)
@@ -84,6 +87,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="of one race")
     parser.add_argument("--check", action="store_true", help="fail where a figure is missed")
     parser.add_argument("--save", type=Path, help="where to write all figures as JSON")
+    parser.add_argument("--add", type=Path, help="figures that were saved: for what is not raced")
     parser.add_argument("--write", action="store_true", help="put the tables into DRAIN.md")
     options = parser.parse_args()
     options.nodes = options.nodes or (1000 if options.short else 5000)
@@ -92,6 +96,11 @@ def parsed() -> argparse.Namespace:
     if options.workloads is None:
         options.workloads = list(SHORT_WORKLOADS if options.short else WORKLOADS)
     return options
+
+
+def saved(path: Path) -> dict[str, list[Race]]:
+    """Return the figures that an earlier run saved."""
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, list[Race]])
 
 
 def chosen(known: list[str] | tuple[str, ...]) -> Callable[[str], list[str]]:
