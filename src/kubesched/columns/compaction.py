@@ -88,7 +88,10 @@ def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_])
         places[old] = pods.add_shape(old_shapes[old], old_items[old])
     column[used] = places[column[used]]
     terms = np.array([*pods.shape_terms, 0], dtype=np.int32)
-    pods.writable.term_set[: pods.count][used] = terms[column[used]]
+    term_sets = pods.writable.term_set[: pods.count]
+    term_sets[used] = terms[column[used]]
+    # Places that are free are looked up with the others: no id there may be too large.
+    column[~used] = term_sets[~used] = 0
     cluster.shapes.keep_only(old_shapes[old] for old in living)
 
 
@@ -107,4 +110,6 @@ def _dealt_anew(
     for old in np.unique(ids[used]).tolist():
         places[old] = dealt.intern(interner.values[old])
     ids[used] = places[ids[used]]
+    # Places that are free are looked up with the others: no id there may be too large.
+    ids[~used] = 0
     return dealt

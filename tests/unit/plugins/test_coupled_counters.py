@@ -57,6 +57,7 @@ def weighted(key: str, app: str, weight: int) -> Wire:
 
 
 FAR = {"podAntiAffinity": {REQUIRED: [term(HOST)]}}
+FAR_SPEC: dict[str, Any] = {"affinity": FAR}
 EVERYWHERE: Wire = {"namespaceSelector": {"matchLabels": {CLAIMING: "red"}}}
 
 TEMPLATES: dict[str, dict[str, Any]] = {
@@ -241,6 +242,24 @@ def test_a_budget_of_nothing_changes_no_answer(
         patch.setattr(counts, "BYTES_MAX", 0)
         poor = [world.ask(*one) for one in (*asked, *asked)]
     assert poor == [world.ask(*one) for one in (*asked, *asked)]
+
+
+def test_places_of_pods_that_left_do_no_harm_once_ids_are_dealt_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.change(("node", "n0", "x", True))
+    world.change(("node", "n1", "x", True))
+    many = [pod(f"p{n}", {"app": "a", "own": str(n)}, at="n0", **FAR_SPEC) for n in range(40)]
+    world.cluster.add(*many)
+    for n in range(30):
+        world.cluster.remove_pod(f"p{n}")
+    deal_ids_often(monkeypatch)
+    world.cluster.add(pod("last", {"app": "b"}, at="n1"))
+    assert len(world.cluster.view.label_classes) == 11
+    # More classes match than are compared one by one.
+    refused = {"n0": "U node(s) didn't match pod anti-affinity rules"}
+    assert world.ask("a", "default", "far")[2:4] == [None, refused]
 
 
 def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> None:
