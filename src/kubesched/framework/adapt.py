@@ -5,7 +5,8 @@ Owns the wrapping, done once when a profile is built, and the checks of what a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,12 +17,25 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import AllReasons, FilterVerdict, Rejected
-from kubesched.framework.status import Code, Status, StatusError, error
+from kubesched.framework.fence import NONSENSE as _NONSENSE
+from kubesched.framework.fence import RAISED as _RAISED
+from kubesched.framework.fence import Fence
+from kubesched.framework.interface import (
+    NODE_SCORE_MAX,
+    NODE_SCORE_MIN,
+    AllReasons,
+    FilterVerdict,
+    Rejected,
+)
+from kubesched.framework.registry import AT_ONCE
+from kubesched.framework.sealed import sealed
+from kubesched.framework.status import Code, Status, StatusError, error, unschedulable
 from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
+_OUT = unschedulable()
+"""Stands for what refused a node before."""
 
 
 class ColumnFilter:
@@ -92,7 +106,7 @@ class ColumnFilter:
 
     def _checked(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         verdict = self._judge(state, pod, nodes)
-        _check_verdict(verdict, len(nodes))
+        check_verdict(verdict, len(nodes))
         return verdict
 
 
@@ -104,28 +118,56 @@ class OneNodeFilter:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._filter: Callable[..., Status | None] = plugin.filter
+        self._fence: Fence | None = getattr(plugin, "kubesched_fence", None)
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
+        fence = self._fence
+        if fence is None:
+            self._judge_each(state, pod, nodes, verdicts)
+            return
+        standing = verdicts.fits
+        try:
+            # All nodes together are one call: what each takes is far less than measuring it.
+            handed = (state, sealed(pod), sealed(nodes), verdicts)
+            fence.ask("Filter", "filter", self._judge_each, *handed)
+        except StatusError as slow:
+            verdicts.ids[standing] = verdicts.id_for(attributed(self.name, slow.status))
+
+    def _judge_each(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts
+    ) -> None:
         call = _measured("Filter", self.name, self._filter, state)
+        faults: set[str] = set()
         for position in np.flatnonzero(verdicts.fits).tolist():
             try:
                 status = call(state, pod, nodes[position])
             except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
                 status = _status_of(problem)
+                faults.add(_RAISED)
             if status is None:
                 continue
-            status = as_status(status, "filter")
+            status = self._sound(status, faults)
             if status is not None and not status.is_success:
                 verdicts.refuse_one(position, attributed(self.name, status))
+        _count(self._fence, "Filter", faults)
 
     def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> None:
         """Strike out the nodes that are refused; the same rule, where nobody asks why."""
-        for position in np.flatnonzero(fits).tolist():
-            answer = asked("Filter", self.name, self._filter, state, pod, nodes[position])
-            status = as_status(answer, "filter")
-            fits[position] = status is None or status.is_success
+        verdicts = Verdicts(len(nodes))
+        verdicts.ids[~fits] = verdicts.id_for(_OUT)
+        self.judge(state, pod, nodes, verdicts)
+        fits &= verdicts.fits
+
+    def _sound(self, answer: Any, faults: set[str]) -> Status | None:
+        """Return a filter's answer, or an error in place of nonsense."""
+        status = as_status(answer, "filter")
+        if status is not None and not isinstance(status.code, Code):
+            status = error(f"filter() returned a status of code {status.code!r}, expected a Code")
+        if status is not answer:
+            faults.add(_NONSENSE)
+        return status
 
 
 class ColumnScore:
@@ -158,21 +200,44 @@ class OneNodeScore:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._score: Callable[..., int] = plugin.score
+        self._fence: Fence | None = getattr(plugin, "kubesched_fence", None)
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
+        fence = self._fence
+        if fence is None:
+            return self._score_each(state, pod, nodes, set())
+        faults: set[str] = set()
+        try:
+            answer: IntColumn | Status = fence.ask(
+                "Score", "score", self._score_each, state, sealed(pod), sealed(nodes), faults
+            )
+        except StatusError as slow:
+            return slow.status
+        if self.normalize is None and not isinstance(answer, Status) and _is_outside(answer):
+            faults.add(_NONSENSE)  # The score phase refuses it, in upstream's words.
+        _count(fence, "Score", faults)
+        return answer
+
+    def _score_each(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, faults: set[str]
+    ) -> IntColumn | Status:
         call = _measured("Score", self.name, self._score, state)
         scores: list[Any] = []
         for node in nodes:
             try:
                 score: Any = call(state, pod, node)
             except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+                faults.add(_RAISED)
                 return _status_of(problem)
             if isinstance(score, Status):
                 return score
             scores.append(score)
-        return as_scores(np.array(scores) if scores else np.zeros(0, np.int64), len(nodes))
+        answer = as_scores(scores, len(nodes)) if scores else np.zeros(0, np.int64)
+        if isinstance(answer, Status):
+            faults.add(_NONSENSE)
+        return answer
 
 
 def column_filter(plugin: Any) -> ColumnFilter | OneNodeFilter:
@@ -262,7 +327,10 @@ def as_status(answer: Any, method: str) -> Status | None:
     """Check what a plugin returned: a status, or nothing for success."""
     if answer is None or isinstance(answer, Status):
         return answer
-    return error(f"{method}() returned {type(answer).__name__}, expected a Status or None")
+    awaits = _refusal_to_wait((answer,), f"{method}()")
+    return awaits or error(
+        f"{method}() returned {type(answer).__name__}, expected a Status or None"
+    )
 
 
 def attributed(plugin: str, status: Status) -> Status:
@@ -276,12 +344,39 @@ def as_scores(scores: Any, count: int) -> IntColumn | Status:
     """Check what a score returned: one integer per node."""
     if isinstance(scores, Status):
         return scores
-    array = np.asarray(scores)
+    try:
+        array = np.asarray(scores)
+    except (TypeError, ValueError, OverflowError) as problem:
+        return error(f"returned scores that are no column: {problem}")
+    if array.dtype.kind == "O":
+        awaits = _refusal_to_wait(array.flat, "scoring")
+        if awaits is not None:
+            return awaits
     if array.shape != (count,):
         return error(f"returned scores of shape {array.shape}, expected ({count},)")
     if array.dtype.kind not in "iu":
         return error(f"returned scores of type {array.dtype}, expected integers")
     return array.astype(np.int64, copy=False)
+
+
+def _refusal_to_wait(answers: Iterable[Any], what: str) -> Status | None:
+    """Return an error if a plugin wants to be waited for where nobody can."""
+    awaited = [one for one in answers if inspect.isawaitable(one)]
+    for one in awaited:
+        if inspect.iscoroutine(one):
+            one.close()  # Else Python warns that it was never awaited.
+    return error(f"{what} returned an awaitable, but {AT_ONCE}") if awaited else None
+
+
+def _count(fence: Fence | None, point: str, faults: set[str]) -> None:
+    """Count what went wrong over all nodes, each kind once."""
+    if fence is not None:
+        for fault in sorted(faults):
+            fence.count(point, fault)
+
+
+def _is_outside(scores: IntColumn) -> bool:
+    return bool(((scores > NODE_SCORE_MAX) | (scores < NODE_SCORE_MIN)).any())
 
 
 def _collect(plugin: str, verdict: AllReasons, verdicts: Verdicts) -> None:
@@ -307,10 +402,13 @@ def _joined(held: Sequence[Status]) -> Status:
     return Status(worst.code, tuple(reason for status in held for reason in status.reasons))
 
 
-def _check_verdict(verdict: Any, count: int) -> None:
+def check_verdict(verdict: Any, count: int) -> None:
     """Raise TypeError unless a column filter returned masks of the right shape."""
     rejections = verdict.rejections if isinstance(verdict, AllReasons) else verdict
     if not isinstance(rejections, Sequence):
+        awaits = _refusal_to_wait((verdict,), "filter_nodes()")
+        if awaits is not None:
+            raise StatusError(awaits)
         raise TypeError(
             f"filter_nodes() returned {type(verdict).__name__}, expected a list of Rejected"
         )

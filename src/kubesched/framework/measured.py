@@ -166,7 +166,8 @@ class Measuring:
         durations = metrics.framework_extension_point_duration_seconds
         self._points = {name: Point(durations, name, profile) for name in _POINTS}
         self._plugin_times = PluginTimes(metrics.plugin_execution_duration_seconds, now_s)
-        self._attempts = 0
+        self.attempts = 0
+        """How many have begun."""
         self._filter, self._score = self._points["Filter"], self._points["Score"]
         self._tallies: dict[tuple[frozenset[str], frozenset[str]], Tally] = {}
         """By the filters and the scores that were left out."""
@@ -188,8 +189,8 @@ class Measuring:
 
     def sample(self, state: CycleState) -> None:
         """Have the plugins of one attempt in some measured, each on its own."""
-        self._attempts += 1
-        if self._attempts % SAMPLED_ONE_IN == 0:  # Upstream samples by chance.
+        self.attempts += 1
+        if self.attempts % SAMPLED_ONE_IN == 0:  # Upstream samples by chance.
             state.plugin_times = self._plugin_times
 
     def run(self, point: str, call: Callable[..., AnswerT], *arguments: Any) -> AnswerT:

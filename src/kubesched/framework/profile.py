@@ -23,6 +23,7 @@ from kubesched.framework.adapt import (
     guarded,
 )
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.fenced import FencedPlugin
 from kubesched.framework.filter_phase import FilterPhase, PreFilterOutcome
 from kubesched.framework.handle import Logger
 from kubesched.framework.interface import (
@@ -96,7 +97,10 @@ class Profile:
 
     def measured_by(self, metrics: SchedulerMetrics, now_s: Callable[[], float]) -> Self:
         """Have every attempt measured, by such a clock; return the profile."""
-        self.measuring = Measuring(metrics, self.name, self._sets.points, now_s)
+        self.measuring = measuring = Measuring(metrics, self.name, self._sets.points, now_s)
+        for plugin in self.plugins.values():
+            if isinstance(plugin, FencedPlugin):
+                plugin.kubesched_fence.attempt = lambda: measuring.attempts
         return self
 
     def _run(self, point: str, call: Callable[..., AnswerT], *arguments: Any) -> AnswerT:
@@ -252,7 +256,7 @@ class Profile:
         rejector = ""
         for plugin in self._at["postFilter"]:
             answer = asked("PostFilter", plugin.name, plugin.post_filter, state, pod, statuses)
-            result, status = answer if isinstance(answer, tuple) else (None, answer)
+            result, status = _room(answer)
             if status.is_success:
                 return result, status.by(plugin.name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -335,3 +339,13 @@ class Profile:
         """Tell plugins that the pod was bound."""
         post_bind = bind_phase.post_bind(self._at["postBind"], state, pod, node_name, self.log)
         await self._wait("PostBind", post_bind)
+
+
+def _room(answer: Any) -> tuple[PostFilterResult | None, Status]:
+    """Return what a post-filter plugin found and its verdict; an error in place of nonsense."""
+    pair = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, answer)
+    result, status = pair
+    if not isinstance(status, Status):
+        got = type(answer).__name__
+        return None, error(f"post_filter() returned {got}, expected a result and a status")
+    return result, status

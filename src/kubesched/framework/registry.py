@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from kubesched.framework import interface
 from kubesched.framework.interface import EXTENSION_POINTS
+from kubesched.framework.plugin_args import parameters, signature
 
 PluginFactory: TypeAlias = Callable[..., Any]
 """A plugin class, or a function `(args, handle) -> plugin`; either parameter may be left out."""
@@ -28,6 +29,12 @@ _OPTIONAL_PROTOCOLS = (
 _ALTERNATIVES = (("filter", "filter_nodes"), ("score", "score_nodes"), ("add_pod", "add_pods"))
 # Methods a plugin may leave out although its point has them.
 _NOT_REQUIRED = frozenset(("unreserve", "pre_bind_pre_flight", "fragment"))
+# Methods that are waited for; all others decide at once, and no await can be part of a decision.
+MAY_BE_ASYNC = frozenset(("permit", "pre_bind", "bind", "post_bind"))
+AT_ONCE = (
+    "it decides at once and never awaits: have data from outside fetched in the background, with "
+    "handle.start_task()"
+)
 
 
 class DuplicatePluginError(ValueError):
@@ -43,6 +50,8 @@ class Registry:
 
     def __init__(self, factories: Mapping[str, PluginFactory] | None = None) -> None:
         self._factories: dict[str, PluginFactory] = {}
+        self._origins: dict[str, str] = {}
+        self._offers: set[str] = set()
         for name, factory in (factories or {}).items():
             self.register(name, factory)
 
@@ -61,19 +70,46 @@ class Registry:
     def __repr__(self) -> str:
         return f"<Registry of {len(self)} plugins>"
 
-    def register(self, name: str, factory: PluginFactory) -> None:
-        """Add a plugin under a name; refuse a name that is taken and methods of a wrong shape."""
+    def register(
+        self, name: str, factory: PluginFactory, *, origin: str = "", is_offer: bool = False
+    ) -> None:
+        """Add a plugin under a name; refuse a name that is taken and methods of a wrong shape.
+
+        Args:
+            name: What configurations call it.
+            factory: A class, or a function that makes the plugin.
+            origin: Where it comes from, for people.
+            is_offer: Whether a configuration may leave it out: a program offers its plugins, while
+                one that was asked for on a command line is meant to run.
+        """
         if name in self._factories:
             raise DuplicatePluginError(f"a plugin named {name} already exists")
         if inspect.isclass(factory):
             check_signatures(name, factory)
         self._factories[name] = factory
+        self._origins[name] = origin
+        if is_offer:
+            self._offers.add(name)
+
+    def origin(self, name: str) -> str:
+        """Return where a plugin comes from; empty if nobody said."""
+        return self._origins[name]
+
+    def is_offer(self, name: str) -> bool:
+        """Return whether a configuration may leave a plugin out."""
+        return name in self._offers
 
     def merge(self, other: Registry) -> Registry:
         """Return a registry with the plugins of both."""
-        merged = Registry(self._factories)
-        for name in other:
-            merged.register(name, other[name])
+        merged = Registry()
+        for registry in (self, other):
+            for name in registry:
+                merged.register(
+                    name,
+                    registry[name],
+                    origin=registry.origin(name),
+                    is_offer=registry.is_offer(name),
+                )
         return merged
 
     def make(self, name: str, args: object, handle: object) -> Any:
@@ -82,10 +118,22 @@ class Registry:
         offered = {"args": args, "handle": handle}
         plugin = factory(**_wanted(factory, offered))
         if getattr(plugin, "name", None) != name:
-            plugin.name = name  # Any name may be given to a class; it answers to that one.
+            _give_name(plugin, name)
         if not inspect.isclass(factory):
             check_signatures(name, type(plugin))
         return plugin
+
+
+def _give_name(plugin: Any, name: str) -> None:
+    """Have a plugin answer to the name it was registered by: any may be given to a class."""
+    try:
+        plugin.name = name
+    except AttributeError as problem:
+        own = getattr(plugin, "name", type(plugin).__name__)
+        raise SignatureError(
+            f"plugin {name}: {type(plugin).__name__} is called {own} and does not let itself be "
+            f"renamed ({problem})"
+        ) from None
 
 
 def check_signatures(name: str, plugin: type) -> None:
@@ -124,7 +172,10 @@ def _check_method(name: str, plugin: type, method: str, expected: inspect.Signat
         if method in _NOT_REQUIRED:
             return
         raise SignatureError(f"plugin {name}: {method}() is missing; expected: {shown}")
-    actual = inspect.signature(getattr(plugin, method))
+    function = getattr(plugin, method)
+    if method not in MAY_BE_ASYNC and _is_async(function):
+        raise SignatureError(f"plugin {name}: {method}() is async, but {AT_ONCE}")
+    actual = signature(function)
     try:
         actual.bind(*expected.parameters)
     except TypeError as problem:
@@ -138,11 +189,12 @@ def _has(plugin: type, method: str) -> bool:
     return callable(getattr(plugin, method, None))
 
 
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
 def _wanted(factory: PluginFactory, offered: Mapping[str, object]) -> dict[str, object]:
-    try:
-        parameters = inspect.signature(factory).parameters
-    except ValueError:
-        return {}
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+    known = parameters(factory)
+    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
         return dict(offered)
-    return {name: value for name, value in offered.items() if name in parameters}
+    return {name: value for name, value in offered.items() if name in known}

@@ -118,6 +118,10 @@ class NodeToStatus:
     def __len__(self) -> int:
         return len(self._rows) + len(self._singles)
 
+    def has_node(self, name: str) -> bool:
+        """Return whether there is a node of that name."""
+        return self._view.row_of(name) >= 0
+
     def get(self, node_name: str) -> Status:
         """Return the verdict on a node."""
         return self._at(self._view.row_of(node_name))

@@ -45,6 +45,7 @@ from kubesched.web.peers import peer_of
 from kubesched.web.reviews import ReviewError, Reviews
 from kubesched.web.serving_counts import ServingCounts
 from kubesched.web.settings import ServingSettings
+from kubesched.web.stand_in import StandIn
 from kubesched.web.tls import ServingTls
 from kubesched.web.trust import Trust
 from kubesched.web.zpages import flagz_handler, statusz_handler
@@ -77,6 +78,8 @@ class OpsServer:
         self._listener: socket.socket | None = None
         self._runner: web.AppRunner | None = None
         self._site: web.SockSite | None = None
+        self.stand_in: StandIn | None = None
+        """Answers while the loop stands still; there while it serves."""
 
     @property
     def port(self) -> int:
@@ -116,6 +119,7 @@ class OpsServer:
             tls.refresh()
             self._trust.on_change = tls.refresh
             await self._serve_on(self._listener, tls)
+            self.stand_in = StandIn(self._listener, tls.context)
         except BaseException:
             await self.stop()
             raise
@@ -125,6 +129,9 @@ class OpsServer:
         """Close the listener, give what is under way its time, and close."""
         self._profiles.stop()
         await self._trust.stop()
+        if self.stand_in is not None:
+            self.stand_in.close()
+            self.stand_in = None
         listener, self._listener = self._listener, None
         site, self._site = self._site, None
         if site is not None and listener is not None:

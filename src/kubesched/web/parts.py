@@ -52,6 +52,8 @@ class StatuszInfo:
     emulation_version: str = "1.36"
     go_version: str = field(default_factory=lambda: f"python{platform.python_version()}")
     """Of the runtime, under the name that the page has for it."""
+    notes: Callable[[], Mapping[str, str]] = dict
+    """What is to be said beside, by its title; upstream's page has nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ def statusz_handler(
             if info.emulation_version
             else "",
             f"Paths: {html.escape(' '.join(folders))}" if folders else "",
+            *(f"{title}: {html.escape(said)}" for title, said in info.notes().items()),
         ]
         return f"\n{component} statusz\n{_WARNING}\n\n" + "\n".join(lines) + "\n"
 
@@ -74,7 +75,8 @@ def statusz_handler(
         }
         if info.emulation_version:
             found["emulationVersion"] = info.emulation_version
-        return {**found, "paths": folders}
+        notes = dict(info.notes())
+        return {**found, "paths": folders, **({"notes": notes} if notes else {})}
 
     return _page("Statusz", component, text, fields, log)
 

@@ -84,7 +84,7 @@ def test_the_examples_are_those_that_run() -> None:
         path.read_text(encoding="utf-8") for path in (ROOT / "examples/plugins").glob("*.py")
     ]
     examples = BLOCK.findall(DOCUMENT.partition("<!-- methods: begin -->")[0])
-    assert len(examples) == 3
+    assert len(examples) == 5
     for example in examples:
         assert any(example in source for source in sources), example
 

@@ -10,7 +10,7 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -71,6 +71,11 @@ class Authority:
     @property
     def pem(self) -> bytes:
         return self.certificate.public_bytes(Encoding.PEM)
+
+    def serving_pair(self) -> bytes:
+        """Return its own certificate with its key, for a server."""
+        key = self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        return self.pem + key
 
     def peer(self, *names: tuple[x509.ObjectIdentifier, str]) -> Peer:
         """Return what TLS tells of a client with a certificate of this authority."""

@@ -43,6 +43,18 @@ def test_statusz_without_an_emulation_leaves_a_line_empty() -> None:
     assert text.endswith("Binary version: 1.36.4\n\n\n")
 
 
+def test_statusz_says_what_else_there_is_to_say() -> None:
+    notes = {"Reload refused": "no <such> field"}
+    page = statusz_handler(
+        "kube-scheduler", replace(INFO, notes=lambda: notes), [], HandClock(), LOG
+    )
+    text = asyncio.run(page(asked("/statusz"))).body.decode()
+    assert text.endswith("\nReload refused: no &lt;such&gt; field\n")
+    accept = "application/json;g=config.k8s.io;v=v1beta1;as=Statusz"
+    document = asyncio.run(page(asked("/statusz", headers=[("Accept", accept)]))).body
+    assert json.loads(document)["notes"] == notes
+
+
 def test_flagz_is_sorted_and_asked_for_anew() -> None:
     flags = {"v": "2", "a": ""}
     page = flagz_handler("kube-scheduler", lambda: flags, LOG)
