@@ -1,10 +1,12 @@
-"""The Kubernetes scheduler, in Python: what plugin authors import, and `explain`."""
+"""The Kubernetes scheduler, in Python: what plugin authors import, and ways to run it."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable, NodeView
+from kubesched.config.types import RawArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -37,6 +39,8 @@ from kubesched.model.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kubesched.app.explain import explain
+    from kubesched.app.own_scheduler import Scheduler
+    from kubesched.cli.program import main
 
 __all__ = [
     "SKIP",
@@ -60,8 +64,10 @@ __all__ = [
     "PreBindPreFlightResult",
     "PreFilterResult",
     "QueueingHint",
+    "RawArgs",
     "Reads",
     "Rejected",
+    "Scheduler",
     "SignFragment",
     "Status",
     "StatusError",
@@ -69,6 +75,7 @@ __all__ = [
     "default_normalize",
     "error",
     "explain",
+    "main",
     "pending",
     "unresolvable",
     "unschedulable",
@@ -76,10 +83,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import `explain` when it is first asked for: it brings every plugin with it."""
-    if name != "explain":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kubesched.app.explain import explain  # noqa: PLC0415 - plugin authors need none of it
+# What brings every plugin with it, imported when it is first asked for: plugin authors need none.
+_LATER = {
+    "Scheduler": "kubesched.app.own_scheduler",
+    "explain": "kubesched.app.explain",
+    "main": "kubesched.cli.program",
+}
 
-    return explain
+
+def __getattr__(name: str) -> Any:
+    """Import what is seldom needed when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.client.errors import ForbiddenError, TransportError
 from kubesched.client.change import Change
+from kubesched.client.errors import ForbiddenError, TransportError
 from kubesched.client.kubeconfig import load_access
 from kubesched.client.reflector import Reflector
 from kubesched.client.resources import PODS, Resource

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.in_process import Playground
+from kubesched.playground.in_process import Playground, ServerKind
 from kubesched.playground.in_process import playground as a_playground
 from kubesched.testing import a_node, a_pod
 from kubesched.testing.http import MERGE_PATCH
@@ -38,7 +38,7 @@ def a_set(kind: str, name: str, replicas: int, **spec: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=["own", pytest.param("real", marks=pytest.mark.programs)])
 def source(request: pytest.FixtureRequest) -> Iterator[Playground]:
     """Return a cluster with some of everything that scheduling looks at."""
-    server = "embedded" if request.param == "own" else "real"
+    server: ServerKind = "embedded" if request.param == "own" else "real"
     with a_playground(nodes=2, server=server, controllers=request.param) as cluster:
         cluster.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},

@@ -11,19 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.app.outside_plugins import found_plugin
 from kubesched.config.errors import ConfigError
 from kubesched.config.extenders import build_extenders
 from kubesched.config.load import default_config, load_config_object
 from kubesched.config.schema import GROUP, KIND, VERSION
-from kubesched.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile
+from kubesched.config.types import KubeSchedulerConfiguration, KubeSchedulerProfile, RawArgs
 from kubesched.config.validate import check_config
 from kubesched.engine.handle import OfflineHandle
 from kubesched.framework.interface import points_of
+from kubesched.framework.plugin_args import decoded_args
 from kubesched.framework.plugin_sets import build_profiles
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import DuplicatePluginError, Registry, SignatureError
 from kubesched.kit.memory import keep_heap
-from kubesched.plugins.in_tree import in_tree_registry
+from kubesched.plugins.in_tree import IN_TREE_NAMES, in_tree_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Built:
     profiles: dict[str, Profile]
     handles: dict[str, OfflineHandle]
     config: KubeSchedulerConfiguration
+    outside: frozenset[str] = frozenset()
+    """The plugins that are not in-tree."""
 
     @property
     def reads_bound_pods(self) -> bool:
@@ -50,26 +54,32 @@ def build(
     out_of_tree: Registry | None = None,
     make_handle: Callable[[str], OfflineHandle] = OfflineHandle,
     validates: bool = True,
+    fenced: Callable[[str, Any], Any] = lambda _profile, plugin: plugin,
 ) -> Built:
     """Validate a configuration and build its profiles; raise ConfigError with upstream's text.
 
-    The configuration of a command line was validated as far as upstream does: not `validates`.
+    The configuration of a command line was validated as far as upstream does: not `validates`. What
+    stands for a plugin that is not in-tree is asked of `fenced`, with the profile's name.
     """
     keep_heap()
     if validates:
         check_config(config)
     config = build_extenders(config)
-    registry = in_tree_registry()
-    if out_of_tree is not None:
-        registry = registry.merge(out_of_tree)
+    registry = _registry(out_of_tree)
+    outside: set[str] = set()
     plugins: dict[str, dict[str, Any]] = {p.scheduler_name: {} for p in config.profiles}
     handles = {p.scheduler_name: make_handle(p.scheduler_name) for p in config.profiles}
 
     def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
-        if name not in registry:
+        if name not in registry and not _find(name, registry):
             return None
         try:
+            if name not in IN_TREE_NAMES:
+                outside.add(name)
+                args = decoded_args(registry[name], args if isinstance(args, RawArgs) else None)
             plugin = registry.make(name, args, handles[profile.scheduler_name])
+            if name in outside:
+                plugin = fenced(profile.scheduler_name, plugin)
         except (ConfigError, ValueError):
             raise
         except Exception as problem:
@@ -89,7 +99,28 @@ def build(
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         )
         handles[name].attach(profiles[name])
-    return Built(profiles, handles, built.config)
+    return Built(profiles, handles, built.config, frozenset(outside))
+
+
+def _registry(out_of_tree: Registry | None) -> Registry:
+    if out_of_tree is None:
+        return in_tree_registry()
+    try:
+        return in_tree_registry().merge(out_of_tree)
+    except DuplicatePluginError as problem:
+        raise ConfigError("build", f"{problem}, in-tree; give yours another name") from None
+
+
+def _find(name: str, registry: Registry) -> bool:
+    """Take a plugin of an installed package into the registry; return whether there is one."""
+    found = found_plugin(name)
+    if found is None:
+        return False
+    try:
+        registry.register(name, found.factory, origin=found.origin)
+    except SignatureError as problem:
+        raise ValueError(f"{found.origin}: {problem}") from None
+    return True
 
 
 def config_enabling(registry: Registry | None) -> KubeSchedulerConfiguration:
@@ -109,7 +140,9 @@ def config_enabling(registry: Registry | None) -> KubeSchedulerConfiguration:
 def never_enabled(built: Built, registry: Registry | None) -> list[str]:
     """Return the plugins of a registry that no profile enables."""
     used = {name for profile in built.profiles.values() for name in profile.plugins}
-    return [name for name in registry or () if name not in used]
+    if registry is None:
+        return []
+    return [name for name in registry if name not in used and not registry.is_offer(name)]
 
 
 def check_build(
@@ -120,3 +153,14 @@ def check_build(
 ) -> KubeSchedulerConfiguration:
     """Return the configuration as it is after building; raise ConfigError if it cannot be built."""
     return build(config, out_of_tree=out_of_tree, validates=validates).config
+
+
+def extenders_problem(config: KubeSchedulerConfiguration) -> str:
+    """Return why a live scheduler cannot go by a configuration with extenders; empty if it can."""
+    if not config.extenders:
+        return ""
+    urls = ", ".join(one.url_prefix for one in config.extenders)
+    return (
+        f"extenders are configured ({urls}), and this version does not call them yet: "
+        "remove `extenders` from the configuration, or keep kube-scheduler for now"
+    )

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from kubesched.app.build import Built, build, config_enabling
 from kubesched.app.cluster import load_objects
 from kubesched.app.manifests import STDIN, read_manifests
+from kubesched.app.outside_plugins import GivenPlugins, registry_given
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.columns.view import ClusterView
 from kubesched.config.load import load_config_object
@@ -25,7 +26,6 @@ from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.explanation import TOP, Explanation, attempt
 from kubesched.engine.naming import nearest
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.pod import Pod
@@ -59,7 +59,7 @@ def explain(
     cluster: Cluster,
     *,
     config: Mapping[str, Any] | None = None,
-    plugins: Mapping[str, Any] | None = None,
+    plugins: GivenPlugins | None = None,
     top: int | None = TOP,
     changes: bool = True,
 ) -> Explanation:
@@ -69,15 +69,15 @@ def explain(
         pod: `name` or `namespace/name`; None for the only pending pod.
         cluster: a file or directory of manifests, or the objects as `kubectl get -o json` has them.
         config: a KubeSchedulerConfiguration; without one, kube-scheduler's defaults.
-        plugins: plugin classes of your own by name; the configuration enables them, or, without
-            one, they are enabled at multiPoint.
+        plugins: plugin classes of your own, in a list or by name; the configuration enables them,
+            or, without one, they are enabled at multiPoint.
         top: how many rows of the ranking to give, None for all.
         changes: also try out what would have to change.
 
     Raises:
         ValueError: In one line, what is wrong with the pod, the cluster or the configuration.
     """
-    registry = None if plugins is None else Registry(dict(plugins))
+    registry = None if plugins is None else registry_given(plugins)
     loaded = config_enabling(registry) if config is None else load_config_object(config)
     built = build(loaded, out_of_tree=registry)
     prepared = prepare(built, choose_pod(_objects(cluster), pod))

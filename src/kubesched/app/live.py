@@ -7,39 +7,26 @@ Upstream: cmd/kube-scheduler/app/server.go Setup, pkg/scheduler/scheduler.go New
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from kubesched.app.build import Built, build
-from kubesched.app.watched import watched_resources
+from kubesched.app.build import Built
+from kubesched.app.generation import Generation, make_generation
+from kubesched.app.live_settings import LiveSettings, Outside
+from kubesched.app.watching import POD_SELECTOR, Watching
 from kubesched.cache.cache import Cache
 from kubesched.client.change import Change
-from kubesched.client.errors import ApiError
 from kubesched.client.event_recorder import EventBroadcaster
 from kubesched.client.reflector import Reflector
-from kubesched.client.resources import NODES, PODS, Resource
-from kubesched.client.rest import Client
-from kubesched.config.types import KubeSchedulerConfiguration
+from kubesched.client.resources import Resource
 from kubesched.engine.search import Search
-from kubesched.framework.enqueue import enqueue_registrations, pre_enqueue_calls, queue_sort_key
 from kubesched.framework.profile import Profile
-from kubesched.framework.registry import Registry
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPodsMap
-from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log
-from kubesched.kit.rng import Generator
 from kubesched.kit.tasks import Tasks
-from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_info import PodInfo
-from kubesched.model.process_metrics import ProcessMetrics
-from kubesched.objects.decode import KINDS
-from kubesched.objects.pod import Pod
-from kubesched.plugins.in_tree import in_tree_registry
-from kubesched.queue.interface import ProfileQueueing, QueueSettings
+from kubesched.queue.interface import QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import LiveApiClient
@@ -48,45 +35,18 @@ from kubesched.scheduler.binding_cycle import BindingCycle, Outstanding
 from kubesched.scheduler.debugger import CacheDebugger
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.failure import FailureHandler
-from kubesched.scheduler.handle import Live, LiveHandle
+from kubesched.scheduler.handle import Live
 from kubesched.scheduler.pods import UnassignedPods
 from kubesched.scheduler.preemption import PreemptionExecutor
-from kubesched.scheduler.queue_order import QueueOrder
 from kubesched.scheduler.schedule_one import SchedulingCycle
 from kubesched.scheduler.scheduler import Inbox, Scheduler
 from kubesched.scheduler.status_patches import StatusPatches
 from kubesched.scheduler.stories import NotedRecorder, Stories
 from kubesched.scheduler.story import StoryTeller
 
-# Terminal pods take nothing and are left out, as by upstream's informer.
-POD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 DRAIN_S: Final = 2.0
 STORIES_CHECKED_PER_S: Final = 1000
 """At how many stories a second it is looked whether their pods are still there."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveSettings:
-    """How to schedule."""
-
-    config: KubeSchedulerConfiguration
-    hostname: str
-    out_of_tree: Registry | None = None
-    is_enabled: Callable[[str], bool] = lambda _gate: True
-    """Says whether a feature that this scheduler can do without is on, by the name of its gate."""
-    max_in_unschedulable_s: float = 300.0
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """What a live scheduler is given of the world."""
-
-    client: Client
-    clock: Clock
-    log: Log
-    metrics: SchedulerMetrics
-    measured: ProcessMetrics | None = None
 
 
 class LiveScheduler:
@@ -97,25 +57,24 @@ class LiveScheduler:
         self.outside = outside
         self.tasks = Tasks()
         self.bindings = Tasks()
+        self.retiring: list[Generation] = []
+        """Those whose plugins still bind pods, though others decide by now."""
+        self.preparing: Generation | None = None
+        """The one that is to decide next."""
         clock, log, metrics = outside.clock, outside.log, outside.metrics
-        self._live = Live(clock, log, self.tasks, metrics)
-        self.built: Built = build(
-            settings.config,
-            out_of_tree=settings.out_of_tree,
-            make_handle=lambda name: LiveHandle(name, self._live, settings.seed),
-            validates=False,  # Whoever reads the options did.
-        )
-        self.profiles: dict[str, Profile] = self.built.profiles
-        self.cache = Cache(keep_whole_pods=self.built.reads_bound_pods)
-        for handle in self.built.handles.values():
-            handle.view = self.cache.snapshot()
-        for profile in self.profiles.values():
-            profile.log = log
-            profile.measured_by(metrics, clock.monotonic_s)
+        self.cache = Cache()
+        self.generation = make_generation(settings, outside, self.cache.snapshot(), Tasks())
+        if self.generation.built.reads_bound_pods:
+            self.cache.keep_whole_pods()
+        self.profiles: dict[str, Profile] = dict(self.generation.profiles)
+        """Those in force, by scheduler name; the parts below look here at every step."""
         self.pods = UnassignedPods()
         self.waiting_pods = WaitingPodsMap()
         self.in_pre_bind = PodsInPreBind()
         self.inbox = Inbox()
+        self.watching = Watching(
+            self.generation.resources, outside=outside, inbox=self.inbox, seed=settings.seed
+        )
         self.queue = self._queue()
         self.events = EventBroadcaster(
             outside.client.sibling(user_agent="kube-scheduler"),
@@ -126,9 +85,8 @@ class LiveScheduler:
             is_busy=self._is_binding_much,
         )
         self.stories = Stories(clock)
-        self._recorders = {
-            name: NotedRecorder(self.events.recorder(name), self.stories) for name in self.profiles
-        }
+        self._recorders: dict[str, NotedRecorder] = {}
+        self.know_recorders()
         self.client = LiveApiClient(outside.client)
         self.patches = StatusPatches(outside.client, self.tasks, clock, log)
         self.executor = self._executor()
@@ -141,6 +99,7 @@ class LiveScheduler:
             clock=clock,
             log=log,
             metrics=metrics,
+            is_ours=self.profiles.__contains__,
         )
         self.scheduler = self._scheduler()
         self.teller = self._teller()
@@ -153,29 +112,16 @@ class LiveScheduler:
             clock=clock,
             log=log,
         )
-        self._lend()
-        self.resources = watched_resources(self.profiles.values())
-        self._unsynced: set[Resource] = set(self.resources)
-        self.forbidden: dict[Resource, str] = {}
-        self.reflectors: list[Reflector] = []
+        self.lend(self.generation.lent)
 
     # -- parts ------------------------------------------------------------------------------------
 
     def _queue(self) -> SchedulingQueue:
         config, outside = self.settings.config, self.outside
-        first = next(iter(self.profiles.values()))
-        (name,) = first.plugin_names("queueSort")
-        less, key = first.less, queue_sort_key(first)
-        if name not in in_tree_registry():
-            order = QueueOrder(name, less, key, outside.log)
-            less, key = order.less, order.key
         return SchedulingQueue(
-            {
-                name: ProfileQueueing(pre_enqueue_calls(profile), enqueue_registrations(profile))
-                for name, profile in self.profiles.items()
-            },
-            less=less,
-            key=key,
+            self.generation.queueing,
+            less=self.generation.less,
+            key=self.generation.key,
             settings=QueueSettings(
                 initial_backoff_s=float(config.pod_initial_backoff_seconds or 1),
                 max_backoff_s=float(config.pod_max_backoff_seconds or 10),
@@ -287,9 +233,15 @@ class LiveScheduler:
             clock=self.outside.clock,
         )
 
-    def _lend(self) -> None:
+    def know_recorders(self) -> None:
+        """Have a recorder for every profile there is; old ones stay, for pods under way."""
+        for name in self.profiles:
+            if name not in self._recorders:
+                recorder = self.events.recorder(name)
+                self._recorders[name] = NotedRecorder(recorder, self.stories)
+
+    def lend(self, live: Live) -> None:
         """Give plugins' handles what exists only now."""
-        live = self._live
         live.client = self.client
         live.nominator = self.queue.nominator
         live.recorder_of = self._recorders.__getitem__
@@ -316,62 +268,42 @@ class LiveScheduler:
     # -- watching ---------------------------------------------------------------------------------
 
     @property
+    def built(self) -> Built:
+        """Return the profiles in force, and the configuration they come from."""
+        return self.generation.built
+
+    @property
+    def resources(self) -> list[Resource]:
+        """Return the kinds that are watched."""
+        return self.watching.resources
+
+    @property
+    def reflectors(self) -> list[Reflector]:
+        """Return the readers; none before it has begun to watch."""
+        return self.watching.reflectors
+
+    @property
     def has_synced(self) -> bool:
         """Return whether every kind was read to the end, and taken over."""
-        return not self._unsynced and bool(self.reflectors)
+        return self.watching.has_synced
 
     @property
     def unsynced(self) -> list[str]:
         """Return the kinds that are not known yet."""
-        return sorted(resource.plural for resource in self._unsynced)
+        return sorted(resource.plural for resource in self.watching.unsynced)
 
     def start_watching(self) -> None:
         """Begin to read the cluster, and to take over what changes."""
-        # Nothing that is read now is garbage soon: looking for some would double the time.
-        gc.disable()
-        outside, rng = self.outside, Generator(self.settings.seed, "reflectors")
-        self.reflectors = [
-            Reflector(
-                outside.client,
-                resource,
-                self.inbox.put,
-                decode=KINDS.get((resource.api_version, resource.kind), dict),
-                field_selector=POD_SELECTOR if resource == PODS else "",
-                keep_raw=_keeps_raw(resource),
-                clock=outside.clock,
-                rng=rng,
-                log=outside.log,
-                initial_done=self._initial_done,
-                on_forbidden=self._forbidden,
-            )
-            for resource in self.resources
-        ]
-        for reflector in self.reflectors:
-            self.tasks.start(reflector.run(), name=f"watch {reflector.resource.plural}")
+        self.outside.guard.start()
+        self.watching.start(self.tasks)
         self.tasks.start(self.scheduler.run(), name="scheduler")
         self.tasks.start(self.events.run(), name="events")
         self.tasks.start(self._show_cache_size(), name="cache size")
         self.tasks.start(self._forget_stories(), name="stories")
 
-    def _initial_done(self, resource: Resource) -> None:
-        # Through the inbox: only then has everything before it been taken over.
-        self.inbox.put(lambda: self._synced(resource))
-
-    def _synced(self, resource: Resource) -> None:
-        self._unsynced.discard(resource)
-        self.forbidden.pop(resource, None)
-        if not self._unsynced:
-            gc.enable()
-            gc.freeze()
-
-    def _forbidden(self, resource: Resource, verb: str, error: ApiError) -> None:
-        # The client's owner says which right is missing.
-        self.forbidden[resource] = str(error)
-
     async def wait_until_synced(self) -> None:
         """Wait until every kind is known."""
-        while not self.has_synced:
-            await self.outside.clock.sleep(0.02)
+        await self.watching.wait_until_synced()
 
     async def _show_cache_size(self) -> None:
         sizes = self.outside.metrics.cache_size
@@ -416,19 +348,14 @@ class LiveScheduler:
         await self.stop_scheduling()
         await self.events.drain(DRAIN_S)
         self.scheduler.stop()
+        await self.stop_tasks()
+
+    async def stop_tasks(self) -> None:
+        """End all that runs beside scheduling, of ours and of plugins."""
+        self.outside.guard.stop()
         await self.tasks.stop()
-
-
-def _keeps_raw(resource: Resource) -> Callable[[Any], bool] | bool:
-    if resource == NODES:
-        return True
-    if resource == PODS:
-        return _is_unassigned
-    return False
-
-
-def _is_unassigned(pod: Pod) -> bool:
-    return not pod.spec.node_name
+        for one in (*self.retiring, self.generation):
+            await one.tasks.stop()
 
 
 def _custom_name(resource: Resource) -> str:

@@ -32,6 +32,7 @@ from kubesched.app.flag_values import (
     WholeTextsValue,
 )
 from kubesched.app.flags import Flag, FlagSet
+from kubesched.app.plugin_budgets import PluginBudgetsValue
 from kubesched.config.gate_support import ALWAYS_ON, HONOURED, LACKING
 
 PORT: Final = 10259
@@ -380,9 +381,22 @@ def _kubesched() -> list[Flag]:
         Flag(
             "plugin",
             WholeTextsValue(),
-            "A plugin of your own: import path or file, a colon, its class. May be repeated. "
-            "Without --config it is enabled at every point it has.",
-            shown="MODULE:CLASS",
+            "A plugin of your own: import path or file, a colon, its class; and before it, if you "
+            "like, another name. May be repeated. Without --config it is enabled at every point it "
+            "has.",
+            shown="[NAME=]MODULE:CLASS",
+        ),
+        Flag(
+            "plugin-budget",
+            PluginBudgetsValue(),
+            "How long a call of a plugin of your own may take before it fails the pod's attempt; "
+            "after ten times that it is interrupted. 0s means any time. May be repeated.",
+        ),
+        Flag(
+            "reload",
+            BoolValue(),
+            "Watch the configuration file and the files of plugins: a change is put in force "
+            "between two decisions, or refused with the reason while all goes on as before.",
         ),
         Flag(
             "shadow",

@@ -18,6 +18,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_config
 from kubesched.config.types import KubeSchedulerConfiguration, Plugin
 from kubesched.config.versions import KUBERNETES_VERSION
+from kubesched.framework.fence import Budgets
 
 Stage: TypeAlias = Literal["usage", "logging", "command"]
 """How a fault is told: with usage, plainly, or as the log line `command failed`."""
@@ -129,7 +130,9 @@ class Options:
     master: str = ""
     context: str = ""
     plugins: tuple[str, ...] = ()
+    plugin_budgets: Budgets = field(default_factory=Budgets)
     write_config_to: str = ""
+    reload: bool = False
     shadow: bool = False
     shadow_report: str = ""
     show_help: bool = False

@@ -146,7 +146,9 @@ def _from_flags(flags: FlagSet, gates: FeatureGates) -> Options:
         master=_value(flags, "master"),
         context=_value(flags, "context"),
         plugins=_value(flags, "plugin"),
+        plugin_budgets=_value(flags, "plugin-budget"),
         write_config_to=_value(flags, "write-config-to"),
+        reload=_value(flags, "reload"),
         shadow=_value(flags, "shadow"),
         shadow_report=_value(flags, "shadow-report"),
         reported_version=reported if reported.startswith("v") else KUBERNETES_VERSION,
@@ -349,6 +351,8 @@ def _check_what_starts(options: Options) -> None:
             serving.tls_cipher_suites, serving.tls_curve_preferences, serving.tls_min_version
         )
     problem = problem or connection_error(options.config.client_connection)
+    if options.reload and options.shadow:
+        problem = problem or "--reload and --shadow cannot be given together"
     if election.leader_elect:
         problem = problem or lock_error(election.resource_lock)
         # The elector is made after the configuration has been written.

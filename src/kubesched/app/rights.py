@@ -112,7 +112,9 @@ def _writes(enabled: set[str], options: Options) -> list[Right]:
 def _election(options: Options) -> list[Right]:
     election = options.config.leader_election
     if not election.leader_elect:
-        return []
+        where = election.resource_namespace
+        told = Right("", "events", ("create", "patch"), "events about reloading", where)
+        return [told] if options.reload else []
     where, name, group = election.resource_namespace, election.resource_name, "coordination.k8s.io"
     return [
         Right(group, "leases", ("create",), "leader election", where),

@@ -51,6 +51,22 @@ class Cache:
         """Return a pod around the shape it shares with others of its content."""
         return self._cluster.shapes.pod_info(pod, raw)
 
+    @property
+    def keeps_whole_pods(self) -> bool:
+        """Return whether bound pods are kept whole, for plugins that read them."""
+        return self._cluster.keep_whole_pods
+
+    def keep_whole_pods(self) -> None:
+        """Keep bound pods whole, from the next state of each on."""
+        self._cluster.keep_whole_pods = True
+
+    def add_whole(self, pod: PodInfo) -> None:
+        """Keep a bound pod whole that has not been so far."""
+        index = self._cluster.pods.index_of.get(pod.uid)
+        bound = None if index is None else self._cluster.pods.pods[index]
+        if bound is not None and not bound.nominated and not bound.is_whole:
+            bound.keep_whole(pod.raw)
+
     # -- nodes and other objects ------------------------------------------------------------------
 
     def add_node(self, node: Node, raw: bytes | None = None) -> None:
@@ -89,6 +105,12 @@ class Cache:
     def drop(self, obj: KubeObject) -> None:
         """Remove an object of another kind."""
         self._cluster.objects.store_of(type(obj)).remove(key_of(obj))
+
+    def drop_kind(self, kind: type) -> None:
+        """Remove all objects of another kind."""
+        objects: list[KubeObject] = list(self._cluster.objects.store_of(kind))
+        for obj in objects:
+            self.drop(obj)
 
     # -- pods -------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from kubesched.cli.scenarios import (
     say_table,
     say_usage,
     scenario_options,
-    scheduler,
+    schedulers,
     told,
 )
 from kubesched.sim.capacity import Capacity, Fit
@@ -77,11 +77,11 @@ def capacity(
     kind/name), wherever it stands. Nobody is evicted for a copy.
     """
     refuse_two_readers(*options.files, options.config_file)
-    built = scheduler(options, options.config_file)
+    (built,) = schedulers(options, [options.config_file])
     scenario = read(options.files)
     for line in scenario.notes:
         note(line)
-    with told(has_own_plugins=bool(options.plugins)):
+    with told(has_own_plugins=bool(built.outside)):
         chosen = scenario.capacity_templates(templates)
         run = Capacity(World(built, scenario.without(chosen)), chosen, count)
         for _ in progress.counted(run.steps(), "copies tried"):

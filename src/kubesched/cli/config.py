@@ -10,14 +10,16 @@ from typing import NoReturn
 
 import click
 
-from kubesched.app.build import check_build
+from kubesched.app.build import check_build, config_enabling
+from kubesched.cli.options import plugin_option, registry_of
 from kubesched.config.convert import convert_old
 from kubesched.config.encode import to_yaml
 from kubesched.config.errors import ConfigError
 from kubesched.config.hints import hints
-from kubesched.config.load import default_config, load_config
+from kubesched.config.load import load_config
 from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.config.validate import check_config
+from kubesched.framework.registry import Registry
 
 
 def _examples(*commands: str) -> str:
@@ -49,17 +51,21 @@ def config() -> None:
     epilog=_examples("kubesched config view", "kubesched config view -f scheduler.yaml")
 )
 @click.option("-f", "--file", "file", metavar="FILE", help=_FILE_HELP)
+@plugin_option
 @_hints_option
 @click.pass_context
-def view(ctx: click.Context, file: str | None, with_hints: bool | None) -> None:
+def view(
+    ctx: click.Context, file: str | None, plugins: tuple[str, ...], with_hints: bool | None
+) -> None:
     """Print the effective configuration: defaults filled in, plugin lists merged.
 
     Without a file, print that of a scheduler which was given none.
     """
+    registry = registry_of(plugins)
     text = None if file is None else _read(file)
     try:
-        loaded = default_config() if text is None else load_config(text)
-        click.echo(to_yaml(_checked(loaded)), nl=False)
+        loaded = config_enabling(registry) if text is None else load_config(text)
+        click.echo(to_yaml(_checked(loaded, registry)), nl=False)
     except ConfigError as error:
         _fail(ctx, text or "", error, with_hints)
 
@@ -68,16 +74,21 @@ def view(ctx: click.Context, file: str | None, with_hints: bool | None) -> None:
     epilog=_examples(
         "kubesched config validate -f scheduler.yaml",
         "kubesched config validate -f - < scheduler.yaml",
+        "kubesched config validate -f scheduler.yaml --plugin my_plugins.py:Packing",
     )
 )
 @click.option("-f", "--file", "file", required=True, metavar="FILE", help=_FILE_HELP)
+@plugin_option
 @_hints_option
 @click.pass_context
-def validate(ctx: click.Context, file: str, with_hints: bool | None) -> None:
+def validate(
+    ctx: click.Context, file: str, plugins: tuple[str, ...], with_hints: bool | None
+) -> None:
     """Check a configuration as the scheduler does when it starts."""
+    registry = registry_of(plugins)
     text = _read(file)
     try:
-        _checked(load_config(text))
+        _checked(load_config(text), registry)
     except ConfigError as error:
         _fail(ctx, text, error, with_hints)
     click.echo("valid")
@@ -98,10 +109,12 @@ def convert(ctx: click.Context, file: str) -> None:
     click.echo(converted, nl=False)
 
 
-def _checked(loaded: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+def _checked(
+    loaded: KubeSchedulerConfiguration, registry: Registry | None
+) -> KubeSchedulerConfiguration:
     """Return the configuration as the whole start of a scheduler leaves it."""
     check_config(loaded)
-    return check_build(loaded)
+    return check_build(loaded, registry)
 
 
 def _read(file: str) -> str:

@@ -9,11 +9,14 @@ import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from kubesched.kit.memory import collect_rarely
+
+if TYPE_CHECKING:
+    from kubesched.framework.registry import Registry
 
 _COMMANDS: Final = {
     "apiserver": "apiserver",
@@ -22,11 +25,13 @@ _COMMANDS: Final = {
     "decide": "decide",
     "doctor": "doctor",
     "explain": "explain",
+    "new-plugin": "new_plugin",
     "playground": "playground",
+    "plugins": "plugins",
     "run": "run_command",
     "simulate": "simulate",
 }
-"""What each command is called in its module, which has the command's name."""
+"""What each command is called in its module, which has the command's name, dashes as in Python."""
 
 _EPILOG = """\b
 Examples:
@@ -36,7 +41,9 @@ Examples:
   kubesched config view
   kubesched decide --cases cases.jsonl
   kubesched doctor --kubeconfig ~/.kube/config
+  kubesched new-plugin SpareGpu
   kubesched playground
+  kubesched plugins --plugin my_plugins.py:Packing
   kubesched run --kubeconfig ~/.kube/config --leader-elect=false
 """
 
@@ -52,7 +59,7 @@ class Commands(click.Group):
         """Return a command; None if there is none of that name."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"kubesched.cli.{cmd_name}")
+        module = import_module(f"kubesched.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = getattr(module, _COMMANDS[cmd_name])
         return command
 
@@ -63,20 +70,20 @@ def cli() -> None:
     """The Kubernetes scheduler, in Python."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit."""
+def main(arguments: Sequence[str] | None = None, *, plugins: Registry | None = None) -> NoReturn:
+    """Run the command line and exit; `plugins` are those of a program of the user's own."""
     collect_rarely()
-    status = run(arguments)
+    status = run(arguments, plugins=plugins)
     # What is left goes with the process: to look through it once more would only take time.
     gc.freeze()
     sys.exit(status)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, *, plugins: Registry | None = None) -> int:
     """Run the command line; return the exit status."""
     stdout = sys.stdout
     try:
-        result = cli.main(arguments, prog_name="kubesched", standalone_mode=False)
+        result = cli.main(arguments, prog_name="kubesched", standalone_mode=False, obj=plugins)
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
     except click.ClickException as problem:

@@ -60,7 +60,7 @@ def run_command(arguments: tuple[str, ...]) -> int:
         return 0
     from kubesched.cli.run_live import run  # noqa: PLC0415
 
-    return run(options)
+    return run(options, arguments)
 
 
 def tell(problem: OptionsError, command: str = "run", flags: FlagSet | None = None) -> None:

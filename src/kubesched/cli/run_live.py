@@ -12,19 +12,20 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
+from kubesched.app.build import extenders_problem
 from kubesched.app.go_values import os_error
-from kubesched.app.live import LiveScheduler, LiveSettings, Outside, all_pods
+from kubesched.app.live import LiveScheduler, LiveSettings, Outside
 from kubesched.app.missing_rights import MissingRights
 from kubesched.app.option_values import Options
 from kubesched.cli.options import registry_of
+from kubesched.cli.run_pages import Shown, start_pages
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder
 from kubesched.client.kubeconfig import load_access
@@ -37,7 +38,7 @@ from kubesched.client.leader_election import (
 )
 from kubesched.client.read_only import ReadOnlyClient
 from kubesched.client.rest import Client
-from kubesched.config.encode import effective, to_yaml
+from kubesched.config.encode import to_yaml
 from kubesched.config.errors import ConfigError
 from kubesched.framework.registry import Registry
 from kubesched.kit.clock import SystemClock
@@ -47,23 +48,14 @@ from kubesched.kit.rng import Generator
 from kubesched.kit.stdlib_logging import route_logging
 from kubesched.kit.watchdog import Watchdog
 from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_resource_metrics import resource_metrics
-from kubesched.model.process_metrics import ProcessMetrics, SliMetrics
-from kubesched.model.serving_metrics import ServingMetrics
-from kubesched.web.parts import OpsParts, StatuszInfo
-from kubesched.web.settings import (
-    AuthenticationSettings,
-    AuthorizationSettings,
-    ServingError,
-    ServingSettings,
-    SniCertificate,
-)
+from kubesched.model.process_metrics import ProcessMetrics
+from kubesched.web.settings import ServingError
 
 if TYPE_CHECKING:
+    from kubesched.app.reload import Reloader
     from kubesched.app.shadow import ShadowReport
     from kubesched.web.ops_server import OpsServer
 
-_NOT_SYNCED: Final = "handlers are not fully synchronized"
 _BEAT_S: Final = 0.5
 
 
@@ -71,8 +63,13 @@ class CommandError(Exception):
     """Ends the process with `command failed` and exit code 1."""
 
 
-def run(options: Options) -> int:
-    """Schedule until told to stop; return the exit code."""
+def run(options: Options, arguments: Sequence[str] = ()) -> int:
+    """Schedule until told to stop; return the exit code.
+
+    Args:
+        options: What to do.
+        arguments: The command line they come from, to be read again if it says `--reload`.
+    """
     clock = SystemClock()
     log = make_log(
         sys.stderr,
@@ -84,7 +81,7 @@ def run(options: Options) -> int:
     route_logging(log)
     keep_heap()
     try:
-        process = _prepare(options, clock, log)
+        process = _prepare(options, arguments, clock, log)
         if options.write_config_to:
             return _write_config(process)
         return _run_loop(process.run())
@@ -95,20 +92,23 @@ def run(options: Options) -> int:
         log.flush()
 
 
-def _prepare(options: Options, clock: SystemClock, log: Log) -> Process:
+def _prepare(options: Options, arguments: Sequence[str], clock: SystemClock, log: Log) -> Process:
     for warning in options.warnings:
         log.info(warning.message, **dict[str, Any](warning.fields))
     if log.enabled(1):
         for name, value in options.flags.items():
             log.line(f'FLAG: --{name}="{value}"', level=1)
     log.info("Starting Kubernetes Scheduler", version=options.reported_version)
+    if options.reload:
+        # A file that changes twice within a second would be taken for what was compiled before.
+        sys.dont_write_bytecode = True
     try:
         registry = registry_of(options.plugins)
     except click.ClickException as problem:
         raise CommandError(problem.format_message()) from None
     if registry is not None:
         options = options.enabling(list(registry))
-    return Process(options, registry, clock, log)
+    return Process(options, registry, clock, log, arguments)
 
 
 def _write_config(process: Process) -> int:
@@ -138,6 +138,7 @@ class Process:
     registry: Registry | None
     clock: SystemClock
     log: Log
+    arguments: Sequence[str] = ()
     metrics: SchedulerMetrics = field(init=False)
     measured: ProcessMetrics = field(init=False)
     rights: MissingRights = field(init=False)
@@ -145,7 +146,9 @@ class Process:
     stopping: asyncio.Event | None = None
     live: LiveScheduler | None = None
     elector: LeaderElector | None = None
+    reloader: Reloader | None = None
     is_leading: bool = False
+    watchdog: Watchdog | None = None
 
     def __post_init__(self) -> None:
         gates = self.options.feature_gates
@@ -159,12 +162,8 @@ class Process:
     def build(self, client: Client | None) -> LiveScheduler:
         """Return the scheduler that the configuration describes."""
         options = self.options
-        if options.config.extenders:
-            urls = ", ".join(one.url_prefix for one in options.config.extenders)
-            raise CommandError(
-                f"extenders are configured ({urls}), and this version does not call them yet: "
-                "remove `extenders` from the configuration, or keep kube-scheduler for now"
-            )
+        if problem := extenders_problem(options.config):
+            raise CommandError(problem)
         settings = LiveSettings(
             config=options.config,
             hostname=socket.gethostname(),
@@ -172,6 +171,7 @@ class Process:
             is_enabled=options.feature_gates.is_enabled,
             max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration_s,
             seed=int.from_bytes(os.urandom(8)),
+            budgets=options.plugin_budgets,
         )
         outside = Outside(
             client or self.client(), self.clock, self.log, self.metrics, self.measured
@@ -240,13 +240,17 @@ class Process:
         try:
             self.live = self.build(client)
             beating = self.live.tasks.start(self._beat(), name="heartbeat")
+            if self.options.reload:
+                self._follow_files(self.live)
             config = self.options.config
             elects = config.leader_election.leader_elect and not self.options.shadow
             if not (elects and config.delay_cache_until_active):
                 # Before anything else: from here on the API server is what takes time.
                 self.live.start_watching()
             try:
-                server = await self._serve()
+                server = await self._serve(self.live)
+                if self.watchdog is not None and server is not None and server.stand_in is not None:
+                    self.watchdog.stand_in = server.stand_in.serve
                 return await (self._run_elected(client) if elects else self._run_alone())
             finally:
                 beating.cancel()
@@ -257,9 +261,38 @@ class Process:
                 await server.stop()
             await client.close()
 
+    def _follow_files(self, live: LiveScheduler) -> None:
+        """Have changes of plugins and configuration put in force."""
+        from kubesched.cli.run_reload import reloader  # noqa: PLC0415  # Seldom.
+
+        self.reloader = reloader(live, self.options, self.arguments, self.registry)
+        live.tasks.start(self.reloader.run(), name="reload")
+
+    async def _serve(self, live: LiveScheduler) -> OpsServer | None:
+        shown = Shown(
+            options=self.options,
+            live=live,
+            clock=self.clock,
+            log=self.log,
+            metrics=self.metrics,
+            measured=self.measured,
+            started_s=self.started_s,
+            access=self.access,
+            missing_right=self.rights.problem,
+            is_stopping=lambda: self.stopping is not None and self.stopping.is_set(),
+            is_leading=lambda: self.is_leading,
+            notes=lambda: {} if self.reloader is None else self.reloader.notes(),
+        )
+        try:
+            return await start_pages(shown)
+        except ServingError as problem:
+            raise CommandError(str(problem)) from None
+
     async def _beat(self) -> None:
         """Have what was logged written, and the watchdog know that the loop turns."""
-        watchdog = Watchdog(self.clock, self._say_blocked)
+        assert self.live is not None
+        problem = self.live.outside.guard.problem
+        self.watchdog = watchdog = Watchdog(self.clock, self._say_blocked, problem)
         try:
             while True:
                 await self.clock.sleep(_BEAT_S)
@@ -369,122 +402,3 @@ class Process:
         self.is_leading = False
         if self.live is not None:
             self.live.scheduler.stop_scheduling()
-
-    # -- serving ----------------------------------------------------------------------------------
-
-    async def _serve(self) -> OpsServer | None:
-        options = self.options
-        if options.serving.secure_port == 0:
-            return None
-        # In a thread: it takes a tenth of a second, and the cluster is being read meanwhile.
-        make = await asyncio.to_thread(_ops_server)
-        server = make(_serving_settings(options), self._parts())
-        try:
-            await server.start()
-        except ServingError as problem:
-            raise CommandError(str(problem)) from None
-        return server
-
-    def _parts(self) -> OpsParts:
-        assert self.live is not None
-        live, options = self.live, self.options
-        elects = options.config.leader_election.leader_elect
-        # Parity: upstream's check of leader election is never connected, and always passes.
-        election = {"leaderElection": _passes} if elects else {}
-        return OpsParts(
-            log=self.log,
-            clock=self.clock,
-            metrics=self.metrics,
-            slis=SliMetrics(),
-            configz=lambda: effective(live.built.config),
-            statusz=StatuszInfo(self.started_s),
-            healthz=election,
-            readyz={
-                **election,
-                "shutdown": self._is_stopping,
-                "sched-handler-sync": lambda: (
-                    self.rights.problem() if live.has_synced else _NOT_SYNCED
-                ),
-            },
-            resource_metrics=self._resource_metrics,
-            flagz=lambda: options.flags,
-            explain=live.explain,
-            authentication_client=self._review_client(options.authentication.kubeconfig),
-            authorization_client=self._review_client(options.authorization.kubeconfig),
-            serving_metrics=ServingMetrics(self.metrics.measures),
-        )
-
-    def _is_stopping(self) -> str | None:
-        stopping = self.stopping is not None and self.stopping.is_set()
-        return "process is shutting down" if stopping else None
-
-    def _resource_metrics(self) -> str | None:
-        if self.live is None or not self.is_leading:
-            return None
-        return resource_metrics(all_pods(self.live))
-
-    def _review_client(self, kubeconfig: str) -> Client | None:
-        """Return who asks about callers of our pages; nobody where there is no way to ask."""
-        # Parity: apiserver options/authentication.go getClient, v1.36: the kubeconfig of the flag,
-        # or that of the cluster we are in; never the one that schedules.
-        if not kubeconfig and not os.environ.get("KUBERNETES_SERVICE_HOST"):
-            return None
-        make = partial(ReadOnlyClient, asks_reviews=True) if self.options.shadow else Client
-        return make(
-            self.access(kubeconfig),
-            qps=-1,
-            burst=0,
-            user_agent="kubesched",
-            clock=self.clock,
-            log=self.log,
-            metrics=self.measured,
-        )
-
-
-def _passes() -> None:
-    return None
-
-
-def _ops_server() -> type[OpsServer]:
-    """Import what serves; nothing of it is needed to begin to watch."""
-    from kubesched.web.ops_server import OpsServer  # noqa: PLC0415
-
-    return OpsServer
-
-
-def _serving_settings(options: Options) -> ServingSettings:
-    serving, who, may = options.serving, options.authentication, options.authorization
-    return ServingSettings(
-        bind_address=serving.bind_address,
-        port=serving.secure_port,
-        cert_dir=serving.cert_dir,
-        tls_cert_file=serving.tls_cert_file,
-        tls_private_key_file=serving.tls_private_key_file,
-        sni_certificates=tuple(
-            SniCertificate(one.cert_file, one.key_file, tuple(one.names))
-            for one in serving.tls_sni_cert_keys
-        ),
-        min_tls_version=serving.tls_min_version,
-        cipher_suites=serving.tls_cipher_suites,
-        curve_preferences=serving.tls_curve_preferences,
-        permit_port_sharing=serving.permit_port_sharing,
-        permit_address_sharing=serving.permit_address_sharing,
-        enable_profiling=bool(options.config.enable_profiling),
-        authentication=AuthenticationSettings(
-            client_ca_file=who.client_ca_file,
-            requestheader_client_ca_file=who.requestheader_client_ca_file,
-            requestheader_allowed_names=who.requestheader_allowed_names,
-            requestheader_username_headers=who.requestheader_username_headers,
-            requestheader_uid_headers=who.requestheader_uid_headers,
-            requestheader_group_headers=who.requestheader_group_headers,
-            requestheader_extra_headers_prefix=who.requestheader_extra_headers_prefix,
-            skip_lookup=who.skip_lookup,
-            tolerate_lookup_failure=who.tolerate_lookup_failure,
-            token_cache_ttl_s=who.token_cache_ttl_s,
-        ),
-        authorization=AuthorizationSettings(
-            always_allow_paths=may.always_allow_paths,
-            allow_cache_ttl_s=may.allow_cache_ttl_s,
-            deny_cache_ttl_s=may.deny_cache_ttl_s,
-        ),
-    )

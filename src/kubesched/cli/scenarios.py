@@ -22,7 +22,7 @@ from kubesched.cli.render import Grid, aligned
 from kubesched.framework.registry import Registry
 from kubesched.objects.errors import one_line
 from kubesched.sim.amounts import amount, percent
-from kubesched.sim.configured import ConfiguredError, configured
+from kubesched.sim.configured import ConfiguredError, check_use, configured
 from kubesched.sim.scenario import Scenario, read_scenario
 from kubesched.sim.usage import Usage
 from kubesched.sim.world import WorldError
@@ -99,12 +99,24 @@ def read(files: Sequence[str]) -> Scenario:
         return read_scenario(files, stdin=sys.stdin.buffer)
 
 
-def scheduler(options: ScenarioOptions, config_file: str | None) -> Built:
-    """Return the profiles of a configuration, or end with one line that says why not."""
+def schedulers(options: ScenarioOptions, config_files: Sequence[str | None]) -> list[Built]:
+    """Return the profiles of some configurations, between which the plugins are shared out."""
     registry: Registry | None = registry_of(options.plugins)
+    built = [_scheduler(options, file, registry) for file in config_files]
+    try:
+        check_use(built, registry)
+    except ConfiguredError as problem:
+        where = " and ".join(shown(file) for file in config_files if file is not None)
+        raise click.ClickException(f"{where}: {problem}") from None
+    return built
+
+
+def _scheduler(
+    options: ScenarioOptions, config_file: str | None, registry: Registry | None
+) -> Built:
     text = None if config_file is None else _contents(config_file)
     try:
-        built = configured(text, registry=registry, seed=options.seed)
+        built = configured(text, registry=registry, seed=options.seed, uses_all=False)
     except ConfiguredError as problem:
         where = "" if config_file is None else f"{shown(config_file)}: "
         raise click.ClickException(f"{where}{problem}") from None

@@ -26,7 +26,7 @@ from kubesched.cli.scenarios import (
     say_table,
     say_usage,
     scenario_options,
-    scheduler,
+    schedulers,
     shown,
     told,
 )
@@ -88,14 +88,14 @@ def simulate(
     refuse_two_readers(*options.files, config_file, other_file)
     # Both configurations are looked at before anything takes time.
     configs = [config_file] if other_file is None else [config_file, other_file]
-    schedulers = [scheduler(options, one) for one in configs]
+    built = schedulers(options, configs)
     scenario = read(options.files)
     with told():
         scenario = scenario.with_missing_pods()
     for line in scenario.notes:
         note(line)
-    with told(has_own_plugins=bool(options.plugins)):
-        runs = [_run(World(built, scenario.objects)) for built in schedulers]
+    with told(has_own_plugins=any(one.outside for one in built)):
+        runs = [_run(World(one, scenario.objects)) for one in built]
     if len(runs) == 1:
         _write(output, form, runs[0])
         return

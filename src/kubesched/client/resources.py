@@ -65,6 +65,7 @@ def _devices(plural: str, kind: str, *, namespaced: bool = False) -> Resource:
 
 
 PODS: Final = _core("pods", "Pod")
+BINDINGS: Final = _core("bindings", "Binding")
 NODES: Final = _core("nodes", "Node", namespaced=False)
 NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
 PERSISTENT_VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", namespaced=False)

@@ -112,7 +112,8 @@ class Client:
         self._clock = clock
         self._log = log
         self._metrics = metrics
-        self._on_forbidden = on_forbidden
+        self.on_forbidden = on_forbidden
+        self.user_agent = user_agent
         self._logs_warnings = logs_warnings
         self._requests = Requests(
             access,
@@ -128,11 +129,17 @@ class Client:
         self._discovered: dict[str, tuple[float, frozenset[str]]] = {}
 
     def sibling(
-        self, *, user_agent: str, qps: float | None = None, burst: int | None = None
+        self,
+        *,
+        user_agent: str,
+        qps: float | None = None,
+        burst: int | None = None,
+        on_forbidden: OnForbidden | None = None,
     ) -> Client:
         """Return a client with the same connections and a pace of its own.
 
-        Connections are closed with the client that made them.
+        Connections are closed with the client that made them. Whoever is told of rights that we
+        lack is the same unless another is named.
         """
         return Client(
             self.access,
@@ -143,7 +150,7 @@ class Client:
             log=self._log,
             metrics=self._metrics,
             transport=self._transport,
-            on_forbidden=self._on_forbidden,
+            on_forbidden=on_forbidden or self.on_forbidden,
             logs_warnings=self._logs_warnings,
         )
 

@@ -125,6 +125,11 @@ class BoundPod:
         self._raw = whole
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether the whole pod is kept."""
+        return self._raw is not None
+
+    @property
     def object(self) -> Pod:
         """Return the whole pod, if whole pods are kept."""
         if self._raw is None:

@@ -435,6 +435,10 @@ class NodeTable:
         assert info is not None, "a table holds existing nodes only"
         return info
 
+    def bound_pod(self, index: int) -> BoundPod:
+        """Return the pod of an index."""
+        return self.view.bound_pod(index)
+
     def _column(self, key: Any, make: Any) -> Any:
         column = self._columns.get(key)
         if column is None:
@@ -473,61 +477,65 @@ class ResourceColumns:
 class NodeView:
     """One node: the attribute names of `NodeTable`, with plain values."""
 
-    __slots__ = ("_position", "_table", "info")
+    __slots__ = ("_info", "_position", "_table")
 
     def __init__(self, table: NodeTable, position: int) -> None:
         self._table = table
         self._position = position
-        self.info: NodeInfo = table.info(position)
-        """The parsed node."""
+        self._info: NodeInfo = table.info(position)
 
     def __repr__(self) -> str:
         return f"<NodeView {self.name}>"
 
     @property
+    def info(self) -> NodeInfo:
+        """Return the parsed node."""
+        return self._info
+
+    @property
     def name(self) -> str:
         """Return the node's name."""
-        return self.info.name
+        return self._info.name
 
     @property
     def uid(self) -> str:
         """Return the node's uid."""
-        return self.info.uid
+        return self._info.uid
 
     @property
     def labels(self) -> Mapping[str, str]:
         """Return the node's labels."""
-        return self.info.labels
+        return self._info.labels
 
     @property
     def annotations(self) -> Mapping[str, str]:
         """Return the node's annotations."""
-        return self.info.annotations
+        return self._info.annotations
 
     @property
     def taints(self) -> tuple[Taint, ...]:
         """Return the node's taints."""
-        return self.info.taints
+        return self._info.taints
 
     @property
     def unschedulable(self) -> bool:
         """Return whether the node is cordoned."""
-        return self.info.unschedulable
+        return self._info.unschedulable
 
     @property
     def spec(self) -> NodeSpec:
         """Return the whole spec."""
-        return self.info.spec
+        return self._info.spec
 
     @property
     def status(self) -> NodeStatus:
         """Return the whole status."""
-        return self.info.status
+        return self._info.status
 
     @property
     def allocatable(self) -> Resources:
         """Return what the node offers, by resource."""
-        return self.info.allocatable
+        return self._info.allocatable
 
     @property
     def requested(self) -> ResourceCells:
@@ -552,8 +560,8 @@ class NodeView:
     @property
     def pods(self) -> list[BoundPod]:
         """Return the pods on the node."""
-        view = self._table.view
-        return [view.bound_pod(index) for index in self._table.usage.pods_on(self._position)]
+        table = self._table
+        return [table.bound_pod(index) for index in table.usage.pods_on(self._position)]
 
     @property
     def host_ports(self) -> frozenset[HostPort]:

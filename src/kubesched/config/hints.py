@@ -60,6 +60,7 @@ _ARGS_OF = re.compile(
 _MISSING_PLUGIN = re.compile(r'Plugin "([^"]*)" does not exist')
 _REFUSED_PLUGIN = re.compile(r'Invalid value: "([^"]*)": was invalid in version')
 _LOCK = re.compile(r'resourceLock: Invalid value: "([^"]*)"')
+_TWO_SORTS = re.compile(r"only one queue sort plugin required .* but got [^01]")
 _NO_UNIT = re.compile(r'time: missing unit in duration "([^"]*)"')
 
 
@@ -141,6 +142,8 @@ def _plugins(error: str) -> Iterator[str]:
             close = difflib.get_close_matches(name, IN_TREE_PLUGINS, n=1)
             if close:
                 yield f"there is no plugin {name}, did you mean {close[0]}?"
+            else:
+                yield f"if {name} is a plugin of your own, say where it is with --plugin"
 
 
 def _values(error: str) -> Iterator[str]:
@@ -149,6 +152,10 @@ def _values(error: str) -> Iterator[str]:
             yield f"resourceLock {lock} was removed: use leases, or leave the field out"
     for value in _NO_UNIT.findall(error):
         yield f'a duration needs a unit, such as "{value}s"'
+    if ".plugins.queueSort: " in error and "must be the same for all profiles" in error:
+        yield "all profiles share one queue: say the same under queueSort in each of them"
+    if _TWO_SORTS.search(error):
+        yield "PrioritySort is on by default: disable it under queueSort of every profile"
     if "cannot unmarshal number" in error and error.endswith("of type string"):
         yield "a duration is a string with a unit, such as 15s; other strings need quotes"
 

@@ -93,6 +93,15 @@ class KeyedHeap(Generic[ItemT]):
         del self._entries[least.key]
         return least.item
 
+    def reorder(self, order: Callable[[ItemT], Any]) -> None:
+        """Order the items by something else from now on."""
+        self._order = order
+        self._heap = []
+        for entry in self._entries.values():
+            entry.order, entry.index = order(entry.item), len(self._heap)
+            self._heap.append(entry)
+            self._up(entry)
+
     def _fix(self, entry: _Entry[ItemT]) -> None:
         if not self._down(entry):
             self._up(entry)

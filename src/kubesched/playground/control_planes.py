@@ -167,7 +167,9 @@ class RealPlane:
         programs.check(("etcd", "kube-apiserver", "kube-controller-manager", "kwok"))
         cluster = self._stack.enter_context(real_cluster("unstaffed", port=self.place.port))
         self.place.system_log.write_bytes(b"")
-        wanted = Companions(nodes=0, scheduler=False, system_log=self.place.system_log)
+        wanted = Companions(
+            nodes=0, scheduler=False, some_dead=True, system_log=self.place.system_log
+        )
         start_companions(cluster, programs, cluster.group, wanted)
         self._cluster = cluster
         self.url = cluster.url

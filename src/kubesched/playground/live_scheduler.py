@@ -112,9 +112,7 @@ def live_scheduler(  # What tests vary.
             thread.run(process.stop())
 
 
-def _settings(
-    name: str, plugins: GivenPlugins, fields: Mapping[str, Any] | None
-) -> LiveSettings:
+def _settings(name: str, plugins: GivenPlugins, fields: Mapping[str, Any] | None) -> LiveSettings:
     registry = registry_given(plugins)
     return LiveSettings(_config(name, registry, fields), "playground", out_of_tree=registry)
 

@@ -47,6 +47,10 @@ class ActiveQueue:
         """Give a pod that is here the place it has now."""
         self.heap.add_or_update(queued.key, queued)
 
+    def reorder(self, order: SortKey) -> None:
+        """Order all pods here by something else from now on."""
+        self.heap.reorder(order)
+
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return a pod that is here."""
         return self.heap.get(key)

@@ -42,8 +42,8 @@ class BackoffQueue:
         self._log = log
         self._sort = order
         self._aligned = settings.pop_from_backoff_queue
-        by_expiry = self._expiry_then_importance if self._aligned else self.backoff_time_s
-        self._refused: KeyedHeap[QueuedPodInfo] = KeyedHeap(by_expiry)
+        self._by_expiry = self._expiry_then_importance if self._aligned else self.backoff_time_s
+        self._refused: KeyedHeap[QueuedPodInfo] = KeyedHeap(self._by_expiry)
         self._failed: KeyedHeap[QueuedPodInfo] = KeyedHeap(self.backoff_time_s)
 
     def __len__(self) -> int:
@@ -125,6 +125,11 @@ class BackoffQueue:
         """Give a pod that is here the place it has now."""
         heap = self._refused if queued.key in self._refused else self._failed
         heap.add_or_update(queued.key, queued)
+
+    def reorder(self, order: SortKey) -> None:
+        """Order pods whose backoff ends at once by something else from now on."""
+        self._sort = order
+        self._refused.reorder(self._by_expiry)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return a pod that is here."""

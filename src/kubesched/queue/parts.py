@@ -16,11 +16,11 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.active_queue import ACTIVE, ActiveQueue
 from kubesched.queue.backoff_queue import BACKOFF, BackoffQueue
-from kubesched.queue.gate import Gate
 from kubesched.queue.hints import Strategy
-from kubesched.queue.interface import QueueSettings, SortKey
+from kubesched.queue.interface import QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.recorder import Recorder
+from kubesched.queue.rules import RULES_CHANGED, QueueRules
 from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, UnschedulablePods
 
 GATED: Final = "Gated"
@@ -30,22 +30,21 @@ _NOMINATING_EVENTS: Final = frozenset((UNSCHEDULED_POD_ADD.label, UNSCHEDULED_PO
 class Parts:
     """Active, backing off, and unschedulable or gated pods."""
 
-    def __init__(  # noqa: PLR0913 - what the parts stand on, each by its name
+    def __init__(
         self,
-        order: SortKey,
+        rules: QueueRules,
         settings: QueueSettings,
         *,
-        gate: Gate,
         nominator: Nominator,
         clock: Clock,
         recorder: Recorder,
         log: Log,
     ) -> None:
-        self.active = ActiveQueue(order, recorder, log)
-        self.backoff = BackoffQueue(order, settings, clock=clock, recorder=recorder, log=log)
+        self.active = ActiveQueue(rules.order, recorder, log)
+        self.backoff = BackoffQueue(rules.order, settings, clock=clock, recorder=recorder, log=log)
         self.unschedulable = UnschedulablePods(recorder)
         self._settings = settings
-        self._gate = gate
+        self._gate = rules.gate
         self._nominator = nominator
         self._clock = clock
         self._recorder = recorder
@@ -146,6 +145,32 @@ class Parts:
         # A flushed pod that is gated is not tried, so nobody else would clear this.
         queued.was_flushed_from_unschedulable = False
         self.unschedulable.add_or_update(queued, event, gated_before=gated_before)
+
+    # -- other rules ------------------------------------------------------------------------------
+
+    def swap(self, rules: QueueRules) -> None:
+        """Go by other rules: whoever waits to be tried passes the new gate, refused pods return."""
+        self._gate = rules.gate
+        self.active.reorder(rules.order)
+        self.backoff.reorder(rules.order)
+        # All are taken out before the first returns: what ends a gate is known by group.
+        refused = list(self.unschedulable)
+        for queued in refused:
+            self.unschedulable.remove(queued.key, gated=queued.is_gated)
+        for queued in list(self.active.heap):
+            self._pass_gate_again(queued, self.active)
+        if self._settings.pop_from_backoff_queue:  # Otherwise the gate is at the way out.
+            for queued in list(self.backoff):
+                self._pass_gate_again(queued, self.backoff)
+        for queued in refused:
+            self.requeue(queued, Strategy.AFTER_BACKOFF, RULES_CHANGED)
+
+    def _pass_gate_again(self, queued: QueuedPodInfo, part: ActiveQueue | BackoffQueue) -> None:
+        self._gate.run(queued)
+        if queued.is_gated:
+            part.remove(queued.key)
+            message = "Pod moved to an internal scheduling queue, because the pod is gated"
+            self._hold_back(queued, RULES_CHANGED, message, gated_before=False)
 
     def is_poppable(self, part: str) -> bool:
         """Return whether `pop` may give a pod of a part."""

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubesched.kit.clock import Clock
-from kubesched.kit.heap import order_by_less
 from kubesched.kit.log import Log, Ref
 from kubesched.model.cluster_event import (
     BACKOFF_COMPLETE,
@@ -43,13 +42,13 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.active_queue import ACTIVE
 from kubesched.queue.backoff_queue import BACKOFF
-from kubesched.queue.gate import Gate
-from kubesched.queue.hints import Hints, Strategy
+from kubesched.queue.hints import Strategy
 from kubesched.queue.in_flight import InFlight, Occurrence
 from kubesched.queue.interface import Less, PreCheck, ProfileQueueing, QueueSettings, SortKey
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.parts import GATED, Parts
 from kubesched.queue.recorder import Recorder
+from kubesched.queue.rules import RULES_CHANGED_EVENT, QueueRules
 from kubesched.queue.unschedulable_pods import UNSCHEDULABLE, Group
 
 LEFT_OVER_PERIOD_S: Final = 30.0
@@ -98,12 +97,12 @@ class SchedulingQueue:
         self._clock = clock
         self._log = log
         self._recorder = Recorder(metrics)
-        order = key if key is not None else order_by_less(less)
-        shared: dict[str, Any] = {"clock": clock, "recorder": self._recorder, "log": log}
         self._in_flight = InFlight(self._recorder)
-        self._hints = Hints(profiles, **shared)
-        gate = Gate(profiles, self._hints.events_of, **shared)
-        self._parts = Parts(order, settings, gate=gate, nominator=nominator, **shared)
+        rules = self.rules_of(profiles, less=less, key=key)
+        self._hints = rules.hints
+        self._parts = Parts(
+            rules, settings, nominator=nominator, clock=clock, recorder=self._recorder, log=log
+        )
         self._active = self._parts.active
         self._backoff = self._parts.backoff
         self._unschedulable = self._parts.unschedulable
@@ -112,6 +111,32 @@ class SchedulingQueue:
 
     def __repr__(self) -> str:
         return f"<SchedulingQueue {self._parts.summary}; in flight:{len(self._in_flight)}>"
+
+    # -- what it goes by --------------------------------------------------------------------------
+
+    def rules_of(
+        self, profiles: Mapping[str, ProfileQueueing], *, less: Less, key: SortKey | None
+    ) -> QueueRules:
+        """Return what profiles mean here, ready for `swap`; ValueError if one is wrong."""
+        return QueueRules.of(
+            profiles,
+            less=less,
+            key=key,
+            clock=self._clock,
+            recorder=self._recorder,
+            log=self._log,
+        )
+
+    def swap(self, rules: QueueRules) -> None:
+        """Go by other rules from now on: refused pods are tried again, those of nobody dropped."""
+        for waiting in self.pending_pods()[0].values():
+            for pod in waiting:
+                if pod.scheduler_name not in rules.names:
+                    self.delete(pod)
+        self._hints = rules.hints
+        self._parts.swap(rules)
+        self._note_in_flight(Occurrence(RULES_CHANGED_EVENT, None, None))
+        self.on_ready()
 
     # -- what the watch shows ---------------------------------------------------------------------
 

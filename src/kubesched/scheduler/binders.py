@@ -8,7 +8,7 @@ Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, where each binding has a
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 from kubesched.framework.profile import Profile
@@ -34,24 +34,41 @@ class Binders:
         self._tasks = tasks
         self._queue: deque[Attempted] = deque()
         self._running = 0
-        self._at_once: dict[str, bool] = {}
+        self._at_once: dict[Profile, bool] = {}
+        self._under_way: Counter[Profile] = Counter()
         outstanding.on_park = self._start_one
 
     def put(self, attempted: Attempted) -> None:
         """Have a pod bound, in its turn."""
         self._outstanding.begin()
+        self._under_way[attempted.profile] += 1
         if not self._binds_at_once(attempted.profile):
-            self._tasks.start(self._cycle.run(attempted), name="binding")
+            self._tasks.start(self._run(attempted), name="binding")
             return
         self._queue.append(attempted)
         self._start_one()
 
+    def is_used(self, profile: Profile) -> bool:
+        """Return whether pods are being bound, or wait for it, with the plugins of a profile."""
+        return self._under_way[profile] > 0
+
+    def forget(self, profile: Profile) -> None:
+        """Forget a profile that is used no more, and never again."""
+        self._at_once.pop(profile, None)
+        self._under_way.pop(profile, None)
+
+    async def _run(self, attempted: Attempted) -> None:
+        try:
+            await self._cycle.run(attempted)
+        finally:
+            self._under_way[attempted.profile] -= 1
+
     def _binds_at_once(self, profile: Profile) -> bool:
-        known = self._at_once.get(profile.name)
+        known = self._at_once.get(profile)
         if known is None:
             plugins = (profile.plugins[name] for name in profile.plugin_names("bind"))
             known = all(getattr(plugin, "binds_at_once", False) for plugin in plugins)
-            self._at_once[profile.name] = known
+            self._at_once[profile] = known
         return known
 
     def _start_one(self) -> None:
@@ -63,11 +80,11 @@ class Binders:
         """Bind what waits, until nothing does or enough others do."""
         try:
             while self._queue and self._running - self._outstanding.parked <= BINDERS_MAX:
-                await self._cycle.run(self._queue.popleft())
+                await self._run(self._queue.popleft())
         except asyncio.CancelledError:
             # The process ends, and what was assumed ends with it.
             while self._queue:
-                self._queue.popleft()
+                self._under_way[self._queue.popleft().profile] -= 1
                 self._outstanding.end()
             raise
         finally:

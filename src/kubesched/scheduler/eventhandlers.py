@@ -79,7 +79,23 @@ class EventHandlers:
     """What plugins want to hear of, beside pods and nodes."""
 
     def __post_init__(self) -> None:
+        self.rules_changed()
+
+    def rules_changed(self, added: Collection[str] = ()) -> None:
+        """Take notice that the queue goes by other rules; take in the pods of added profiles."""
         self._registered = self.queue.registered_actions()
+        if not added:
+            return
+        under_way = {pod.uid for pod in self.queue.in_flight_pods()}
+        for pod in list(self.pods):
+            if pod.scheduler_name not in added:
+                continue
+            if pod.uid not in under_way and not self.cache.is_assumed(pod):
+                self._add_unassigned(pod)
+
+    def _is_ours(self, pod: PodInfo) -> bool:
+        """Return whether we place the pod, or have: its profile may be gone since."""
+        return pod.scheduler_name in self.scheduler_names or self.cache.is_assumed(pod)
 
     def apply(self, change: Change) -> None:
         """Take over one change."""
@@ -119,7 +135,7 @@ class EventHandlers:
                     self._delete_from_queue(old, in_binding=True)
             return
         self.pods.put(new)
-        if new.scheduler_name not in self.scheduler_names:
+        if not self._is_ours(new):
             return
         if old is None:
             self._add_unassigned(new)
@@ -132,7 +148,7 @@ class EventHandlers:
             self._delete_assigned(assigned)
             return
         old = self.pods.pop(change.key, change.uid)
-        if old is not None and old.scheduler_name in self.scheduler_names:
+        if old is not None and self._is_ours(old):
             self._delete_from_queue(old, in_binding=False)
 
     def _add_assigned(self, pod: PodInfo) -> None:
@@ -185,7 +201,7 @@ class EventHandlers:
             self._handled(event, start)
 
     def _delete_unassigned(self, pod: PodInfo) -> None:
-        if pod.scheduler_name in self.scheduler_names:
+        if self._is_ours(pod):
             self._delete_from_queue(pod, in_binding=False)
 
     def _delete_from_queue(self, pod: PodInfo, *, in_binding: bool) -> None:

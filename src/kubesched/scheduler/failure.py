@@ -120,6 +120,8 @@ class FailureHandler:
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
+    is_ours: Callable[[str], bool] = lambda _profile: True
+    """Says whether a profile is still there."""
 
     def handle(self, queued: QueuedPodInfo, failed: Failed, start_s: float) -> None:
         """Put the pod back and tell everybody."""
@@ -148,7 +150,7 @@ class FailureHandler:
         self.patches.write(pod, Verdict(reason, failed.message), failed.nominated)
 
     def _put_back(self, queued: QueuedPodInfo) -> bool:
-        """Queue the pod again, as it is now; False if another has taken its name."""
+        """Queue the pod again, as it is now; False if it is not ours to tell about any more."""
         pod = queued.pod
         ref = Ref(pod.namespace, pod.name)
         known = self.pods.get(pod.key)
@@ -161,6 +163,11 @@ class FailureHandler:
                 oldUID=pod.uid,
                 newUID=known.uid,
             )
+            self.queue.done(pod.uid)
+            return False
+        if known is not None and not self.is_ours(known.scheduler_name):
+            message = "Pod's profile is gone. Skip requeueing and status updates."
+            self.log.info(message, pod=ref, profile=known.scheduler_name)
             self.queue.done(pod.uid)
             return False
         if known is not None:

@@ -175,10 +175,10 @@ class StoryTeller:
     # -- pods that have none ----------------------------------------------------------------------
 
     def _unassigned(self, pod: PodInfo) -> Story:
+        if self.cache.is_assumed(pod):  # Its profile may be gone by now.
+            return self._assumed(pod)
         if pod.scheduler_name not in self.profiles:
             return self._story(pod, state="foreign", text=foreign_text(pod, self.profiles))
-        if self.cache.is_assumed(pod):
-            return self._assumed(pod)
         queued = self.queue.get(pod.key)
         if queued is not None and queued.pod.uid == pod.uid:
             return self._queued(queued)

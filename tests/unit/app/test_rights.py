@@ -90,6 +90,12 @@ def test_no_lease_without_an_election() -> None:
     assert not any(right.resource == "leases" for right in rights)
 
 
+def test_events_about_reloading_are_written_where_the_lease_is_or_would_be() -> None:
+    rights = rights_of(parse_options(["--leader-elect=false", "--reload"]))
+    (told,) = [one for one in rights if one.group == "" and one.resource == "events"]
+    assert (told.verbs, told.namespace) == (("create", "patch"), "kube-system")
+
+
 def test_the_lease_is_the_configured_one() -> None:
     rights = rights_of(
         parse_options(["--leader-elect-resource-name=a", "--leader-elect-resource-namespace=b"])

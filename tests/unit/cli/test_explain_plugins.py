@@ -126,9 +126,10 @@ profiles:
             id="a plugin that is not given",
         ),
         pytest.param(
-            Path(CONFIG).read_text(encoding="utf-8").replace("priorityMin", "unknown"),
+            Path(CONFIG).read_text(encoding="utf-8").replace("priorityMin", "minPriority"),
             [SPARE_GPU, NOT_ON_SPOT],
-            'initializing plugin "NotOnSpot": Object contains unknown field `unknown`',
+            "initializing plugin \"NotOnSpot\": args: unknown field 'minPriority', did you mean "
+            "'priorityMin'?",
             id="arguments that the plugin refuses",
         ),
         pytest.param(PROFILE % "batch", [], "has 'batch'", id="no profile for the pod"),

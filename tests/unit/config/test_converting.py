@@ -207,6 +207,11 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
             id="a misspelt plugin",
         ),
         pytest.param(
+            'PreFilterPlugin "sample-plugin" does not exist',
+            "if sample-plugin is a plugin of your own, say where it is with --plugin",
+            id="a plugin from outside",
+        ),
+        pytest.param(
             'time: missing unit in duration "8"',
             'a duration needs a unit, such as "8s"',
             id="a duration without a unit",

@@ -138,6 +138,10 @@ class VolumeBinder:
             "persistentvolumeclaims", log
         )
 
+    def take_over(self, former: VolumeBinder) -> None:
+        """Go on with what another has assumed; either may take it back."""
+        self._volumes, self._claims = former._volumes, former._claims
+
     # -- claims ---------------------------------------------------------------------------------
 
     def claims_of(self, pod: PodInfo, objects: ObjectStores) -> PodVolumeClaims:

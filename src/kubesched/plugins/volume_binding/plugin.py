@@ -134,6 +134,10 @@ class VolumeBinding:
         self._binder = VolumeBinder(handle.log)
         self._writer = VolumeWriter(handle, self._binder, args.bind_timeout_seconds)
 
+    def take_over(self, former: VolumeBinding) -> None:
+        """Go on with what the one before has assumed: its pods may not be bound yet."""
+        self._binder.take_over(former._binder)
+
     def reads(self, pod: PodInfo) -> Reads | None:
         """Return that node and volumes decide if all claims are bound; if not, ask anew."""
         uses = list(claim_uses(pod))

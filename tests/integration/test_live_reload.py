@@ -1,0 +1,342 @@
+"""`kubesched run --reload`: plugins and configuration change while pods arrive.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.testing import Api, ApiServer
+from kubesched.testing.server import SCHEDULER
+from tests.integration.live_processes import Place
+from tests.integration.reload_world import REFUSED, Reloading, in_force_at, reloading
+
+NAME = "reloading"
+PLUGIN = """
+from kubesched import unschedulable
+from kubesched.kit.log import Ref
+import msgspec
+
+VERSION = "{version}"
+
+
+class MineArgs(msgspec.Struct, frozen=True):
+    colour: str = "red"
+
+
+class Mine:
+    name = "Mine"
+
+    def __init__(self, args: MineArgs, handle):
+        {init}
+        self.rules = VERSION + "-" + args.colour
+        self.log = handle.log
+
+    def filter(self, state, pod, node):
+        return None if node.labels.get("rules") == self.rules else unschedulable("other rules")
+
+    def reserve(self, state, pod, node_name):
+        self.log.info("Decided", pod=Ref(pod.namespace, pod.name), rules=self.rules)
+"""
+
+
+def plugin(version: str, init: str = "pass") -> str:
+    return PLUGIN.format(version=version, init=init)
+
+
+def profile(colour: str = "red", **more: Any) -> dict[str, Any]:
+    return {
+        "schedulerName": NAME,
+        "plugins": {"multiPoint": {"enabled": [{"name": "Mine"}]}},
+        "pluginConfig": [{"name": "Mine", "args": {"colour": colour}}],
+        **more,
+    }
+
+
+@pytest.fixture
+def place(api: Api) -> Iterator[Place]:
+    with Place(api) as made:
+        yield made
+
+
+def a_node(place: Place, rules: str) -> str:
+    """Make a node with room for all, for pods that are decided by some rules."""
+    name = f"{place.name}-{rules}"
+    room = {"cpu": "2000", "memory": "4000Gi", "pods": "5000"}
+    metadata = {"name": name, "labels": {"place": place.name, "rules": rules}}
+    status = {"capacity": room, "allocatable": room}
+    place.api.post("/api/v1/nodes", {"metadata": metadata, "status": status}).must(201)
+    place.nodes.append(name)
+    return name
+
+
+def nodes_of_pods(place: Place) -> dict[str, str]:
+    pods = place.api.get(place.pods).must(200).json["items"]
+    return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in pods}
+
+
+# Each change, the rules that are in force after it, and whether it is refused.
+Change = Callable[[Reloading], None]
+CHANGES: list[tuple[Change, str, bool]] = [
+    (lambda one: one.write_plugin(plugin("v2")), "v2-red", False),
+    (lambda one: one.write_config(profiles=[profile("blue")]), "v2-blue", False),
+    (lambda one: one.write_plugin("class Mine:\n    name = "), "v2-blue", True),
+    (lambda one: one.write_plugin(plugin("v3")), "v3-blue", False),
+    (lambda one: one.write_config(profiles=[profile("green")]), "v3-green", False),
+    (lambda one: one.write_config(profiles=[profile("red", paint=1)]), "v3-green", True),
+    (lambda one: one.write_config(profiles=[profile("red")]), "v3-red", False),
+    (lambda one: one.write_plugin(plugin("v4")), "v4-red", False),
+    (lambda one: one.write_plugin(plugin("v5", "raise OSError('x')")), "v4-red", True),
+    (lambda one: one.write_plugin(plugin("v6")), "v6-red", False),
+]
+
+
+def test_a_thousand_pods_while_ten_changes_come_and_three_are_refused(
+    api_server: ApiServer, api: Api, place: Place, tmp_path: Path
+) -> None:
+    rules = ["v1-red", *dict.fromkeys(after for _, after, _ in CHANGES)]
+    for one in rules:
+        a_node(place, one)
+    with reloading(api_server, api, tmp_path, plugin("v1"), profile=profile()) as running:
+        scheduler = running.scheduler
+        place.pod("first", schedulerName=NAME, cpu="1m")
+        scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
+        for number, (change, _, is_refused) in enumerate(CHANGES):
+            for pod in range(50):
+                place.pod(f"before-{number}-{pod}", schedulerName=NAME, cpu="1m")
+            change(running)
+            for pod in range(50):
+                place.pod(f"during-{number}-{pod}", schedulerName=NAME, cpu="1m")
+            refused = sum(was_refused for _, _, was_refused in CHANGES[: number + 1])
+            if is_refused:
+                running.until_refused(refused)
+            else:
+                running.until_swapped(number + 1 - refused)
+            assert scheduler.page("/readyz")[0] == 200
+        place.pod("last", schedulerName=NAME, cpu="1m")
+        scheduler.until(lambda: all(nodes_of_pods(place).values()), "every pod is bound", 60)
+        check_all(running, place, rules)
+
+
+def check_all(running: Reloading, place: Place, rules: list[str]) -> None:
+    placed = nodes_of_pods(place)
+    assert len(placed) == 1002
+    running.scheduler.until(
+        lambda: len(running.scheduler.lines("Successfully bound pod to node")) >= len(placed),
+        "the log tells of every pod",
+    )
+    log = running.scheduler.log
+    # Nothing is bound twice, and nothing is tried in vain at the API server.
+    bound = Counter(
+        match[1] for _, match in in_force_at(log, r'"Successfully bound pod to node" pod="(\S+)"')
+    )
+    assert set(bound) == {place.key(name) for name in placed}
+    assert set(bound.values()) == {1}
+    # Each pod was decided by the rules that were in force, and is where they have it.
+    in_force = ["v1-red", *(after for _, after, is_refused in CHANGES if not is_refused)]
+    decided = in_force_at(log, r'"Decided" pod="(\S+)" rules="(\S+)"')
+    assert len(decided) == 1002
+    for generation, match in decided:
+        assert match[2] == in_force[generation], match[0]
+        assert placed[match[1].partition("/")[2]] == f"{place.name}-{match[2]}"
+    assert placed["last"] == f"{place.name}-v6-red"
+    assert set(Counter(match[2] for _, match in decided)) == set(rules)
+    check_told(running)
+
+
+def check_told(running: Reloading) -> None:
+    scheduler = running.scheduler
+    assert len(scheduler.lines(REFUSED)) == 3
+    assert scheduler.metric("kubesched_reloads_total", result="swapped") == 7
+    assert scheduler.metric("kubesched_reloads_total", result="refused") == 3
+    assert scheduler.lines("Error applying a change") == []
+    assert "task failed" not in scheduler.log
+    code, text = scheduler.page("/statusz")
+    assert code == 200
+    assert "generation 7 in force since" in text
+    assert "7 changes taken over, 3 refused" in text
+    assert "Reload refused" not in text
+    scheduler.until(lambda: len(running.told("ReloadRefused")) == 3, "three events tell of it")
+    notes = running.told("ReloadRefused")
+    assert any("SyntaxError" in note for note in notes)
+    assert any('unknown field "profiles[0].paint"' in note for note in notes)
+    assert any("OSError: x" in note for note in notes)
+
+
+def test_a_mounted_config_map_is_followed_through_its_link(
+    api_server: ApiServer, api: Api, place: Place, tmp_path: Path
+) -> None:
+    for one in ("v1-red", "v2-red"):
+        a_node(place, one)
+    mount = tmp_path / "plugins"
+    mount.mkdir()
+    for version in ("v1", "v2"):
+        (mount / f"..{version}").mkdir()
+        (mount / f"..{version}" / "mine_plugin.py").write_text(plugin(version))
+    (mount / "..data").symlink_to("..v1")
+    (mount / "mine_plugin.py").symlink_to("..data/mine_plugin.py")
+    with reloading(api_server, api, tmp_path, plugin("v1"), profile=profile()) as running:
+        place.pod("first", schedulerName=NAME)
+        running.scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
+        (mount / "..tmp").symlink_to("..v2")
+        (mount / "..tmp").replace(mount / "..data")
+        running.until_swapped(1)
+        place.pod("second", schedulerName=NAME)
+        running.scheduler.until(lambda: bool(place.node_of("second")), "the second pod is bound")
+    assert place.node_of("first").endswith("v1-red")
+    assert place.node_of("second").endswith("v2-red")
+
+
+def test_another_field_is_refused_by_name_while_all_goes_on(
+    api_server: ApiServer, api: Api, place: Place, tmp_path: Path
+) -> None:
+    a_node(place, "v1-red")
+    leads = {"resourceName": f"lease-{place.name}", "leaderElect": True}
+    with reloading(
+        api_server, api, tmp_path, plugin("v1"), profile=profile(), leads=leads
+    ) as running:
+        scheduler = running.scheduler
+        scheduler.until_said("Successfully acquired lease")
+        running.write_config(parallelism=3)
+        running.until_refused(1)
+        said = "parallelism has changed, which takes a restart"
+        assert said in scheduler.lines(REFUSED)[0]
+        assert said in scheduler.page("/statusz")[1]
+        assert scheduler.page("/readyz")[0] == 200
+        scheduler.until(lambda: bool(running.told("ReloadRefused")), "an event tells of it")
+        (event,) = [
+            one
+            for one in api.get("/api/v1/namespaces/kube-system/events").must(200).json["items"]
+            if one["involvedObject"]["name"] == f"lease-{place.name}"
+            and one["reason"] == "ReloadRefused"
+        ]
+        lease = (
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/" + f"lease-{place.name}"
+        )
+        assert event["involvedObject"]["uid"] == api.get(lease).must(200).json["metadata"]["uid"]
+        place.pod("pod", schedulerName=NAME)
+        scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
+
+
+WIDGETS = """
+from kubesched import ActionType, ClusterEvent, EventRegistration, unschedulable
+
+
+class Mine:
+    name = "Mine"
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def events_to_register(self):
+        return [EventRegistration(ClusterEvent("{kind}", ActionType.ADD))]
+
+    def filter(self, state, pod, node):
+        known = self.handle.informer("{kind}")
+        return None if f"{{pod.namespace}}/wanted" in known else unschedulable("no widget")
+"""
+WHOLE = """
+from kubesched import unschedulable
+
+
+class Mine:
+    name = "Mine"
+    reads_bound_pods = True
+
+    def filter(self, state, pod, node):
+        images = [one.object.spec.containers[0].image for one in node.pods]
+        return unschedulable("seen " + ", ".join(images)) if images else None
+"""
+PLAIN = {"schedulerName": NAME, "plugins": {"multiPoint": {"enabled": [{"name": "Mine"}]}}}
+NOTHING = """
+class Mine:
+    name = "Mine"
+
+    def post_bind(self, state, pod, node_name):
+        pass
+"""
+
+
+def make_widgets(api: Api) -> None:
+    """Define a kind that the scheduler may not read yet."""
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definition = {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).must(201)
+
+
+def let_read_widgets(api: Api) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["list", "watch"]}
+    api.post(f"{rbac}/clusterroles", {"metadata": {"name": "widgets"}, "rules": [rule]}).must(201)
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "widgets"}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": SCHEDULER.name}
+    binding = {"metadata": {"name": "widgets"}, "roleRef": ref, "subjects": [user]}
+    api.post(f"{rbac}/clusterrolebindings", binding).must(201)
+
+
+def test_a_kind_that_only_the_new_plugin_reads_is_known_before_it_decides(
+    api_server: ApiServer, api: Api, place: Place, tmp_path: Path
+) -> None:
+    make_widgets(api)
+    widgets = f"/apis/example.com/v1/namespaces/{place.name}/widgets"
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "wanted"}}
+    place.node()
+    with reloading(api_server, api, tmp_path, NOTHING, profile=PLAIN) as running:
+        scheduler = running.scheduler
+        place.pod("first", schedulerName=NAME)
+        scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
+        running.write_plugin(WIDGETS.format(kind="widgets.v1.example.com"))
+        running.until_refused(1)
+        # No right: refused, and nobody is alarmed about a right that nothing in force needs.
+        assert "widgets.example.com cannot be watched" in scheduler.lines(REFUSED)[0]
+        assert scheduler.page("/readyz")[0] == 200
+        let_read_widgets(api)
+        running.plugin.touch()
+        running.until_swapped(1)
+        place.pod("pod", schedulerName=NAME)
+        scheduler.until(lambda: place.refused("pod"), "the pod is refused")
+        assert "no widget" in place.condition("pod")["message"]
+        api.post(widgets, widget).must(201)
+        scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
+        # No longer watched (as after the refusal), and read anew when it is wanted again.
+        running.write_plugin(NOTHING)
+        running.until_swapped(2)
+        scheduler.until(lambda: len(stopped(running)) == 2, "the kind is watched no more")
+        running.write_plugin(WIDGETS.format(kind="widgets.v1.example.com"))
+        running.until_swapped(3)
+        place.pod("again", schedulerName=NAME)
+        scheduler.until(lambda: bool(place.node_of("again")), "the pod is bound")
+        assert len(stopped(running)) == 2
+
+
+def stopped(running: Reloading) -> list[str]:
+    lines = running.scheduler.lines("Stopping reflector")
+    return [line for line in lines if "widgets.example.com" in line]
+
+
+def test_whole_pods_are_there_when_the_first_plugin_comes_that_reads_them(
+    api_server: ApiServer, api: Api, place: Place, tmp_path: Path
+) -> None:
+    place.node()
+    with reloading(api_server, api, tmp_path, NOTHING, profile=PLAIN) as running:
+        scheduler = running.scheduler
+        place.pod("first", schedulerName=NAME)
+        scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
+        running.write_plugin(WHOLE)
+        running.until_swapped(1)
+        place.pod("second", schedulerName=NAME)
+        scheduler.until(lambda: place.refused("second"), "the second pod is refused")
+        assert "1 seen i." in place.condition("second")["message"]

@@ -1,0 +1,157 @@
+"""Rules that change at any moment: no pod is lost, and none is bound twice.
+
+A scheduler on a clock of its own is driven through random pods, reloads (some of them refused),
+answers at permit and time that passes. Then everything is allowed, and everybody must have a node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.app.swap import SwapError
+from kubesched.framework.status import Code, Status, unschedulable
+from kubesched.testing.builders import a_node, a_pod
+from kubesched.testing.cluster import Cluster
+from tests.unit.app.reload_world import profile, swap
+
+
+class Refusing:
+    """Refuses some pods, and waits for nothing."""
+
+    name = "Mine"
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return unschedulable("no") if pod.labels["kind"] == "odd" else None
+
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+class Gating:
+    """Keeps some pods from being tried."""
+
+    name = "Mine"
+
+    def pre_enqueue(self, pod: Any) -> Status | None:
+        return unschedulable("no") if pod.labels["kind"] == "even" else None
+
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+class Holding:
+    """Holds every pod until somebody says what becomes of it."""
+
+    name = "Mine"
+
+    def permit(self, state: Any, pod: Any, node_name: str) -> tuple[Status, float]:
+        return Status(Code.WAIT), 600.0
+
+
+class Backwards:
+    """Tries the last name first."""
+
+    name = "Mine"
+
+    def less(self, first: Any, second: Any) -> bool:
+        return bool(first.pod.name > second.pod.name)
+
+
+class Failing:
+    """Cannot be made."""
+
+    name = "Mine"
+
+    def __init__(self) -> None:
+        raise ValueError("no")
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return None
+
+
+def sorted_backwards(name: str) -> dict[str, Any]:
+    sort = {"enabled": [{"name": "Mine"}], "disabled": [{"name": "*"}]}
+    return {"schedulerName": name, "plugins": {"queueSort": sort}}
+
+
+RULES: dict[str, tuple[tuple[type, ...], list[dict[str, Any]]]] = {
+    "plain": ((), [profile(), profile("second")]),
+    "only one": ((), [profile()]),
+    "refusing": ((Refusing,), [profile("second", Refusing), profile()]),
+    "gating": ((Gating,), [profile("second", Gating), profile("default-scheduler", Gating)]),
+    "holding": ((Holding,), [profile("second", Holding), profile("default-scheduler", Holding)]),
+    "backwards": (
+        (Backwards,),
+        [sorted_backwards("default-scheduler"), sorted_backwards("second")],
+    ),
+    "failing": ((Failing,), [profile("default-scheduler", Failing)]),
+}
+STEPS = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from(["default-scheduler", "second"])),
+    st.tuples(st.just("reload"), st.sampled_from(sorted(RULES))),
+    st.tuples(st.just("permit"), st.sampled_from(["allow", "reject"])),
+    st.tuples(st.just("pass"), st.sampled_from(["0", "1", "12"])),
+)
+
+
+class Driven:
+    """A cluster, and how often each pod was bound."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.bindings: Counter[str] = Counter()
+        self.count = 0
+        store = self.cluster._store
+        send = store.send
+
+        async def counted(request: Any) -> Any:
+            if request.target.endswith("/binding"):
+                self.bindings[request.target.split("/")[-2]] += 1
+            return await send(request)
+
+        store.send = counted  # type: ignore[method-assign]
+        self.cluster.add(a_node("a"), a_node("b"))
+
+    def do(self, what: str, how: str) -> None:
+        if what == "add":
+            self.count += 1
+            kind = "odd" if self.count % 2 else "even"
+            self.cluster.add(a_pod(f"p{self.count}", labels={"kind": kind}, schedulerName=how))
+        elif what == "reload":
+            plugins, profiles = RULES[how]
+            with suppress(SwapError):
+                swap(self.cluster, *plugins, profiles=profiles)
+        elif what == "permit":
+            for held in list(self.cluster.live.waiting_pods)[:2]:
+                if how == "allow":
+                    held.allow("Mine")
+                else:
+                    held.reject("Mine", "no")
+        else:
+            self.cluster.advance(float(how))
+
+
+@settings(max_examples=60)
+@given(steps=st.lists(STEPS, min_size=5, max_size=30))
+def test_whatever_changes_everybody_is_bound_once(steps: list[tuple[str, str]]) -> None:
+    driven = Driven()
+    try:
+        for what, how in steps:
+            driven.do(what, how)
+        driven.do("reload", "plain")
+        for _ in range(driven.count + 1):
+            driven.do("permit", "allow")
+        driven.cluster.advance(15)
+        names = {f"p{number}" for number in range(1, driven.count + 1)}
+        assert {key.partition("/")[2] for key in driven.cluster.placed()} == names
+        assert set(driven.bindings) == names
+        assert set(driven.bindings.values()) <= {1}
+        assert driven.cluster.live.retiring == []
+        assert len(driven.cluster.live.queue) == 0
+    finally:
+        driven.cluster.close()
