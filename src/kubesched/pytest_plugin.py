@@ -15,6 +15,7 @@ import pytest
 from kubesched.testing.embedded import embedded_server
 from kubesched.testing.http import Api
 from kubesched.testing.real_cluster import RealCluster, real_cluster
+from kubesched.testing.recordings import RECORDED, recorded
 from kubesched.testing.server import ADMIN, PLAIN, ApiServer
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "playground(nodes=4, plugins=(), config=None, ...): how `playground` is made"
     )
     config.addinivalue_line(
-        "markers", "cluster(plugins=(), config=None, ...): how `cluster` is made"
+        "markers",
+        "cluster(plugins=(), args=None, config=None, recorded='', ...): how `cluster` is made",
     )
 
 
@@ -90,13 +92,31 @@ def playground(request: pytest.FixtureRequest) -> Iterator[Playground]:
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Make a scheduler alone, with an empty cluster in memory and a clock that the test moves.
 
-    `@pytest.mark.cluster(plugins=[SpareGpu])` makes another than the usual one.
+    `@pytest.mark.cluster(plugins=[SpareGpu])` makes another than the usual one, and
+    `@pytest.mark.cluster(recorded="gpu-pool")` one that has what is in a recorded cluster.
     """
+    asked = _asked(request, "cluster")
+    yield from _made_cluster(asked.pop("recorded", ""), asked)
+
+
+@pytest.fixture(params=RECORDED)
+def recorded_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Make a `cluster` of each recorded one: a test that asks for it runs once for every one."""
+    asked = _asked(request, "cluster")
+    asked.pop("recorded", "")
+    yield from _made_cluster(request.param, asked)
+
+
+def _made_cluster(name: str, asked: dict[str, Any]) -> Iterator[Cluster]:
     from kubesched.testing.cluster import Cluster  # noqa: PLC0415
 
-    made = Cluster(**_asked(request, "cluster"))
-    yield made
-    made.close()
+    made = Cluster(**asked)
+    try:
+        if name:
+            made.add(*recorded(name))
+        yield made
+    finally:
+        made.close()
 
 
 def _asked(request: pytest.FixtureRequest, marker: str) -> dict[str, Any]:

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside
+from kubesched.app.outside_plugins import GivenPlugins, registry_given
 from kubesched.client.auth import ClusterAccess, FixedCredential
 from kubesched.client.change import Change
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.client.rest import Client
 from kubesched.client.transport import Answer, Outgoing
 from kubesched.config.load import load_config_object
-from kubesched.framework.registry import Registry
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import Log, NullLog
 from kubesched.model.metrics import SchedulerMetrics
@@ -49,7 +49,8 @@ class Cluster:
     def __init__(
         self,
         *,
-        plugins: Sequence[Any] = (),
+        plugins: GivenPlugins = (),
+        args: Mapping[str, Mapping[str, Any]] | None = None,
         config: Mapping[str, Any] | None = None,
         log: Log | None = None,
         seed: int = 0,
@@ -57,17 +58,17 @@ class Cluster:
         """Make an empty cluster.
 
         Args:
-            plugins: Classes with a name, enabled at every point they extend.
+            plugins: Classes, factories, or a mapping by name; enabled at every point they extend.
+            args: What stands under `pluginConfig`, by the name of the plugin.
             config: Fields of the scheduler's configuration; `profiles` replaces the one there is.
             log: Where the scheduler's lines go.
             seed: Decides between nodes that are equally good.
         """
         self.clock = VirtualClock()
         self.metrics = SchedulerMetrics()
-        self._loop = _VirtualLoop(self.clock)
         self._store = _Store(self.clock)
         self._idle_count = 0
-        registry = Registry({plugin.name: plugin for plugin in plugins}) if plugins else None
+        registry = registry_given(plugins)
         log = log or NullLog()
         client = Client(
             ClusterAccess("https://cluster.test", FixedCredential()),
@@ -78,13 +79,15 @@ class Cluster:
             log=log,
             transport=self._store,
         )
-        enabled = [{"name": plugin.name} for plugin in plugins]
+        enabled = [{"name": name} for name in registry]
+        plugin_config = [{"name": name, "args": given} for name, given in (args or {}).items()]
+        profile = {"plugins": {"multiPoint": {"enabled": enabled}}, "pluginConfig": plugin_config}
         settings = LiveSettings(
             load_config_object(
                 {
                     "apiVersion": "kubescheduler.config.k8s.io/v1",
                     "kind": "KubeSchedulerConfiguration",
-                    "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+                    "profiles": [profile],
                     **(config or {}),
                 }
             ),
@@ -95,6 +98,8 @@ class Cluster:
         self.live = LiveScheduler(settings, Outside(client, self.clock, log, self.metrics))
         self.live.scheduler.on_idle = self._note_idle
         self._store.watch(self.live)
+        # Not before: a configuration that is refused leaves nothing open.
+        self._loop = _VirtualLoop(self.clock)
         self._loop.run_until_complete(self._start())
 
     async def _start(self) -> None:
@@ -110,7 +115,7 @@ class Cluster:
     async def _stop(self) -> None:
         self.live.scheduler.stop()
         await self.live.bindings.stop()
-        await self.live.tasks.stop()
+        await self.live.stop_tasks()
 
     # -- what is in it ----------------------------------------------------------------------------
 
@@ -122,6 +127,10 @@ class Cluster:
     def remove(self, kind: str, name: str) -> None:
         """Take an object out: `remove("Node", "n1")`, `remove("Pod", "shop/web")`."""
         self._store.remove(kind, name if "/" in name else f"default/{name}", name)
+
+    def documents(self) -> list[Document]:
+        """Return everything that is in the cluster, as it is now."""
+        return copy.deepcopy(self._store.all())
 
     def pod(self, name: str) -> Document:
         """Return `name` or `namespace/name` as it is; KeyError if it is not."""
@@ -232,6 +241,10 @@ class _Store:
         self._live = live
         self._kinds = {(one.api_version, one.kind): one for one in live.resources}
 
+    def all(self) -> list[Document]:
+        """Return the objects."""
+        return list(self._objects.values())
+
     def pods(self) -> dict[str, Document]:
         """Return the pods by key."""
         return {key: one for (kind, key), one in self._objects.items() if kind == PODS}
@@ -286,7 +299,7 @@ class _Store:
 
     async def send(self, request: Outgoing) -> Answer:
         """Do what a request asks."""
-        body = None if request.body is None else msgspec.json.decode(request.body)
+        body: Any = msgspec.json.decode(request.body or b"null")
         path = urlsplit(request.target).path
         if path.endswith("/events"):
             self.events.append(body)

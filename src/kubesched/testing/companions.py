@@ -7,7 +7,10 @@ wire format it is told.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from kubesched.testing.http import Api
 from kubesched.testing.ports import free_ports
@@ -34,6 +37,10 @@ class Companions:
     """How long a node may be silent before it counts as lost; upstream's 50 s if None."""
     only_annotated: bool = False
     """Whether only nodes that say so by annotation are alive, so that others can be dead."""
+    some_dead: bool = False
+    """Whether nodes that say so by annotation when they are made never come to life."""
+    system_log: Path | None = None
+    """What `kubectl logs` shows of pods in kube-system, in the form of container runtimes."""
 
 
 def start_companions(
@@ -61,18 +68,7 @@ def start_companions(
                 *wire,
             ],
         )
-    processes.start(
-        "kwok",
-        [
-            programs.path("kwok"),
-            f"--kubeconfig={server.kubeconfigs[ADMIN.name]}",
-            _managed_nodes(wanted),
-            "--node-ip=10.200.0.99",
-            "--node-lease-duration-seconds=40",
-            f"--server-address=127.0.0.1:{free_ports(1)[0]}",
-            *(f"--config={stage}" for stage in programs.stages()),
-        ],
-    )
+    processes.start("kwok", [programs.path("kwok"), *_kwok_flags(server, programs, wanted)])
     with server.api() as api:
         for number in range(1, wanted.nodes + 1):
             api.post("/api/v1/nodes", a_ready_to_be_node(number)).must(201)
@@ -103,6 +99,35 @@ def _controller_manager_flags(server: ApiServer, node_grace_s: float | None) -> 
     return flags
 
 
+def _kwok_flags(server: ApiServer, programs: Programs, wanted: Companions) -> list[str]:
+    (port,) = free_ports(1)
+    flags = [
+        f"--kubeconfig={server.kubeconfigs[ADMIN.name]}",
+        _managed_nodes(wanted),
+        "--node-ip=10.200.0.99",
+        "--node-lease-duration-seconds=40",
+        f"--server-address=127.0.0.1:{port}",
+        *(f"--config={stage}" for stage in _stages(server, programs, wanted)),
+    ]
+    if wanted.system_log is None:
+        return flags
+    logs = server.directory / "kwok-logs.yaml"
+    logs.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kwok.x-k8s.io/v1alpha1",
+                "kind": "ClusterLogs",
+                "metadata": {"name": "system"},
+                "spec": {
+                    "selector": {"matchNamespaces": ["kube-system"]},
+                    "logs": [{"logsFile": str(wanted.system_log), "follow": True}],
+                },
+            }
+        )
+    )
+    return [*flags, f"--config={logs}", f"--node-port={port}"]
+
+
 def _managed_nodes(wanted: Companions) -> str:
     # KWOK never matches a node that has no annotations at all, whatever is selected.
     return (
@@ -110,6 +135,28 @@ def _managed_nodes(wanted: Companions) -> str:
         if wanted.only_annotated
         else "--manage-all-nodes=true"
     )
+
+
+def _stages(server: ApiServer, programs: Programs, wanted: Companions) -> list[Path]:
+    if not wanted.some_dead:
+        return programs.stages()
+    return [_sparing_the_dead(stage, server.directory) for stage in programs.stages()]
+
+
+def _sparing_the_dead(stage: Path, directory: Path) -> Path:
+    document = yaml.safe_load(stage.read_text())
+    if document["spec"]["resourceRef"]["kind"] != "Node":
+        return stage
+    document["spec"]["selector"]["matchExpressions"].append(
+        {
+            "key": f'.metadata.annotations["{HEARTBEAT}"]',
+            "operator": "NotIn",
+            "values": ["off"],
+        }
+    )
+    written = directory / f"kwok-{stage.name}"
+    written.write_text(yaml.safe_dump(document))
+    return written
 
 
 def a_ready_to_be_node(number: int) -> dict[str, Any]:
