@@ -33,8 +33,12 @@ from kubesched.engine.diagnosis import FitError
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.fence import Budgets, Guard
+from kubesched.framework.fenced import fenced
 from kubesched.framework.interface import PostFilterResult
 from kubesched.framework.registry import Registry
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import decode_as, decode_object
 from kubesched.objects.node import Node
@@ -83,11 +87,28 @@ def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
     registry = Registry()
     for name in workload.user_plugins:
         registry.register(name, getattr(user_plugins, name))
-    built = build(config, out_of_tree=registry)
+    guard = Guard(SystemClock(), NullLog(), _Uncounted())
+    built = build(
+        config,
+        out_of_tree=registry,
+        # As the running scheduler has them: behind a fence.
+        fenced=lambda profile, plugin: fenced(guard, Budgets(), profile, plugin),
+    )
     if not caching:
         for profile in built.profiles.values():
             profile.without_caching()
     return built
+
+
+class _Uncounted:
+    """Counts no faults: a plugin that has one fails the run."""
+
+    def show(self) -> None:
+        """Show nothing."""
+
+    def count(self, plugin: str, point: str, profile: str, fault: str) -> None:
+        """Fail."""
+        raise AssertionError(f"{plugin} at {point}: {fault}")
 
 
 @dataclass(slots=True)

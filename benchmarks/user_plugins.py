@@ -1,11 +1,24 @@
-"""Two plugins such as users write: one node at a time.
+"""Plugins such as users write, each for one node and for all nodes at once.
 
-Owns what the workload `user-plugins` enables; nothing else uses them.
+Owns what the workload `user-plugins` and plugin_costs.py enable; nothing else uses them.
 """
 
 from __future__ import annotations
 
-from kubesched import CycleState, NodeView, PodInfo, Status, unschedulable
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched import (
+    CycleState,
+    NodeTable,
+    NodeView,
+    PodInfo,
+    Rejected,
+    Status,
+    unschedulable,
+)
+
+_POOL = "example.com/pool"
 
 
 class NotOnSpot:
@@ -15,7 +28,7 @@ class NotOnSpot:
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
         """Refuse one pool of eight."""
-        if pod.priority < 500 and node.labels.get("example.com/pool") == "pool-7":
+        if pod.priority < 500 and node.labels.get(_POOL) == "pool-7":
             return unschedulable("node(s) may vanish")
         return None
 
@@ -28,3 +41,25 @@ class PreferLarge:
     def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
         """Return a point for each core, 100 at most."""
         return min(node.allocatable["cpu"] // 1000, 100)
+
+
+class NotOnSpotColumns:
+    """Keeps pods away from a pool, all nodes at once."""
+
+    name = "NotOnSpotColumns"
+
+    def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Rejected]:
+        """Refuse one pool of eight."""
+        if pod.priority >= 500:
+            return []
+        return [Rejected(nodes.has_label(_POOL, "pool-7"), unschedulable("node(s) may vanish"))]
+
+
+class PreferLargeColumns:
+    """Prefers nodes with many cores, all nodes at once."""
+
+    name = "PreferLargeColumns"
+
+    def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Return a point for each core, 100 at most."""
+        return np.minimum(nodes.allocatable["cpu"] // 1000, 100)

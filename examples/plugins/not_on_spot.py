@@ -3,15 +3,18 @@
 import msgspec
 
 from kubesched import CycleState, NodeTable, PodInfo, Rejected, unresolvable
-from kubesched.config.types import RawArgs
 
 
-class NotOnSpotArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a configuration may say under pluginConfig."""
+class NotOnSpotArgs(msgspec.Struct, frozen=True):
+    """What a configuration may say under pluginConfig: label, value, priorityMin."""
 
     label: str = "example.com/lifecycle"
     value: str = "spot"
     priority_min: int = 0
+
+    def validate(self) -> list[str]:
+        """Return what is wrong with the values."""
+        return [] if self.label else ["label: must not be empty"]
 
 
 class NotOnSpot:
@@ -19,9 +22,9 @@ class NotOnSpot:
 
     name = "NotOnSpot"
 
-    def __init__(self, args: RawArgs | None) -> None:
-        """Take the arguments as they stand in the configuration; none means the defaults."""
-        self.args = msgspec.convert({} if args is None else args.value, NotOnSpotArgs)
+    def __init__(self, args: NotOnSpotArgs) -> None:
+        """Take the arguments of the configuration, or the defaults."""
+        self.args = args
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Rejected]:
         """Refuse the nodes that carry the label."""

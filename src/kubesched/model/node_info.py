@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from kubesched.model.pod_info import Resources, resources_of
 from kubesched.model.resources import PODS, as_integers, parse_quantities
+from kubesched.model.sealing import Sealed
 from kubesched.model.tolerations import Taint
 from kubesched.objects.decode import decode_as
 from kubesched.objects.node import Node, NodeSpec, NodeStatus
@@ -54,14 +55,18 @@ class NodeInfo:
         self.allocatable: Resources = resources_of(as_integers(quantities))
         self.allowed_pods = quantities[PODS].value() if PODS in quantities else 0
         # The first entry of a name wins, hence the reversed walk.
-        self.images: Mapping[str, int] = {
-            name: image.size_bytes or 0
-            for image in reversed(status.images or ())
-            for name in image.names or ()
-        }
+        self.images: Mapping[str, int] = MappingProxyType(
+            {
+                name: image.size_bytes or 0
+                for image in reversed(status.images or ())
+                for name in image.names or ()
+            }
+        )
         self.declared_features = tuple(sorted(set(status.declared_features or ())))
         self._raw = raw
         self._object: Node | None = None if raw is not None else node
+        # Plugins are handed it for as long as the node stays as it is.
+        self.__class__ = _SealedNodeInfo  # noqa: PLE0237  # Every object has one.
 
     def __repr__(self) -> str:
         return f"<NodeInfo {self.name}>"
@@ -108,3 +113,9 @@ class NodeInfo:
 
 def _first_label(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:
     return next((labels[key] for key in keys if key in labels), "")
+
+
+class _SealedNodeInfo(Sealed, NodeInfo):
+    """A node that is complete, and not changed any more."""
+
+    __slots__ = ()

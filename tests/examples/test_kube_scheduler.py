@@ -1,0 +1,69 @@
+"""What the examples' READMEs say of kube-scheduler, asked of kube-scheduler itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kubesched.playground.in_process import playground
+from kubesched.testing import Programs, a_pod
+from kubesched.testing.processes import ProcessGroup
+from tests.examples.folders import SAMPLE_ARGS, SPACE_CLOUD, TWO_PROFILES, Document
+from tests.examples.test_sample_args import REFUSED_LOCK
+from tests.examples.test_space_cloud import NO_CHOICE
+from tests.examples.test_two_profiles import OLD_VERSION, SETS_DIFFER
+
+pytestmark = pytest.mark.programs
+
+
+def without_plugin(config: Document) -> Document:
+    """Return a configuration without the plugin that kube-scheduler does not have."""
+    (profile,) = config["profiles"]
+    for point in profile["plugins"].values():
+        point.pop("enabled", None)
+    return config
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("file", ["all-disabled.yaml", "no-dynamic-resources.yaml"])
+def test_what_is_disabled_fails_there_too(file: str, tmp_path: Path) -> None:
+    config = without_plugin(SPACE_CLOUD.config(file))
+    with playground(nodes=2, scheduler=False) as cluster, ProcessGroup(tmp_path) as group:
+        config["clientConnection"] = {"kubeconfig": str(cluster.kubeconfig)}
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(config))
+        program = Programs.built().path("kube-scheduler")
+        group.start("kube-scheduler", [program, f"--config={path}", "--secure-port=0"])
+        cluster.create(a_pod("web", scheduler="space-cloud-scheduler"))
+        if file == "no-dynamic-resources.yaml":
+            assert cluster.until_bound("web") in cluster.nodes
+            return
+        cluster.until(partial(cluster.notes, "web", "FailedScheduling"), "it fails")
+        assert set(cluster.notes("web", "FailedScheduling")) == {NO_CHOICE}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (TWO_PROFILES.folder / "refused" / "sets-differ.yaml", SETS_DIFFER),
+        (TWO_PROFILES.folder / "refused" / "old-version.yaml", OLD_VERSION),
+        (SAMPLE_ARGS.folder / "refused" / "endpointsleases.yaml", REFUSED_LOCK),
+    ],
+    ids=lambda one: one.stem if isinstance(one, Path) else "",
+)
+def test_what_is_refused_is_refused_there_with_the_same_words(path: Path, said: str) -> None:
+    done = subprocess.run(
+        [Programs.built().path("kube-scheduler"), f"--config={path}", "--secure-port=0"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    # Hints are ours; and which file made the scheme is told by how the program was built.
+    error = said.splitlines()[0].partition(" in scheme ")[0]
+    assert f'"command failed" err={json.dumps(error)[:-1]}' in done.stderr, done.stderr

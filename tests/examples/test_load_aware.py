@@ -1,0 +1,286 @@
+"""examples/load-aware: a live metric decides, stale data does not, and the README is true."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+import yaml
+
+from kubesched import Handle
+from kubesched.app.build import build
+from kubesched.app.outside_plugins import load_plugin, registry_given
+from kubesched.config.errors import ConfigError
+from kubesched.config.load import load_config, load_config_object
+from kubesched.kit.clock import SystemClock
+from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
+from kubesched.testing import a_node, a_pod
+from kubesched.testing.plugin_checks import check_plugin
+from tests.examples.readme import EXAMPLES, Walk
+
+EXAMPLE = EXAMPLES / "load-aware"
+ONE_NODE = load_plugin(f"{EXAMPLE}/load_aware.py:LoadAware").factory
+COLUMNS = load_plugin(f"{EXAMPLE}/load_aware_columns.py:LoadAware").factory
+SPELLINGS = [pytest.param(ONE_NODE, id="one node"), pytest.param(COLUMNS, id="columns")]
+LOADS = {"node-1": 0.9, "node-2": 0.8, "node-3": 0.1, "node-4": 0.7}
+
+
+class Endpoint:
+    """Answers as Prometheus does, with what a test says."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[], bytes] = lambda: b""
+        self.code = 200
+        self.asked: list[str] = []
+        self.url = ""
+
+    def loads(self, loads: dict[str, float], age_s: float = 0.0) -> None:
+        """Have every query answered with these loads, measured some time ago."""
+
+        def answer() -> bytes:
+            when_s = SystemClock().now_s() - age_s
+            result = [
+                {"metric": {"node": node}, "value": [when_s, str(load)]}
+                for node, load in loads.items()
+            ]
+            return json.dumps({"status": "success", "data": {"result": result}}).encode()
+
+        self.answer = answer
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    told = Endpoint()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.asked.append(self.path)
+            body = told.answer()
+            self.send_response(told.code)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    told.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield told
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def configuration(url: str, weight: int = 10) -> dict[str, Any]:
+    args = {"url": url, "intervalSeconds": 0.05, "maxAgeSeconds": 60}
+    return {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {"multiPoint": {"enabled": [{"name": "LoadAware", "weight": weight}]}},
+                "pluginConfig": [{"name": "LoadAware", "args": args}],
+            }
+        ]
+    }
+
+
+@contextmanager
+def cluster_with(
+    plugin: Any,
+    endpoint: Endpoint,
+    *,
+    server: ServerKind = "embedded",
+    controllers: ControllersKind = "own",
+) -> Iterator[Playground]:
+    config = configuration(endpoint.url)
+    made = playground(
+        nodes=4, plugins=[plugin], config=config, server=server, controllers=controllers
+    )
+    with made as cluster:
+        until_read(cluster, endpoint)
+        yield cluster
+
+
+def until_read(cluster: Playground, endpoint: Endpoint) -> None:
+    """Wait until an answer of now has been taken in: the one after the next is asked for."""
+    seen = len(endpoint.asked)
+    cluster.until(lambda: len(endpoint.asked) >= seen + 3, "the metric is read")
+
+
+def placed(cluster: Playground, prefix: str, count: int) -> list[str]:
+    names = [f"{prefix}-{number}" for number in range(count)]
+    cluster.create(*(a_pod(name, requests={"cpu": "500m", "memory": "2Gi"}) for name in names))
+    return [cluster.until_bound(name) for name in names]
+
+
+@pytest.mark.parametrize("plugin", SPELLINGS)
+def test_pods_go_where_little_is_done(plugin: Any, endpoint: Endpoint) -> None:
+    endpoint.loads(LOADS)
+    with cluster_with(plugin, endpoint) as cluster:
+        assert set(placed(cluster, "early", 4)) == {"node-3"}
+        endpoint.loads({**LOADS, "node-3": 1.0, "node-1": 0.05})
+        until_read(cluster, endpoint)
+        assert set(placed(cluster, "late", 4)) == {"node-1"}
+    path, _, query = endpoint.asked[0].partition("?")
+    assert path == "/api/v1/query"
+    wanted = '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle"}[1m]))'
+    assert parse_qs(query) == {"query": [wanted]}
+
+
+@pytest.mark.parametrize("plugin", SPELLINGS)
+def test_stale_samples_have_no_say(plugin: Any, endpoint: Endpoint) -> None:
+    endpoint.loads(LOADS, age_s=61)
+    with cluster_with(plugin, endpoint) as cluster:
+        # As without the plugin: the emptiest node is the best one.
+        assert len(set(placed(cluster, "web", 4))) == 4
+
+
+FAILURES = [
+    (500, b"out of memory"),
+    (200, b"<html>"),
+    (200, b'{"status": "error", "error": "parse error"}'),
+    (200, b'{"data": {"result": [{"metric": {}, "value": [1]}]}}'),
+    (200, b'{"data": {"result": [{"metric": {"node": "node-1"}, "value": [9e9, "NaN"]}]}}'),
+]
+
+
+@pytest.mark.parametrize("plugin", SPELLINGS)
+def test_an_endpoint_that_fails_has_no_say_and_is_asked_again(
+    plugin: Any, endpoint: Endpoint
+) -> None:
+    endpoint.code, endpoint.answer = FAILURES[0][0], lambda: FAILURES[0][1]
+    with cluster_with(plugin, endpoint) as cluster:
+        for code, body in FAILURES:
+            endpoint.code, endpoint.answer = code, lambda body=body: body  # type: ignore[misc]
+            until_read(cluster, endpoint)
+        assert len(set(placed(cluster, "early", 3))) == 3
+        endpoint.code = 200
+        endpoint.loads(LOADS)
+        until_read(cluster, endpoint)
+        assert set(placed(cluster, "late", 3)) == {"node-3"}
+
+
+# -- rules, without a cluster ---------------------------------------------------------------------
+
+FRESH, STALE = math.inf, 0.0
+
+
+def given(factory: Any, samples: dict[str, tuple[float, int]]) -> Any:
+    """Return a factory of the plugin that has read this."""
+
+    def make(args: None, handle: Handle) -> Any:
+        plugin = factory(ONE_NODE.__init__.__annotations__["args"](), handle)
+        plugin.loads.samples = samples
+        plugin.loads.readings = 1
+        return plugin
+
+    make.name = "LoadAware"  # type: ignore[attr-defined]
+    return make
+
+
+def the_cluster() -> dict[str, list[dict[str, Any]]]:
+    nodes = [a_node(f"n{number}") for number in range(5)]
+    return {"five nodes": [*nodes, a_pod("web"), a_pod("picky", nodeSelector={"no": "such"})]}
+
+
+@pytest.mark.parametrize(
+    ("samples", "scores"),
+    [
+        pytest.param({}, None, id="nothing was read"),
+        pytest.param({"n0": (STALE, 90)}, None, id="everything is stale"),
+        pytest.param({"gone": (FRESH, 90)}, None, id="samples of other nodes"),
+        pytest.param(
+            {"n0": (FRESH, 10), "n1": (FRESH, 21), "n2": (STALE, 100)},
+            (10, 21),
+            id="a stale node is in the middle",
+        ),
+        pytest.param({"n3": (FRESH, 70)}, (70, 70), id="one sample says nothing"),
+    ],
+)
+def test_both_spellings_keep_the_rules(
+    samples: dict[str, tuple[float, int]], scores: tuple[int, int] | None
+) -> None:
+    report = check_plugin(given(ONE_NODE, samples), given(COLUMNS, samples), clusters=the_cluster())
+    assert report.score_range == scores
+
+
+def test_wrong_arguments_are_refused() -> None:
+    document = yaml.safe_load((EXAMPLE / "scheduler.yaml").read_text())
+    args = document["profiles"][0]["pluginConfig"][0]["args"]
+    build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+    args["maxAge"] = 3
+    with pytest.raises(ConfigError, match=r"did you mean .maxAgeSeconds"):
+        build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+    del args["maxAge"]
+    args["url"] = "prometheus:9090"
+    with pytest.raises(ConfigError, match="url: must begin with http"):
+        build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+
+
+def test_the_configuration_of_the_deployment_can_be_built() -> None:
+    manifests = list(yaml.safe_load_all((EXAMPLE / "deployment.yaml").read_text()))
+    (config,) = [one for one in manifests if one["kind"] == "ConfigMap"]
+    text = config["data"]["scheduler.yaml"]
+    built = build(load_config(text.encode()), out_of_tree=registry_given([COLUMNS]))
+    assert list(built.profiles) == ["load-aware"]
+    assert "LoadAware" in built.profiles["load-aware"].plugins
+    (deployment,) = [one for one in manifests if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["command"][-1].endswith("/load_aware_columns.py:LoadAware")
+
+
+# -- real Kubernetes, and the README --------------------------------------------------------------
+
+
+@pytest.mark.programs
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("controllers", ["own", "real"])
+def test_it_decides_on_real_kubernetes(controllers: ControllersKind, endpoint: Endpoint) -> None:
+    endpoint.loads(LOADS)
+    with cluster_with(COLUMNS, endpoint, server="real", controllers=controllers) as cluster:
+        assert set(placed(cluster, "early", 4)) == {"node-3"}
+        endpoint.loads(LOADS, age_s=100)
+        until_read(cluster, endpoint)
+        assert len(set(placed(cluster, "late", 3))) == 3
+        cluster.create(*yaml.safe_load_all((EXAMPLE / "deployment.yaml").read_text()))
+
+
+@pytest.mark.programs
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("plane", ["embedded", "real"])
+def test_the_readme_word_for_word(plane: str, tmp_path: Path) -> None:
+    with (EXAMPLE / "README.md").open() as alone:
+        # The endpoint has a port of its own, so that only one test may run it.
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        with Walk("load-aware", tmp_path, (f"--control-plane={plane}",)) as walk:
+            follow(walk)
+
+
+def follow(walk: Walk) -> None:
+    walk.next("python ")
+    walk.next("kubesched playground")
+    walk.next("export KUBECONFIG=")
+    walk.until(lambda: "GET /api/v1/query" in walk.said, "the loads are read")
+    walk.next("kubectl apply")
+    walk.next("kubectl rollout status")
+    assert walk.next("kubectl get pods").count(" node-3 ") == 6
+    walk.stop_programs()
+    walk.next("sleep 12")
+    walk.next("kubectl create deployment later")
+    walk.next("kubectl rollout status")
+    shown = walk.next("kubectl get pods")
+    assert sum(f" node-{number} " in shown for number in range(1, 5)) == 4
+    walk.next("kubectl -n kube-system create configmap")
+    assert "deployment.apps/load-aware created" in walk.next("kubectl apply")
+    assert not walk.left
