@@ -354,16 +354,14 @@ def test_going_back_uses_the_revision_of_before(world: World) -> None:
 
 
 def test_old_revisions_are_forgotten(world: World) -> None:
+    def is_seen() -> bool:
+        found = _get(world)
+        return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
+
     world.create(_stateful_set(0, revisionHistoryLimit=1))
+    world.until(is_seen, "the set is seen")
     for number in range(4):
         _set_image(world, f"registry.k8s.io/pause:{number}")
-
-        def is_seen() -> bool:
-            found = _get(world)
-            return bool(
-                found["status"].get("observedGeneration") == found["metadata"]["generation"]
-            )
-
         world.until(is_seen, "the template is seen")
 
     def numbers() -> list[int]:
