@@ -291,7 +291,8 @@ def test_a_failed_daemon_is_replaced_and_told_of(world: World) -> None:
         "there is another",
     )
     _until_settled(world, count)
-    world.until(lambda: "FailedDaemonPod" in world.reasons("agent"), "it is told of")
+    told = {"FailedDaemonPod", "SuccessfulDelete"}
+    world.until(lambda: told <= set(world.reasons("agent")), "it is told of")
     notes = {
         one["reason"]: one["message"]
         for one in world.items(world.path("events"))
