@@ -107,6 +107,7 @@ class Walk:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                preexec_fn=_as_in_a_terminal,  # noqa: PLW1509  # One thread, one call.
             )
         self._programs.append(process)
 
@@ -155,3 +156,8 @@ class Walk:
 def _absolute(arguments: list[str]) -> list[str]:
     """Return arguments with the paths of examples made whole: the playground runs elsewhere."""
     return [re.sub(r"(?<![\w/])examples/", f"{EXAMPLES}/", one) for one in arguments]
+
+
+def _as_in_a_terminal() -> None:
+    # Tests that run in the background have Ctrl-C ignored, and so have their children.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
