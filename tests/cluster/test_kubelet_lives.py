@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from kubesched.client.cached.informers import Informers
 from kubesched.client.kubeconfig import load_access
 from kubesched.client.rest import Client
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
+from kubesched.kit.rng import Generator
 from kubesched.kubelet import Kubelets, KubeletSettings, LogBuffer
 from kubesched.playground.loop_thread import LoopThread
 from kubesched.playground.waiting import until
@@ -49,18 +51,22 @@ def kubelets(server: ApiServer, settings: KubeletSettings = FAST) -> Iterator[Ru
     access = load_access(kubeconfig=str(server.kubeconfig), environ={})
     clock, log = SystemClock(), NullLog()
 
-    async def make() -> tuple[Kubelets, Client]:
+    async def make() -> tuple[Kubelets, Informers, Client]:
         client = Client(access, qps=-1, burst=0, user_agent="test", clock=clock, log=log)
-        made = Kubelets(client, clock=clock, log=log, settings=settings)
+        informers = Informers(client, clock, log, Generator(0, "kubelets"))
+        made = Kubelets(client, informers, clock=clock, log=log, settings=settings)
+        informers.start()
+        await informers.wait_until_synced()
         await made.start()
-        return made, client
+        return made, informers, client
 
     with LoopThread("kubelets") as thread:
-        made, client = thread.run(make())
+        made, informers, client = thread.run(make())
         try:
             yield Running(made, thread)
         finally:
             thread.run(made.stop())
+            thread.run(informers.stop())
             thread.run(client.close())
 
 

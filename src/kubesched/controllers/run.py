@@ -6,7 +6,7 @@ Upstream: cmd/kube-controller-manager/app/controllermanager.go
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from kubesched.client.cached.api import Api
@@ -15,7 +15,7 @@ from kubesched.client.cached.informers import Informers
 from kubesched.client.errors import ApiError, NotFoundError, TransportError
 from kubesched.client.event_recorder import EventBroadcaster
 from kubesched.client.rest import Client
-from kubesched.controllers.controller import Controller, ControllerSettings, Parts
+from kubesched.controllers.controller import ControllerSettings, Parts
 from kubesched.controllers.registry import CONTROLLERS
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
@@ -24,6 +24,7 @@ from kubesched.kit.tasks import Tasks
 
 _UNCONFIRMED_S: Final = 10.0
 _DRAIN_S: Final = 2.0
+_HOSTNAME: Final = "playground"
 
 
 class Controllers:
@@ -32,39 +33,33 @@ class Controllers:
     def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
         self,
         client: Client,
+        informers: Informers,
         *,
         clock: Clock,
         log: Log,
         settings: ControllerSettings | None = None,
-        informers: Informers | None = None,
-        hostname: str = "playground",
         seed: int = 0,
-        only: Sequence[type[Controller]] = CONTROLLERS,
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         """Make the controllers; nothing is asked before `start`.
 
         Args:
             client: Who asks the API server.
+            informers: What they know of the cluster; who made them starts and ends them.
             clock: What time it is.
             log: Where lines go.
             settings: How they behave.
-            informers: What others in this process watch too; who made them starts and ends them.
-            hostname: Where their events are from.
             seed: Where chance comes from.
-            only: Which controllers.
             is_busy: Whether the API server has more important things to do for us than events.
         """
-        rng = Generator(seed, "controllers")
-        self._owns_informers = informers is None
-        self.informers = informers or Informers(client, clock, log, rng)
+        self.informers = informers
         self.tasks = Tasks()
         self._clock = clock
         self._events = EventBroadcaster(
             client.sibling(user_agent="kube-controller-manager"),
             clock=clock,
             log=log,
-            hostname=hostname,
+            hostname=_HOSTNAME,
             is_busy=is_busy,
         )
         self._api = Api(client, self.informers)
@@ -74,26 +69,18 @@ class Controllers:
             events=self._events,
             clock=clock,
             log=log,
-            rng=rng,
+            rng=Generator(seed, "controllers"),
             tasks=self.tasks,
             settings=settings or ControllerSettings(),
         )
-        self.controllers = [make(parts) for make in only]
+        self.controllers = [make(parts) for make in CONTROLLERS]
 
-    async def start(self) -> None:
-        """Read the cluster, and work from then on."""
-        if self._owns_informers:
-            self.informers.start()
-        await self.informers.wait_until_synced()
+    def start(self) -> None:
+        """Work from now on; the informers have synced."""
         self.tasks.start(self._events.run(), name="controllers' events")
         self.tasks.start(self._confirm(), name="unconfirmed writes")
         for controller in self.controllers:
             controller.start()
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether nobody has anything to do for now."""
-        return all(controller.queue.is_idle for controller in self.controllers)
 
     async def stop(self) -> None:
         """End them all."""
@@ -101,8 +88,6 @@ class Controllers:
         await self.tasks.stop()
         for controller in self.controllers:
             controller.queue.close()
-        if self._owns_informers:
-            await self.informers.stop()
 
     async def _confirm(self) -> None:
         """Ask for what we wrote and the watch never told of: it may be gone."""

@@ -37,11 +37,11 @@ class Kubelets:
     def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
         self,
         client: Client,
+        informers: Informers,
         *,
         clock: Clock,
         log: Log,
         settings: KubeletSettings | None = None,
-        informers: Informers | None = None,
         seed: int = 0,
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -49,18 +49,15 @@ class Kubelets:
 
         Args:
             client: Who asks the API server.
+            informers: What they know of the cluster; who made them starts and ends them.
             clock: What time it is.
             log: Where lines go.
             settings: How they behave.
-            informers: What others in this process watch too; who made them starts and ends them.
             seed: Where chance comes from.
             is_busy: Whether the API server has more important things to do for us than events.
         """
         self.settings = settings or KubeletSettings()
         self.tasks = Tasks()
-        self._clock = clock
-        self._owns_informers = informers is None
-        self.informers = informers or Informers(client, clock, log, Generator(seed, "kubelets"))
         self._events = EventBroadcaster(
             client.sibling(user_agent="kubelet"),
             clock=clock,
@@ -70,8 +67,8 @@ class Kubelets:
             is_busy=is_busy,
         )
         parts = Parts(
-            api=Api(client, self.informers),
-            informers=self.informers,
+            api=Api(client, informers),
+            informers=informers,
             events=self._events,
             clock=clock,
             log=log,
@@ -89,12 +86,6 @@ class Kubelets:
         """Return where the kubelets are reached."""
         return Endpoint(self.settings.address, self._server.port)
 
-    @property
-    def is_idle(self) -> bool:
-        """Return whether nothing has to be written for now."""
-        workers = (self._pods.workers, self._nodes.workers, self._static.workers)
-        return all(one.queue.is_idle for one in workers)
-
     def add_static_pod(
         self, node_name: str, pod: Mapping[str, Any], log: LogSource | None = None
     ) -> str:
@@ -108,10 +99,7 @@ class Kubelets:
         return self._static.add(node_name, pod, log)
 
     async def start(self) -> None:
-        """Read the cluster, and work from then on."""
-        if self._owns_informers:
-            self.informers.start()
-        await self.informers.wait_until_synced()
+        """Work from now on; the informers have synced."""
         await self._server.start(self.settings.address, self.settings.port)
         self.tasks.start(self._events.run(), name="kubelets' events")
         self._pods.start()
@@ -125,5 +113,3 @@ class Kubelets:
         for workers in (self._pods.workers, self._nodes.workers, self._static.workers):
             workers.queue.close()
         await self._server.stop()
-        if self._owns_informers:
-            await self.informers.stop()

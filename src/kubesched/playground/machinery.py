@@ -88,6 +88,7 @@ class Machinery:
 
         self.controllers = Controllers(
             self.client,
+            self.informers,
             clock=clock,
             log=log,
             settings=ControllerSettings(
@@ -95,15 +96,14 @@ class Machinery:
                 node_grace_s=settings.node_grace_s,
                 root_ca_pem=settings.root_ca_pem,
             ),
-            informers=self.informers,
             seed=settings.seed,
             is_busy=is_busy,
         )
         self.kubelets = Kubelets(
             self.client,
+            self.informers,
             clock=clock,
             log=log,
-            informers=self.informers,
             settings=KubeletSettings(speed=settings.speed),
             is_busy=is_busy,
         )
@@ -115,7 +115,7 @@ class Machinery:
         if self.kubelets is not None:
             await self.kubelets.start()
         if self.controllers is not None:
-            await self.controllers.start()
+            self.controllers.start()
 
     async def stop(self) -> None:
         """End in order: nobody makes pods, then nobody runs them."""
