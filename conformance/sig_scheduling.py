@@ -43,7 +43,6 @@ FAILS = "# fails there: "
 SHORT_S_MAX = 30.0
 NODE_COUNT = 3
 AGAIN_MAX = 3
-RETRIES_MAX = 2
 
 EPILOG = """examples:
   sig_scheduling.py                                 kubesched, all that pass with kube-scheduler
@@ -76,10 +75,8 @@ def main() -> int:
     with started(options) as kubeconfig:
         start = time.perf_counter()
         outcomes = run(kubeconfig, wanted, options)
-        for _ in range(0 if options.record else RETRIES_MAX):
-            again = [spec for spec, outcome in outcomes.items() if outcome.failure]
-            if not 0 < len(again) <= AGAIN_MAX:
-                break
+        again = [spec for spec, outcome in outcomes.items() if outcome.failure]
+        if again and len(again) <= AGAIN_MAX and not options.record:
             # Their deadlines are made for machines with more cores than this one may have, and
             # KWOK deletes by name: a pod made anew at once may go with the one before.
             for spec in again:
