@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched import CycleState, NodeView, PodInfo, Status, unschedulable, wait
+from kubesched import CycleState, Handle, NodeView, PodInfo, Status, unschedulable, wait
 from kubesched.testing import a_node, a_pod
 from kubesched.testing.cluster import Cluster
 
@@ -102,3 +102,56 @@ def test_a_removed_node_takes_no_pods(cluster: Cluster) -> None:
 def test_a_kind_that_no_scheduler_reads_is_refused(cluster: Cluster) -> None:
     with pytest.raises(ValueError, match="does not look at"):
         cluster.add({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}})
+
+
+class _Polls:
+    """Reads something from outside every ten seconds, and places pods only once it is known."""
+
+    name = "Polls"
+
+    def __init__(self, handle: Handle) -> None:
+        self.reads = 0
+        self._clock = handle.clock
+        handle.start_task("poll", self._poll)
+
+    async def _poll(self) -> None:
+        while True:
+            await self._clock.sleep(10)
+            self.reads += 1
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
+        return None if self.reads else unschedulable("nothing was read yet")
+
+
+class _Prepares:
+    """Takes five seconds to make a node ready for a pod."""
+
+    name = "Prepares"
+
+    def __init__(self, handle: Handle) -> None:
+        self._clock = handle.clock
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        await self._clock.sleep(5)
+
+
+@pytest.mark.cluster(plugins=[_Polls])
+def test_a_plugin_starts_a_task_while_it_is_made(cluster: Cluster) -> None:
+    cluster.add(a_node("n"), a_pod("early"))
+    cluster.schedule()
+    assert "nothing was read yet" in cluster.why("early")
+    cluster.advance(11)
+    cluster.add(a_pod("late"))
+    cluster.schedule()
+    assert cluster.node_of("late") == "n"
+
+
+@pytest.mark.cluster(plugins=[_Prepares])
+def test_a_plugin_that_sleeps_goes_by_the_clock_of_the_test(cluster: Cluster) -> None:
+    cluster.add(a_node("n"), a_pod("web"))
+    cluster.schedule()
+    assert cluster.node_of("web") == ""
+    cluster.advance(4)
+    assert cluster.node_of("web") == ""
+    cluster.advance(2)
+    assert cluster.node_of("web") == "n"
