@@ -119,8 +119,24 @@ def unserved_line(scheduler: str, pods: Sequence[str], own: Sequence[str]) -> st
     )
 
 
+_IN_A_CLONE: Final = (
+    "  docs/first-ten-minutes.md                          from here to a plugin of your own",
+    "  kubesched playground --plugin examples/plugins/spare_gpu.py:SpareGpu",
+    "  kubesched explain -f examples/cluster default/web-7",
+)
+_INSTALLED: Final = (
+    "  kubesched new-plugin NAME                          a plugin of your own, with tests",
+    "  kubectl get nodes,pods -A -o json | kubesched explain -f - NAMESPACE/POD",
+)
+_ANYWHERE: Final = (
+    "  kubesched playground --from-cluster                a copy of your cluster, to try on",
+    "  kubesched run --shadow                             beside your scheduler, without risk",
+)
+
+
 def farewell(*, bound_count: int, waiting_count: int, data: Path | None) -> list[str]:
-    """Return what is said at the end."""
+    """Return what is said at the end: files are named only where they are."""
+    is_clone = Path("docs/first-ten-minutes.md").is_file()
     placed = "1 pod was" if bound_count == 1 else f"{bound_count} pods were"
     left = f"; {waiting_count} still waited" if waiting_count else ""
     lines = [f"The playground has ended: {placed} given a node{left}."]
@@ -130,9 +146,6 @@ def farewell(*, bound_count: int, waiting_count: int, data: Path | None) -> list
         *lines,
         "",
         "Where to go next:",
-        "  docs/first-ten-minutes.md                          from here to a plugin of your own",
-        "  kubesched playground --plugin examples/plugins/spare_gpu.py:SpareGpu",
-        "  kubesched playground --from-cluster                a copy of your cluster, to try on",
-        "  kubesched explain -f examples/cluster default/web-7",
-        "  kubesched run --shadow                             beside your scheduler, without risk",
+        *(_IN_A_CLONE if is_clone else _INSTALLED),
+        *_ANYWHERE,
     ]
