@@ -1,0 +1,24 @@
+"""What tells that a process of kubesched was refused nothing.
+
+Owns where refusals show: logs and metrics. Expected values are never computed here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kubesched.testing.server import ADMIN
+from tests.deploy.guide import Reader
+
+
+def check_rights(reader: Reader, prefix: str) -> None:
+    """See that nothing was refused, in logs and in metrics, which the administrator may read."""
+    for one in reader.agent.of(prefix):
+        assert "orbidden" not in one.log
+        code, text = one.page("/metrics", token=ADMIN.token)
+        assert code == 200, text
+        codes = set(re.findall(r'^rest_client_requests_total\{code="(\d+)"', text, re.MULTILINE))
+        assert "200" in codes
+        assert not codes & {"401", "403"}
+        # Nobody else may.
+        assert one.page("/metrics")[0] == 403

@@ -1,0 +1,127 @@
+"""deploy/ applied by kubectl and helm: taken as it is, without a warning, by both servers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kubesched.playground.in_process import Playground, playground
+from kubesched.testing import Api
+from tests.deploy.documents import CHART, DEPLOY, plain
+from tests.examples.folders import FORMS, Form
+
+pytestmark = [pytest.mark.programs, pytest.mark.timeout(120)]
+
+NAMES = {
+    "second-scheduler": "kubesched",
+    "replacement": "kubesched-replacement",
+    "extender": "kubesched-extender",
+}
+FOLDERS = tuple(NAMES)
+
+
+@pytest.fixture(params=FORMS[:2])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Playground]:
+    """Run a server without nodes: nothing has to run."""
+    form: Form = request.param
+    with playground(nodes=0, scheduler=False, server=form.server) as running:
+        yield running
+
+
+@pytest.mark.parametrize("program", ["kubectl", "kubectl-1.32"])
+def test_files_and_kustomize_are_one_and_leave_nothing_behind(
+    cluster: Playground, program: str
+) -> None:
+    for folder in FOLDERS:
+        place = str(DEPLOY / folder)
+        made = run(cluster, program, "apply", "-f", place)
+        count = sum(map(len, plain(folder).values()))
+        assert len(re.findall(r" created$", made, re.MULTILINE)) == count, made
+        again = run(cluster, program, "apply", "-k", place)
+        # A budget's selector is replaced as a whole, so that kubectl always sends it.
+        changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
+        assert changed == [f"poddisruptionbudget.policy/{NAMES[folder]} configured"]
+        assert len(again.splitlines()) == count
+        assert stored_differently(cluster.api, folder) == []
+    for folder in FOLDERS:
+        run(cluster, program, "delete", "-k", str(DEPLOY / folder), "--wait=false")
+    kinds = "deployments,configmaps,services,poddisruptionbudgets,serviceaccounts"
+    rights = "roles,rolebindings,clusterroles,clusterrolebindings"
+    left = run(cluster, program, "get", f"{kinds},{rights}", "-A", "-o", "name")
+    assert "kubesched" not in left
+
+
+def run(cluster: Playground, program: str, *arguments: str) -> str:
+    """Run kubectl; a warning is a failure."""
+    done = cluster.run_kubectl(*arguments, program=program)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    return done.stdout
+
+
+def stored_differently(api: Api, folder: str) -> list[str]:
+    """Return which words of a Deployment's pods the server did not keep as they were written."""
+    (written,) = plain(folder)["Deployment"]
+    name = written["metadata"]["name"]
+    path = f"/apis/apps/v1/namespaces/kube-system/deployments/{name}"
+    stored = api.get(path).must(200).json
+    return list(differing(written["spec"], stored["spec"], "spec"))
+
+
+def differing(written: object, stored: object, path: str) -> Iterator[str]:
+    if isinstance(written, dict) and isinstance(stored, dict):
+        for key, value in written.items():
+            yield from differing(value, stored.get(key), f"{path}.{key}")
+    elif isinstance(written, list) and isinstance(stored, list) and len(written) == len(stored):
+        for index, (one, other) in enumerate(zip(written, stored, strict=True)):
+            yield from differing(one, other, f"{path}[{index}]")
+    elif written != stored:
+        yield f"{path}: {written} became {stored}"
+
+
+def test_pods_keep_the_strictest_rules_of_pod_security() -> None:
+    """A namespace that enforces `restricted` takes every one of them, and warns of none."""
+    level = "pod-security.kubernetes.io"
+    labels = {f"{level}/{mode}": "restricted" for mode in ("enforce", "warn")}
+    with playground(nodes=0, scheduler=False, server="real") as cluster:
+        cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": "strict", "labels": labels},
+            }
+        )
+        path = "/apis/apps/v1/namespaces/strict/deployments"
+        for folder in FOLDERS:
+            (deployment,) = plain(folder)["Deployment"]
+            deployment["metadata"]["namespace"] = "strict"
+            answer = cluster.api.post(path, deployment).must(201)
+            assert answer.warnings == [], folder
+        # That it would warn.
+        loose = plain("extender")["Deployment"][0]
+        loose["metadata"].update(namespace="strict", name="loose")
+        del loose["spec"]["template"]["spec"]["containers"][0]["securityContext"]
+        assert cluster.api.post(path, loose).must(201).warnings != []
+
+
+def test_the_chart_in_a_namespace_of_its_own(cluster: Playground) -> None:
+    """Everything goes there but for the right to read how callers are known, in kube-system."""
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    install = ["install", "mine", str(CHART), "--namespace=team"]
+    done = cluster.run_kubectl(*install, program="helm")
+    assert done.returncode == 0, done.stderr
+    assert "schedulerName: mine" in done.stdout
+    lines = cluster.kubectl("get", "roles,rolebindings", "-A", "-o", "name").split()
+    assert "role.rbac.authorization.k8s.io/mine" in lines
+    role = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/roles/mine"
+    assert cluster.api.get(role).must(200).json["rules"][1]["resourceNames"] == ["mine"]
+    reader = (
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/"
+        "mine-authentication-reader"
+    )
+    (subject,) = cluster.api.get(reader).must(200).json["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("mine", "team")
+    gone = cluster.run_kubectl("uninstall", "mine", "--namespace=team", program="helm")
+    assert gone.returncode == 0, gone.stderr
