@@ -1,14 +1,17 @@
 """Fixtures of the test kit: `pytest_plugins = ["kubesched.pytest_plugin"]`.
 
 Owns which server tests run against (--server embedded or real), whose controllers and kubelets are
-beside it (--controllers own or real), and how long they live. Never skips: a real server that
-cannot be started fails the tests that ask for it.
+beside it (--controllers own or real), and how long they live: `playground` for a test, servers for
+the session, unless a module or a conftest makes its own of `playground_fixture` and
+`server_fixtures`. Never skips: a real server that cannot be started fails the tests that ask for
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pytest
 
@@ -21,6 +24,8 @@ from kubesched.testing.server import ADMIN, PLAIN, ApiServer
 if TYPE_CHECKING:
     from kubesched.playground.in_process import Playground
     from kubesched.testing.cluster import Cluster
+
+Scope: TypeAlias = Literal["session", "package", "module", "class", "function"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,19 +78,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("programs")]
 
 
-@pytest.fixture
-def playground(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Run a whole cluster for one test: API server, nodes, kubelets, controllers, scheduler.
+def playground_fixture(scope: Scope) -> Any:
+    """Return a `playground` that lives as long as a test, a module, a session.
 
-    `@pytest.mark.playground(nodes=2, plugins=[SpareGpu])` makes another than the usual one.
+    `playground = playground_fixture("module")` in a module gives all its tests one cluster, which
+    is as `pytestmark = pytest.mark.playground(nodes=2)` says.
     """
-    # Imported here: most tests need neither a server nor controllers.
-    from kubesched.playground.in_process import playground as start  # noqa: PLC0415
 
-    option = request.config.getoption
-    chosen = {"server": option("--server"), "controllers": option("--controllers")}
-    with start(**chosen, **_asked(request, "playground")) as running:
-        yield running
+    @pytest.fixture(scope=scope)
+    def playground(request: pytest.FixtureRequest) -> Iterator[Playground]:
+        """Run a whole cluster: API server, nodes, kubelets, controllers, scheduler.
+
+        `@pytest.mark.playground(nodes=2, plugins=[SpareGpu])` makes another than the usual one.
+        """
+        # Imported here: most tests need neither a server nor controllers.
+        from kubesched.playground.in_process import playground as start  # noqa: PLC0415
+
+        option = request.config.getoption
+        chosen = {"server": option("--server"), "controllers": option("--controllers")}
+        with (
+            start(**chosen, **_asked(request, "playground")) as running,
+            _kept_if_failed(running.server, request),
+        ):
+            yield running
+
+    return playground
+
+
+playground = playground_fixture("function")
 
 
 @pytest.fixture
@@ -124,46 +144,56 @@ def _asked(request: pytest.FixtureRequest, marker: str) -> dict[str, Any]:
     return {} if found is None else dict(found.kwargs)
 
 
-@pytest.fixture(scope="session")
-def api_server(request: pytest.FixtureRequest) -> Iterator[ApiServer]:
-    """Run the server that --server names, for the whole session."""
-    start = real_cluster if request.config.getoption("--server") == "real" else embedded_server
-    with start() as server:
-        yield server
-        _keep_if_failed(server, request)
+def server_fixtures(scope: Scope) -> tuple[Any, Any, Any]:
+    """Return `api_server`, `api` and `plain_api` that live as long as a test, a module, a session.
+
+    `api_server, api, plain_api = server_fixtures("module")` in a conftest gives each module of its
+    directory a server on which nobody has left anything.
+    """
+
+    @pytest.fixture(scope=scope)
+    def api_server(request: pytest.FixtureRequest) -> Iterator[ApiServer]:
+        """Run the server that --server names."""
+        start = real_cluster if request.config.getoption("--server") == "real" else embedded_server
+        with start() as server, _kept_if_failed(server, request):
+            yield server
+
+    @pytest.fixture(scope=scope)
+    def api(api_server: ApiServer) -> Iterator[Api]:
+        """Return a driver that asks as an administrator."""
+        with api_server.api(ADMIN) as driver:
+            yield driver
+
+    @pytest.fixture(scope=scope)
+    def plain_api(api_server: ApiServer) -> Iterator[Api]:
+        """Return a driver that asks as a user without any rights."""
+        with api_server.api(PLAIN) as driver:
+            yield driver
+
+    return api_server, api, plain_api
 
 
-@pytest.fixture(scope="session")
-def api(api_server: ApiServer) -> Iterator[Api]:
-    """Return a driver that asks as an administrator."""
-    with api_server.api(ADMIN) as driver:
-        yield driver
-
-
-@pytest.fixture(scope="session")
-def plain_api(api_server: ApiServer) -> Iterator[Api]:
-    """Return a driver that asks as a user without any rights."""
-    with api_server.api(PLAIN) as driver:
-        yield driver
+api_server, api, plain_api = server_fixtures("session")
 
 
 @pytest.fixture(scope="session")
 def bare_cluster(request: pytest.FixtureRequest) -> Iterator[RealCluster]:
     """Run a real API server, without controllers, for the whole session."""
-    with real_cluster("bare") as cluster:
+    with real_cluster("bare") as cluster, _kept_if_failed(cluster, request):
         yield cluster
-        _keep_if_failed(cluster, request)
 
 
 @pytest.fixture(scope="session")
 def whole_cluster(request: pytest.FixtureRequest) -> Iterator[RealCluster]:
     """Run a real cluster of three nodes for the whole session."""
-    with real_cluster("whole") as cluster:
+    with real_cluster("whole") as cluster, _kept_if_failed(cluster, request):
         yield cluster
-        _keep_if_failed(cluster, request)
 
 
-def _keep_if_failed(server: ApiServer, request: pytest.FixtureRequest) -> None:
-    """Leave the logs of a server whose tests failed; the embedded one writes none."""
-    if request.session.testsfailed and isinstance(server, RealCluster):
+@contextmanager
+def _kept_if_failed(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the logs of a server if a test failed while it ran; the embedded one writes none."""
+    before = request.session.testsfailed
+    yield
+    if request.session.testsfailed > before and isinstance(server, RealCluster):
         server.keep_files()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubesched import testing
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -21,12 +22,7 @@ def own(world: World) -> World:
 
 def a_pod(name: str, *, wishes: dict[str, str] | None = None, **spec: Any) -> Document:
     annotations = {f"kubesched.dev/{key}": value for key, value in (wishes or {}).items()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": {"containers": [{"name": "main", "image": "registry.example/web:1"}], **spec},
-    }
+    return testing.a_pod(name, image="registry.example/web:1", annotations=annotations, **spec)
 
 
 def a_command(*words: str, name: str = "main") -> Document:

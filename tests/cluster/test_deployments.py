@@ -250,6 +250,8 @@ def test_a_replica_set_with_the_template_is_adopted(world: World) -> None:
     found = a_replica_set("web", 2)
     found["metadata"]["name"] = "found"
     (orphan,) = world.create(found)
+    # A deployment whose controller has not heard of it yet makes one of its own.
+    until_status(world, world.path("replicasets", "found", group="apps/v1"), "it is known")
     (made,) = world.create(a_deployment("web", 3))
     until_rolled_out(world, 3)
     (adopted,) = sets_of(world)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubesched import testing
 from tests.cluster.conftest import World
 from tests.cluster.owned import MERGE_PATCH, Document
 
@@ -16,17 +17,9 @@ HEADLESS = "service.kubernetes.io/headless"
 
 
 def a_pod(name: str, *, app: str = "web", **spec: Any) -> Document:
-    container = {
-        "name": "main",
-        "image": "nginx",
-        "ports": [{"name": "http", "containerPort": 8080}],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": app}},
-        "spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **spec},
-    }
+    pod = testing.a_pod(name, labels={"app": app}, terminationGracePeriodSeconds=1, **spec)
+    pod["spec"]["containers"][0]["ports"] = [{"name": "http", "containerPort": 8080}]
+    return pod
 
 
 def a_service(name: str = "web", **spec: Any) -> Document:

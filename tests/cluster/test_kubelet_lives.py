@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 
 from kubesched.client.cached.informers import Informers
+from kubesched.client.cached.parts import Surroundings
 from kubesched.client.kubeconfig import load_access
 from kubesched.client.rest import Client
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.kit.rng import Generator
 from kubesched.kubelet import Kubelets, KubeletSettings, LogBuffer
-from kubesched.playground.loop_thread import LoopThread
 from kubesched.playground.waiting import until
 from kubesched.testing import Api
 from kubesched.testing.http import MERGE_PATCH
+from kubesched.testing.loop_thread import LoopThread
 from kubesched.testing.server import ApiServer
 from tests.cluster.running_pods import a_pod, conditions_of
 
@@ -54,7 +55,7 @@ def kubelets(server: ApiServer, settings: KubeletSettings = FAST) -> Iterator[Ru
     async def make() -> tuple[Kubelets, Informers, Client]:
         client = Client(access, qps=-1, burst=0, user_agent="test", clock=clock, log=log)
         informers = Informers(client, clock, log, Generator(0, "kubelets"))
-        made = Kubelets(client, informers, clock=clock, log=log, settings=settings)
+        made = Kubelets(Surroundings(client, informers, clock, log), settings)
         informers.start()
         await informers.wait_until_synced()
         await made.start()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubesched import testing
 from tests.cluster.conftest import World
 from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custom_kind
 
@@ -15,15 +16,9 @@ pytestmark = pytest.mark.timeout(150)
 
 
 def a_pod(name: str, **metadata: Any) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, **metadata},
-        "spec": {
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "pause", "image": "registry.k8s.io/pause:3.10.1"}],
-        },
-    }
+    pod = testing.a_pod(name, terminationGracePeriodSeconds=1)
+    pod["metadata"] |= metadata
+    return pod
 
 
 def deleted(world: World) -> str:

@@ -62,8 +62,11 @@ def _images(world: World) -> dict[str, str]:
 
 def _is_settled(stateful_set: Document, replicas: int) -> bool:
     status = stateful_set.get("status", {})
+    # As kubectl asks. kube-controller-manager may write the status of a set that is gone, its
+    # generation included, to the next one of that name: its update is refused, the cache by then
+    # has the new set, and the same status goes there. Generation 2 stays in the status of a 1.
     return bool(
-        status.get("observedGeneration") == stateful_set["metadata"]["generation"]
+        status.get("observedGeneration", 0) >= stateful_set["metadata"]["generation"]
         and status.get("replicas") == status.get("readyReplicas", 0) == replicas
         and status.get("availableReplicas") == replicas
     )

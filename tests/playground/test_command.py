@@ -59,7 +59,7 @@ def test_it_says_what_it_started_and_where_to_go_next(tmp_path: Path) -> None:
         assert command.ended() == 0
         end = command.output.partition("The playground has ended: ")[2]
         assert end.startswith("1 pod was given a node; 1 still waited.\n")
-        assert "docs/first-ten-minutes.md" in end
+        assert "kubesched new-plugin NAME" in end
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

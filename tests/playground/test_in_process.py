@@ -27,7 +27,8 @@ def test_a_pod_is_placed_runs_and_ends(playground: Playground) -> None:
     running = playground.until_running("default/web")
     assert running["status"]["podIP"]
     assert playground.scheduler.until_state("default/web", "bound")["node"]
-    playground.until(lambda: playground.notes("web", "Started"), "its start is told")
+    if playground.machinery is not None:  # KWOK's kubelets write no events.
+        playground.until(lambda: playground.notes("web", "Started"), "its start is told")
     playground.api.delete("/api/v1/namespaces/default/pods/web").must(200)
     playground.until(lambda: not playground.pod("web"), "the pod is gone")
 

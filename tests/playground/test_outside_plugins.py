@@ -12,8 +12,8 @@ import pytest
 import kubesched
 from kubesched import CycleState, NodeView, PodInfo, Status, unschedulable
 from kubesched.playground.in_process import Playground
-from kubesched.playground.loop_thread import LoopThread
 from kubesched.testing import a_pod
+from kubesched.testing.loop_thread import LoopThread
 
 
 class OnlyNodeArgs(msgspec.Struct, frozen=True):

@@ -1,10 +1,11 @@
 """What a new cluster has before anyone made anything.
 
-Owns the namespaces, priority classes and the service that the server itself makes. Roles are
-auth.bootstrap's.
+Owns the namespaces, priority classes, the service and the word whom to trust that the server
+itself makes. Roles are auth.bootstrap's.
 Upstream: pkg/controlplane/controller/systemnamespaces/system_namespaces_controller.go,
 pkg/registry/scheduling/rest/storage_scheduling.go,
-pkg/controlplane/controller/kubernetesservice/controller.go
+pkg/controlplane/controller/kubernetesservice/controller.go,
+pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go
 """
 
 from __future__ import annotations
@@ -76,6 +77,17 @@ def _service(service_ip: str, port: int) -> Document:
             "type": "ClusterIP",
         },
     }
+
+
+def authentication_trust(client_ca_pem: bytes) -> tuple[str, str, Document]:
+    """Return the ConfigMap by which other servers learn whose client certificates count."""
+    document: Document = {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {"client-ca-file": client_ca_pem.decode()},
+    }
+    return "", "configmaps", document
 
 
 def make_missing(context: Context, made: list[tuple[str, str, Document]]) -> None:

@@ -32,6 +32,7 @@ from kubesched.apiserver.auth.review_actions import review_actions
 from kubesched.apiserver.auth.reviews import Reviews
 from kubesched.apiserver.auth.token_request import TokenAction
 from kubesched.apiserver.auth.tokens import ISSUER, ServiceAccountTokens, new_key
+from kubesched.apiserver.bootstrap import authentication_trust
 from kubesched.apiserver.documents import Document
 from kubesched.apiserver.pages import Page, PathHandler
 from kubesched.apiserver.persistence import SqliteJournal
@@ -117,6 +118,8 @@ class EmbeddedServer:
         _install(self.context.registry, actions)
         parts.pages.update(_key_pages(tokens))
         parts.objects.extend((GROUP, _PLURALS[one["kind"]], one) for one in bootstrap_objects())
+        if settings.has_tls:
+            parts.objects.append(authentication_trust(self.authority.pem))
         self.server: ApiServer = build_server(
             self.context, parts, authenticator=self._authenticator, authorizer=authorizer
         )

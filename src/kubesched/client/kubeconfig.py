@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote
 
 from kubesched.client.auth import (
     AccessError,
@@ -45,6 +45,7 @@ from kubesched.client.proxies import proxy_from_environment, usable_proxy
 from kubesched.client.tls import make_context
 from kubesched.kit.clock import Clock, SystemClock
 from kubesched.kit.log import Log, NullLog
+from kubesched.kit.urls import split_address
 from kubesched.objects.field_errors import go_quote
 
 __all__ = ["AccessError", "ClusterAccess", "load_access"]
@@ -269,14 +270,21 @@ def _server_url(server: str) -> str:
 
     Parity: rest/url_utils.go DefaultServerURL, v1.36.
     """
-    parts = urlsplit(server)
+    parts = _split(server)
     if not (parts.scheme and parts.netloc):
-        parts = urlsplit(f"http://{server}")
+        parts = _split(f"http://{server}")
         if parts.path not in ("", "/"):
             raise AccessError(f"host must be a URL or a host:port pair: {go_quote(server)}")
     if parts.scheme not in ("http", "https"):
         raise AccessError(f"unsupported protocol scheme {go_quote(parts.scheme)}")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return split_address(address)
+    except ValueError as error:
+        raise AccessError(str(error)) from None
 
 
 def _tls_of(cluster: Cluster, user: AuthInfo) -> TlsSettings:

@@ -14,6 +14,7 @@ from typing import Final
 from kubesched.client.auth import AccessError
 from kubesched.client.kubeconfig_files import AuthInfo, Cluster, ExecConfig, os_text
 from kubesched.client.proxies import check_proxy_url
+from kubesched.kit.urls import without_password
 from kubesched.objects.field_errors import go_quote
 
 EMPTY_CLUSTER: Final = "cluster has no server defined"
@@ -46,7 +47,8 @@ def problems_of_cluster(name: str, cluster: Cluster) -> Iterator[str]:
         try:
             check_proxy_url(cluster.proxy_url)
         except AccessError as error:
-            url = go_quote(cluster.proxy_url)
+            # Differs: upstream shows the password, too. docs/security.md
+            url = go_quote(without_password(cluster.proxy_url))
             yield f"invalid 'proxy-url' {url} for cluster {go_quote(name)}: {error}"
     file = cluster.certificate_authority
     if file and cluster.certificate_authority_data:

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from kubesched.client.auth import AccessError
+from kubesched.kit.urls import split_address, without_password
 from kubesched.objects.field_errors import go_quote
 
 _PORTS: Final = {"http": "80", "https": "443", "socks5": "1080"}
@@ -22,20 +23,18 @@ def check_proxy_url(url: str) -> None:
 
     Parity: tools/clientcmd/helpers.go parseProxyURL, v1.36.
     """
-    scheme = urlsplit(url).scheme
+    scheme = _split(url).scheme
     if scheme not in _PORTS:
         raise AccessError(f"unsupported scheme {go_quote(scheme)}, must be http, https, or socks5")
 
 
 def usable_proxy(url: str) -> str:
     """Return the address of a proxy that requests can go through, or raise AccessError."""
-    scheme = urlsplit(url).scheme
+    scheme, shown = _split(url).scheme, go_quote(without_password(url))
     if scheme in ("socks5", "socks5h"):
-        raise AccessError(
-            f"proxy {go_quote(url)}: SOCKS proxies are not supported, use an HTTP proxy"
-        )
+        raise AccessError(f"proxy {shown}: SOCKS proxies are not supported, use an HTTP proxy")
     if scheme not in ("http", "https"):
-        raise AccessError(f"proxy {go_quote(url)}: unsupported scheme {go_quote(scheme)}")
+        raise AccessError(f"proxy {shown}: unsupported scheme {go_quote(scheme)}")
     return url
 
 
@@ -46,8 +45,15 @@ def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
     proxy = _either(environ, kind)
     if not proxy or _is_direct(target, _either(environ, "NO_PROXY")):
         return ""
-    parts = urlsplit(proxy)
+    parts = _split(proxy)
     return proxy if parts.scheme and parts.netloc else f"http://{proxy}"
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return split_address(url)
+    except ValueError as error:
+        raise AccessError(str(error)) from None
 
 
 def _either(environ: Mapping[str, str], name: str) -> str:

@@ -84,6 +84,10 @@ class HttpTransport:
 
     def __init__(self, access: ClusterAccess, clock: Clock) -> None:
         self._server = access.server.rstrip("/")
+        # A user in the address is in the headers already; texts still show the whole of it.
+        scheme, _, rest = self._server.partition("://")
+        host, slash, path = rest.partition("/")
+        self._root = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
         self._tls = TlsFiles(access.tls, clock) if self._server.startswith("https:") else None
         self._options: dict[str, Any] = {"allow_redirects": False}
         if access.proxy:
@@ -123,17 +127,16 @@ class HttpTransport:
 
     async def _send_any(self, request: Outgoing, context: ssl.SSLContext | None) -> Answer:
         session = self._session or self._open()
-        address = self._server + request.target
         response = await session.request(
             request.method,
-            URL(address, encoded=True),
+            URL(self._root + request.target, encoded=True),
             headers=request.headers,
             data=request.body,
             ssl=True if context is None else context,
             timeout=request.limits,
             **self._options,
         )
-        return HttpAnswer(response, request.method, address)
+        return HttpAnswer(response, request.method, self._server + request.target)
 
     async def close(self) -> None:
         """Close all connections."""

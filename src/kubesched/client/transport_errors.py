@@ -17,6 +17,7 @@ import aiohttp
 from kubesched.client.answer_reader import AnswerError
 from kubesched.client.errors import TransportError
 from kubesched.client.hot_pool import CutError, DialError
+from kubesched.kit.urls import without_password
 
 # A TimeoutError is an OSError.
 FAILURES: Final = (aiohttp.ClientError, AnswerError, OSError)
@@ -26,7 +27,7 @@ _CUT: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, CutE
 
 def transport_error(method: str, address: str, error: BaseException) -> TransportError:
     """Return our error for one of aiohttp's or of the pool's."""
-    where = f'{method.capitalize()} "{address}"'
+    where = f'{method.capitalize()} "{without_password(address)}"'
     if isinstance(error, DialError):
         return _of_dialling(where, error.host, error.port, error.cause)
     if isinstance(error, aiohttp.ClientConnectionError):

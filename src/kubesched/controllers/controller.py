@@ -8,16 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from kubesched.client.cached.api import Api
-from kubesched.client.cached.informers import Informers
-from kubesched.client.cached.workers import Workers
-from kubesched.client.event_recorder import CoreEventRecorder, EventBroadcaster
-from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log
-from kubesched.kit.rng import Generator
-from kubesched.kit.tasks import Tasks
+from kubesched.client.cached import parts as shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +25,7 @@ class ControllerSettings:
     """What is published to pods as kube-root-ca.crt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a controller is made of."""
-
-    api: Api
-    informers: Informers
-    events: EventBroadcaster
-    clock: Clock
-    log: Log
-    rng: Generator
-    tasks: Tasks
-    settings: ControllerSettings
-
-    def recorder(self, component: str) -> CoreEventRecorder:
-        """Return who writes events in the name of a component."""
-        return self.events.core_recorder(component)
+Parts: TypeAlias = shared.Parts[ControllerSettings]
 
 
 class Controller:
@@ -66,7 +44,7 @@ class Controller:
         self.informers = parts.informers
         self.clock = parts.clock
         self.log = parts.log
-        self._pool = Workers(self.name, self.sync, tasks=parts.tasks, log=parts.log)
+        self._pool = parts.workers(self.name, self.sync)
         self.queue = self._pool.queue
         self._recorder = parts.recorder(self.component or self.name)
 

@@ -26,7 +26,7 @@ from kubesched.kubelet.node_status import (
     renewal,
     status_patch,
 )
-from kubesched.kubelet.working import Parts, workers
+from kubesched.kubelet.settings import Parts
 
 _WORKERS: Final = 8
 _LOOKS_PER_PERIOD: Final = 40
@@ -59,7 +59,7 @@ class Nodes:
         # However many pods there are to write, heartbeats do not wait behind them.
         self._client = parts.api.client.sibling(user_agent="kubelet")
         self._first_count = 0
-        self.workers = workers("nodes", self._sync, parts)
+        self.workers = parts.workers("kubelet nodes", self._sync)
 
     def start(self, endpoint: Endpoint) -> None:
         """Work from now on; every node says that its kubelet is reached there."""

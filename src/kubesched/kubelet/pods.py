@@ -18,7 +18,7 @@ from kubesched.kubelet.addresses import Addresses
 from kubesched.kubelet.node_status import is_alive
 from kubesched.kubelet.pod_runs import Happening, PodRun
 from kubesched.kubelet.pod_status import Place, inputs_of, status_patch
-from kubesched.kubelet.working import Parts, workers
+from kubesched.kubelet.settings import Parts
 
 _NODE: Final = "kubelet-node"
 _SOON_S: Final = 2.0
@@ -52,7 +52,7 @@ class Pods:
         self._nodes = parts.informers.of(NODES)
         self._kept: dict[str, _Kept] = {}
         self._moving: dict[str, None] = {}
-        self.workers = workers("pods", self._sync, parts)
+        self.workers = parts.workers("kubelet pods", self._sync)
         self._pods.add_index(_NODE, _node_names)
 
     def start(self) -> None:
@@ -172,7 +172,7 @@ class Pods:
     def _tell(self, pod: Document, happenings: list[Happening]) -> None:
         if not happenings:
             return
-        recorder = self._parts.events.core_recorder("kubelet", pod["spec"]["nodeName"])
+        recorder = self._parts.recorder("kubelet", pod["spec"]["nodeName"])
         for one in happenings:
             recorder.event(
                 pod, kind=one.type, reason=one.reason, note=one.note, field_path=one.field_path

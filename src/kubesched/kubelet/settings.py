@@ -7,7 +7,9 @@ wishes'.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
+
+from kubesched.client.cached import parts as shared
 
 VERSION: Final = "v1.36.4"
 _HEARTBEAT_S: Final = 10.0
@@ -75,3 +77,7 @@ class KubeletSettings:
         # Parity: pkg/kubelet/apis/config/v1beta1/defaults.go nodeStatusReportFrequency, v1.36, for
         # small clusters: every report wakes whoever watches nodes.
         return max(_REPORT_S, node_count / _REPORTS_PER_S) / self.speed
+
+
+Parts: TypeAlias = shared.Parts[KubeletSettings]
+"""What the kubelets share."""

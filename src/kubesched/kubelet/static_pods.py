@@ -19,7 +19,7 @@ from kubesched.client.cached.documents import Document, is_terminating, key_of, 
 from kubesched.client.errors import NotFoundError
 from kubesched.client.resources import NODES, PODS
 from kubesched.kubelet.logs import LogSource
-from kubesched.kubelet.working import Parts, workers
+from kubesched.kubelet.settings import Parts
 from kubesched.objects.times import micro_time_text
 
 _HASH: Final = "kubernetes.io/config.hash"
@@ -51,7 +51,7 @@ class StaticPods:
         self._pods = parts.informers.of(PODS)
         self._nodes = parts.informers.of(NODES)
         self._known: dict[str, StaticPod] = {}
-        self.workers = workers("static pods", self._sync, parts)
+        self.workers = parts.workers("kubelet static pods", self._sync)
 
     def start(self) -> None:
         """Work from now on."""

@@ -25,7 +25,6 @@ from kubesched.client.kubeconfig import load_access
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import Log, NullLog
 from kubesched.playground.live_scheduler import RunningScheduler, live_scheduler
-from kubesched.playground.loop_thread import LoopThread
 from kubesched.playground.machinery import Machinery, MachinerySettings
 from kubesched.playground.nodes import node_documents
 from kubesched.playground.objects import Document, ObjectPaths, is_ready_node
@@ -38,6 +37,7 @@ from kubesched.testing.companions import (
 )
 from kubesched.testing.embedded import embedded_server
 from kubesched.testing.http import Api
+from kubesched.testing.loop_thread import LoopThread
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import MissingProgramError, Programs
 from kubesched.testing.real_cluster import real_cluster

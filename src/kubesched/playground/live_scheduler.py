@@ -29,8 +29,8 @@ from kubesched.kit.log import Log, NullLog
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_resource_metrics import resource_metrics
 from kubesched.model.process_metrics import SliMetrics
-from kubesched.playground.loop_thread import WAIT_S, LoopThread
 from kubesched.playground.waiting import until
+from kubesched.testing.loop_thread import WAIT_S, LoopThread
 from kubesched.testing.server import SCHEDULER, ApiServer, TokenUser
 from kubesched.web.ops_server import OpsServer
 from kubesched.web.parts import OpsParts, StatuszInfo

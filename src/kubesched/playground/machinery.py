@@ -12,6 +12,7 @@ from typing import Final
 from kubesched.client.auth import ClusterAccess
 from kubesched.client.cached.documents import Document
 from kubesched.client.cached.informers import Informers
+from kubesched.client.cached.parts import Surroundings
 from kubesched.client.resources import PODS
 from kubesched.client.rest import Client
 from kubesched.controllers.controller import ControllerSettings
@@ -86,27 +87,18 @@ class Machinery:
             # Pods that come up go before the story of how they did.
             return pods.count(_PHASE, "Pending") > _PENDING_MANY
 
+        around = Surroundings(
+            self.client, self.informers, clock, log, seed=settings.seed, is_busy=is_busy
+        )
         self.controllers = Controllers(
-            self.client,
-            self.informers,
-            clock=clock,
-            log=log,
-            settings=ControllerSettings(
+            around,
+            ControllerSettings(
                 speed=settings.speed,
                 node_grace_s=settings.node_grace_s,
                 root_ca_pem=settings.root_ca_pem,
             ),
-            seed=settings.seed,
-            is_busy=is_busy,
         )
-        self.kubelets = Kubelets(
-            self.client,
-            self.informers,
-            clock=clock,
-            log=log,
-            settings=KubeletSettings(speed=settings.speed),
-            is_busy=is_busy,
-        )
+        self.kubelets = Kubelets(around, KubeletSettings(speed=settings.speed))
 
     async def start(self) -> None:
         """Read the cluster, and work from then on."""

@@ -6,13 +6,11 @@ real cluster of the test kit has. What it serves is apiserver's.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubesched.apiserver.admission.chain import BARE, WHOLE, AdmissionOptions
@@ -20,12 +18,11 @@ from kubesched.apiserver.embedded import EmbeddedServer, Settings, key_pem
 from kubesched.apiserver.strategy import User
 from kubesched.kit.clock import SystemClock
 from kubesched.testing.companions import COMPANION_PROGRAMS, Companions, start_companions
+from kubesched.testing.loop_thread import LoopThread
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.programs import Programs
 from kubesched.testing.schedulers import SchedulerName
 from kubesched.testing.server import USERS, ApiServer
-
-_START_S_MAX = 30
 
 
 @dataclass(slots=True)
@@ -33,14 +30,13 @@ class RunningEmbedded(ApiServer):
     """A running embedded server."""
 
     embedded: EmbeddedServer | None = None
-    loop: asyncio.AbstractEventLoop | None = None
+    thread: LoopThread | None = field(default=None, repr=False)
 
     def compact(self) -> None:
         """Have it forget every version but the newest."""
         assert self.embedded is not None
-        assert self.loop is not None
-        done = asyncio.run_coroutine_threadsafe(_compact(self.embedded), self.loop)
-        done.result(_START_S_MAX)
+        assert self.thread is not None
+        self.thread.run(_compact(self.embedded))
 
 
 @contextmanager
@@ -67,23 +63,17 @@ def embedded_server(
     settings = Settings(
         port=port, data=data, tokens=users, has_rbac=True, has_tls=tls, admission=admission
     )
-    loop = _new_loop()
-    thread = threading.Thread(target=loop.run_forever, name="embedded-api-server", daemon=True)
-    thread.start()
-    running = RunningEmbedded(url="", directory=place, loop=loop)
-    running.keeps_files = directory is not None
+    running = RunningEmbedded(url="", directory=place, keeps_files=directory is not None)
     try:
-        server = asyncio.run_coroutine_threadsafe(_start(settings), loop).result(_START_S_MAX)
-        running.embedded = server
-        try:
-            _announce(running, server)
-            yield running
-        finally:
-            asyncio.run_coroutine_threadsafe(_stop(server), loop).result(_START_S_MAX)
+        with LoopThread("embedded-api-server") as thread:
+            running.thread = thread
+            running.embedded = thread.run(_start(settings))
+            try:
+                _announce(running, running.embedded)
+                yield running
+            finally:
+                thread.run(_stop(running.embedded))
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_START_S_MAX)
-        loop.close()
         if not running.keeps_files:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -114,15 +104,6 @@ def embedded_cluster(
         except Exception as error:
             server.keep_files(error)
             raise
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """Return the quicker event loop where there is one, as the command does."""
-    try:
-        import uvloop  # noqa: PLC0415  # Not everywhere.
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 def _announce(running: RunningEmbedded, server: EmbeddedServer) -> None:

@@ -20,7 +20,7 @@ from kubesched.apiserver.patch.field_sets import (
     key_element,
     value_element,
 )
-from kubesched.apiserver.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
+from kubesched.apiserver.schema.types import Field, ListOf, MapOf, Scalar, ScalarKind, Struct, Type
 
 
 class Comparison(NamedTuple):
@@ -384,8 +384,19 @@ def _empty_struct(of: Struct) -> Document:
                 document[name] = _empty_struct(kind)
             elif field.is_pointer and not field.omit_empty:
                 document[name] = None
-        elif not field.omit_empty:
+        elif not field.omit_empty or _is_written_as_null(field):
             document[name] = None
             if isinstance(kind, Scalar) and not field.is_pointer:
                 document[name] = _ZEROES.get(kind.kind)
     return document
+
+
+def _is_written_as_null(field: Field) -> bool:
+    """Return whether it is a time that Go writes although it has none: a struct is never empty."""
+    kind = field.type
+    return (
+        isinstance(kind, Scalar)
+        and kind.kind in (ScalarKind.TIME, ScalarKind.MICRO_TIME)
+        and not field.is_pointer
+        and not field.omit_zero
+    )

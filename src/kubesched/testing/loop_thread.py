@@ -19,8 +19,14 @@ WAIT_S: Final = 30.0
 class LoopThread:
     """A loop that turns until the block ends."""
 
-    def __init__(self, name: str) -> None:
-        self.loop = new_loop()
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Make it; it turns from the beginning of the block.
+
+        Args:
+            name: Of the thread.
+            loop: Which one; the quicker one where there is one if None.
+        """
+        self.loop = loop or new_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
 
     def run(self, work: Coroutine[Any, Any, ResultT], timeout_s: float = WAIT_S) -> ResultT:
