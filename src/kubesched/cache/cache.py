@@ -12,11 +12,11 @@ Upstream: pkg/scheduler/backend/cache/cache.go, interface.go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.view import ClusterView
+from kubesched.columns.view import ClusterView, Rows
 from kubesched.columns.writer import ClusterWriter
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo
@@ -25,6 +25,7 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
+STAND_INS_SPARE = 1024
 
 
 class CacheError(RuntimeError):
@@ -61,10 +62,12 @@ class Cache:
         self._cluster.keep_whole_pods = True
 
     def add_whole(self, pod: PodInfo) -> None:
-        """Keep a bound pod whole that has not been so far."""
+        """Keep a bound pod whole that has not been so far, or was without what no rule reads."""
         index = self._cluster.pods.index_of.get(pod.uid)
         bound = None if index is None else self._cluster.pods.pods[index]
-        if bound is not None and not bound.nominated and not bound.is_whole:
+        if bound is None or bound.nominated:
+            return
+        if not bound.is_whole or bound.resource_version == pod.resource_version:
             bound.keep_whole(pod.raw)
 
     # -- nodes and other objects ------------------------------------------------------------------
@@ -88,6 +91,20 @@ class Cache:
     def remove_node(self, name: str) -> None:
         """Drop a node; pods on it stay until they are removed themselves."""
         self._writer.remove_node(name)
+
+    def stand_in(self, nodes: Sequence[NodeInfo]) -> Rows:
+        """Have nodes in rows of their own, as if they had no pods and no images; return the rows.
+
+        They are no nodes of the cluster: nothing but the rows returned leads to them. At most those
+        of the latest calls are kept.
+        """
+        if len(self._cluster.stand_ins) > 2 * len(nodes) + STAND_INS_SPARE:
+            self._writer.drop_stand_ins()
+        return self._writer.stand_in(nodes)
+
+    def drop_stand_ins(self) -> None:
+        """Forget all nodes that stand in for others."""
+        self._writer.drop_stand_ins()
 
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object of another kind."""

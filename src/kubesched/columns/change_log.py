@@ -25,20 +25,18 @@ class Change(NamedTuple):
 class ChangeLog:
     """Changes by stamp; the oldest are dropped when there are too many."""
 
-    __slots__ = ("_entries", "_first")
+    __slots__ = ("_entries", "_first", "stamp")
 
     def __init__(self) -> None:
         self._entries: list[Change] = []
         self._first = 0
-
-    @property
-    def stamp(self) -> int:
-        """Return the stamp of the next change."""
-        return self._first + len(self._entries)
+        self.stamp = 0
+        """The stamp of the next change."""
 
     def append(self, change: Change) -> None:
         """Record a change."""
         self._entries.append(change)
+        self.stamp += 1
         if len(self._entries) > 2 * LENGTH_MAX:
             del self._entries[:LENGTH_MAX]
             self._first += LENGTH_MAX

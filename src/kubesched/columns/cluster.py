@@ -34,6 +34,8 @@ class Cluster:
         self.nomination_epoch = 0
         """Moves when a pod is promised a node, or no longer."""
         self.zones: dict[str, dict[str, None]] = {}
+        self.stand_ins: dict[tuple[str, int], int] = {}
+        """Rows of nodes that nobody visits, by name and how many of that name came before."""
         self.identity = object()
         """What caches over this cluster belong to; another one when ids are dealt anew."""
         self.compact_at = 4096
@@ -56,15 +58,22 @@ class Cluster:
     @property
     def node_count(self) -> int:
         """Return how many nodes there are."""
-        return len(self.visiting_rows())
+        rows = self._visiting_rows
+        return len(self.visiting_rows() if rows is None else rows)
 
     def all_offer_the_first(self) -> bool:
         """Return whether every node offers cpu and memory."""
         known = self._all_offer
         if known is None or known[0] != self.node_epoch:
-            offered = self.nodes.allocatable[:2, self.visiting_rows()]
+            offered = self.nodes.allocatable[:2, self.judged_rows()]
             known = self._all_offer = (self.node_epoch, bool((offered > 0).all()))
         return known[1]
+
+    def judged_rows(self) -> NDArray[np.int64]:
+        """Return the rows of all nodes that rules may be asked about, in no order."""
+        if not self.stand_ins:
+            return self.visiting_rows()
+        return np.concatenate((self.visiting_rows(), list(self.stand_ins.values())))
 
     def valid_rows(self) -> NDArray[np.int64]:
         """Return the rows that have a node, in their own order."""

@@ -69,6 +69,8 @@ def _compact(cluster: Cluster) -> None:
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
     pods.label_classes = _dealt_anew(pods.label_classes, pods.writable.label_class, used, ())
+    pods.class_labels.clear()
+    pods.known_owners.clear()
     _compact_shapes(cluster, pods, used)
     rows = np.ones(nodes.row_count, dtype=np.bool_)
     nodes.taint_sets = _dealt_anew(nodes.taint_sets, nodes.taint_set, rows, ((),))

@@ -36,6 +36,8 @@ CHANGES_MAX: Final = 8192
 HITS_MAX: Final = 256
 HITS_ONE_BY_ONE_MAX: Final = 64
 COMPARED_MAX: Final = 4
+FEW_DOMAINS_MAX: Final = 64
+KNOWN_MAX: Final = 32
 COLUMNS_MAX: Final = 32
 FACTS_MAX: Final = 512
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -188,16 +190,16 @@ class Tally:
             if changes is None:
                 self._rebuild()
                 return
-            which, how_many = self._id, self._delta
+            which, how_many, table = self._id, self._delta, self._table
             for change in changes:
                 delta = change[how_many]
                 if delta:
                     place = change[which]
-                    if place >= len(self._table):
-                        self._table = self.values.up_to_date()
-                    amount = self._table.item(place) * delta
-                    if amount:
-                        self._hit(change[_ROW], amount)
+                    if place >= len(table):
+                        table = self._table = self.values.up_to_date()
+                    value = table.item(place)
+                    if value:
+                        self._hit(change[_ROW], value * delta)
         self._seen = now
 
     def _hit(self, row: int, amount: int) -> None:
@@ -259,14 +261,15 @@ class Domains:
 
     __slots__ = ("_row_bounds", "_rows_by_domain", "count", "ids", "is_everywhere", "lacking")
 
-    def __init__(self, column: LabelColumn, row_count: int, valid_rows: Places) -> None:
+    def __init__(self, column: LabelColumn, row_count: int, judged_rows: Places) -> None:
         self.count = len(column.values)
         ids: Places = column.ids[:row_count].astype(np.intp)
         ids[ids < 0] = self.count
         self.ids = ids
         self.lacking: NDArray[np.bool_] = ids == self.count
+        self.lacking.flags.writeable = False
         """Which rows do not have the key."""
-        self.is_everywhere = not self.lacking[valid_rows].any()
+        self.is_everywhere = not self.lacking[judged_rows].any()
         """Whether every node has the key."""
         self._rows_by_domain: Places | None = None
         self._row_bounds: list[int] = []
@@ -335,6 +338,13 @@ class DomainTable:
             above = self._above = RowsAbove(self._domains)
         return above.follow(self.sums, limit)
 
+    def rows_not_above(self, limit: int) -> NDArray[np.bool_] | None:
+        """Return the opposite of `rows_above`; None for all of them."""
+        if self.rows_above(limit) is None:
+            return None
+        assert self._above is not None, "it was just asked"
+        return self._above.others()
+
     def _hit(self, row: int, amount: int) -> None:
         # A row that came after the nodes were looked at has no node.
         slot = self._slots.item(row) if row < len(self._slots) else self._last
@@ -361,15 +371,20 @@ class DomainTable:
 class RowsAbove:
     """Which rows are in a domain whose sum is above a limit, kept while sums and limit move."""
 
-    __slots__ = ("_count", "_domains", "_flags", "_limit", "_rows", "_touched")
+    __slots__ = ("_count", "_domains", "_flags", "_known", "_limit", "_others", "_rows", "_touched")
 
     def __init__(self, domains: Domains) -> None:
         self._domains = domains
+        self._known: dict[bytes, NDArray[np.bool_]] = {}
+        """Where there are few domains: the rows by which of the domains are."""
+        self._others: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
+        """All other rows, after the rows they are made from."""
         self._limit: int | None = None
         self._flags: NDArray[np.bool_] = np.zeros(domains.count + 1, dtype=np.bool_)
         """Which domains are."""
         self._count = 0
         self._rows: NDArray[np.bool_] = np.zeros(len(domains.ids), dtype=np.bool_)
+        self._rows.flags.writeable = False
         self._touched: list[int] = []
         """The domains whose sum may have changed since last time."""
 
@@ -395,17 +410,32 @@ class RowsAbove:
             touched.clear()
         return self._rows if self._count else None
 
+    def others(self) -> NDArray[np.bool_]:
+        """Return all rows but those of the last `follow`."""
+        others = self._others
+        if others is None or others[0] is not self._rows:
+            others = self._others = (self._rows, ~self._rows)
+            others[1].flags.writeable = False
+        return others[1]
+
     def _look_at(self, domains: list[int], sums: Sums, limit: int) -> None:
-        flags, rows = self._flags, self._rows
+        flags, changed = self._flags, []
         for domain in domains:
             above = sums.item(domain) > limit
             if above != flags.item(domain):
                 flags[domain] = above
                 self._count += 1 if above else -1
-                if rows is self._rows:
-                    # Whoever was given the old array keeps it as it was.
-                    rows = rows.copy()
-                rows[self._domains.rows_of(domain)] = above
+                changed.append(domain)
+        if not changed:
+            return
+        if len(flags) <= FEW_DOMAINS_MAX:
+            self._take_over()
+            return
+        # Whoever was given the old array keeps it as it was.
+        rows = self._rows.copy()
+        for domain in changed:
+            rows[self._domains.rows_of(domain)] = flags[domain]
+        rows.flags.writeable = False
         self._rows = rows
 
     def _look_at_all(self, sums: Sums, limit: int) -> None:
@@ -413,7 +443,21 @@ class RowsAbove:
         # Bytes compare faster than columns.
         if flags.tobytes() != self._flags.tobytes():
             self._flags, self._count = flags, int(np.count_nonzero(flags))
-            self._rows = flags.take(self._domains.ids)
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """Have the rows as the flags are; the very same array for the same flags, if it pays."""
+        flags = self._flags
+        key = flags.tobytes() if len(flags) <= FEW_DOMAINS_MAX else None
+        rows = None if key is None else self._known.get(key)
+        if rows is None:
+            rows = flags.take(self._domains.ids)
+            rows.flags.writeable = False
+            if key is not None:
+                if len(self._known) >= KNOWN_MAX:
+                    self._known.clear()
+                self._known[key] = rows
+        self._rows = rows
 
 
 class Topology:
@@ -444,13 +488,29 @@ class Topology:
         """Return each row's domain of a topology key."""
 
         def make() -> Domains:
-            return Domains(self._cluster.nodes.label(key), self.row_count, self.rows)
+            judged = self._cluster.judged_rows()
+            return Domains(self._cluster.nodes.label(key), self.row_count, judged)
 
         return self.fact(("domains", key), make)
 
     def over(self, nodes: NodeTable, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a column over all rows as one over the nodes of a table."""
         return whole if nodes.rows is self._all_rows else whole.take(nodes.rows)
+
+    def places(self, rows: Places) -> Places:
+        """Return where in an array of rows each row is, -1 if it is not there."""
+        known = self._columns.get(("", id(rows)))
+        if known is not None and known[0] is rows:
+            return known[1]
+        places: Places = np.full(self.row_count, -1, dtype=np.intp)
+        places[rows] = np.arange(len(rows))
+        self._remember("", rows, places)
+        return places
+
+    def _remember(self, key: str, rows: Places, column: Places) -> None:
+        if len(self._columns) >= COLUMNS_MAX:
+            self._columns.clear()
+        self._columns[key, id(rows)] = (rows, column)
 
     def column(self, nodes: NodeTable, key: str) -> Places:
         """Return the domain of each node of a table; that of one without the key is `count`."""
@@ -460,9 +520,7 @@ class Topology:
         if known is not None and known[0] is rows:
             return known[1]
         column: Places = self.domains(key).ids.take(rows)
-        if len(self._columns) >= COLUMNS_MAX:
-            self._columns.clear()
-        self._columns[key, id(rows)] = (rows, column)
+        self._remember(key, rows, column)
         return column
 
 

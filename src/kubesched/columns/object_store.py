@@ -31,9 +31,10 @@ class ObjectStore(Generic[ObjectT]):
     Iteration is by key, so that no rule can depend on the order of arrival.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stores: ObjectStores | None = None) -> None:
         self._objects: dict[str, ObjectT] = {}
         self._sorted: list[str] | None = []
+        self._stores = stores
         self.epoch = 0
 
     def __repr__(self) -> str:
@@ -61,33 +62,40 @@ class ObjectStore(Generic[ObjectT]):
         if key not in self._objects:
             self._sorted = None
         self._objects[key] = value
-        self.epoch += 1
+        self._move_on()
 
     def remove(self, key: str) -> None:
         """Drop an object; one that is not there is no error."""
         if self._objects.pop(key, None) is not None:
             self._sorted = None
-            self.epoch += 1
+            self._move_on()
+
+    def _move_on(self) -> None:
+        self.epoch += 1
+        if self._stores is not None:
+            self._stores.change_count += 1
 
 
 class ObjectStores:
     """One store per kind that scheduling reads beside nodes and pods."""
 
     def __init__(self) -> None:
-        self.namespaces: ObjectStore[Namespace] = ObjectStore()
-        self.persistent_volumes: ObjectStore[PersistentVolume] = ObjectStore()
-        self.persistent_volume_claims: ObjectStore[PersistentVolumeClaim] = ObjectStore()
-        self.storage_classes: ObjectStore[StorageClass] = ObjectStore()
-        self.csi_nodes: ObjectStore[CSINode] = ObjectStore()
-        self.csi_drivers: ObjectStore[CSIDriver] = ObjectStore()
-        self.csi_storage_capacities: ObjectStore[CSIStorageCapacity] = ObjectStore()
-        self.volume_attachments: ObjectStore[VolumeAttachment] = ObjectStore()
-        self.pod_disruption_budgets: ObjectStore[PodDisruptionBudget] = ObjectStore()
-        self.services: ObjectStore[Service] = ObjectStore()
-        self.replication_controllers: ObjectStore[ReplicationController] = ObjectStore()
-        self.replica_sets: ObjectStore[ReplicaSet] = ObjectStore()
-        self.stateful_sets: ObjectStore[StatefulSet] = ObjectStore()
-        self.priority_classes: ObjectStore[PriorityClass] = ObjectStore()
+        self.change_count = 0
+        """Moves with every change of any kind."""
+        self.namespaces: ObjectStore[Namespace] = ObjectStore(self)
+        self.persistent_volumes: ObjectStore[PersistentVolume] = ObjectStore(self)
+        self.persistent_volume_claims: ObjectStore[PersistentVolumeClaim] = ObjectStore(self)
+        self.storage_classes: ObjectStore[StorageClass] = ObjectStore(self)
+        self.csi_nodes: ObjectStore[CSINode] = ObjectStore(self)
+        self.csi_drivers: ObjectStore[CSIDriver] = ObjectStore(self)
+        self.csi_storage_capacities: ObjectStore[CSIStorageCapacity] = ObjectStore(self)
+        self.volume_attachments: ObjectStore[VolumeAttachment] = ObjectStore(self)
+        self.pod_disruption_budgets: ObjectStore[PodDisruptionBudget] = ObjectStore(self)
+        self.services: ObjectStore[Service] = ObjectStore(self)
+        self.replication_controllers: ObjectStore[ReplicationController] = ObjectStore(self)
+        self.replica_sets: ObjectStore[ReplicaSet] = ObjectStore(self)
+        self.stateful_sets: ObjectStore[StatefulSet] = ObjectStore(self)
+        self.priority_classes: ObjectStore[PriorityClass] = ObjectStore(self)
         self._by_type: dict[type, ObjectStore[Any]] = {
             Namespace: self.namespaces,
             PersistentVolume: self.persistent_volumes,

@@ -17,7 +17,10 @@ from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.model.affinity_terms import NO_TERMS, TermSet
 from kubesched.model.pod_info import PodInfo, PodShape, Resources
 from kubesched.model.resources import CPU, MEMORY
+from kubesched.objects.meta import OwnerReference
 from kubesched.objects.pod import Pod
+
+OWNERS_MAX = 65_536
 
 ShapeItem: TypeAlias = "tuple[int, str, int]"
 """A resource's place in NodeColumns.resources, its name, and how much of it is taken."""
@@ -130,16 +133,21 @@ class BoundPod:
         return self._raw is not None
 
     @property
-    def object(self) -> Pod:
-        """Return the whole pod, if whole pods are kept."""
+    def raw(self) -> bytes:
+        """Return the whole pod as JSON, if whole pods are kept."""
         if self._raw is None:
             raise LookupError(
                 f"pod {self.key}: whole bound pods are not kept; "
                 "set reads_bound_pods = True on the plugin that needs them"
             )
+        return self._raw
+
+    @property
+    def object(self) -> Pod:
+        """Return the whole pod, if whole pods are kept."""
         from kubesched.objects.decode import decode_as  # noqa: PLC0415 - rarely needed
 
-        return decode_as(Pod, self._raw)
+        return decode_as(Pod, self.raw)
 
 
 class PodArrays:
@@ -171,6 +179,10 @@ class PodColumns(PodArrays):
         self.index_of: dict[str, int] = {}
         self.free: list[int] = []
         self.label_classes: Interner[LabelClass] = Interner()
+        self.class_labels: dict[int, Mapping[str, str]] = {}
+        """The labels of a class, one map for all pods that have them."""
+        self.known_owners: dict[tuple[OwnerReference, ...], tuple[OwnerReference, ...]] = {}
+        """Owners, one tuple for all pods that have them."""
         self.term_sets: Interner[TermSet] = Interner()
         self.term_sets.intern(NO_TERMS)
         self.shapes: list[PodShape] = []
@@ -201,6 +213,15 @@ class PodColumns(PodArrays):
         reading = array.view()
         reading.flags.writeable = False
         setattr(self, name, reading)
+
+    def owners_of(self, pod: PodInfo) -> tuple[OwnerReference, ...]:
+        """Return a pod's owners, the same tuple for all pods of these owners."""
+        owners = pod.owners
+        if not owners:
+            return owners
+        if len(self.known_owners) >= OWNERS_MAX:
+            self.known_owners.clear()
+        return self.known_owners.setdefault(owners, owners)
 
     def shape_id(self, shape: PodShape) -> int:
         """Return the id of a shape, -1 if it is new."""

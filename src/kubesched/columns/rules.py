@@ -147,8 +147,7 @@ def match_term(nodes: NodeTable, term: NodeSelectorTermMatcher) -> BoolColumn:
 def _match_field(nodes: NodeTable, field: FieldRequirement) -> BoolColumn:
     if field.field != _NAME_FIELD:
         return np.full(len(nodes), field.matches(""))
-    # No row is -1, so a name nobody has is no node's.
-    named: BoolColumn = nodes.rows == nodes.view.row_of(field.value)
+    named = nodes.is_named(field.value)
     return ~named if field.negated else named
 
 

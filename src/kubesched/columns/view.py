@@ -6,6 +6,7 @@ Owns reading. The arrays handed out cannot be written; nothing here changes a fa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,13 @@ from kubesched.columns.cluster import Cluster
 from kubesched.columns.counts import Counters
 from kubesched.columns.importance import PodsByImportance
 from kubesched.columns.interning import Interner
-from kubesched.columns.node_columns import BoolColumn, IdColumn, ImageEntry, IntColumn
+from kubesched.columns.node_columns import (
+    BoolColumn,
+    IdColumn,
+    ImageEntry,
+    IntColumn,
+    NodeCells,
+)
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import BoundPod, LabelClass, PodColumns
 from kubesched.model.affinity_terms import NO_LABELS, TermSet
@@ -109,6 +116,10 @@ class ClusterView:
         """Return one row as plain values, for rules that are written for both."""
         return NodeRow(self, row)
 
+    def cells(self, row: int) -> NodeCells | None:
+        """Return one row's numbers, to be read only; None where some number is large."""
+        return self._nodes.cells[row] if self._nodes.has_small_numbers else None
+
     def rank(self) -> IntColumn:
         """Return each row's place in the visiting order; meaningless for rows without a node."""
         self._cluster.visiting_rows()
@@ -119,9 +130,23 @@ class ClusterView:
         row = self._nodes.row_of.get(name, -1)
         return row if row >= 0 and self._nodes.valid[row] else -1
 
+    def rows_of(self, names: Sequence[str]) -> Rows:
+        """Return the rows of many nodes, -1 where there is no such node."""
+        found = map(self._nodes.row_of.get, names, repeat(-1))
+        rows: Rows = np.fromiter(found, dtype=np.int64, count=len(names))
+        # An unknown name looks at the last row, and stays unknown.
+        return np.where(self._nodes.valid[rows], rows, -1)
+
     def name_of(self, row: int) -> str:
         """Return the name of a row's node."""
         return self._nodes.names[row]
+
+    def stand_ins_of(self, name: str) -> list[int]:
+        """Return the rows that stand in for a node of that name."""
+        known, rows = self._cluster.stand_ins, list[int]()
+        while (row := known.get((name, len(rows)), -1)) >= 0:
+            rows.append(row)
+        return rows
 
     def node(self, name: str) -> NodeView | None:
         """Return one node by name."""
@@ -316,6 +341,11 @@ class NodeTable:
         return NodeTable(self.view, self.rows[places], self.usage.take(places))
 
     @property
+    def is_whole(self) -> bool:
+        """Return whether these are all rows of the cluster, in their order and as they are."""
+        return self._is_whole
+
+    @property
     def names(self) -> list[str]:
         """Return the node names."""
         names = self._nodes.names
@@ -324,6 +354,14 @@ class NodeTable:
     def name(self, position: int) -> str:
         """Return one node's name."""
         return self._nodes.names[self.rows[position]]
+
+    def is_named(self, name: str) -> BoolColumn:
+        """Return which nodes have a name."""
+        # No row is -1, so a name nobody has is no node's.
+        named: BoolColumn = self.rows == self.view.row_of(name)
+        for row in self.view.stand_ins_of(name):
+            named |= self.rows == row
+        return named
 
     @property
     def allocatable(self) -> ResourceColumns:
@@ -482,7 +520,10 @@ class NodeView:
     def __init__(self, table: NodeTable, position: int) -> None:
         self._table = table
         self._position = position
-        self._info: NodeInfo = table.info(position)
+        # As `NodeTable.info`: one-node plugins have a thousand of these made for every pod.
+        info = table._nodes.infos[table.rows.item(position)]  # noqa: SLF001 - same module
+        assert info is not None, "a table holds existing nodes only"
+        self._info: NodeInfo = info
 
     def __repr__(self) -> str:
         return f"<NodeView {self.name}>"

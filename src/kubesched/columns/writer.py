@@ -6,6 +6,9 @@ Never decides what a change means: whether a pod is assumed or confirmed is `cac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from kubesched.columns.change_log import Change
@@ -13,8 +16,11 @@ from kubesched.columns.cluster import Cluster
 from kubesched.columns.compaction import compact_if_due
 from kubesched.columns.node_columns import NOTHING, SMALL_BITS, ImageEntry, NodeCells
 from kubesched.columns.pod_columns import BoundPod, LabelClass
+from kubesched.columns.view import Rows
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo, PodShape
+
+NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class ClusterWriter:
@@ -37,15 +43,9 @@ class ClusterWriter:
         if old is not None and old.is_same_to_rules(info):
             return  # A heartbeat, say; what was worked out stays true.
         self._place_in_zone(old, info)
-        self._set_allocatable(row, info)
-        self._set_labels(row, info)
         self._set_images(row, old, info)
-        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = info.allowed_pods
-        nodes.unschedulable[row] = info.unschedulable
-        nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
-        nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
         nodes.valid[row] = True
-        self._node_changed(row)
+        self._set_facts(row, info)
 
     def remove_node(self, name: str) -> None:
         """Drop a node; its row stays as long as pods count on it."""
@@ -55,11 +55,56 @@ class ClusterWriter:
         if info is None:
             return
         self._leave_zone(info)
+        self._drop_images(row, info)
+        nodes.valid[row] = False
+        self._clear_facts(row)
+        self._free_if_empty(row)
+
+    def stand_in(self, infos: Iterable[NodeInfo]) -> Rows:
+        """Have nodes in rows of their own, without pods and images, and never visited.
+
+        They stay until they are dropped, so that nodes that come again as they were change nothing.
+
+        Returns:
+            their rows, in the order in which they were given.
+        """
+        stand_ins, seen = self._cluster.stand_ins, dict[str, int]()
+        rows: list[int] = []
+        for info in infos:
+            count = seen.get(info.name, 0)
+            seen[info.name] = count + 1
+            key = (info.name, count)
+            row = stand_ins.get(key, -1)
+            if row < 0:
+                row = stand_ins[key] = self._new_row(info.name)
+            old, self._nodes.infos[row] = self._nodes.infos[row], info
+            if old is None or (old is not info and not old.is_same_to_rules(info)):
+                self._set_facts(row, info)
+            rows.append(row)
+        return np.array(rows, dtype=np.int64)
+
+    def drop_stand_ins(self) -> None:
+        """Free the rows of all nodes that stand in for others."""
+        for row in self._cluster.stand_ins.values():
+            self._clear_facts(row)
+            self._free(row)
+        self._cluster.stand_ins.clear()
+
+    def _set_facts(self, row: int, info: NodeInfo) -> None:
+        nodes = self._nodes
+        self._set_allocatable(row, info)
+        self._set_labels(row, info)
+        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = info.allowed_pods
+        nodes.unschedulable[row] = info.unschedulable
+        nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
+        nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
+        self._node_changed(row)
+
+    def _clear_facts(self, row: int) -> None:
+        nodes = self._nodes
         for column in nodes.labels.values():
             column.ids[row] = -1
-        self._drop_images(row, info)
         nodes.infos[row] = None
-        nodes.valid[row] = False
         nodes.allocatable[:, row] = 0
         nodes.floats["allocatable"][:, row] = 0
         nodes.cells[row].allocatable = NOTHING
@@ -67,7 +112,6 @@ class ClusterWriter:
         nodes.unschedulable[row] = False
         nodes.taint_set[row] = nodes.feature_set[row] = 0
         self._node_changed(row)
-        self._free_if_empty(row)
 
     def _node_changed(self, row: int) -> None:
         self._cluster.node_epoch += 1
@@ -81,8 +125,12 @@ class ClusterWriter:
     def _row_for(self, name: str) -> int:
         nodes = self._nodes
         row = nodes.row_of.get(name, -1)
-        if row >= 0:
-            return row
+        if row < 0:
+            row = nodes.row_of[name] = self._new_row(name)
+        return row
+
+    def _new_row(self, name: str) -> int:
+        nodes = self._nodes
         if nodes.free_rows:
             row = nodes.free_rows.pop()
         else:
@@ -94,7 +142,6 @@ class ClusterWriter:
             nodes.infos.append(None)
             nodes.pods_of.append([])
             nodes.ports_of.append(set())
-        nodes.row_of[name] = row
         nodes.names[row] = name
         return row
 
@@ -104,13 +151,17 @@ class ClusterWriter:
         nodes = self._nodes
         if nodes.infos[row] is None and not nodes.pods_of[row] and not nodes.nominated_count[row]:
             nodes.row_of.pop(nodes.names[row], None)
-            nodes.names[row] = ""
-            nodes.requested[:, row] = 0
-            nodes.nonzero_requested[:, row] = 0
-            nodes.floats["requested"][:, row] = nodes.floats["nonzero_requested"][:, row] = 0
-            nodes.cells[row] = NodeCells()
-            nodes.ports_of[row] = set()
-            nodes.free_rows.append(row)
+            self._free(row)
+
+    def _free(self, row: int) -> None:
+        nodes = self._nodes
+        nodes.names[row] = ""
+        nodes.requested[:, row] = 0
+        nodes.nonzero_requested[:, row] = 0
+        nodes.floats["requested"][:, row] = nodes.floats["nonzero_requested"][:, row] = 0
+        nodes.cells[row] = NodeCells()
+        nodes.ports_of[row] = set()
+        nodes.free_rows.append(row)
 
     def _place_in_zone(self, old: NodeInfo | None, new: NodeInfo) -> None:
         if old is not None:
@@ -177,7 +228,8 @@ class ClusterWriter:
         if index is None or bound is None or not _counts_alike(bound, pod):
             return False
         is_moved = (bound.start_s, bound.disruption_target) != (pod.start_s, pod.disruption_target)
-        bound.annotations, bound.owners = pod.annotations, pod.owners
+        bound.annotations = pod.annotations or NO_ANNOTATIONS
+        bound.owners = pods.owners_of(pod)
         bound.generation, bound.resource_version = pod.generation, pod.resource_version
         bound.start_s, bound.disruption_target = pod.start_s, pod.disruption_target
         bound.keep_whole(whole)
@@ -237,13 +289,24 @@ class ClusterWriter:
         shape = self._shape_id(pod.shape)
         columns.shape[index] = shape
         columns.term_set[index] = pods.shape_terms[shape]
-        columns.label_class[index] = pods.label_classes.intern(
-            LabelClass(pod.namespace, pod.label_items)
-        )
+        columns.label_class[index] = label_class = self._label_class(pod)
+        # Most of what pods bring along is the same for many: it is kept once.
+        bound.labels = pods.class_labels.setdefault(label_class, bound.labels)
+        bound.owners = pods.owners_of(pod)
+        bound.namespace = pod.shape.namespace
+        bound.node_name = self._nodes.names[row]
+        if not bound.annotations:
+            bound.annotations = NO_ANNOTATIONS
         columns.priority[index] = pod.priority
         columns.start_s[index] = np.inf if pod.start_s is None else pod.start_s
         columns.terminating[index] = pod.terminating
         return index
+
+    def _label_class(self, pod: PodInfo) -> int:
+        classes, parts = self._pods.label_classes, (pod.namespace, pod.label_items)
+        # A tuple of the parts finds the class they make.
+        found = classes.id_of(parts)  # type: ignore[arg-type]
+        return classes.intern(LabelClass(*parts)) if found < 0 else found
 
     def _shape_id(self, shape: PodShape) -> int:
         place = self._pods.shape_id(shape)

@@ -7,13 +7,13 @@ Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from kubesched.config.types import DefaultPreemptionArgs
 from kubesched.config.validate_args import validate_default_preemption_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, NodeStatuses, PostFilterResult
+from kubesched.framework.interface import EventRegistration, NodeStatuses, PostFilterAnswer
 from kubesched.framework.preemption.evaluator import Evaluator
 from kubesched.framework.status import Status, unresolvable
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
@@ -50,21 +50,30 @@ class DefaultPreemption:
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
-    ) -> tuple[PostFilterResult | None, Status]:
+    ) -> PostFilterAnswer | Awaitable[PostFilterAnswer]:
         """Return a plan of eviction, or why there is none; the scheduler carries it out."""
         # Only a running scheduler counts.
         metrics = getattr(self._handle, "metrics", None)
         if metrics is not None:
             metrics.preemption_attempts_total.inc()
-        result, status = self._evaluator.preempt(state, pod, statuses)
-        if status.message:
-            status = Status(status.code, (f"preemption: {status.message}",))
-        return result, status
+        found = self._evaluator.preempt_asking(state, pod, statuses)
+        return _told(found) if isinstance(found, tuple) else _told_later(found)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register so that the plugin may hold pods back; others decide when to try again."""
         deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return [EventRegistration(deleted, _after_pod_deleted, reads="nothing")]
+
+
+async def _told_later(found: Awaitable[PostFilterAnswer]) -> PostFilterAnswer:
+    return _told(await found)
+
+
+def _told(found: PostFilterAnswer) -> PostFilterAnswer:
+    result, status = found
+    if status.message:
+        status = Status(status.code, (f"preemption: {status.message}",))
+    return result, status
 
 
 def _after_pod_deleted(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:

@@ -125,11 +125,11 @@ class FilterPlan:
     ) -> None:
         for table in tables:
             # Nothing is counted where the key is missing.
-            near = table.rows_above(0)
+            far = table.rows_not_above(0)
             refused = (
                 np.ones(len(nodes), dtype=np.bool_)
-                if near is None
-                else ~self.topology.over(nodes, near)
+                if far is None
+                else self.topology.over(nodes, far)
             )
             verdicts.append(Rejected(refused, AFFINITY_NOT_MATCH))
 

@@ -7,10 +7,12 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import IntColumn, NodeCells
 from kubesched.columns.rules import Values, full, square_root
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
@@ -25,10 +27,14 @@ from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
     Allocations,
+    CellsScorer,
     Counted,
+    FloatLines,
     ScoredResources,
+    Scratch,
     allocations,
     as_table,
+    float_lines,
     is_by_integers,
     sign_requests,
 )
@@ -36,6 +42,10 @@ from kubesched.plugins.node_resources.resource_allocation import (
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
 _READS = Reads(nodes=True, usage=True)
 _HALF = NODE_SCORE_MAX // 2
+# More rows than these are cheaper worked out with all others.
+CHANGES_MAX = 12
+_SCRATCH = Scratch()
+_Evenness: TypeAlias = "NDArray[np.int16]"
 
 
 class NodeResourcesBalancedAllocation:
@@ -53,6 +63,7 @@ class NodeResourcesBalancedAllocation:
             raise ValueError(aggregate_text(problems))
         self._names = [resource.name for resource in args.resources]
         self._resources = ScoredResources(args.resources, use_requested=True)
+        self._before = _EvennessBefore()
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
@@ -74,10 +85,30 @@ class NodeResourcesBalancedAllocation:
                 return full(nodes, 0)
             counted = self._resources.of_pod(pod.shape.usage)
         if not isinstance(nodes, NodeRow):
-            return _scores(nodes, counted)
+            found = float_lines(nodes, counted) if len(counted.names) == 2 else None
+            return _scores(nodes, counted) if found is None else self._of_two(nodes, found, counted)
         if not is_by_integers(nodes, counted):
             return _scores(as_table(nodes), counted).item()
         return _row_score(nodes, counted)
+
+    def _of_two(self, nodes: NodeTable, found: FloatLines, counted: Counted) -> IntColumn:
+        """Score nodes all of which have both resources."""
+        before = self._before.of(nodes, found, counted)
+        fractions = _SCRATCH.lines(*found.allocated.shape)
+        for line, allocated, one in zip(fractions, found.allocated, counted.resources, strict=True):
+            np.add(allocated, one.request, out=line)
+        # No fraction is negative, so that a change is less than a hundred either way.
+        change = _evenness(fractions, found.allocatable)
+        change -= before
+        change += _HALF
+        change >>= 1
+        change += _HALF
+        return change.astype(np.int64)
+
+    def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
+        """Return the same rule for plain numbers, with what the pod asks for bound to it."""
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        return None if counted is None or not counted.is_small else _cells_scorer(counted)
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name the requests."""
@@ -87,6 +118,50 @@ class NodeResourcesBalancedAllocation:
         # What the pod takes, a resize under way included: upstream reads the status here.
         usage = pod.shape.usage
         return any(usage[name] for name in self._names)
+
+
+class _EvennessBefore:
+    """How evenly each node is used without the pod, which no pod has a say in.
+
+    Kept for all nodes of a cluster, and worked out again for those that have changed.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[object, int, tuple[str, ...]] | None = None
+        self._seen = 0
+        self._column: _Evenness = np.zeros(0, dtype=np.int16)
+
+    def of(self, nodes: NodeTable, found: FloatLines, counted: Counted) -> _Evenness:
+        """Return it for some nodes; not to be written."""
+        if not nodes.is_whole:
+            return _evenness(_SCRATCH.copied(found.allocated), found.allocatable)
+        view = nodes.view
+        key = (view.identity, view.node_epoch, counted.names)
+        changes = view.changes_since(self._seen) if key == self._key else None
+        if changes is None or len(changes) > CHANGES_MAX:
+            self._column = _evenness(_SCRATCH.copied(found.allocated), found.allocatable)
+        else:
+            for row in {change.row for change in changes}:  # Each on its own, in any order.
+                if row < len(self._column):
+                    lines = [slice(None), slice(row, row + 1)]
+                    one = found.allocated[tuple(lines)].copy()
+                    self._column[row] = _evenness(one, found.allocatable[tuple(lines)])[0]
+        self._key, self._seen = key, view.stamp
+        return self._column
+
+
+def _evenness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> _Evenness:
+    """Return how alike two resources are used, from 50 to 100; what is used is used up."""
+    # The steps of `_balance`, in the same order.
+    used /= whole
+    np.minimum(used, 1.0, out=used)
+    difference: NDArray[np.float64] = used[0]
+    difference -= used[1]
+    difference *= 0.5
+    np.absolute(difference, out=difference)
+    np.subtract(1.0, difference, out=difference)
+    difference *= float(NODE_SCORE_MAX)
+    return difference.astype(np.int16)
 
 
 def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:
@@ -119,6 +194,29 @@ def _row_score(row: NodeRow, counted: Counted) -> int:
             with_pod.append(requested / whole if requested < whole else 1.0)
     change = int(_balance(with_pod)) - int(_balance(without_pod))
     return _HALF + (_HALF + change >> 1)
+
+
+def _cells_scorer(counted: Counted) -> CellsScorer | None:
+    if len(counted.resources) != 2:
+        return None
+    (first, _, first_request, _), (second, _, second_request, _) = counted.resources
+
+    def score(cells: NodeCells) -> int:
+        offered, taken = cells.allocatable, cells.taken
+        whole, other_whole = offered[first], offered[second]
+        if not whole or not other_whole:
+            return _HALF + _HALF // 2  # One resource is always as even as before.
+        allocated, other_allocated = taken[first], taken[second]
+        requested, other_requested = allocated + first_request, other_allocated + second_request
+        # The steps of `_balance`, in the same order.
+        before = allocated / whole if allocated < whole else 1.0
+        before -= other_allocated / other_whole if other_allocated < other_whole else 1.0
+        after = requested / whole if requested < whole else 1.0
+        after -= other_requested / other_whole if other_requested < other_whole else 1.0
+        change = int((1 - abs(after * 0.5)) * 100.0) - int((1 - abs(before * 0.5)) * 100.0)
+        return _HALF + (_HALF + change >> 1)
+
+    return score
 
 
 def _table_scores(found: Allocations, count: int) -> IntColumn:

@@ -8,12 +8,12 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import SMALL_BITS
+from kubesched.columns.node_columns import SMALL_BITS, NodeCells
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -38,7 +38,10 @@ from kubesched.plugins.node_resources.fit_hints import (
     after_node_change,
     after_pod_event,
 )
-from kubesched.plugins.node_resources.least_allocated import least_allocated
+from kubesched.plugins.node_resources.least_allocated import (
+    least_allocated,
+    least_allocated_by_cells,
+)
 from kubesched.plugins.node_resources.most_allocated import most_allocated, taken_percent
 from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
     requested_to_capacity_ratio,
@@ -46,6 +49,7 @@ from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
     Allocations,
+    CellsScorer,
     Counted,
     ScoredResources,
     Scorer,
@@ -61,6 +65,7 @@ _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NATIVE_NAMES = frozenset(_NATIVE)
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
+_INT64_MAX = 2**63 - 1
 _READS = Reads(nodes=True, usage=True)
 
 
@@ -119,17 +124,13 @@ class NodeResourcesFit:
         if wanted is None:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(full(nodes, True), error(text))]
+        if isinstance(nodes, NodeRow):
+            return _row_verdict(nodes, wanted)
         rejections: list[Rejected] = []
         crowded: Values = nodes.pod_count >= nodes.allowed_pods
         if is_any(crowded):
             rejections.append(Rejected(crowded, _TOO_MANY_PODS))
-        if isinstance(nodes, NodeRow):
-            allocatable, requested = nodes.allocatable, nodes.requested
-            for resource, request in wanted.requests:
-                offered = allocatable[resource]
-                if overflowing(offered - requested[resource]) < request:
-                    rejections += _insufficient(resource, True, request > offered)
-        elif wanted.requests:
+        if wanted.requests:
             rejections += _short_columns(nodes, wanted)
         return AllReasons(rejections) if rejections else _ROOM
 
@@ -144,6 +145,33 @@ class NodeResourcesFit:
         if counted is None:
             counted = self._resources.of_pod(pod.shape.scoring_requests)
         return self._scorer(nodes, counted)
+
+    def refuses_by_cells(
+        self, state: CycleState, pod: PodInfo
+    ) -> Callable[[NodeCells], bool] | None:
+        """Return what tells by plain numbers that a node has room: False if it certainly has."""
+        wanted: _Wanted | None = state.get(_PRE_FILTER_KEY)
+        if wanted is None:
+            return None
+        requests = wanted.requests
+
+        def refuses(cells: NodeCells) -> bool:
+            if cells.pod_count >= cells.allowed_pods:
+                return True
+            offered, taken = cells.allocatable, cells.taken
+            for name, request in requests:  # noqa: SIM110 - a generator takes twice as long
+                if offered[name] - taken[name] < request:
+                    return True
+            return False
+
+        return refuses
+
+    def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
+        """Return the same score for plain numbers, with what the pod asks for bound to it."""
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        if counted is None or not counted.is_small or self._scorer is not least_allocated:
+            return None
+        return least_allocated_by_cells(counted)
 
     def score_placement(self, state: CycleState, group: Any, placement: Placement) -> int:
         """Score a set of nodes as if it were one: the fuller, the better (alpha)."""
@@ -209,6 +237,23 @@ def _scorer_of(strategy: ScoringStrategy) -> Scorer:
     ratio = strategy.requested_to_capacity_ratio
     assert ratio is not None, "validation demands a shape"
     return requested_to_capacity_ratio(ratio.shape)
+
+
+def _row_verdict(row: NodeRow, wanted: _Wanted) -> FilterVerdict:
+    """Return what one node lacks."""
+    rejections: list[Rejected] = []
+    crowded: Values = row.pod_count >= row.allowed_pods
+    if crowded:
+        rejections.append(Rejected(crowded, _TOO_MANY_PODS))
+    allocatable, requested = row.allocatable, row.requested
+    for resource, request in wanted.requests:
+        offered = allocatable[resource]
+        # Most often there is room; only large numbers overflow.
+        if not request <= offered - requested[resource] <= _INT64_MAX and (
+            overflowing(offered - requested[resource]) < request
+        ):
+            rejections += _insufficient(resource, True, request > offered)
+    return AllReasons(rejections) if rejections else _ROOM
 
 
 def _short_columns(nodes: NodeTable, wanted: _Wanted) -> list[Rejected]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn
+from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells
 from kubesched.columns.rules import Values
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import ResourceSpec
@@ -30,6 +30,7 @@ Score: TypeAlias = "Callable[[Values, Values], Values]"
 
 What is requested may be used up."""
 Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
+CellsScorer: TypeAlias = "Callable[[NodeCells], int]"
 
 
 class ScoredResource(NamedTuple):
@@ -149,6 +150,44 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
         np.add(before, one.request, out=line)
     there = None if nodes.all_offer(names) or allocatable.all() else allocatable != 0
     return Allocations(allocated, requested, allocatable, there)
+
+
+class FloatLines(NamedTuple):
+    """What nodes have of the resources that count, where floats hold it and every node has all."""
+
+    allocated: NDArray[np.float64]
+    allocatable: NDArray[np.float64]
+
+
+def float_lines(nodes: NodeTable, counted: Counted) -> FloatLines | None:
+    """Return the lines all of which count on every node; None if it is not as simple as that."""
+    names = counted.names
+    if not counted.is_small or counted.kind is None or not nodes.has_small_numbers:
+        return None
+    if not names or not nodes.all_offer(names):
+        return None
+    allocatable = nodes.lines("allocatable", names, np.float64)
+    return FloatLines(nodes.lines(counted.kind, names, np.float64), allocatable)
+
+
+class Scratch:
+    """Memory for what is worked out on the way: taking it anew costs as much as using it."""
+
+    def __init__(self) -> None:
+        self._memory: NDArray[np.float64] = np.empty(0)
+
+    def lines(self, count: int, length: int) -> NDArray[np.float64]:
+        """Return that many lines, which nobody uses beyond the call that asked for them."""
+        size = count * length
+        if len(self._memory) < size:
+            self._memory = np.empty(size)
+        return self._memory[:size].reshape(count, length)
+
+    def copied(self, lines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a copy of lines, of the same memory."""
+        copy = self.lines(*lines.shape)
+        copy[:] = lines
+        return copy
 
 
 def is_by_integers(row: NodeRow, counted: Counted) -> bool:

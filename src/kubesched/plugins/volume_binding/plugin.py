@@ -219,6 +219,9 @@ class VolumeBinding:
             found: BindingState = state.read(_STATE_KEY)
         except StateNotFoundError as missing:
             return error(str(missing))
+        if found.claims is None:
+            found.all_bound = True
+            return None
         view = self._handle.snapshot
         volumes = found.volumes_at(view.row_of(node_name))
         if volumes is None:
