@@ -16,7 +16,7 @@ SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins fmt lint types imports check test playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
+.PHONY: help install pins wheels fmt lint types imports check test playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ pins: ## Resolve requirements/*.in again (needs pip-tools in .venv)
 	@$(PY) -c 'import piptools' 2>/dev/null || { \
 	  echo "pip-tools is not installed: $(PY) -m pip install pip-tools"; exit 1; }
 	PYTHON=$(abspath $(PY)) scripts/pins
+
+wheels: $(STAMP) ## See that all pins have wheels for x86_64 and aarch64, Python 3.11 to 3.14 (downloads them)
+	$(PY) scripts/wheels.py $(ARGS)
 
 fmt: $(STAMP) ## Format, and fix what the linter can fix
 	$(PY) -m ruff format $(SOURCES)

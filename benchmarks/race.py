@@ -38,6 +38,7 @@ _REMAINING = re.compile(rb'"remainingItemCount":\s*(\d+)')
 _POLL_S = 0.05
 # An event that has not come this long after the last one will not come.
 _EVENTS_S_MAX = 20.0
+_SETTINGS = SchedulerSettings(qps=5000, burst=5000)
 
 
 class _Key(msgspec.Struct):
@@ -95,9 +96,16 @@ class Race(msgspec.Struct, kw_only=True):
         return 1000 * self.server_cpu_s / self.bound if self.bound else 0.0
 
 
-def run_race(cluster: RealCluster, racer: str, pod_count: int, timeout_s: float) -> Race:
+def run_race(
+    cluster: RealCluster,
+    racer: str,
+    pod_count: int,
+    timeout_s: float,
+    *,
+    settings: SchedulerSettings = _SETTINGS,
+) -> Race:
     """Start a racer, wait until it has bound everything, and end it."""
-    return asyncio.run(_Course(cluster, racer, pod_count).run(timeout_s))
+    return asyncio.run(_Course(cluster, racer, pod_count, settings).run(timeout_s))
 
 
 def _watch_request() -> bytes:
@@ -108,9 +116,12 @@ def _watch_request() -> bytes:
 
 
 class _Course:
-    def __init__(self, cluster: RealCluster, racer: str, pod_count: int) -> None:
+    def __init__(
+        self, cluster: RealCluster, racer: str, pod_count: int, settings: SchedulerSettings
+    ) -> None:
         self._cluster = cluster
         self._racer = racer
+        self._settings = settings
         self._pod_count = pod_count
         self._bound = 0
         self._first_s = self._last_s = 0.0
@@ -169,9 +180,7 @@ class _Course:
             process = group.start(LIMIT, [*command, "--ca", ca_file, "--namespace", NAMESPACE])
             return process.pid, lambda: group.stop(LIMIT)
         name = next(one for one in SCHEDULERS if one == self._racer)
-        started: SchedulerProcess = start_scheduler(
-            self._cluster, group, name, SchedulerSettings(qps=5000, burst=5000)
-        )
+        started: SchedulerProcess = start_scheduler(self._cluster, group, name, self._settings)
         return started.pid, started.kill
 
     async def _count_bindings(self, writes: AsyncIterator[bytes], pid: int) -> None:

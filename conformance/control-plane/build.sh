@@ -23,6 +23,7 @@ e2e.test|v1.36|k8s.io/kubernetes/test/e2e|k8s.io/kubernetes|v1.36.4|1.36.4
 kubectl-1.32|v1.32|./kubectl|k8s.io/kubectl|v0.32.9|1.32.9
 kube-scheduler-1.29|v1.29|./kube-scheduler|k8s.io/kubernetes|v1.29.15|1.29.15
 helm|helm|helm.sh/helm/v3/cmd/helm|helm.sh/helm/v3|v3.22.0|
+go-extender|extender|./go-extender|k8s.io/kube-scheduler|v0.36.4|
 "
 
 say() { echo "control-plane: $*" >&2; }

@@ -237,7 +237,7 @@ def test_the_configuration_of_the_deployment_can_be_built() -> None:
     assert "LoadAware" in built.profiles["load-aware"].plugins
     (deployment,) = [one for one in manifests if one["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["command"][-1].endswith("/load_aware_columns.py:LoadAware")
+    assert container["args"][-1].endswith("/load_aware_columns.py:LoadAware")
 
 
 # -- real Kubernetes, and the README --------------------------------------------------------------

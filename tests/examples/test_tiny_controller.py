@@ -19,8 +19,8 @@ from kubesched.client.session import Session, session
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
-from kubesched.playground.loop_thread import LoopThread
 from kubesched.testing import Api, a_node, a_pod
+from kubesched.testing.loop_thread import LoopThread
 from tests.examples.readme import EXAMPLES, Walk, module_of
 
 EXAMPLE = EXAMPLES / "tiny-controller"

@@ -1,98 +1,42 @@
-"""`kubesched run` as a process on a server, and the objects that tests give it.
+"""`kubesched run` as a process on a server, and a place on it that a test has for itself.
 
-Owns the command line, the log and the ops pages of such a process, and short ways to make nodes and
-pods. Expected values are never computed here.
+Owns what such a process is told when nothing else is said, and short ways to make nodes and pods
+and to read them. Processes and documents are the test kit's. Expected values are never computed
+here.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import signal
-import ssl
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.client import HTTPSConnection
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
-
-from kubesched.testing import Api, ApiServer
+from kubesched.playground.objects import is_ready_node
+from kubesched.playground.waiting import until
+from kubesched.testing import (
+    Api,
+    ApiServer,
+    SchedulerProcess,
+    SchedulerSettings,
+    a_node,
+    a_pod,
+    start_scheduler,
+)
+from kubesched.testing.companions import HEARTBEAT
 from kubesched.testing.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
 from kubesched.testing.server import SCHEDULER
 
 Document = dict[str, Any]
+Scheduler = SchedulerProcess
 
-WAIT_S = 30.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_OPEN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
 _numbers = count(1)
-
-
-@dataclass(slots=True)
-class Scheduler:
-    """One process of `kubesched run`."""
-
-    label: str
-    group: ProcessGroup
-    process: subprocess.Popen[bytes]
-    port: int
-
-    @property
-    def log(self) -> str:
-        """Return what it has written."""
-        return self.group.log_path(self.label).read_text(errors="replace")
-
-    def lines(self, message: str) -> list[str]:
-        """Return the lines that begin with a message, without their heads."""
-        found = (line.partition("] ")[2] for line in self.log.splitlines())
-        return [line for line in found if line.startswith(f'"{message}')]
-
-    def messages_about(self, pod: str) -> list[str]:
-        """Return the messages about a pod (`namespace/name`), in order."""
-        return re.findall(rf'\] "([^"]*)".* pod="{re.escape(pod)}"', self.log)
-
-    def page(self, path: str) -> tuple[int, str]:
-        """Return status and text of an ops page."""
-        # Its certificate is its own; nothing is told to it that matters.
-        connection = HTTPSConnection(
-            "127.0.0.1", self.port, timeout=WAIT_S, context=ssl._create_unverified_context()
-        )
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
-
-    def metric(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric's series that have these labels."""
-        code, text = self.page("/metrics")
-        assert code == 200, text
-        found = re.findall(rf"^{name}(?:\{{(.*)\}})? (\S+)$", text, re.MULTILINE)
-        wanted = {f'{key}="{value}"' for key, value in labels.items()}
-        return sum(float(value) for shown, value in found if wanted <= set(shown.split(",")))
-
-    def until(self, is_so: Callable[[], bool], what: str, timeout_s: float = WAIT_S) -> None:
-        """Wait for something; StartError with the end of the logs if it does not come."""
-        self.group.wait_until(is_so, what, timeout_s=timeout_s)
-
-    def until_said(self, message: str, timeout_s: float = WAIT_S) -> None:
-        """Wait for a line of its log."""
-        self.until(lambda: bool(self.lines(message)), f"{message!r} in the log", timeout_s)
-
-    def tell(self, number: signal.Signals) -> None:
-        """Send a signal."""
-        self.process.send_signal(number)
-
-    def ended(self, timeout_s: float = WAIT_S) -> int:
-        """Wait for the end, and return its exit status."""
-        return self.process.wait(timeout_s)
 
 
 def start(
@@ -105,8 +49,8 @@ def start(
     user: str = SCHEDULER.name,
     leads: Mapping[str, Any] | None = None,
     **config: Any,
-) -> Scheduler:
-    """Start `kubesched run`.
+) -> SchedulerProcess:
+    """Start `kubesched run` with pages that everybody may read.
 
     Args:
         server: Whose pods it schedules.
@@ -119,30 +63,15 @@ def start(
         leads: Settings of leader election; none if None.
         config: More of the configuration file.
     """
+    settings = SchedulerSettings(
+        leader_election={"leaderElect": True, **leads} if leads else {"leaderElect": False},
+        kubeconfig=kubeconfig or server.kubeconfigs[user],
+        port=free_ports(1)[0] if port is None else port,
+        config=config,
+        flags=(_OPEN, *flags),
+    )
     label = label or f"scheduler-{next(_numbers)}"
-    port = free_ports(1)[0] if port is None else port
-    document = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {
-            "kubeconfig": str(kubeconfig or server.kubeconfigs[user]),
-            "qps": 5000,
-            "burst": 5000,
-        },
-        "leaderElection": {"leaderElect": True, **leads} if leads else {"leaderElect": False},
-        **config,
-    }
-    path = group.log_directory / f"{label}.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False))
-    command = [
-        *scheduler_command("kubesched"),
-        f"--config={path}",
-        "--bind-address=127.0.0.1",
-        f"--secure-port={port}",
-        "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
-        *flags,
-    ]
-    return Scheduler(label, group, group.start(label, command), port)
+    return start_scheduler(server, group, "kubesched", settings, label=label)
 
 
 @dataclass(slots=True)
@@ -153,10 +82,15 @@ class Place:
     name: str = field(default_factory=lambda: f"live-{next(_numbers)}")
     home: str = ""
     """Whose nodes its pods go to; its own if empty."""
+    is_staffed: bool = False
+    """Whether controllers and kubelets are there: who makes something waits until it is usable."""
     nodes: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": self.name}}).must(201)
+        if self.is_staffed:
+            account = f"/api/v1/namespaces/{self.name}/serviceaccounts/default"
+            until(lambda: self.api.get(account).code == 200, f"{self.name} has its account")
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -184,15 +118,16 @@ class Place:
     ) -> str:
         """Make a node; pods of this place go to such nodes only, unless it is not `is_here`."""
         name = f"{self.name}-{name}"
-        room = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
         here = {"place": self.home or self.name} if is_here else {}
-        node = {
-            "metadata": {"name": name, "labels": {**here, **(labels or {})}},
-            "spec": spec,
-            "status": {"capacity": room, "allocatable": room},
-        }
+        room = {"cpu": cpu, "memory": "8Gi"}
+        alive = {HEARTBEAT: "on"} if self.is_staffed else {}
+        node = a_node(name, labels={**here, **(labels or {})}, annotations=alive, capacity=room)
+        node["spec"] |= spec
         self.api.post("/api/v1/nodes", node).must(201)
         self.nodes.append(name)
+        if self.is_staffed:
+            made = f"/api/v1/nodes/{name}"
+            until(lambda: is_ready_node(self.api.get(made).must(200).json), f"{name} is ready")
         return name
 
     def pod(
@@ -205,13 +140,18 @@ class Place:
         **spec: Any,
     ) -> str:
         """Make a pod; return its name."""
-        container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
         selector = {"place": self.home or self.name, **spec.pop("nodeSelector", {})}
-        metadata = {"name": name, "labels": dict(labels or {}), "annotations": annotations or {}}
-        body = {"containers": [container], "nodeSelector": selector, **spec}
-        # Nobody here removes pods of nodes that do not exist: they end at once when deleted.
-        body.setdefault("terminationGracePeriodSeconds", 0)
-        self.api.post(self.pods, {"metadata": metadata, "spec": body}).must(201)
+        # Where no kubelet is, nobody else removes them: they end at once when deleted.
+        spec.setdefault("terminationGracePeriodSeconds", 0)
+        pod = a_pod(
+            name,
+            labels=labels,
+            annotations=annotations,
+            requests={"cpu": cpu},
+            nodeSelector=selector,
+            **spec,
+        )
+        self.api.post(self.pods, pod).must(201)
         return name
 
     def read(self, name: str) -> Document:

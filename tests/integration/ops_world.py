@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import ssl
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from kubesched.kit.log import Log, NullLog
 from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.process_metrics import SliMetrics
 from kubesched.testing.http import Answer
+from kubesched.testing.loop_thread import LoopThread
 from kubesched.testing.server import SCHEDULER, ApiServer, TokenUser
 from kubesched.web.ops_server import OpsServer
 from kubesched.web.parts import OpsParts, StatuszInfo
@@ -40,7 +40,7 @@ class World:
     """A running server and what it shows."""
 
     server: OpsServer
-    loop: asyncio.AbstractEventLoop
+    thread: LoopThread
     url: str
     log: Log
     failing: dict[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class World:
 
     def run(self, coroutine: Any) -> Any:
         """Run something on the server's loop."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_WAIT_S)
+        return self.thread.run(coroutine)
 
 
 @contextmanager
@@ -62,9 +62,6 @@ def ops_world(
     **parts: Any,
 ) -> Iterator[World]:
     """Run an ops server that asks a cluster as some user; None: that has nobody to ask."""
-    loop = loop or asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="ops-server", daemon=True)
-    thread.start()
     lines = log or NullLog()
     failing: dict[str, str] = {}
     clients: list[Client] = []
@@ -91,14 +88,12 @@ def ops_world(
             await client.close()
 
     server = None
-    try:
-        server = asyncio.run_coroutine_threadsafe(start(), loop).result(_WAIT_S)
-        yield World(server, loop, server.url, lines, failing)
-    finally:
-        asyncio.run_coroutine_threadsafe(stop(server), loop).result(_WAIT_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_WAIT_S)
-        loop.close()
+    with LoopThread("ops-server", loop or asyncio.new_event_loop()) as thread:
+        try:
+            server = thread.run(start())
+            yield World(server, thread, server.url, lines, failing)
+        finally:
+            thread.run(stop(server))
 
 
 def the_parts(log: Log, failing: Mapping[str, str]) -> dict[str, Any]:

@@ -246,11 +246,6 @@ class Writer:
             self.api.patch(f"{self.path}/{name}", patch, "application/merge-patch+json").must(200)
 
 
-def a_pod(name: str, **spec: Any) -> dict[str, Any]:
-    containers = [{"name": "main", "image": "registry.example/app:v1"}]
-    return {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
-
-
 def new_namespace(api: Api, name: str) -> str:
     """Make a namespace, unless it is there."""
     api.post("/api/v1/namespaces", {"metadata": {"name": name}}).must(201, 409)

@@ -38,7 +38,7 @@ class Reloading:
     @property
     def config(self) -> Path:
         """Return the file of the configuration."""
-        return self.scheduler.group.log_directory / f"{self.scheduler.label}.yaml"
+        return self.scheduler.config_path
 
     def write_plugin(self, text: str) -> None:
         """Replace the plugin as an editor does: the whole file at once."""
@@ -112,8 +112,8 @@ def reloading(
             leads=leads,
             profiles=[dict(profile)],
         )
-        written = group.log_directory / f"{scheduler.label}.yaml"
-        yield Reloading(scheduler, api, file, yaml.safe_load(written.read_text()))
+        document = yaml.safe_load(scheduler.config_path.read_text())
+        yield Reloading(scheduler, api, file, document)
         group.check()
 
 

@@ -1,4 +1,7 @@
-"""Many requests at once, and a way to the server that can be cut."""
+"""Many requests at once, and a way to the server that can be cut.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
 
 from __future__ import annotations
 

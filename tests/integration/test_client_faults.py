@@ -1,4 +1,8 @@
-"""The client when answers are lost, and when it is closed."""
+"""The client when answers are lost, and when it is closed.
+
+On the embedded server whatever `--server` says: what is lost is cut out of plain HTTP, which the
+real one does not speak.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from kubesched.kit.clock import SystemClock
-from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
+from kubesched.testing import ADMIN, PLAIN, Api, ApiServer, a_pod
 from kubesched.testing.ports import free_ports
 from kubesched.testing.server import SCHEDULER, TokenUser
 from tests.unit.cli.running import Run, kubesched
@@ -54,17 +54,37 @@ def nobody_waits(api: Api) -> None:
         api.delete(path, {"gracePeriodSeconds": 0})
 
 
+def test_extenders_that_cannot_be_reached_are_named(api_server: ApiServer, tmp_path: Path) -> None:
+    (gone,) = free_ports(1)
+    config = tmp_path / "config.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        there = listener.getsockname()[1]
+        extenders = [
+            {"urlPrefix": f"http://127.0.0.1:{there}/a", "filterVerb": "filter"},
+            {"urlPrefix": f"http://me:secret@127.0.0.1:{gone}", "filterVerb": "filter"},
+            {"urlPrefix": f"http://127.0.0.1:{gone}/b", "prioritizeVerb": "p", "weight": 1},
+        ]
+        config.write_text(V1 + yaml.safe_dump({"extenders": extenders}))
+        ran = doctor(api_server, ADMIN, f"--config={config}", "--output=json")
+    found = findings(ran, "extenders")
+    assert [one["verdict"] for one in found] == ["ok", "warn", "warn"]
+    assert "secret" not in ran.out
+    assert found[1]["text"].startswith("http://me:")
+    assert "cannot be placed" in found[1]["advice"]
+    assert "are placed without it" in found[2]["advice"]
+
+
 @pytest.fixture
 def lease(api: Api) -> Iterator[Any]:
     """Return a way to make the lease, which is gone afterwards."""
     made: list[str] = []
 
-    def hold(name: str, age_s: float) -> None:
+    def hold(name: str, age_s: float, holder: str = "them") -> None:
         renewed = datetime.fromtimestamp(SystemClock().now_s() - age_s, UTC)
         text = renewed.isoformat(timespec="microseconds").replace("+00:00", "Z")
         body = {
             "metadata": {"name": name},
-            "spec": {"holderIdentity": "them", "leaseDurationSeconds": 15, "renewTime": text},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": text},
         }
         api.post(LEASES, body).must(201)
         made.append(name)
@@ -79,10 +99,7 @@ def pods(api: Api) -> Iterator[Any]:
     made: list[str] = []
 
     def create(name: str, scheduler: str) -> None:
-        body = {
-            "metadata": {"name": name},
-            "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]},
-        }
+        body = a_pod(name, scheduler=scheduler)
         api.post("/api/v1/namespaces/default/pods", body).must(201)
         made.append(name)
 
@@ -160,6 +177,47 @@ def test_a_lease_that_ran_out_is_no_obstacle(api_server: ApiServer, lease: Any) 
     (found,) = findings(doctor(api_server, ADMIN, "-o", "json"), "lease")
     assert found["verdict"] == "ok"
     assert found["text"].endswith("it has run out")
+
+
+@pytest.mark.parametrize(
+    ("spec", "host", "verdict"),
+    [
+        ({"command": ["kubesched", "run"]}, "holder", "ok"),
+        ({"image": "registry.example/kubesched:1"}, "holder", "ok"),
+        ({"args": ["--config=/etc/kubesched/scheduler.yaml"]}, "holder", "ok"),
+        ({"command": ["kube-scheduler"]}, "holder", "warn"),
+        ({"command": ["kubesched", "run"]}, "another", "warn"),
+        ({"command": ["kubesched", "run"], "hostNetwork": True}, "its-node", "ok"),
+        ({"command": ["kube-scheduler"], "hostNetwork": True}, "its-node", "warn"),
+        ({"command": ["kubesched", "run"]}, "its-node", "warn"),
+    ],
+)
+def test_a_lease_that_is_held_by_a_kubesched_is_as_it_should_be(
+    api_server: ApiServer, api: Api, lease: Any, spec: dict[str, Any], host: str, verdict: str
+) -> None:
+    is_on_host = spec.get("hostNetwork", False)
+    container = {"name": "c", "image": "i", **spec}
+    container.pop("hostNetwork", None)
+    body = {
+        "metadata": {"name": "holder"},
+        "spec": {"containers": [container], "hostNetwork": is_on_host, "nodeName": "its-node"},
+    }
+    api.post("/api/v1/namespaces/default/pods", body).must(201)
+    lease("kube-scheduler", 1, f"{host}_0a1b-2c3d")
+    (found,) = findings(doctor(api_server, ADMIN, "-o", "json"), "lease")
+    assert found["verdict"] == verdict
+    by = "a kubesched, pod default/holder" if verdict == "ok" else f"{host}_0a1b-2c3d"
+    assert found["text"].startswith(f"lease kube-system/kube-scheduler is held by {by}, renewed ")
+
+
+def test_the_rights_of_another_user_are_looked_at_in_his_name(api_server: ApiServer) -> None:
+    ran = doctor(api_server, ADMIN, "-o", "json", f"--as={PLAIN.name}")
+    assert ran.status == 1
+    texts = [one["text"] for one in findings(ran, "rights")]
+    assert "plain may not create pods/binding: binding pods to nodes" in texts
+    refused = doctor(api_server, PLAIN, "-o", "json", f"--as={ADMIN.name}")
+    (found,) = findings(refused, "server")
+    assert "cannot impersonate" in found["text"]
 
 
 def test_two_schedulers_for_the_same_pods_clash(

@@ -1,10 +1,13 @@
-"""Events on running API servers, embedded and real: taken as kube-scheduler's are."""
+"""Events on a running API server: taken as kube-scheduler's are.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -18,7 +21,7 @@ from kubesched.client.rest import Client
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.kit.tasks import Tasks
-from kubesched.testing import Api, ApiServer, RealCluster, embedded_server
+from kubesched.testing import Api, ApiServer
 from kubesched.testing.server import SCHEDULER
 from tests.integration.reflected import new_namespace
 
@@ -59,25 +62,6 @@ class Subject:
     resource_version: str = "237"
 
 
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[ApiServer]:
-    with embedded_server() as server:
-        yield server
-
-
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.programs)])
-def server(request: pytest.FixtureRequest) -> ApiServer:
-    name = "embedded" if request.param == "embedded" else "bare_cluster"
-    found: ApiServer = request.getfixturevalue(name)
-    return found
-
-
-@pytest.fixture
-def api(server: ApiServer) -> Iterator[Api]:
-    with server.api() as driver:
-        yield driver
-
-
 @pytest.fixture
 def namespace(api: Api) -> str:
     return new_namespace(api, f"events{next(_numbers):03}")
@@ -111,20 +95,11 @@ def stored(api: Api, namespace: str) -> list[dict[str, Any]]:
     return items
 
 
-def set_fields(server: ApiServer, managed: dict[str, Any]) -> set[str]:
-    """Return which fields a writer set; the embedded server also names some that are null."""
-    named = set(managed["fieldsV1"])
-    if isinstance(server, RealCluster):
-        return named
-    nulls = {"f:deprecatedFirstTimestamp", "f:deprecatedLastTimestamp"}
-    return named - (nulls if "f:regarding" in named else {"f:eventTime"})
-
-
 def test_an_event_is_stored_as_kube_schedulers_is(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             failed(broadcaster, Subject(namespace), "0/2 nodes are available: 2 Insufficient cpu.")
             assert await broadcaster.drain(20)
             assert broadcaster.dropped_count == 0
@@ -132,7 +107,7 @@ def test_an_event_is_stored_as_kube_schedulers_is(
     asyncio.run(scenario())
     (event,) = stored(api, namespace)
     (managed,) = event["metadata"]["managedFields"]
-    assert set_fields(server, managed) == FIELDS
+    assert set(managed["fieldsV1"]) == FIELDS
     assert managed["manager"] == "kube-scheduler"
     assert event["metadata"]["name"].startswith("a.")
     assert event["regarding"] == {
@@ -152,12 +127,12 @@ def test_an_event_is_stored_as_kube_schedulers_is(
 
 
 def test_a_series_is_patched_and_made_anew_when_it_is_gone(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     subject, other = Subject(namespace), Subject(namespace, name="b")
 
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             for one in (subject, other, subject):
                 failed(broadcaster, one, "first")
             assert await broadcaster.drain(20)
@@ -174,9 +149,9 @@ def test_a_series_is_patched_and_made_anew_when_it_is_gone(
     assert [events[name]["note"] for name in ("a", "b")] == ["first", "first"]
 
 
-def test_the_longest_note_is_taken(server: ApiServer, api: Api, namespace: str) -> None:
+def test_the_longest_note_is_taken(api_server: ApiServer, api: Api, namespace: str) -> None:
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             failed(broadcaster, Subject(namespace), truncated_note("é" * 2000))
             assert await broadcaster.drain(20)
 
@@ -185,10 +160,10 @@ def test_the_longest_note_is_taken(server: ApiServer, api: Api, namespace: str) 
 
 
 def test_an_event_that_the_server_refuses_is_counted(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             failed(broadcaster, Subject("there-is-no-such-namespace"), "lost")
             failed(broadcaster, Subject(namespace), "x" * 1025)
             failed(broadcaster, Subject(namespace, name="b"), "kept")
@@ -199,13 +174,13 @@ def test_an_event_that_the_server_refuses_is_counted(
     assert [one["note"] for one in stored(api, namespace)] == ["kept"]
 
 
-def test_an_event_about_a_lease(server: ApiServer, api: Api) -> None:
+def test_an_event_about_a_lease(api_server: ApiServer, api: Api) -> None:
     name = f"lease{next(_numbers):03}"
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     lease = api.post(leases, {"metadata": {"name": name}}).must(201).json
 
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             recorder = broadcaster.core_recorder("default-scheduler")
             recorder.event(lease, reason="LeaderElection", note="me became leader")
             assert await broadcaster.drain(20)
@@ -214,7 +189,7 @@ def test_an_event_about_a_lease(server: ApiServer, api: Api) -> None:
     listed = api.get("/api/v1/namespaces/kube-system/events").must(200).json["items"]
     (event,) = [one for one in listed if one["involvedObject"]["name"] == name]
     (managed,) = event["metadata"]["managedFields"]
-    assert set_fields(server, managed) == CORE_FIELDS
+    assert set(managed["fieldsV1"]) == CORE_FIELDS
     assert event["involvedObject"]["uid"] == lease["metadata"]["uid"]
     assert event["source"] == {"component": "default-scheduler"}
     assert (event["reason"], event["message"], event["count"]) == (
@@ -224,9 +199,9 @@ def test_an_event_about_a_lease(server: ApiServer, api: Api) -> None:
     )
 
 
-def test_a_burst_arrives_whole(server: ApiServer, api: Api, namespace: str) -> None:
+def test_a_burst_arrives_whole(api_server: ApiServer, api: Api, namespace: str) -> None:
     async def scenario() -> None:
-        async with broadcasting(server) as broadcaster:
+        async with broadcasting(api_server) as broadcaster:
             recorder = broadcaster.recorder("default-scheduler")
             for number in range(1500):
                 recorder.event(

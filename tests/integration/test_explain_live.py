@@ -1,4 +1,7 @@
-"""Explanations of a running cluster: told by its scheduler, or worked out from the API server."""
+"""Explanations of a running cluster: told by its scheduler, or worked out from the API server.
+
+Runs on a playground with the embedded server, or with the real one if `--server real` is given.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.live_scheduler import RunningScheduler, live_scheduler
+from kubesched.playground.in_process import Playground
+from kubesched.playground.live_scheduler import RunningScheduler
+from kubesched.pytest_plugin import playground_fixture
 from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
 from tests.integration.live_processes import Place
 from tests.integration.ops_world import ask
@@ -24,15 +29,28 @@ KINDS = (
 )
 
 
+playground = playground_fixture("module")
+pytestmark = pytest.mark.playground(nodes=0, config={"profiles": [{"schedulerName": NAME}]})
+
+
 @pytest.fixture(scope="module")
-def scheduler(api_server: ApiServer) -> Iterator[RunningScheduler]:
-    with live_scheduler(api_server, name=NAME) as running:
-        yield running
+def api_server(playground: Playground) -> ApiServer:
+    return playground.server
+
+
+@pytest.fixture(scope="module")
+def api(playground: Playground) -> Api:
+    return playground.api
+
+
+@pytest.fixture(scope="module")
+def scheduler(playground: Playground) -> RunningScheduler:
+    return playground.scheduler
 
 
 @pytest.fixture
-def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
+def place(playground: Playground) -> Iterator[Place]:
+    with Place(playground.api, is_staffed=True) as made:
         yield made
 
 

@@ -1,4 +1,7 @@
-"""The Python client people know lists, watches and binds on the embedded server."""
+"""The Python client people know lists, watches and binds.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import kubernetes
 import pytest
 
-from kubesched.testing import ApiServer, embedded_server
+from kubesched.testing import ApiServer
 
 # Its types are half there, and not all of them are right.
 client: Any = kubernetes.client
@@ -18,15 +21,9 @@ watch: Any = kubernetes.watch
 pytestmark = pytest.mark.filterwarnings("default")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ApiServer]:
-    with embedded_server() as running:
-        yield running
-
-
 @pytest.fixture
-def core(server: ApiServer) -> Iterator[Any]:
-    with config.new_client_from_config(str(server.kubeconfig)) as connection:
+def core(api_server: ApiServer) -> Iterator[Any]:
+    with config.new_client_from_config(str(api_server.kubeconfig)) as connection:
         yield client.CoreV1Api(connection)
 
 

@@ -1,7 +1,7 @@
 """`kubesched run` on a server: pods that wait and what frees them, side by side with others.
 
-Two processes share the cluster: one has two profiles, the other a third scheduler name. Runs on the
-embedded server, or on the real one with `--server real`.
+Two processes share a playground that has no other scheduler: one has two profiles, the other a
+third scheduler name. Runs on the embedded server, or on the real one with `--server real`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kubesched.testing import Api, ApiServer
+from kubesched.playground.in_process import Playground
+from kubesched.pytest_plugin import playground_fixture
+from kubesched.testing import Api
 from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, Scheduler, in_order, json_lines, start
 
@@ -29,11 +31,20 @@ class Cluster(NamedTuple):
     before: Place
 
 
+playground = playground_fixture("module")
+pytestmark = pytest.mark.playground(nodes=0, scheduler=False)
+
+
 @pytest.fixture(scope="module")
-def cluster(
-    api_server: ApiServer, api: Api, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    with Place(api) as before, ProcessGroup(tmp_path_factory.mktemp("live")) as group:
+def api(playground: Playground) -> Api:
+    return playground.api
+
+
+@pytest.fixture(scope="module")
+def cluster(playground: Playground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    api, api_server = playground.api, playground.server
+    directory = tmp_path_factory.mktemp("live")
+    with Place(api, is_staffed=True) as before, ProcessGroup(directory) as group:
         before.node()
         for name, value in (("low", 1), ("middle", 5), ("high", 9)):
             priority_class(api, name, value)
@@ -64,7 +75,7 @@ def priority_class(api: Api, name: str, value: int) -> None:
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
+    with Place(api, is_staffed=True) as made:
         yield made
 
 
@@ -160,26 +171,16 @@ def a_claim_is_bound(place: Place) -> Callable[[], object]:
     place.pod("pod", volumes=volumes)
 
     def bind() -> None:
-        # As the controller of volumes does.
-        uid = place.api.get(f"{claims}/claim").json["metadata"]["uid"]
+        # The controller of volumes sees that they belong together.
         ref = {"kind": "PersistentVolumeClaim", "name": "claim", "namespace": place.name}
         spec = {
             "capacity": amount,
             "accessModes": modes,
             "hostPath": {"path": "/data"},
-            "claimRef": {**ref, "uid": uid, "apiVersion": "v1"},
+            "claimRef": {**ref, "apiVersion": "v1"},
         }
         volume = {"metadata": {"name": f"{place.name}-volume"}, "spec": spec}
         place.api.post("/api/v1/persistentvolumes", volume).must(201)
-        volumes = "/api/v1/persistentvolumes"
-        place.change(f"{volumes}/{place.name}-volume/status", {"status": {"phase": "Bound"}})
-        done = {"pv.kubernetes.io/bind-completed": "yes"}
-        bound = {
-            "metadata": {"annotations": done},
-            "spec": {"volumeName": f"{place.name}-volume"},
-        }
-        place.change(f"{claims}/claim", bound)
-        place.change(f"{claims}/claim/status", {"status": {"phase": "Bound"}})
 
     return bind
 
@@ -269,9 +270,8 @@ def test_each_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
     bound(cluster, place, "default-scheduler", "second", "third")
     for name in ("default-scheduler", "second", "third"):
         assert place.node_of(name) == node
-        cluster.first.until(lambda name=name: place.events(name) != [], "an event tells of it")  # type: ignore[misc]  # bound at once
-        (event,) = place.events(name)
-        assert event["reportingController"] == name
+        cluster.first.until(lambda name=name: said_of(place, name) != [], "an event tells of it")  # type: ignore[misc]  # bound at once
+        assert said_of(place, name) == [name]
     assert place.read("nobody")["status"].get("conditions") is None
     assert place.events("nobody") == []
     assert place.key("nobody") not in cluster.first.log + cluster.other.log
@@ -281,6 +281,13 @@ def test_each_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
         lambda: place.key("third") in _bound_by(cluster.other), "its own log says so"
     )
     assert _bound_by(cluster.other) == [place.key("third")]
+
+
+def said_of(place: Place, name: str) -> list[str]:
+    """Return who told that a pod was placed."""
+    return [
+        one["reportingController"] for one in place.events(name) if one["reason"] == "Scheduled"
+    ]
 
 
 def _bound_by(scheduler: Scheduler) -> list[str]:

@@ -58,8 +58,9 @@ def bound(scheduler: Scheduler, place: Place, name: str) -> None:
 
 
 def failed(scheduler: Scheduler, place: Place, name: str) -> list[str]:
-    """Return why a pod was not placed, once that is said."""
+    """Return why a pod was not placed, once an event and its status say that."""
     scheduler.until(lambda: bool(place.notes(name, "FailedScheduling")), f"{name} has failed")
+    scheduler.until(lambda: place.refused(name), f"the status of {name} says so")
     return place.notes(name, "FailedScheduling")
 
 

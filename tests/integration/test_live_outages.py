@@ -1,4 +1,8 @@
-"""`kubesched run` on an API server that lacks kinds, and on one that goes away and comes back."""
+"""`kubesched run` on an API server that lacks kinds, and on one that goes away and comes back.
+
+On the embedded server whatever `--server` says: kinds can be taken from it, and it is a process of
+its own that is killed. The real one is killed under a burst by conformance/faults.py.
+"""
 
 from __future__ import annotations
 

@@ -339,4 +339,4 @@ def test_whole_pods_are_there_when_the_first_plugin_comes_that_reads_them(
         running.until_swapped(1)
         place.pod("second", schedulerName=NAME)
         scheduler.until(lambda: place.refused("second"), "the second pod is refused")
-        assert "1 seen i." in place.condition("second")["message"]
+        assert "1 seen app:1." in place.condition("second")["message"]

@@ -11,21 +11,24 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.testing import PLAIN, Api, ApiServer
+from kubesched.testing import (
+    PLAIN,
+    Api,
+    ApiServer,
+    SchedulerSettings,
+    a_node,
+    a_pod,
+    start_scheduler,
+)
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import SchedulerSettings, start_scheduler
 from tests.unit.cli.running import kubesched
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+MOST = {"cpu": "800m"}
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-
-
-def a_pod(name: str, **spec: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "800m"}}}
-    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
 @pytest.fixture
@@ -49,34 +52,27 @@ def test_a_user_with_these_rights_only_schedules_and_preempts(
     api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     kubeconfig = api_server.kubeconfigs[PLAIN.name]
-    amounts = {"cpu": "1", "memory": "1Gi", "pods": "10"}
-    node = {"metadata": {"name": "n"}, "status": {"capacity": amounts, "allocatable": amounts}}
-    api.post("/api/v1/nodes", node).must(201)
+    api.post("/api/v1/nodes", a_node("n", capacity={"cpu": "1"})).must(201)
     api.post(CLASSES, {"metadata": {"name": "high"}, "value": 100}).must(201)
-    api.post(PODS, a_pod("low")).must(201)
+    api.post(PODS, a_pod("low", requests=MOST)).must(201)
     settings = SchedulerSettings(
         kubeconfig=kubeconfig,
         leader_election={"leaderElect": True},
+        port=free_ports(1)[0],
         flags=(
-            "--bind-address=127.0.0.1",
-            f"--secure-port={free_ports(1)[0]}",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
         ),
     )
     with ProcessGroup(tmp_path) as group:
         scheduler = start_scheduler(api_server, group, "kubesched", settings)
-        group.wait_until(
-            lambda: "nodeName" in api.get(f"{PODS}/low").json["spec"], "low is bound", timeout_s=30
-        )
-        api.post(PODS, a_pod("high", priorityClassName="high")).must(201)
-        group.wait_until(
+        scheduler.until(lambda: "nodeName" in api.get(f"{PODS}/low").json["spec"], "low is bound")
+        api.post(PODS, a_pod("high", requests=MOST, priorityClassName="high")).must(201)
+        scheduler.until(
             lambda: "deletionTimestamp" in api.get(f"{PODS}/low").json.get("metadata", {}),
             "low is evicted",
-            timeout_s=30,
         )
         assert scheduler.terminate() == 0
-        log = scheduler.log_path.read_text()
-    assert "orbidden" not in log
+        assert "orbidden" not in scheduler.log
     for path in (f"{PODS}/low", f"{PODS}/high", f"{CLASSES}/high", "/api/v1/nodes/n", LEASE):
         api.delete(path, {"gracePeriodSeconds": 0}).must(200)

@@ -1,4 +1,7 @@
-"""Whatever a client sends, the server answers with a Status or hangs up, and lives."""
+"""Whatever a client sends, the server answers with a Status or hangs up, and lives.
+
+About the embedded server itself: it runs whatever `--server` says.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kubesched.testing import ApiServer, Programs
+from kubesched.testing.http import MERGE_PATCH
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.real_cluster import RealCluster
@@ -22,7 +23,7 @@ from tests.integration.ops_requests import REQUESTS, TOKENS, Ask, recorded
 from tests.integration.ops_world import Shown, ask, certificates, ops_world
 
 ANSWERS = Path(__file__).parent / "answers" / "ops_server.json"
-CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+TRUST = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
 def answers() -> dict[str, Any]:
@@ -43,24 +44,19 @@ def shown(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 def publish_authorities(cluster: ApiServer) -> None:
-    """Have the ConfigMap there that kube-apiserver keeps; the embedded server has none."""
+    """Have headers of a front proxy count as well, as kube-apiserver does when flags say so."""
     assert cluster.ca_file is not None
     authority = cluster.ca_file.read_text()
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "extension-apiserver-authentication"},
-        "data": {
-            "client-ca-file": authority,
-            "requestheader-allowed-names": '["front"]',
-            "requestheader-client-ca-file": authority,
-            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
-            "requestheader-group-headers": '["X-Remote-Group"]',
-            "requestheader-username-headers": '["X-Remote-User"]',
-        },
+    data = {
+        "requestheader-allowed-names": '["front"]',
+        "requestheader-client-ca-file": authority,
+        "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        "requestheader-group-headers": '["X-Remote-Group"]',
+        "requestheader-username-headers": '["X-Remote-User"]',
     }
     with cluster.api(ADMIN) as api:
-        api.post(CONFIG_MAPS, body).must(201, 409)
+        assert api.get(TRUST).must(200).json["data"]["client-ca-file"] == authority
+        api.patch(TRUST, {"data": data}, MERGE_PATCH).must(200)
 
 
 def send(url: str, asked: Ask, shown: dict[str, Shown]) -> dict[str, Any]:

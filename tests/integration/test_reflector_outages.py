@@ -1,4 +1,7 @@
-"""Reflectors whose server goes away: it comes back, or it only seems to be there."""
+"""Reflectors whose server goes away: it comes back, or it only seems to be there.
+
+On the embedded server whatever `--server` says: it is a process of its own that is killed.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ import pytest
 
 from kubesched.client import reflector
 from kubesched.kit.rng import Generator
-from kubesched.testing import ADMIN, ApiServer
+from kubesched.testing import ADMIN, ApiServer, a_pod
 from kubesched.testing.ports import free_ports
-from tests.integration.reflected import Writer, a_pod, reflected, state_of
+from tests.integration.reflected import Writer, reflected, state_of
 from tests.integration.test_server_process import running
 
 PATH = "/api/v1/namespaces/default/pods"

@@ -1,10 +1,12 @@
-"""Reflectors on running API servers, embedded and real: nothing missed, nothing told twice."""
+"""Reflectors on a running API server: nothing missed, nothing told twice.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -13,11 +15,10 @@ import pytest
 from kubesched.client.resources import NODES, Resource
 from kubesched.kit.rng import Generator
 from kubesched.objects.node import Node
-from kubesched.testing import PLAIN, Api, ApiServer, embedded_server
+from kubesched.testing import PLAIN, Api, ApiServer, a_pod
 from tests.api.objects import make_things
 from tests.integration.reflected import (
     Writer,
-    a_pod,
     new_namespace,
     reflected,
     state_of,
@@ -26,25 +27,6 @@ from tests.integration.reflected import (
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
 _numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[ApiServer]:
-    with embedded_server() as server:
-        yield server
-
-
-@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.programs)])
-def server(request: pytest.FixtureRequest) -> ApiServer:
-    name = "embedded" if request.param == "embedded" else "bare_cluster"
-    found: ApiServer = request.getfixturevalue(name)
-    return found
-
-
-@pytest.fixture
-def api(server: ApiServer) -> Iterator[Api]:
-    with server.api() as driver:
-        yield driver
 
 
 @pytest.fixture
@@ -63,14 +45,14 @@ def selecting(namespace: str) -> str:
 @pytest.mark.parametrize("use_watch_list", [False, True], ids=["list", "watch-list"])
 @pytest.mark.parametrize("lines_max", [1, 2, 3, 7])
 def test_watches_cut_after_each_nth_event(
-    server: ApiServer, api: Api, namespace: str, lines_max: int, use_watch_list: bool
+    api_server: ApiServer, api: Api, namespace: str, lines_max: int, use_watch_list: bool
 ) -> None:
     writer = Writer(api, pods(namespace), Generator(lines_max, "writes"), a_pod)
     writer.write(10)
 
     async def scenario() -> None:
         async with reflected(
-            server,
+            api_server,
             field_selector=selecting(namespace),
             lines_max=lines_max,
             use_watch_list=use_watch_list,
@@ -92,7 +74,7 @@ def test_watches_cut_after_each_nth_event(
 
 
 def test_what_happens_while_nobody_listens_is_told_by_a_list(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     # A kind that was not there at version 1: of other kinds a server may know everything.
     path = make_things(api, namespace)
@@ -106,7 +88,7 @@ def test_what_happens_while_nobody_listens_is_told_by_a_list(
 
     async def scenario() -> None:
         things = Resource(group, "v1", "things", "Thing")
-        async with reflected(server, resource=things, decode=dict) as told:
+        async with reflected(api_server, resource=things, decode=dict) as told:
             for turn in range(3):
                 await told.until_state(state_of(api, path))
                 # The stream is lost, and so is the way to resume it.
@@ -119,13 +101,13 @@ def test_what_happens_while_nobody_listens_is_told_by_a_list(
 
 
 def test_a_history_that_is_sent_again_is_not_told_again(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
     writer.write(15)
 
     async def scenario() -> None:
-        async with reflected(server, field_selector=selecting(namespace)) as told:
+        async with reflected(api_server, field_selector=selecting(namespace)) as told:
             await told.until_state(state_of(api, pods(namespace)))
             # The server may still know all that happened to pods, or say that it does not.
             told.client.is_cut = told.client.is_outdated = True
@@ -138,14 +120,16 @@ def test_a_history_that_is_sent_again_is_not_told_again(
     asyncio.run(scenario())
 
 
-def test_a_list_that_breaks_off_is_taken_up(server: ApiServer, api: Api, namespace: str) -> None:
+def test_a_list_that_breaks_off_is_taken_up(
+    api_server: ApiServer, api: Api, namespace: str
+) -> None:
     writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
     writer.write(40)
     whole = len(api.get(writer.path).must(200).body)
 
     async def scenario(place: int) -> None:
         selector = selecting(namespace)
-        async with reflected(server, field_selector=selector, list_bytes_max=place) as told:
+        async with reflected(api_server, field_selector=selector, list_bytes_max=place) as told:
             await told.synced.wait()
             await told.until_state(state_of(api, pods(namespace)))
             assert told.client.list_count == 2
@@ -155,13 +139,15 @@ def test_a_list_that_breaks_off_is_taken_up(server: ApiServer, api: Api, namespa
         asyncio.run(scenario(place))
 
 
-def test_a_pod_that_ends_leaves_the_selection(server: ApiServer, api: Api, namespace: str) -> None:
+def test_a_pod_that_ends_leaves_the_selection(
+    api_server: ApiServer, api: Api, namespace: str
+) -> None:
     path = pods(namespace)
     api.post(path, a_pod("a")).must(201)
 
     async def scenario() -> None:
         selector = f"{LIVE},{selecting(namespace)}"
-        async with reflected(server, field_selector=selector) as told:
+        async with reflected(api_server, field_selector=selector) as told:
             await told.until_state(state_of(api, pods(namespace)))
             ended = {"status": {"phase": "Succeeded"}}
             merge = "application/merge-patch+json"
@@ -176,7 +162,7 @@ def test_a_pod_that_ends_leaves_the_selection(server: ApiServer, api: Api, names
 
 
 def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
-    server: ApiServer, api: Api, namespace: str
+    api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     path = pods(namespace)
     api.post(path, a_pod("bound", nodeName="n")).must(201)
@@ -184,7 +170,7 @@ def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
 
     async def scenario() -> None:
         async with reflected(
-            server,
+            api_server,
             field_selector=selecting(namespace),
             keep_raw=lambda pod: not pod.spec.node_name,
         ) as told:
@@ -202,7 +188,7 @@ def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
     asyncio.run(scenario())
 
 
-def test_large_objects(server: ApiServer, api: Api, namespace: str) -> None:
+def test_large_objects(api_server: ApiServer, api: Api, namespace: str) -> None:
     path = pods(namespace)
     large = {"annotations": {f"example.com/{letter}": letter * 60_000 for letter in "abcd"}}
 
@@ -214,7 +200,9 @@ def test_large_objects(server: ApiServer, api: Api, namespace: str) -> None:
     make("listed")
 
     async def scenario() -> None:
-        async with reflected(server, field_selector=selecting(namespace), keep_raw=True) as told:
+        async with reflected(
+            api_server, field_selector=selecting(namespace), keep_raw=True
+        ) as told:
             await told.synced.wait()
             make("watched")
             await told.until_state(state_of(api, pods(namespace)))
@@ -223,11 +211,11 @@ def test_large_objects(server: ApiServer, api: Api, namespace: str) -> None:
     asyncio.run(scenario())
 
 
-def test_a_kind_that_is_not_there(server: ApiServer) -> None:
+def test_a_kind_that_is_not_there(api_server: ApiServer) -> None:
     widgets = Resource("example.com", "v1", "widgets", "Widget")
 
     async def scenario() -> None:
-        async with reflected(server, resource=widgets, decode=dict) as told:
+        async with reflected(api_server, resource=widgets, decode=dict) as told:
             async with asyncio.timeout(10):
                 await told.synced.wait()
             assert told.reflector.has_synced
@@ -237,7 +225,7 @@ def test_a_kind_that_is_not_there(server: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("use_watch_list", [False, True], ids=["list", "watch-list"])
-def test_a_right_that_comes_later(server: ApiServer, api: Api, use_watch_list: bool) -> None:
+def test_a_right_that_comes_later(api_server: ApiServer, api: Api, use_watch_list: bool) -> None:
     name = f"reads-nodes-{next(_numbers)}"
     rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
     binding = {
@@ -248,7 +236,7 @@ def test_a_right_that_comes_later(server: ApiServer, api: Api, use_watch_list: b
 
     async def scenario() -> None:
         async with reflected(
-            server, user=PLAIN, resource=NODES, decode=Node, use_watch_list=use_watch_list
+            api_server, user=PLAIN, resource=NODES, decode=Node, use_watch_list=use_watch_list
         ) as told:
             await told.until(lambda: bool(told.forbidden))
             assert told.forbidden == [("nodes", "watch" if use_watch_list else "list")]

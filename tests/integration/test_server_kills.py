@@ -1,4 +1,7 @@
-"""`kubesched apiserver --data`: killed at any moment, it has everything that it acknowledged."""
+"""`kubesched apiserver --data`: killed at any moment, it has everything that it acknowledged.
+
+About the embedded server itself: it runs whatever `--server` says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`kubesched apiserver` as a process: it ends when told to, and what it acknowledged is kept."""
+"""`kubesched apiserver` as a process: it ends when told to, and what it acknowledged is kept.
+
+About the embedded server itself: it runs whatever `--server` says.
+"""
 
 from __future__ import annotations
 

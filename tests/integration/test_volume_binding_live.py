@@ -35,7 +35,7 @@ from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.api_client import LiveApiClient
 from kubesched.scheduler.preemption import PreemptionExecutor
-from kubesched.testing import Api, ApiServer
+from kubesched.testing import Api, ApiServer, a_node, a_pod
 from tests.unit.plugins.builders import statuses_of
 
 Document = dict[str, Any]
@@ -89,8 +89,7 @@ class World:
 
     def make(self, provisioner: str) -> None:
         """Make a node, a class, a claim and a pod that uses it."""
-        labels = {"kubernetes.io/hostname": self.node}
-        self.api.post("/api/v1/nodes", {"metadata": {"name": self.node, "labels": labels}}).must()
+        self.api.post("/api/v1/nodes", a_node(self.node)).must()
         mode = "WaitForFirstConsumer"
         storage_class = {"provisioner": provisioner, "volumeBindingMode": mode}
         self.api.post(CLASSES, {"metadata": {"name": self.tag}, **storage_class}).must()
@@ -123,8 +122,7 @@ class World:
         self.api.put(f"{VOLUMES}/{self.volume}/status", made).must()
 
     def make_pod(self, name: str, volumes: list[Document]) -> PodInfo:
-        spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}
-        self.api.post(PODS, {"metadata": {"name": f"{name}-{self.tag}"}, "spec": spec}).must()
+        self.api.post(PODS, a_pod(f"{name}-{self.tag}", volumes=volumes)).must()
         return self.pod(name)
 
     def pod(self, name: str = "user") -> PodInfo:

@@ -153,14 +153,3 @@ def check_build(
 ) -> KubeSchedulerConfiguration:
     """Return the configuration as it is after building; raise ConfigError if it cannot be built."""
     return build(config, out_of_tree=out_of_tree, validates=validates).config
-
-
-def extenders_problem(config: KubeSchedulerConfiguration) -> str:
-    """Return why a live scheduler cannot go by a configuration with extenders; empty if it can."""
-    if not config.extenders:
-        return ""
-    urls = ", ".join(one.url_prefix for one in config.extenders)
-    return (
-        f"extenders are configured ({urls}), and this version does not call them yet: "
-        "remove `extenders` from the configuration, or keep kube-scheduler for now"
-    )

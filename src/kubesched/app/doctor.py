@@ -1,7 +1,8 @@
 """Looking over a cluster before a scheduler is started in it.
 
 Owns what is looked at and what it means: the server and its version, rights, the lease, names of
-schedulers, clocks. Only reads, and asks what it may do. How findings are shown is cli.doctor's.
+schedulers, clocks, extenders. Only reads, and asks what it may do. How findings are shown is
+cli.doctor's.
 """
 
 from __future__ import annotations
@@ -11,22 +12,24 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from kubesched.app.build import Built
+from kubesched.app.extender_reach import reach_problem
+from kubesched.app.lease_holder import holder_of, kubesched_pod
 from kubesched.app.option_values import Options, ServingOptions
 from kubesched.app.rights import Right, needed_rights
 from kubesched.app.watched import watched_resources
-from kubesched.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
-from kubesched.client.resources import LEASES, PODS, SELF_SUBJECT_ACCESS_REVIEWS, Resource
+from kubesched.client.errors import ApiError, ForbiddenError, TransportError
+from kubesched.client.resources import PODS, SELF_SUBJECT_ACCESS_REVIEWS, Resource
 from kubesched.client.rest import Client, Query
 from kubesched.client.transport import Answer, Outgoing, Transport
 from kubesched.config.versions import KUBERNETES_VERSION, parse_version
 from kubesched.kit.clock import Clock
+from kubesched.kit.urls import without_password
 
 Verdict: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -123,7 +126,15 @@ class Doctor:
         """Look at everything; return what was found, in the order of looking."""
         if not await self._server():
             return self.findings
-        for look in (self._clocks, self._kinds, self._rights, self._lease, self._names):
+        looks = (
+            self._clocks,
+            self._kinds,
+            self._rights,
+            self._lease,
+            self._names,
+            self._extenders,
+        )
+        for look in looks:
             await self._guarded(look)
         return self.findings
 
@@ -140,7 +151,7 @@ class Doctor:
 
     async def _server(self) -> bool:
         """Look whether the server answers; nothing else makes sense if it does not."""
-        where = self.client.access.server
+        where = without_password(self.client.access.server)
         try:
             version = await self.client.version()
         except TransportError as problem:
@@ -268,14 +279,18 @@ class Doctor:
             await self._incumbent()
 
     async def _our_lease(self, namespace: str, name: str) -> None:
-        held = await self._holder(namespace, name)
+        held = await holder_of(self.client, self.clock, namespace, name)
         where = f"lease {namespace}/{name}"
         if held is None:
             self._found("lease", "ok", f"{where} is not held by anybody")
             return
-        text = f"{where} is held by {held.holder}, renewed {held.age_s:.0f} s ago"
+        text = f"{where} is held by {held.identity}, renewed {held.age_s:.0f} s ago"
         if not held.is_alive:
             self._found("lease", "ok", f"{text}: it has run out")
+            return
+        if pod := await kubesched_pod(self.client, held):
+            text = f"{where} is held by a kubesched, pod {pod}, renewed {held.age_s:.0f} s ago"
+            self._found("lease", "ok", text)
             return
         advice = (
             "A kubesched started now waits until the holder ends. To take over, stop the holder; "
@@ -286,34 +301,21 @@ class Doctor:
     async def _incumbent(self) -> None:
         """Look for a kube-scheduler that places the same pods without sharing our lease."""
         try:
-            held = await self._holder(*_INCUMBENT)
+            held = await holder_of(self.client, self.clock, *_INCUMBENT)
         except ForbiddenError:
             return
         if held is None or not held.is_alive or self.options.shadow:
             return
         if _DEFAULT_SCHEDULER in self.built.profiles:
             text = (
-                f"{held.holder} holds the lease {'/'.join(_INCUMBENT)} and this configuration does "
-                f"not share it: both would place pods of {_DEFAULT_SCHEDULER}"
+                f"{held.identity} holds the lease {'/'.join(_INCUMBENT)} and this configuration "
+                f"does not share it: both would place pods of {_DEFAULT_SCHEDULER}"
             )
             advice = (
                 "Use that lease, or another schedulerName in the profile, or --shadow to compare "
                 "decisions only."
             )
             self._found("names", "fail", text, advice)
-
-    async def _holder(self, namespace: str, name: str) -> _Held | None:
-        try:
-            answer = await self.client.get(LEASES, name, namespace=namespace)
-        except NotFoundError:
-            return None
-        spec = msgspec.json.decode(answer).get("spec") or {}
-        if not spec.get("holderIdentity"):
-            return None
-        renewed = spec.get("renewTime")
-        renewed_s = datetime.fromisoformat(renewed).timestamp() if renewed else 0.0
-        age_s = max(self.clock.now_s() - renewed_s, 0.0)
-        return _Held(spec["holderIdentity"], age_s, float(spec.get("leaseDurationSeconds") or 15))
 
     async def _names(self) -> None:
         names = sorted(self.built.profiles)
@@ -328,6 +330,18 @@ class Doctor:
             advice = "If no other scheduler of that name runs, add a profile with this name."
             self._found("names", "warn", text, advice)
 
+    async def _extenders(self) -> None:
+        for one in () if self.options.shadow else self.built.config.extenders:
+            name = without_password(one.url_prefix)
+            problem = await reach_problem(one.url_prefix)
+            if not problem:
+                self._found("extenders", "ok", f"{name} can be reached")
+                continue
+            is_missed = bool(one.filter_verb or one.bind_verb) and not one.ignorable
+            what = "cannot be placed" if is_missed else "are placed without it"
+            advice = f"Pods that it is to be asked about {what} until it can be reached."
+            self._found("extenders", "warn", f"{name}: {problem}", advice)
+
     async def _waiting(self) -> Counter[str]:
         """Count pods without a node by the scheduler they wait for."""
         query: Query = {
@@ -337,19 +351,6 @@ class Doctor:
         answer = await self.client.get(PODS, query=query)
         items: Sequence[dict[str, Any]] = msgspec.json.decode(answer).get("items") or ()
         return Counter(item["spec"].get("schedulerName") or "" for item in items)
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """Who has a lease, since when it was not renewed, and how long that may last."""
-
-    holder: str
-    age_s: float
-    lease_s: float
-
-    @property
-    def is_alive(self) -> bool:
-        return self.age_s <= self.lease_s
 
 
 def _pods(count: int) -> str:

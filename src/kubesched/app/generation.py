@@ -18,6 +18,9 @@ from kubesched.app.watched import watched_resources
 from kubesched.client.resources import Resource
 from kubesched.columns.view import ClusterView
 from kubesched.engine.handle import OfflineHandle
+from kubesched.extender.asking import Extenders
+from kubesched.extender.candidates import StandIn
+from kubesched.extender.http_extender import build as build_extenders
 from kubesched.framework.enqueue import enqueue_registrations, pre_enqueue_calls, queue_sort_key
 from kubesched.framework.fenced import FencedPlugin, fenced
 from kubesched.framework.profile import Profile
@@ -42,6 +45,7 @@ class Generation:
     less: Less
     key: SortKey | None
     resources: list[Resource]
+    extenders: Extenders
 
     @property
     def profiles(self) -> dict[str, Profile]:
@@ -53,6 +57,21 @@ class Generation:
         """Return what plugins run beside scheduling."""
         return self.lent.tasks
 
+    @property
+    def reads_bound_pods(self) -> bool:
+        """Return whether a plugin or an extender is shown whole bound pods."""
+        return self.built.reads_bound_pods or self.shows_bound_pods
+
+    @property
+    def shows_bound_pods(self) -> bool:
+        """Return whether an extender is shown bound pods, as they are in the API."""
+        return any(one.needs_whole_pods for one in self.extenders)
+
+    async def end(self) -> None:
+        """End what plugins run, and close the connections to extenders."""
+        await self.tasks.stop()
+        await self.extenders.close()
+
 
 def of_user(plugin: Any) -> Any:
     """Return the object that a user's factory made, without the fence around it."""
@@ -60,7 +79,13 @@ def of_user(plugin: Any) -> Any:
 
 
 def make_generation(
-    settings: LiveSettings, outside: Outside, view: ClusterView, tasks: Tasks, *, number: int = 0
+    settings: LiveSettings,
+    outside: Outside,
+    view: ClusterView,
+    tasks: Tasks,
+    *,
+    stand_in: StandIn,
+    number: int = 0,
 ) -> Generation:
     """Build what a configuration describes.
 
@@ -69,6 +94,7 @@ def make_generation(
         outside: The world.
         view: What plugins see of the cluster.
         tasks: Where plugins may run something; whoever made it ends it, also if this fails.
+        stand_in: Has nodes that extenders return in rows of their own.
         number: How many generations there were before.
 
     Raises:
@@ -93,13 +119,27 @@ def make_generation(
     for profile in built.profiles.values():
         profile.log = log
         profile.measured_by(metrics, clock.monotonic_s)
+    lent.extenders = extenders = _extenders(built, outside, stand_in)
     less, key = _order(next(iter(built.profiles.values())), outside)
     queueing = {
-        name: ProfileQueueing(pre_enqueue_calls(profile), enqueue_registrations(profile))
+        name: ProfileQueueing(
+            pre_enqueue_calls(profile),
+            enqueue_registrations(profile, has_extenders=len(extenders) > 0),
+        )
         for name, profile in built.profiles.items()
     }
     resources = watched_resources(built.profiles.values())
-    return Generation(number, settings, built, lent, queueing, less, key, resources)
+    return Generation(number, settings, built, lent, queueing, less, key, resources, extenders)
+
+
+def _extenders(built: Built, outside: Outside, stand_in: StandIn) -> Extenders:
+    log = outside.log
+    members = build_extenders(built.config.extenders, clock=outside.clock, log=log)
+    for name in built.profiles if members else ():
+        # Parity: runtime/framework.go computeBatchablePlugins, v1.36.
+        message = "Disabling signatures for profile because it has extenders configured."
+        log.info(message, profile=name)
+    return Extenders(members, stand_in=stand_in, log=log, metrics=outside.metrics)
 
 
 def _order(first: Profile, outside: Outside) -> tuple[Less, Callable[[Any], Any] | None]:

@@ -24,6 +24,7 @@ from kubesched.client.resources import Resource
 from kubesched.engine.search import Search
 from kubesched.framework.profile import Profile
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPodsMap
+from kubesched.kit.rng import Generator
 from kubesched.kit.tasks import Tasks
 from kubesched.model.pod_info import PodInfo
 from kubesched.queue.interface import QueueSettings
@@ -63,8 +64,10 @@ class LiveScheduler:
         """The one that is to decide next."""
         clock, log, metrics = outside.clock, outside.log, outside.metrics
         self.cache = Cache()
-        self.generation = make_generation(settings, outside, self.cache.snapshot(), Tasks())
-        if self.generation.built.reads_bound_pods:
+        self.generation = make_generation(
+            settings, outside, self.cache.snapshot(), Tasks(), stand_in=self.cache.stand_in
+        )
+        if self.generation.reads_bound_pods:
             self.cache.keep_whole_pods()
         self.profiles: dict[str, Profile] = dict(self.generation.profiles)
         """Those in force, by scheduler name; the parts below look here at every step."""
@@ -75,6 +78,7 @@ class LiveScheduler:
         self.watching = Watching(
             self.generation.resources, outside=outside, inbox=self.inbox, seed=settings.seed
         )
+        self.watching.keeps_bound_json = self.generation.shows_bound_pods
         self.queue = self._queue()
         self.events = EventBroadcaster(
             outside.client.sibling(user_agent="kube-scheduler"),
@@ -182,7 +186,10 @@ class LiveScheduler:
             profiles=self.profiles,
             cache=self.cache,
             queue=self.queue,
-            search=Search(default_percentage=percentage),
+            search=Search(
+                default_percentage=percentage,
+                draw=Generator(self.settings.seed, "equal nodes").below,
+            ),
             failures=self.failures,
             preempt=self.executor.start if is_asynchronous else self.executor.evict,
             waiting_pods=self.waiting_pods,
@@ -192,6 +199,7 @@ class LiveScheduler:
             metrics=metrics,
             on_decided=self.stories.decided,
         )
+        cycle.go_by(self.generation.extenders)
         binding = BindingCycle(
             cache=self.cache,
             queue=self.queue,
@@ -206,6 +214,7 @@ class LiveScheduler:
             log=log,
             metrics=metrics,
             nominates_for_expectation=self.settings.is_enabled("NominatedNodeNameForExpectation"),
+            node_of=self.client.node_of,
         )
         return Scheduler(
             inbox=self.inbox,
@@ -355,7 +364,7 @@ class LiveScheduler:
         self.outside.guard.stop()
         await self.tasks.stop()
         for one in (*self.retiring, self.generation):
-            await one.tasks.stop()
+            await one.end()
 
 
 def _custom_name(resource: Resource) -> str:

@@ -29,7 +29,7 @@ class OptionsError(Exception):
     """A command line that is refused; `str()` is upstream's text.
 
     `flag` is the flag that was meant, if the fault is about the syntax of one; `log_format` is the
-    form in which a fault of stage "command" is logged.
+    form in which a fault of stage "command" is logged, `config_file` the file it may be about.
     """
 
     def __init__(self, text: str, stage: Stage = "command", flag: str = "") -> None:
@@ -37,6 +37,7 @@ class OptionsError(Exception):
         self.stage: Stage = stage
         self.flag = flag
         self.log_format = "text"
+        self.config_file = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def parse_options(arguments: Sequence[str], flags: FlagSet | None = None) -> Opt
     except OptionsError as problem:
         # From here on the log has the form that was asked for.
         problem.log_format = options.logging.format
+        problem.config_file = options.config_file
         raise
     return options
 

@@ -55,6 +55,11 @@ class Subject:
     name: str = _NAME
     namespace: str = "kube-system"
 
+    @property
+    def role(self) -> str:
+        """Return what roles and bindings for it are called: a service account has its own."""
+        return self.name if self.namespace else _NAME
+
     def document(self) -> dict[str, Any]:
         """Return the subject as bindings have it."""
         if self.namespace:
@@ -157,8 +162,8 @@ def _serving(options: Options) -> list[Right]:
     return rights
 
 
-def rbac_yaml(rights: Sequence[Right], subject: Subject) -> str:
-    """Return the smallest roles with their bindings, ready for `kubectl apply -f -`."""
+def rbac_yaml(rights: Sequence[Right], subject: Subject, *, name: str = _NAME) -> str:
+    """Return the smallest roles of a name with their bindings, for `kubectl apply -f -`."""
     documents: list[dict[str, Any]] = []
     if subject.namespace:
         documents.append(
@@ -169,7 +174,7 @@ def rbac_yaml(rights: Sequence[Right], subject: Subject) -> str:
             }
         )
     everywhere = [right for right in rights if not right.namespace]
-    documents += _role("ClusterRole", _NAME, "", everywhere, subject)
+    documents += _role("ClusterRole", subject.role, "", everywhere, subject)
     looks_up = any(right.name == AUTHENTICATION_CONFIG for right in rights)
     for namespace in dict.fromkeys(right.namespace for right in rights if right.namespace):
         here = [
@@ -178,12 +183,12 @@ def rbac_yaml(rights: Sequence[Right], subject: Subject) -> str:
             if right.namespace == namespace and right.name != AUTHENTICATION_CONFIG
         ]
         if here:
-            documents += _role("Role", _NAME, namespace, here, subject)
+            documents += _role("Role", subject.role, namespace, here, subject)
     if looks_up:
         documents.append(
             _binding(
                 "RoleBinding",
-                f"{_NAME}-authentication-reader",
+                f"{subject.role}-authentication-reader",
                 AUTHENTICATION_NAMESPACE,
                 ("Role", _READER),
                 subject,

@@ -161,6 +161,11 @@ class ShadowScheduler(LiveScheduler):
         assert isinstance(outside.client, ReadOnlyClient), "who only looks on cannot write"
         self.report = report
         super().__init__(settings, outside)
+        if len(self.generation.extenders):
+            # They may act on what they are asked, and would be asked about every pod twice.
+            names = [one.name for one in self.generation.extenders]
+            message = "Extenders are not asked by who only looks on; decisions may differ by them"
+            outside.log.info(message, extenders=names)
 
     def _scheduler(self) -> Scheduler:
         live = super()._scheduler()

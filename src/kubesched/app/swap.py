@@ -58,6 +58,8 @@ class Swap:
             return self.live.preparing
         except BaseException:
             await tasks.stop()
+            if self.live.preparing is not None:
+                await self.live.preparing.extenders.close()
             raise
         finally:
             self.live.preparing = None
@@ -66,7 +68,9 @@ class Swap:
         live, number = self.live, self.live.generation.number + 1
         view = live.cache.snapshot()
         try:
-            new = make_generation(settings, live.outside, view, tasks, number=number)
+            new = make_generation(
+                settings, live.outside, view, tasks, number=number, stand_in=live.cache.stand_in
+            )
             rules = live.queue.rules_of(new.queueing, less=new.less, key=new.key)
         except (ConfigError, ValueError) as problem:
             raise SwapError(str(problem)) from problem
@@ -78,18 +82,20 @@ class Swap:
     async def _provide(self, new: Generation) -> None:
         """Have everything known that the new plugins read."""
         live = self.live
+        is_shown_more = new.shows_bound_pods and not live.watching.keeps_bound_json
+        live.watching.keeps_bound_json |= is_shown_more
         if not live.reflectors:  # Nothing is watched yet, and all of it will be.
             more = [one for one in new.resources if one not in live.watching.resources]
             live.watching.resources += more
             live.watching.unsynced.update(more)
-            if new.built.reads_bound_pods:
+            if new.reads_bound_pods:
                 live.cache.keep_whole_pods()
             return
         try:
             await live.watching.add(
                 new.resources, live.tasks, timeout_s=WATCH_S_MAX, forget=self._forget_kind
             )
-            if new.built.reads_bound_pods and not live.cache.keeps_whole_pods:
+            if is_shown_more or (new.reads_bound_pods and not live.cache.keeps_whole_pods):
                 await self._read_whole_pods()
         except (WatchError, ApiError, TransportError) as problem:
             raise SwapError(str(problem)) from problem
@@ -154,6 +160,8 @@ class Swap:
         live.profiles.clear()
         live.profiles.update(new.profiles)
         live.know_recorders()
+        live.scheduler.cycle.go_by(new.extenders)
+        live.cache.drop_stand_ins()
         live.queue.swap(rules)
         live.scheduler.handlers.rules_changed(added)
         live.outside.log.info("Other rules are in force", level=1, generation=new.number)
@@ -166,7 +174,7 @@ class Swap:
         binders, profiles = live.scheduler.binders, list(old.profiles.values())
         while any(map(binders.is_used, profiles)):
             await live.outside.clock.sleep(LOOK_S)
-        await old.tasks.stop()
+        await old.end()
         for profile in profiles:
             binders.forget(profile)
         live.retiring.remove(old)

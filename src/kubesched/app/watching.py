@@ -50,6 +50,8 @@ class Watching:
         self.reflectors: list[Reflector] = []
         self.unsynced: set[Resource] = set(resources)
         self.forbidden: dict[Resource, str] = {}
+        self.keeps_bound_json = False
+        """Whether the JSON of bound pods is kept as it came, for extenders that are shown it."""
         self._outside = outside
         self._inbox = inbox
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
@@ -91,13 +93,19 @@ class Watching:
             self._inbox.put,
             decode=KINDS.get((resource.api_version, resource.kind), dict),
             field_selector=POD_SELECTOR if resource == PODS else "",
-            keep_raw=_keeps_raw(resource),
+            keep_raw=self._keeps_raw(resource),
             clock=self._outside.clock,
             rng=self._rng,
             log=self._outside.log,
             initial_done=initial_done,
             on_forbidden=on_forbidden,
         )
+
+    def _keeps_raw(self, resource: Resource) -> Callable[[Any], bool] | bool:
+        return self._keeps_pod if resource == PODS else resource == NODES
+
+    def _keeps_pod(self, pod: Pod) -> bool:
+        return not pod.spec.node_name or self.keeps_bound_json
 
     def _initial_done(self, resource: Resource) -> None:
         # Through the inbox: only then has everything before it been taken over.
@@ -217,15 +225,3 @@ class _Trial:
     def _noted(self, method: str, path: str, error: ApiError) -> None:
         if self.is_over and self._note is not None:
             self._note(method, path, error)
-
-
-def _keeps_raw(resource: Resource) -> Callable[[Any], bool] | bool:
-    if resource == NODES:
-        return True
-    if resource == PODS:
-        return _is_unassigned
-    return False
-
-
-def _is_unassigned(pod: Pod) -> bool:
-    return not pod.spec.node_name

@@ -11,7 +11,7 @@ import json
 import shutil
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -33,6 +33,7 @@ Usage: kubesched doctor [flags of kubesched run] [flags]
 Examples:
   kubesched doctor --kubeconfig ~/.kube/config
   kubesched doctor --kubeconfig ~/.kube/config --config scheduler.yaml -o json
+  kubesched doctor --config scheduler.yaml --as system:serviceaccount:kube-system:kubesched
   kubesched doctor --config scheduler.yaml --rbac | kubectl apply -f -
 
 {flags}
@@ -50,7 +51,17 @@ _WIDTH_MAX: Final = 120
 _INDENT: Final = 18
 
 
-@click.command("doctor", cls=RawCommand, short_help="Look a cluster over for `kubesched run`.")
+class _DoctorCommand(RawCommand):
+    """The command, with the flags it has beside those of `run`."""
+
+    def flags(self) -> FlagSet:
+        """Return all flags, unset."""
+        flags = super().flags()
+        flags.add("doctor", _flags())
+        return flags
+
+
+@click.command("doctor", cls=_DoctorCommand, short_help="Look a cluster over for `kubesched run`.")
 def doctor(arguments: tuple[str, ...]) -> int:
     """Look a cluster over: rights, lease, port, versions, names of schedulers."""
     from kubesched.app.build import build, never_enabled  # noqa: PLC0415
@@ -91,6 +102,12 @@ def _flags() -> list[Flag]:
     from kubesched.app.flags import Flag  # noqa: PLC0415
 
     return [
+        Flag(
+            "as",
+            TextValue(),
+            "Whose rights are looked at, if not yours: a user's name, which may be "
+            "system:serviceaccount:NAMESPACE:NAME.",
+        ),
         Flag("output", TextValue("text"), "What to print: text or json.", shorthand="o"),
         Flag("rbac", BoolValue(), "Print the smallest RBAC for these flags as YAML, and end."),
         Flag(
@@ -167,6 +184,8 @@ async def _examine(built: Built, options: Options, flags: FlagSet) -> list[Findi
     except AccessError as problem:
         advice = "Say where the cluster is: --kubeconfig FILE, or KUBECONFIG."
         return [Finding("server", "fail", str(problem), advice), port]
+    if user := flags["as"].value.value:
+        access = replace(access, headers=(("Impersonate-User", user),))
     clock = SystemClock()
     transport = NotingTransport(HttpTransport(access, clock), clock)
     client = Client(

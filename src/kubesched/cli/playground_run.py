@@ -32,11 +32,11 @@ from kubesched.kit.tasks import Tasks
 from kubesched.playground.children import Child, ChildError
 from kubesched.playground.control_planes import ControlPlane, EmbeddedPlane, Place, RealPlane
 from kubesched.playground.filling import Filled, Filling
-from kubesched.playground.loop_thread import new_loop
 from kubesched.playground.nodes import TemplateError, template_of
 from kubesched.playground.overview import Overview
 from kubesched.playground.scheduler_child import SchedulerWanted, scheduler_arguments
 from kubesched.playground.snapshots import Document, SnapshotError, read_snapshot, write_snapshot
+from kubesched.testing.loop_thread import new_loop
 from kubesched.testing.ports import free_ports, is_free
 from kubesched.testing.processes import StartError
 from kubesched.testing.programs import MissingProgramError

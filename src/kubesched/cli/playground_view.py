@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -21,7 +23,7 @@ _NODES_SHOWN: Final = 12
 _WAITING_SHOWN: Final = 6
 _DECISIONS_SHOWN: Final = 8
 _LINES_AT_ONCE: Final = 20
-_BAR_CELLS: Final = 10
+_ANY: Final = 1000
 _GIB: Final = 2**30
 
 
@@ -130,7 +132,7 @@ def rendered(overview: Overview) -> RenderableType:
         f"{len(overview.waiting)} waiting",
     ]
     head = Text(f"pods: {', '.join(words)}; {overview.bound_count} placed so far", style="bold")
-    parts: list[RenderableType] = [nodes_table(overview.shown_nodes), head]
+    parts: list[RenderableType] = [NodesTable(overview.shown_nodes), head]
     if overview.waiting:
         parts.append(_waiting_table(overview))
     if overview.decisions:
@@ -138,30 +140,62 @@ def rendered(overview: Overview) -> RenderableType:
     return Group(*parts)
 
 
-def nodes_table(nodes: Sequence[NodeState]) -> Table:
-    """Return the nodes and how full they are; the fullest of many."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("NODE", "STATUS", "ZONE", "PODS", "CPU REQUESTED", "MEMORY REQUESTED"):
-        table.add_column(title, no_wrap=True)
-    shown = nodes
-    if len(nodes) > _NODES_SHOWN:
-        shown = sorted(nodes, key=lambda node: -node.pod_count)[:_NODES_SHOWN]
-    for node in shown:
-        color = "" if node.is_ready and not node.is_cordoned else "red"
-        taints = f" +{node.taint_count} taint(s)" if node.taint_count else ""
-        table.add_row(
-            Text(node.name, style=color),
-            Text(node.status + taints, style=color),
-            node.zone,
-            f"{node.pod_count}/{node.pod_count_max}",
-            f"{_bar(node.cpu_milli, node.cpu_milli_max)} {node.cpu_milli / 1000:g}"
-            f"/{node.cpu_milli_max / 1000:g}",
-            f"{_bar(node.memory_bytes, node.memory_bytes_max)} "
-            f"{node.memory_bytes / _GIB:.1f}/{node.memory_bytes_max / _GIB:.1f} GiB",
-        )
-    if len(nodes) > len(shown):
-        table.add_row(f"... and {len(nodes) - len(shown)} more")
-    return table
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How much of a node is shown; what does not fit is left out rather than cut."""
+
+    bar_cells: int
+    has_zone: bool = True
+
+
+_FORMS: Final = (_Form(10), _Form(5), _Form(0), _Form(0, has_zone=False))
+
+
+@dataclass(frozen=True, slots=True)
+class NodesTable:
+    """The nodes and how full they are, as wide as there is room for; the fullest of many."""
+
+    nodes: Sequence[NodeState]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the widest form that fits."""
+        for form in _FORMS:
+            table = self._table(form)
+            if Measurement.get(console, options.update(width=_ANY), table).maximum <= (
+                options.max_width
+            ):
+                break
+        yield table
+
+    def _table(self, form: _Form) -> Table:
+        table = Table(box=None, pad_edge=False)
+        zone = ("ZONE",) if form.has_zone else ()
+        asked = "REQUESTED" if form.bar_cells else "REQ."
+        for title in ("NODE", "STATUS", "TAINTS", *zone, "PODS", f"CPU {asked}", f"MEMORY {asked}"):
+            table.add_column(title, no_wrap=True)
+        shown = self.nodes
+        if len(shown) > _NODES_SHOWN:
+            shown = sorted(shown, key=lambda node: -node.pod_count)[:_NODES_SHOWN]
+        for node in shown:
+            table.add_row(*_row(node, form))
+        if len(self.nodes) > len(shown):
+            table.add_row(f"... and {len(self.nodes) - len(shown)} more")
+        return table
+
+
+def _row(node: NodeState, form: _Form) -> list[RenderableType]:
+    color = "" if node.is_ready and not node.is_cordoned else "red"
+    cpu = _bar(node.cpu_milli, node.cpu_milli_max, form.bar_cells)
+    memory = _bar(node.memory_bytes, node.memory_bytes_max, form.bar_cells)
+    return [
+        Text(node.name, style=color),
+        Text(node.status, style=color),
+        Text(str(node.taint_count), style="red") if node.taint_count else "",
+        *([node.zone] if form.has_zone else []),
+        f"{node.pod_count}/{node.pod_count_max}",
+        f"{cpu}{node.cpu_milli / 1000:g}/{node.cpu_milli_max / 1000:g}",
+        f"{memory}{node.memory_bytes / _GIB:.1f}/{node.memory_bytes_max / _GIB:.1f} GiB",
+    ]
 
 
 def _waiting_table(overview: Overview) -> Table:
@@ -185,7 +219,9 @@ def _decisions(overview: Overview) -> Text:
     return Text("\n".join(["LATEST DECISIONS", *lines]), no_wrap=True, overflow="ellipsis")
 
 
-def _bar(used: int, room: int) -> str:
+def _bar(used: int, room: int, cells: int) -> str:
+    if not cells:
+        return ""
     share = min(1.0, used / room) if room else 0.0
-    filled = round(share * _BAR_CELLS)
-    return "█" * filled + "░" * (_BAR_CELLS - filled)
+    filled = round(share * cells)
+    return "█" * filled + "░" * (cells - filled) + " "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,22 +116,22 @@ def unserved_line(scheduler: str, pods: Sequence[str], own: Sequence[str]) -> st
     return (
         f"{shown}{more} {'waits' if len(pods) == 1 else 'wait'} for the scheduler {scheduler!r}, "
         f"which nobody runs: {served}. Name one that runs in spec.schedulerName, or start one: "
-        "kubesched run with a profile of that name"
+        f"{command_name()} run with a profile of that name"
     )
 
 
 _IN_A_CLONE: Final = (
-    "  docs/first-ten-minutes.md                          from here to a plugin of your own",
-    "  kubesched playground --plugin examples/plugins/spare_gpu.py:SpareGpu",
-    "  kubesched explain -f examples/cluster default/web-7",
+    ("docs/first-ten-minutes.md", "from here to a plugin of your own"),
+    ("kubesched playground --plugin examples/plugins/spare_gpu.py:SpareGpu", ""),
+    ("kubesched explain -f examples/cluster default/web-7", ""),
 )
 _INSTALLED: Final = (
-    "  kubesched new-plugin NAME                          a plugin of your own, with tests",
-    "  kubectl get nodes,pods -A -o json | kubesched explain -f - NAMESPACE/POD",
+    ("kubesched new-plugin NAME", "a plugin of your own, with tests"),
+    ("kubectl get nodes,pods -A -o json | kubesched explain -f - NAMESPACE/POD", ""),
 )
 _ANYWHERE: Final = (
-    "  kubesched playground --from-cluster                a copy of your cluster, to try on",
-    "  kubesched run --shadow                             beside your scheduler, without risk",
+    ("kubesched playground --from-cluster", "a copy of your cluster, to try on"),
+    ("kubesched run --shadow", "beside your scheduler, without risk"),
 )
 
 
@@ -140,12 +141,24 @@ def farewell(*, bound_count: int, waiting_count: int, data: Path | None) -> list
     placed = "1 pod was" if bound_count == 1 else f"{bound_count} pods were"
     left = f"; {waiting_count} still waited" if waiting_count else ""
     lines = [f"The playground has ended: {placed} given a node{left}."]
+    command = command_name()
     if data is not None:
-        lines.append(f"It goes on where it ended with: kubesched playground --data {data}")
-    return [
-        *lines,
-        "",
-        "Where to go next:",
-        *(_IN_A_CLONE if is_clone else _INSTALLED),
-        *_ANYWHERE,
-    ]
+        lines.append(f"It goes on where it ended with: {command} playground --data {data}")
+    ways = (*(_IN_A_CLONE if is_clone else _INSTALLED), *_ANYWHERE)
+    shown = [_line(what, meaning, command) for what, meaning in ways]
+    return [*lines, "", "Where to go next:", *shown]
+
+
+def _line(what: str, meaning: str, command: str) -> str:
+    return f"  {what.replace('kubesched ', f'{command} '):<49}  {meaning}".rstrip()
+
+
+def command_name() -> str:
+    """Return how the shell finds this command: by its name, or as it was started."""
+    if shutil.which("kubesched") is not None:
+        return "kubesched"
+    started = Path(sys.argv[0])
+    if started.name != "kubesched":
+        return "kubesched"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)

@@ -12,13 +12,17 @@ import shutil
 import sys
 import textwrap
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from kubesched.app.flags import FlagSet
     from kubesched.app.option_values import Options, OptionsError
+    from kubesched.kit.log import Log
 
 _EXAMPLES: Final = """\
 Examples:
@@ -40,6 +44,18 @@ class RawCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.params["arguments"] = tuple(args)
         return []
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the flags, or the values of one."""
+        from kubesched.cli.completion import flag_words  # noqa: PLC0415
+
+        return flag_words(self.flags(), ctx.params["arguments"], incomplete)
+
+    def flags(self) -> FlagSet:
+        """Return the flags it takes, unset."""
+        from kubesched.app.option_groups import scheduler_flags  # noqa: PLC0415
+
+        return scheduler_flags()
 
 
 @click.command("run", cls=RawCommand, short_help="Schedule the pods of a cluster.")
@@ -80,7 +96,24 @@ def tell(problem: OptionsError, command: str = "run", flags: FlagSet | None = No
             clock=SystemClock(),
         )
         log.error("command failed", err=str(problem))
+        advise(log, str(problem), problem.config_file, problem.log_format)
         log.flush()
+
+
+def advise(log: Log, error: str, config_file: str, log_format: str) -> None:
+    """Add what may help with a configuration that was refused: on a terminal in plain words."""
+    from kubesched.config.errors import ConfigError  # noqa: PLC0415
+    from kubesched.config.hints import hints  # noqa: PLC0415
+
+    try:
+        text = Path(config_file).read_text(encoding="utf-8") if config_file else ""
+    except (OSError, ValueError):
+        text = ""  # The error says so already.
+    for hint in hints(text, ConfigError("validate", error)):
+        if log_format == "text" and sys.stderr.isatty():
+            click.echo(f"hint: {hint}", err=True)
+        else:
+            log.info("Hint", hint=hint)
 
 
 def _usage(flag: str, command: str, flags: FlagSet | None) -> str:

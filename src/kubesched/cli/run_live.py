@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from kubesched.app.build import extenders_problem
 from kubesched.app.go_values import os_error
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside
 from kubesched.app.missing_rights import MissingRights
 from kubesched.app.option_values import Options
 from kubesched.cli.options import registry_of
+from kubesched.cli.run import advise
 from kubesched.cli.run_pages import Shown, start_pages
 from kubesched.client.auth import AccessError, ClusterAccess
 from kubesched.client.event_recorder import CoreEventRecorder
@@ -87,6 +87,7 @@ def run(options: Options, arguments: Sequence[str] = ()) -> int:
         return _run_loop(process.run())
     except CommandError as problem:
         log.error("command failed", err=str(problem))
+        advise(log, str(problem), options.config_file, options.logging.format)
         return 1
     finally:
         log.flush()
@@ -162,8 +163,6 @@ class Process:
     def build(self, client: Client | None) -> LiveScheduler:
         """Return the scheduler that the configuration describes."""
         options = self.options
-        if problem := extenders_problem(options.config):
-            raise CommandError(problem)
         settings = LiveSettings(
             config=options.config,
             hostname=socket.gethostname(),

@@ -14,12 +14,11 @@ from typing import Final
 
 import msgspec
 
-from kubesched.app.build import extenders_problem
 from kubesched.app.live import LiveScheduler
 from kubesched.app.option_values import Options
 from kubesched.app.options import parse_options
 from kubesched.app.outside_plugins import registry_given
-from kubesched.app.reload import Reloader, ReloadError, Tell, Wanted
+from kubesched.app.reload import Reloader, Tell, Wanted
 from kubesched.cli.options import program_plugins
 from kubesched.client.errors import ApiError, TransportError
 from kubesched.client.event_recorder import CoreEventRecorder, ObjectReference, truncated_note
@@ -72,8 +71,6 @@ def _read(arguments: Sequence[str], program: Registry | None) -> Wanted:
         registry = program.merge(registry)
     if len(registry):
         options = options.enabling(list(registry))
-    if problem := extenders_problem(options.config):
-        raise ReloadError(problem)
     return Wanted(options.config, registry if len(registry) else None, *_places(options))
 
 

@@ -61,6 +61,7 @@ _MISSING_PLUGIN = re.compile(r'Plugin "([^"]*)" does not exist')
 _REFUSED_PLUGIN = re.compile(r'Invalid value: "([^"]*)": was invalid in version')
 _LOCK = re.compile(r'resourceLock: Invalid value: "([^"]*)"')
 _TWO_SORTS = re.compile(r"only one queue sort plugin required .* but got [^01]")
+_NO_CLUSTER = "invalid configuration: no configuration has been provided"
 _NO_UNIT = re.compile(r'time: missing unit in duration "([^"]*)"')
 
 
@@ -69,6 +70,7 @@ def hints(text: str, error: ConfigError | None) -> list[str]:
     if error is None:
         return []
     found = [
+        *_cluster(text, str(error)),
         *_version(text, str(error)),
         *_fields(str(error)),
         *_plugins(str(error)),
@@ -76,6 +78,11 @@ def hints(text: str, error: ConfigError | None) -> list[str]:
         *_syntax(str(error)),
     ]
     return list(dict.fromkeys(found))
+
+
+def _cluster(text: str, error: str) -> Iterator[str]:
+    if text and error.startswith(_NO_CLUSTER):
+        yield "with --config the file says where the cluster is: clientConnection.kubeconfig"
 
 
 def _version(text: str, error: str) -> Iterator[str]:

@@ -26,6 +26,8 @@ class Diagnosis:
     post_filter_message: str = ""
     candidates: Rows | None = None
     """The rows that pre-filter plugins left over, all others being refused; None for all."""
+    by_extender: dict[int, Status] = field(default_factory=dict)
+    """For people: what extenders said of the rows they refused, each status with its name."""
 
     @property
     def pre_filter_message(self) -> str:

@@ -113,7 +113,8 @@ class PlacedDigest(NamedTuple):
             ranking=shown,
             ranking_left_out=self.fit_count - len(shown) if best is not None else 0,
             refused_count=self.refused.node_count,
-            unvisited_count=self.node_count - self.fit_count - self.refused.node_count,
+            # An extender may bring nodes of its own.
+            unvisited_count=max(self.node_count - self.fit_count - self.refused.node_count, 0),
             refusals=self.refused.shown(),
             refusals_left_out=self.refused.left_out,
             refused_whole=None,

@@ -83,8 +83,10 @@ class DetailEvidence:
         scores, rows = self._detail.scores, self._detail.feasible.rows
         if scores is None or not scores.by_plugin:
             return None
-        total = scores.total
-        places = np.lexsort((heap_order(np.arange(1, len(total) + 1)), -total))[:count]
+        total, order = scores.total, heap_order(np.arange(1, len(scores.total) + 1))
+        if scores.lots is not None:
+            order[self._detail.chosen] = 0  # Chance put it first.
+        places = np.lexsort((order, -total))[:count]
         return Standings(
             rows[places].tolist(),
             total[places].tolist(),
@@ -298,6 +300,8 @@ def refused_groups(view: ClusterView, diagnosis: Diagnosis) -> list[Group]:
     statuses = diagnosis.node_to_status
     # What the statuses are made of; asking them by name would cost a dictionary of all nodes.
     rows, verdicts, singles = statuses._rows, statuses._verdicts, statuses._singles  # noqa: SLF001
+    if diagnosis.by_extender:
+        singles = {**singles, **diagnosis.by_extender}
     groups = _by_status(rows, verdicts.ids, verdicts.statuses)
     if diagnosis.candidates is not None:
         others = np.zeros(view.row_count, dtype=np.bool_)

@@ -5,7 +5,7 @@ Owns the snapshot and the profile's filters; everything live raises `NotLiveErro
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from kubesched.columns.cluster import Cluster
@@ -115,6 +115,11 @@ class OfflineHandle:
     def informer(self, resource: str) -> Any:
         """Refuse: there is no API server here."""
         return _not_live(f"the informer of {resource}")
+
+    @property
+    def extenders(self) -> Sequence[Any]:
+        """Return none: nobody outside is asked here."""
+        return ()
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         """Return none: nothing is bound here, so nothing waits."""

@@ -7,6 +7,7 @@ cannot answer it says so, and the ordinary way is gone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,10 +16,10 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError
 from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
-from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys
+from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys, heap_preferences
 from kubesched.framework.adapt import asked
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import FilterVerdict, PreFilterResult
+from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
@@ -29,11 +30,16 @@ from kubesched.framework.status import SKIP, Code, Status
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
-_NEVER = np.iinfo(np.int64).min
+# Below any key, and so are sums of it and any total made a key.
+_NEVER = -(1 << 62)
 _ORDER_MASK = (1 << ORDER_BITS) - 1
+# How many sets of rows that fit are kept of a plan; hard spread goes round among a few.
+RANKINGS_MAX = 8
 # Making keys costs as much as choosing several times without: only what comes again pays.
 MEETINGS_MIN = 3
 
+Masks: TypeAlias = "Sequence[BoolColumn]"
+"""Columns of rows that are refused."""
 Best: TypeAlias = "tuple[int, IntColumn, bool]"
 """The best row, the keys by which it is, and whether these are by the plan's positions."""
 
@@ -46,14 +52,13 @@ def schedule_planned(
     Raises:
         FitError: No node fits.
     """
-    if profile.planner is None or pod.nominated_node_name:
+    planner = profile.planner
+    if planner is None or pod.nominated_node_name or search.extender_count:
         return None
-    if profile.planner.total_max >= TOTAL_MAX:
+    if planner.total_max >= TOTAL_MAX:
         return None
     if view.pods.nominated_of and pod.uid in view.pods.index_of:
         return None  # It was promised a node itself, which is a matter of its own.
-    if search.extender_count:
-        return None
     schedule = _schedule if profile.measuring is None else _schedule_measured
     try:
         return schedule(profile, view, state, pod, search)
@@ -88,11 +93,12 @@ def _schedule(
     start = 0 if search.all_nodes else search.next_start_index % count
     want = search.want(profile, count)
     # The changes are told once, so that they are taken over before anything can go wrong.
-    kept = _kept_ranking(plan, changed if want >= count else None, start)
+    if plan.rankings:
+        _follow_changes(plan, changed if want >= count else None, start)
     state.adopt(plan.state)
-    begun = _Begun(plan, kept, start, want)
+    begun = _Begun(plan, start, want)
     if plan.is_all_kept and not search.detail:
-        ranking = _current_ranking(begun, view, None)
+        ranking = _current_ranking(begun, view, None, ())
         if len(ranking.rows):
             if profile.measuring is not None:
                 profile.measuring.filtered()
@@ -112,25 +118,36 @@ class Ranking:
 
     __slots__ = (
         "_added",
-        "_fits",
-        "_is_narrowed",
+        "_base",
         "_keys",
         "_plan",
+        "_preferences",
+        "_slots",
         "_start",
         "_version",
+        "fits",
+        "masks",
         "meetings",
+        "narrowed",
         "normalized",
         "positions",
         "rows",
         "visited_count",
     )
     normalized_by_position = True
+    fits: bytes
+    """Which of the plan's rows these are."""
     positions: Rows
     """Where the rows are in the plan."""
     rows: Rows
 
     def __init__(
-        self, plan: Plan, view: ClusterView, start: int, narrowed: BoolColumn | None
+        self,
+        plan: Plan,
+        view: ClusterView,
+        start: int,
+        narrowed: BoolColumn | None,
+        masks: Masks | None,
     ) -> None:
         """Order the rows.
 
@@ -139,11 +156,13 @@ class Ranking:
             view: of the cluster.
             start: the place in the visiting order where attempts begin.
             narrowed: the rows that fit; None for those that the plan has.
+            masks: what they were narrowed by; None if by more than that.
         """
         self._plan = plan
         self._version = plan.version
         self._start = start
-        self._is_narrowed = narrowed is not None
+        self.narrowed = narrowed
+        self.masks = masks
         fits = plan.fits if narrowed is None else narrowed
 
         def make() -> tuple[bytes, Rows, Rows]:
@@ -153,7 +172,11 @@ class Ranking:
         # Most plans are refused nothing beside what many are refused together.
         is_fixed = narrowed is None and plan.moving_refusal_count == 0
         kept = plan.fixed.kept(("rows that fit", start), make) if is_fixed else make()
-        self._fits, self.positions, self.rows = kept
+        self.fits, self.positions, self.rows = kept
+        self._preferences: IntColumn | None = None
+        """What tells equals apart, by position."""
+        if is_fixed:
+            self._preferences = plan.fixed.kept(("preferences", start), self._prefer)
         self._added: IntColumn | None = None
         """What normalising plugins add, by position; None if it is the same for all."""
         self.normalized: list[tuple[LocalScore, IntColumn | int]] = plan.normalized(fits)
@@ -161,6 +184,11 @@ class Ranking:
             if not isinstance(column, int):
                 self._added = column if self._added is None else self._added + column
         self._keys: IntColumn | None = None
+        """By position, under kept plugins alone."""
+        self._base: IntColumn | None = None
+        """The same by place among the rows that fit, to which others add."""
+        self._slots: Rows | None = None
+        """Each position's place among the rows that fit, -1 if it does not."""
         self.meetings = 1
         """In how many attempts these were the rows that fit."""
         self.visited_count = view.node_count
@@ -169,12 +197,15 @@ class Ranking:
         """Return whether nothing changed but what `update` takes over."""
         return self._version == self._plan.version and self._start == start
 
-    def is_of(self, narrowed: BoolColumn | None) -> bool:
-        """Return whether these are the rows that fit; None stands for those of the plan."""
-        if narrowed is None and not self._is_narrowed:
-            return True
-        # Bytes compare ten times as fast as columns.
-        return self._fits == (self._plan.fits if narrowed is None else narrowed).tobytes()
+    def is_by(self, masks: Masks) -> bool:
+        """Return whether the rows were narrowed by these very masks, which never change."""
+        known = self.masks
+        return known is not None and len(known) == len(masks) and all(map(is_, known, masks))
+
+    def _prefer(self) -> IntColumn:
+        preferences: IntColumn = np.full(len(self._plan.rows), _NEVER)
+        preferences[self.positions] = heap_preferences(len(self.positions))
+        return preferences
 
     def totals(self) -> IntColumn:
         """Return what kept plugins give to each of the rows, but for what they give to all."""
@@ -187,29 +218,78 @@ class Ranking:
         """Return the row that is best under kept plugins alone."""
         keys = self._keys
         if keys is None:
-            if self.meetings < MEETINGS_MIN:
-                return _best_of(self.rows, self.totals())
-            keys = self._keys = np.full(len(self._plan.rows), _NEVER)
-            keys[self.positions] = as_keys(self.totals())
+            if self._preferences is None:
+                if self.meetings < MEETINGS_MIN:
+                    return _best_of(self.rows, self.totals())
+                self._preferences = self._prefer()
+            keys = self._plan.plain_sum << ORDER_BITS
+            if self._added is not None:
+                keys += self._added << ORDER_BITS
+            keys += self._preferences
+            self._keys = keys
         return self._plan.rows.item(keys.argmax()), keys, True
+
+    def base(self) -> IntColumn:
+        """Return the keys of the rows under kept plugins alone, by place; not to be written."""
+        base = self._base
+        if base is None:
+            base = as_keys(self.totals())
+            if self.meetings >= MEETINGS_MIN:
+                self._base = base
+                self._slots = np.full(len(self._plan.rows), -1)
+                self._slots[self.positions] = np.arange(len(self.positions))
+        return base
 
     def update(self, positions: Sequence[int] | Rows) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
-        keys, added, plain_sum = self._keys, self._added, self._plan.plain_sum
-        if keys is None:
+        if self._keys is not None:
+            self._update_keys(self._keys, positions)
+        if self._base is not None:
+            self._update_base(self._base, positions)
+
+    def _update_keys(self, keys: IntColumn, positions: Sequence[int] | Rows) -> None:
+        added, plain_sum, preferences = self._added, self._plan.plain_sum, self._preferences
+        assert preferences is not None, "keys are made of them"
+        if len(positions) > ROWS_BY_INTEGERS_MAX:
+            where = np.asarray(positions)
+            totals = plain_sum.take(where)
+            if added is not None:
+                totals += added.take(where)
+            totals <<= ORDER_BITS
+            totals += preferences.take(where)
+            keys[where] = totals
+            return
+        for position in positions:
+            total = plain_sum.item(position)
+            if added is not None:
+                total += added.item(position)
+            keys[position] = (total << ORDER_BITS) + preferences.item(position)
+
+    def _update_base(self, base: IntColumn, positions: Sequence[int] | Rows) -> None:
+        added, plain_sum, slots = self._added, self._plan.plain_sum, self._slots
+        assert slots is not None, "they are made together"
+        if len(positions) > len(base) // 4:
+            self._base = self._slots = None
             return
         if len(positions) > ROWS_BY_INTEGERS_MAX:
             where = np.asarray(positions)
-            where = where[keys[where] != _NEVER]
-            total = plain_sum[where] if added is None else plain_sum[where] + added[where]
-            keys[where] = (total << ORDER_BITS) | (keys[where] & _ORDER_MASK)
+            places = slots.take(where)
+            fitting = places >= 0
+            where, places = where[fitting], places[fitting]
+            totals = plain_sum.take(where)
+            if added is not None:
+                totals += added.take(where)
+            totals <<= ORDER_BITS
+            totals += heap_preferences(len(base)).take(places)
+            base[places] = totals
             return
         for position in positions:
-            key = keys.item(position)
-            if key != _NEVER:
-                more = 0 if added is None else added.item(position)
-                moved = (plain_sum.item(position) + more) << ORDER_BITS
-                keys[position] = moved | (key & _ORDER_MASK)
+            place = slots.item(position)
+            if place >= 0:
+                total = plain_sum.item(position)
+                if added is not None:
+                    total += added.item(position)
+                base[place] = (total << ORDER_BITS) | (base.item(place) & _ORDER_MASK)
 
 
 class Sample:
@@ -218,12 +298,13 @@ class Sample:
     The start moves on with every attempt, so that there is nothing to keep.
     """
 
-    __slots__ = ("_plan", "normalized", "positions", "rows", "visited_count")
+    __slots__ = ("_plan", "narrowed", "normalized", "positions", "rows", "visited_count")
     normalized_by_position = False
 
     def __init__(self, begun: _Begun, view: ClusterView, narrowed: BoolColumn | None) -> None:
-        plan, start, want = begun.plan, begun.start, begun.want
+        plan, start, want = begun
         self._plan = plan
+        self.narrowed = narrowed
         order = _visiting_order(plan, view)
         places = _visited(plan.fits if narrowed is None else narrowed, order, start)[:want]
         count = view.node_count
@@ -245,6 +326,10 @@ class Sample:
     def best_row(self) -> Best:
         """Return the row that is best under kept plugins alone."""
         return _best_of(self.rows, self.totals())
+
+    def base(self) -> IntColumn:
+        """Return the keys of the rows under kept plugins alone."""
+        return as_keys(self.totals())
 
 
 def _best_of(rows: Rows, totals: IntColumn) -> Best:
@@ -289,10 +374,9 @@ def _in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColu
 
 
 class _Begun(NamedTuple):
-    """A plan that is up to date, the ranking of its last attempt if that still holds, how far."""
+    """A plan that is up to date with its rankings, and how far to look from where."""
 
     plan: Plan
-    kept: Ranking | None
     start: int
     want: int
     """How many rows that fit are enough."""
@@ -332,8 +416,12 @@ class _Attempt:
             self._measuring.pre_filtered()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
         self._said: dict[str, FilterVerdict] = {}
-        self._narrowed = self._narrow()
-        self._ranking = _current_ranking(begun, view, self._narrowed)
+        masks = self._ask_filters()
+        if masks is None:
+            self._ranking: Ranking | Sample = _current_ranking(begun, view, None, ())
+        else:
+            self._ranking = self._ranking_by(begun, masks)
+        self._narrowed = self._ranking.narrowed
         if self._measuring is not None:
             self._measuring.filtered()
 
@@ -379,20 +467,38 @@ class _Attempt:
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
 
-    def _narrow(self) -> BoolColumn | None:
-        """Return the rows that fit if some filter was asked anew."""
+    def _ask_filters(self) -> list[BoolColumn] | None:
+        """Return the rows that are refused by filters asked anew; None if none was asked."""
         plan, skipped = self._plan, self._state.skip_filter_plugins
         asked = [p for p in plan.live_filters if p.name not in skipped]
         if not asked:
             return None
-        fits = plan.fits
+        masks: list[BoolColumn] = []
         for plugin in asked:
-            if not plugin.narrow(self._state, self._pod, self._nodes, fits):
-                raise NotLocalError
-            self._said[plugin.name] = plugin.said
-        for verdicts in self._live_on_promised.values():
+            said = self._said[plugin.name] = plugin.ask(self._state, self._pod, self._nodes)
+            for rejected in said.rejections if isinstance(said, AllReasons) else said:
+                if not rejected.status.is_rejected:
+                    raise NotLocalError
+                masks.append(rejected.mask)
+        return masks
+
+    def _ranking_by(self, begun: _Begun, masks: list[BoolColumn]) -> Ranking | Sample:
+        """Return the rows that fit and are in none of the masks."""
+        plan, promised = self._plan, self._live_on_promised
+        # A mask that nobody can write is the same whenever it comes again.
+        are_lasting = not promised and not any(map(_is_writeable, masks))
+        if are_lasting and begun.want >= self._view.node_count:
+            for known in plan.rankings:
+                if known.is_by(masks):
+                    known.meetings += 1
+                    return _used(plan, known)
+        fits = plan.fits
+        for mask in masks:
+            # What fits and is not in the mask is greater than the mask.
+            np.greater(fits, mask, out=fits)
+        for verdicts in promised.values():
             fits[plan.promised.positions] &= verdicts.fits
-        return fits
+        return _current_ranking(begun, self._view, fits, masks if are_lasting else None)
 
     def _diagnosis(self) -> Diagnosis:
         """Return every row's first refusal, in the order of the filters."""
@@ -454,10 +560,11 @@ class _Attempt:
 
     def _best_row(self, live: dict[str, IntColumn]) -> Best:
         """Return the best of the rows that fit."""
-        totals = self._ranking.totals()
+        keys = self._ranking.base()
         for added in live.values():
-            totals += added
-        return _best_of(self._ranking.rows, totals)
+            shifted = added << ORDER_BITS
+            keys = np.add(keys, shifted, out=shifted)
+        return self._ranking.rows.item(keys.argmax()), keys, False
 
     def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""
@@ -485,6 +592,10 @@ class _Attempt:
         return Scores(by_plugin, total)
 
 
+def _is_writeable(mask: BoolColumn) -> bool:
+    return mask.flags.writeable
+
+
 def _is_plain(result: Status | PreFilterResult) -> bool:
     """Return whether a plugin that was asked has nothing to say against the pod as a whole."""
     # Skip with reasons of its own is rare, and the ordinary way knows what to do with it.
@@ -492,24 +603,49 @@ def _is_plain(result: Status | PreFilterResult) -> bool:
 
 
 def _current_ranking(
-    begun: _Begun, view: ClusterView, narrowed: BoolColumn | None
+    begun: _Begun, view: ClusterView, narrowed: BoolColumn | None, masks: Masks | None
 ) -> Ranking | Sample:
     """Return the rows that no filter refuses, those included that are asked anew."""
-    plan, kept, start, want = begun
+    plan, start, want = begun
     if want < view.node_count:
         return Sample(begun, view, narrowed)
-    if kept is not None and kept.is_of(narrowed):
-        kept.meetings += 1
-        return kept
-    ranking = plan.ranking = Ranking(plan, view, start, narrowed)
+    rankings: list[Ranking] = plan.rankings
+    # Bytes compare ten times as fast as columns.
+    fits = None if narrowed is None else narrowed.tobytes()
+    for known in rankings:
+        if known.narrowed is None if fits is None else known.fits == fits:
+            known.meetings += 1
+            known.masks = masks
+            return _used(plan, known)
+    ranking = Ranking(plan, view, start, narrowed, masks)
+    if len(rankings) > 1 and rankings[-1].meetings == 1:
+        rankings.pop()  # Rows that fitted once only are hardly those of a later attempt.
+    elif len(rankings) == RANKINGS_MAX:
+        del rankings[0]
+    rankings.append(ranking)
     return ranking
 
 
-def _kept_ranking(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> Ranking | None:
-    """Return the ranking of the last attempt as it is now, None if it is of no use."""
-    ranking: Ranking | None = plan.ranking
-    if ranking is None or changed is None or not ranking.is_current(start):
-        plan.ranking = None
-        return None
-    ranking.update(changed)
+def _used(plan: Plan, ranking: Ranking) -> Ranking:
+    """Have a ranking stand last, as the one that goes last."""
+    rankings = plan.rankings
+    if rankings[-1] is not ranking:
+        rankings.remove(ranking)
+        rankings.append(ranking)
     return ranking
+
+
+def _follow_changes(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> None:
+    """Have the rankings as they are now, and drop those that are of no use."""
+    rankings: list[Ranking] = plan.rankings
+    if changed is None:
+        rankings.clear()
+        return
+    outdated = False
+    for ranking in rankings:
+        if ranking.is_current(start):
+            ranking.update(changed)
+        else:
+            outdated = True
+    if outdated:
+        rankings[:] = [ranking for ranking in rankings if ranking.is_current(start)]

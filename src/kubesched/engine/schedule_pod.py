@@ -1,8 +1,8 @@
 """One attempt: from a pod to the node chosen for it, or to why there is none.
 
 Owns the order of the scheduling cycle up to the choice. It is a generator that gives way in two
-places only, when extenders are to be asked; whoever drives it answers with `send`. It never writes
-a table.
+places only, when extenders are to be asked; whoever drives it answers with `send`, or throws a
+SchedulingError where there is no answer. It never writes a table.
 Upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes
 """
 
@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
 from kubesched.engine.planned import schedule_planned
 from kubesched.engine.search import Detail, ScheduleResult, Search
-from kubesched.engine.selection import select_host
+from kubesched.engine.selection import select_by_lot, select_host
 from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.measured import Filtering
@@ -27,9 +27,11 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
 from kubesched.framework.status import Code, Status, unresolvable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
+from kubesched.kit.log import Ref
 from kubesched.model.pod_info import PodInfo
 
 EXTENDER_PLUGIN = "Extender"
+_LEFT_OUT = unresolvable("left out by the extender, which gave no reason")
 # Up to so many nodes are judged one by one.
 FEW_ROWS_MAX = 4
 
@@ -44,9 +46,14 @@ class ExtenderFilter:
 
 @dataclass(frozen=True, slots=True)
 class ExtenderFilterAnswer:
-    """The names of nodes extenders refused, with their statuses."""
+    """The nodes that extenders left over, and what they said of others."""
 
-    refused: Mapping[str, Status] = field(default_factory=dict)
+    nodes: NodeTable
+    """In their order; of rows that stand in for nodes where an extender gave nodes of its own."""
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+    """By node name, the names of no node included."""
+    refused_by: Mapping[str, str] = field(default_factory=dict)
+    """For people: which extender a node was refused by, or left out by without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,10 @@ class ExtenderPrioritize:
 class ExtenderPrioritizeAnswer:
     """What extenders add to each node's total, weighted."""
 
-    added: IntColumn
+    added: Mapping[str, IntColumn]
+    """By extender."""
+    scored: BoolColumn
+    """Which nodes some extender gave a score, be it zero."""
 
 
 Question: TypeAlias = ExtenderFilter | ExtenderPrioritize
@@ -89,12 +99,15 @@ def schedule_pod(
         except SchedulingError as failure:
             failure.feasible, failure.diagnosis = feasible, diagnosis
             raise
-        chosen = select_host(scores.total)
+        if scores.lots is None:
+            chosen = select_host(scores.total)
+        else:
+            chosen = select_by_lot(scores.total, scores.lots, search.draw)
     return ScheduleResult(
         feasible.name(chosen),
         len(feasible),
         len(feasible) + len(diagnosis.node_to_status),
-        Detail(feasible, scores, diagnosis),
+        Detail(feasible, scores, diagnosis, chosen),
     )
 
 
@@ -135,10 +148,13 @@ def find_nodes_that_fit(
         processed = len(feasible) + len(diagnosis.node_to_status)
         filtering.visited_count = processed - before
     search.next_start_index = (search.next_start_index + processed) % view.node_count
-    feasible = yield from _pass_extenders(pod, feasible, diagnosis, search)
+    # Before extenders speak, whose verdicts may take the place of plugins'.
     diagnosis.unschedulable_plugins |= diagnosis.node_to_status.plugins()
     diagnosis.pending_plugins |= diagnosis.node_to_status.plugins(Code.PENDING)
-    return feasible, diagnosis
+    left = yield from _pass_extenders(pod, feasible, diagnosis, search)
+    if len(left) != len(feasible):
+        diagnosis.unschedulable_plugins.add(EXTENDER_PLUGIN)
+    return left, diagnosis
 
 
 def prioritize_nodes(
@@ -156,7 +172,10 @@ def prioritize_nodes(
     if search.extender_count:
         answer = yield ExtenderPrioritize(pod, nodes)
         assert isinstance(answer, ExtenderPrioritizeAnswer)
-        scores = Scores(scores.by_plugin, scores.total + answer.added)
+        total = scores.total.copy()
+        for column in answer.added.values():
+            total += column  # Overflows as Go's integers do.
+        return Scores({**scores.by_plugin, **answer.added}, total, answer.scored)
     return scores
 
 
@@ -183,7 +202,16 @@ def _evaluate_nominated(
             diagnosis.node_to_status.set_one(row, verdict)
             diagnosis.unschedulable_plugins.add(verdict.plugin)
         return None
-    left = yield from _pass_extenders(pod, node, diagnosis, search)
+    try:
+        left = yield from _pass_extenders(pod, node, diagnosis, search)
+    except SchedulingError as failure:
+        profile.log.error(
+            "Evaluation failed on nominated node",
+            err=failure,
+            pod=Ref(pod.namespace, pod.name),
+            node=pod.nominated_node_name,
+        )
+        return None
     return left if len(left) else None
 
 
@@ -268,17 +296,17 @@ def _pass_extenders(
         return nodes
     answer = yield ExtenderFilter(pod, nodes)
     assert isinstance(answer, ExtenderFilterAnswer)
-    if not answer.refused:
-        return nodes
-    diagnosis.unschedulable_plugins.add(EXTENDER_PLUGIN)
-    kept: list[int] = []
-    for position, name in enumerate(nodes.names):
-        status = answer.refused.get(name)
-        if status is None:
-            kept.append(position)
-        else:
-            diagnosis.node_to_status.set_one(int(nodes.rows[position]), status)
-    return nodes.take(np.array(kept, dtype=np.int64))
+    if answer.statuses:
+        diagnosis.node_to_status.set_named(answer.statuses)
+    view = nodes.view
+    for name in answer.nodes.names if diagnosis.by_extender else ():
+        diagnosis.by_extender.pop(view.row_of(name), None)
+    for name, extender in answer.refused_by.items():
+        row = view.row_of(name)
+        if row >= 0:
+            said = answer.statuses.get(name, _LEFT_OUT)
+            diagnosis.by_extender[row] = said.by(extender)
+    return answer.nodes
 
 
 def run_without_extenders(attempt: ResultT) -> ScheduleResult:

@@ -5,7 +5,7 @@ Owns how far to look, and the result. Upstream: pkg/scheduler/schedule_one.go Sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -34,6 +34,8 @@ class Search:
     has_extender_filters: bool = False
     has_extender_prioritizers: bool = False
     extender_count: int = 0
+    draw: Callable[[int], int] = lambda _bound: 0
+    """Returns a number below another by chance, where extenders make equals draw lots."""
 
     def want(self, profile: Profile, node_count: int) -> int:
         """Return how many fitting nodes are enough."""
@@ -57,6 +59,8 @@ class Detail:
     scores: Scores | None
     """None when there was nothing to choose."""
     diagnosis: Diagnosis
+    chosen: int = 0
+    """The place of the node that was taken among those that fit."""
 
 
 class Fitting(Protocol):

@@ -5,11 +5,12 @@ Upstream: pkg/scheduler/schedule_one.go nodeScoreHeap, over Go's container/heap
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 
 
 def best_positions(total: IntColumn) -> list[int]:
@@ -21,7 +22,7 @@ def best_positions(total: IntColumn) -> list[int]:
 PLACE_BITS = 20
 DEPTH_BITS = 5
 ORDER_BITS = PLACE_BITS + DEPTH_BITS
-TOTAL_MAX = 1 << 38
+TOTAL_MAX = 1 << 36
 """What totals have to stay below, above or below zero, to be made keys."""
 
 
@@ -43,6 +44,11 @@ def _heap_preferences(bit_count: int) -> IntColumn:
     return preferences
 
 
+def heap_preferences(count: int) -> IntColumn:
+    """Return what is the larger the earlier a position comes in pre-order, for so many of them."""
+    return _heap_preferences(_bits(count))[:count]
+
+
 def heap_order(places: IntColumn) -> IntColumn:
     """Return what orders places of a heap (from 1) as pre-order does."""
     return _heap_orders(_bits(int(places.max(initial=1))))[places]
@@ -52,6 +58,13 @@ def _bits(highest: int) -> int:
     assert highest < 1 << PLACE_BITS, "a cluster has at most a million nodes"
     # At least for 64 thousand: then a cluster that grows does not make a table for every size.
     return max(highest.bit_length(), 16)
+
+
+def select_by_lot(total: IntColumn, lots: BoolColumn, draw: Callable[[int], int]) -> int:
+    """Return the position Go's heap would hold at its root if some draw lots against equals."""
+    # Parity: schedule_one.go nodeScoreHeap.Less, v1.36: who draws beats an equal who does not.
+    drawing = np.flatnonzero(lots & (total == total.max()))
+    return drawing.item(draw(len(drawing))) if len(drawing) else select_host(total)
 
 
 def select_host(total: IntColumn) -> int:
@@ -65,5 +78,5 @@ def select_host(total: IntColumn) -> int:
 def as_keys(total: IntColumn) -> IntColumn:
     """Turn totals into keys, in place: the largest is that of the position `select_host` gives."""
     total <<= ORDER_BITS
-    total += _heap_preferences(_bits(len(total)))[: len(total)]
+    total += heap_preferences(len(total))
     return total

@@ -8,12 +8,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
@@ -34,6 +34,7 @@ from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
+CellsRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeCells], Any] | None]"
 _OUT = unschedulable()
 """Stands for what refused a node before."""
 
@@ -49,8 +50,8 @@ class ColumnFilter:
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
-        self.said: FilterVerdict = ()
-        """What it said when it was last asked to narrow, in its own form."""
+        self.refuses_by_cells = _cells_rule_maker(plugin, "refuses_by_cells")
+        """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -78,13 +79,20 @@ class ColumnFilter:
         if isinstance(verdict, Status):
             fits[:] = False
             return False
-        self.said = verdict
         succeeded = True
         for rejected in verdict.rejections if isinstance(verdict, AllReasons) else verdict:
             # What fits and is not in the mask is greater than the mask.
             np.greater(fits, rejected.mask, out=fits)
             succeeded = succeeded and rejected.status.is_rejected
         return succeeded
+
+    def ask(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
+        """Return what the filter says, in its own form."""
+        verdict = asked("Filter", self.name, self._checked, state, pod, nodes)
+        if isinstance(verdict, Status):
+            return [Rejected(np.ones(len(nodes), dtype=np.bool_), verdict)]
+        said: FilterVerdict = verdict
+        return said
 
     def judge_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> Status | None:
         """Judge one row by plain values; the same rule, a tenth of the cost."""
@@ -179,6 +187,8 @@ class ColumnScore:
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
         # Whether rows of one raw score stay equal whatever their number: true of all scaling.
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
+        self.scores_by_cells = _cells_rule_maker(plugin, "scores_by_cells")
+        """Makes what scores a row by its numbers, where none of them is large."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
@@ -238,6 +248,12 @@ class OneNodeScore:
         if isinstance(answer, Status):
             faults.add(_NONSENSE)
         return answer
+
+
+def _cells_rule_maker(plugin: Any, method: str) -> CellsRuleMaker | None:
+    # What is behind a fence is asked through it, which takes longer than this saves.
+    fence = getattr(plugin, "kubesched_fence", None)
+    return getattr(plugin, method, None) if fence is None else None
 
 
 def column_filter(plugin: Any) -> ColumnFilter | OneNodeFilter:

@@ -105,7 +105,7 @@ async def permit(
     waits: dict[str, float] = {}
     waiting: Status | None = None
     for plugin in plugins:
-        answer = await _awaited("Permit", plugin.name, plugin.permit, state, pod, node_name)
+        answer = await awaited("Permit", plugin.name, plugin.permit, state, pod, node_name)
         status, timeout_s = _permission(answer)
         if status is None or status.is_success:
             continue
@@ -204,7 +204,7 @@ async def bind(
     """Have the first plugin that does not skip write the binding."""
     skipped = SKIP
     for plugin in plugins:
-        answer = await _awaited("Bind", plugin.name, plugin.bind, state, pod, node_name)
+        answer = await awaited("Bind", plugin.name, plugin.bind, state, pod, node_name)
         status = as_status(answer, "bind")
         if status is None or status.is_success:
             return SUCCESS
@@ -223,12 +223,12 @@ async def post_bind(
 ) -> None:
     """Tell every plugin; the pod is bound, whatever they do."""
     for plugin in plugins:
-        answer = await _awaited("PostBind", plugin.name, plugin.post_bind, state, pod, node_name)
+        answer = await awaited("PostBind", plugin.name, plugin.post_bind, state, pod, node_name)
         _say_if_failed(log, "PostBind", plugin.name, answer, pod)
 
 
 async def _pre_bound(plugin: Any, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-    answer = await _awaited("PreBind", plugin.name, plugin.pre_bind, state, pod, node_name)
+    answer = await awaited("PreBind", plugin.name, plugin.pre_bind, state, pod, node_name)
     status = as_status(answer, "pre_bind")
     return None if status is None or status.is_success else status
 
@@ -249,9 +249,10 @@ def _groups(plugins: Sequence[Any], state: CycleState) -> list[list[Any]]:
     return [group for group in (*groups, together) if group]
 
 
-async def _awaited(
+async def awaited(
     point: str, plugin: str, call: Callable[..., Any], state: CycleState, *rest: Any
 ) -> Any:
+    """Call a plugin that may wait, measured if this attempt's plugins are; it never raises."""
     if state.plugin_times is None:
         return await _answered(call, state, *rest)
     return await state.plugin_times.wait(point, plugin, _answered(call, state, *rest))

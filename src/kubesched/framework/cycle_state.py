@@ -29,6 +29,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "may_wait",
         "parallel_pre_bind_plugins",
         "plugin_times",
         "skip_filter_plugins",
@@ -43,6 +44,8 @@ class CycleState:
         self.skip_pre_bind_plugins: frozenset[str] = frozenset()
         self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
         """Those whose pre-bind may run beside that of the next."""
+        self.may_wait = False
+        """Whether an in-tree post-filter plugin may answer with something to await."""
         self.plugin_times: Times | None = None
         """There if each plugin's calls are measured in this attempt."""
 

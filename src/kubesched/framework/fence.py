@@ -8,7 +8,7 @@ In-tree plugins have no fence and pay nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -134,6 +134,8 @@ class Fence:
         self._limit_s = budget_s * BUDGETS_MAX or float("inf")
         self._slow: tuple[int, str, Status] | None = None
         """The attempt, the point and how it ended when a call was last over its budget."""
+        self._failed: tuple[object, str, Exception | None] | None = None
+        """The attempt's state, the point and what was raised when an answer was last no good."""
 
     def ask(
         self, point: str, method: str, call: Callable[..., Any], *arguments: Any, ends: bool = True
@@ -141,7 +143,7 @@ class Fence:
         """Call a plugin; `StatusError` tells that its time was over.
 
         An attempt by kept verdicts that fails is made again in the ordinary way: what took too long
-        once is not called again in the same attempt.
+        or failed once is not called again in the same attempt, but fails as it did.
 
         Args:
             point: as metrics spell it.
@@ -151,6 +153,7 @@ class Fence:
             ends: whether a call over its budget fails, although it returned.
         """
         self._raise_if_slow(point)
+        self._raise_if_failed(point, arguments)
         guard, what = self._guard, f'plugin "{self.plugin}": {method}()'
         under_way = Call(what, guard.now_s(), self._limit_s)
         try:
@@ -163,8 +166,9 @@ class Fence:
             raise StatusError(self._too_slow(point, INTERRUPTED, text)) from None
         except StatusError:
             raise
-        except Exception:
+        except Exception as problem:
             self.count(point, RAISED)
+            self._keep_failure(point, arguments, problem)
             raise
         took_s = guard.now_s() - under_way.start_s
         if self.budget_s and took_s > self.budget_s:
@@ -179,10 +183,19 @@ class Fence:
         """Count a fault."""
         self._guard.counts.count(self.plugin, point, self._profile, fault)
 
-    def nonsense(self, point: str, text: str) -> StatusError:
-        """Count an answer that makes no sense; return what to raise."""
+    def nonsense(self, point: str, text: str, arguments: Sequence[Any] = ()) -> StatusError:
+        """Count an answer that makes no sense, to these arguments; return what to raise."""
         self.count(point, NONSENSE)
-        return StatusError(error(text))
+        problem = StatusError(error(text))
+        self._keep_failure(point, arguments, problem)
+        return problem
+
+    def count_out_of_range(self, point: str, state: object) -> None:
+        """Count scores that the score phase will refuse, once for an attempt."""
+        failed = self._failed
+        if failed is None or failed[0] is not state or failed[1] != point:
+            self.count(point, NONSENSE)
+            self._failed = (state, point, None)
 
     def say(self, point: str, text: str) -> None:
         """Log a fault that no attempt ends by."""
@@ -204,6 +217,21 @@ class Fence:
             self._slow = None
         elif slow[1] == point:
             raise StatusError(slow[2])
+
+    def _keep_failure(self, point: str, arguments: Sequence[Any], problem: Exception) -> None:
+        # Trials, as preemption makes them, have states of their own, and are asked each.
+        if point in _REPEATED and arguments:
+            self._failed = (arguments[0], point, problem)
+
+    def _raise_if_failed(self, point: str, arguments: Sequence[Any]) -> None:
+        failed = self._failed
+        if failed is None or point not in _REPEATED:
+            return
+        state, failed_point, problem = failed
+        if state is not arguments[0]:
+            self._failed = None
+        elif failed_point == point and problem is not None:
+            raise problem
 
 
 def _shown(seconds: float) -> str:

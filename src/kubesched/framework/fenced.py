@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kubesched.framework.answers import CHECKS
-from kubesched.framework.fence import NONSENSE, Budgets, Fence, Guard
+from kubesched.framework.fence import Budgets, Fence, Guard
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, EventRegistration
 from kubesched.framework.sealed import sealed
 from kubesched.framework.status import Status, StatusError
@@ -93,7 +93,7 @@ class FencedPlugin:
         def checked(answer: Any, arguments: Sequence[Any]) -> Any:
             wrong = None if check is None else check(method, answer, arguments)
             if wrong is not None:
-                raise fence.nonsense(point, wrong)
+                raise fence.nonsense(point, wrong, arguments)
             return answer
 
         def ask(*arguments: Any) -> Any:
@@ -118,7 +118,7 @@ class FencedPlugin:
             if is_last and not isinstance(answer, Status):
                 scores = np.asarray(answer)
                 if ((scores > NODE_SCORE_MAX) | (scores < NODE_SCORE_MIN)).any():
-                    fence.count(point, NONSENSE)
+                    fence.count_out_of_range(point, arguments[0])
             return answer
 
         return ask_and_note

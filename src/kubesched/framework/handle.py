@@ -7,12 +7,13 @@ Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go Handle
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView
 from kubesched.framework.filter_phase import FilterPhase
+from kubesched.framework.interface import Victims
 from kubesched.kit.clock import Clock
 from kubesched.kit.rng import Generator
 from kubesched.model.pod_info import PodInfo
@@ -38,6 +39,27 @@ class ApiCallError(Exception):
     def is_not_found(self) -> bool:
         """Return whether there is no such object."""
         return self.reason == "NotFound" or (not self.reason and self.code == HTTP_NOT_FOUND)
+
+
+class ExtenderError(Exception):
+    """An extender could not be asked, or did not answer as it should; the text is upstream's."""
+
+
+class Extender(Protocol):
+    """An HTTP service that has a say in preemption."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_ignorable(self) -> bool: ...
+    @property
+    def supports_preemption(self) -> bool: ...
+    def is_interested(self, pod: PodInfo) -> bool: ...
+    async def process_preemption(
+        self, pod: PodInfo, victims: Mapping[str, Victims], view: ClusterView
+    ) -> dict[str, Victims]:
+        """Return which nodes may be freed, and of whom; raise `ExtenderError` if that fails."""
+        ...
 
 
 class ApiClient(Protocol):
@@ -202,6 +224,11 @@ class Handle(Protocol):
 
     def start_task(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run something beside scheduling until the scheduler ends."""
+        ...
+
+    @property
+    def extenders(self) -> Sequence[Extender]:
+        """Return the extenders in the order in which they are asked."""
         ...
 
     @property

@@ -69,6 +69,9 @@ class PostFilterResult:
     victims: Victims | None = None
 
 
+PostFilterAnswer: TypeAlias = "tuple[PostFilterResult | None, Status]"
+
+
 @dataclass(frozen=True, slots=True)
 class PreBindPreFlightResult:
     """Whether a plugin's pre-bind may run beside the next one's."""

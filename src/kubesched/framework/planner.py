@@ -13,10 +13,16 @@ from kubesched.framework.kept_columns import PlanParts
 from kubesched.framework.plan import Plan
 from kubesched.model.pod_info import PodInfo
 
-BYTES_MAX = 64 * 1024 * 1024
-# Measured over a default profile: verdict ids, refusals, raw scores and sums of a row take 16
-# bytes, a ranking 24 more; sets, states and the heads of columns do not depend on the rows.
-BYTES_PER_ROW = 40
+BYTES_MAX = 128 * 1024 * 1024
+PLANS_MIN = 4
+# Up to here a plan is kept from the first meeting on; what takes new memory costs more to make.
+FRESH_BYTES_MAX = BYTES_MAX // 3
+# Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
+# bytes, what others are added to 16 more; each set of rows that fit which filters asked anew have
+# narrowed takes 26. Sets, states and the heads of columns do not depend on the rows.
+BYTES_PER_ROW = 24
+BYTES_PER_ROW_ADDED_TO = 16
+BYTES_PER_ROW_NARROWED = 26
 BYTES_PER_PLAN = 8_000
 MET_ONCE_MAX = 4096
 
@@ -24,8 +30,9 @@ MET_ONCE_MAX = 4096
 class Planner:
     """The plans of one profile, for one cluster at a time.
 
-    Many templates are met once: a new plan makes way for the next new one, and is kept from the
-    second meeting on. So its memory is used again at once, while the processor has it at hand.
+    Many templates are met once: where there is no room left, a new plan makes way for the next new
+    one, and is kept from the second meeting on. So its memory is used again at once, while the
+    processor has it at hand.
     """
 
     def __init__(self, parts: PlanParts) -> None:
@@ -38,6 +45,8 @@ class Planner:
         self._new: Hashable = None
         """The template whose plan makes way for the next."""
         self._cluster: object = None
+        self._bytes = 0
+        """About how much memory the plans take."""
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -53,20 +62,30 @@ class Planner:
         key = pod.template
         plan = self._plans.get(key)
         if plan is not None:
-            changed = self._followed(key, plan, view)
+            changed = None
+            try:
+                changed = plan.follow(view)
+            finally:
+                if changed is None:  # Changes are told once: what broke off is of no use.
+                    self._drop(key)
             if changed is not None:
                 if plan is not self._latest or self._new is not None:
-                    self._keep(key, plan, view)
+                    self._keep(key, plan)
                 return plan, changed
         if self._new is not None:
             self._drop(self._new)
             self._new = self._latest = None
+        # While there is room, a template may come again before its plan is in anybody's way.
         is_known = plan is not None or key in self._met_once
         plan = Plan(self.parts, view, pod)
-        if is_known:
-            self._keep(key, plan, view)
+        size = _bytes_of(plan)
+        fresh_max = min(FRESH_BYTES_MAX, BYTES_MAX)
+        if is_known or self._bytes + size <= fresh_max or len(self._plans) < PLANS_MIN:
+            self._keep(key, plan)
         else:
             self._plans[key] = self._latest = plan
+            self._bytes += size
+            plan.counted_bytes = size
             self._new = key
             self._met_once[key] = None
             if len(self._met_once) > MET_ONCE_MAX:
@@ -82,30 +101,34 @@ class Planner:
         self._new = self._latest = None
         self.parts.shared.clear()
 
-    def _followed(
-        self, key: Hashable, plan: Plan, view: ClusterView
-    ) -> Sequence[int] | Rows | None:
-        """Have a plan follow the changes, and drop it if it cannot."""
-        changed = None
-        try:
-            changed = plan.follow(view)
-        finally:
-            if changed is None:  # Changes are told once: what broke off is of no use.
-                self._drop(key)
-        return changed
-
-    def _keep(self, key: Hashable, plan: Plan, view: ClusterView) -> None:
+    def _keep(self, key: Hashable, plan: Plan) -> None:
         """Keep a plan as the most recently used, which stands last."""
         self._plans.pop(key, None)
+        size = _bytes_of(plan)
+        self._bytes += size - plan.counted_bytes
+        plan.counted_bytes = size
         self._plans[key] = self._latest = plan
         self._met_once.pop(key, None)
         if self._new == key:
             self._new = None
-        count_max = max(BYTES_MAX // (BYTES_PER_PLAN + BYTES_PER_ROW * view.row_count), 4)
-        while len(self._plans) > count_max:
-            self._drop(next(iter(self._plans)))
+        while self._bytes > BYTES_MAX and len(self._plans) > PLANS_MIN:
+            # A plan that was used once only goes first.
+            self._drop(next(iter(self._plans)) if self._new is None else self._new)
+            self._new = None
 
     def _drop(self, key: Hashable) -> None:
         plan = self._plans.pop(key, None)
         if plan is not None:
+            self._bytes -= plan.counted_bytes
+            plan.counted_bytes = 0
             plan.release()
+
+
+def _bytes_of(plan: Plan) -> int:
+    """Return about how much memory a plan takes."""
+    per_row = BYTES_PER_ROW
+    if plan.live_scores:
+        per_row += BYTES_PER_ROW_ADDED_TO
+    if len(plan.rankings) > 1:
+        per_row += BYTES_PER_ROW_NARROWED * (len(plan.rankings) - 1)
+    return BYTES_PER_PLAN + per_row * len(plan.rows)

@@ -17,7 +17,6 @@ from kubesched.framework.adapt import (
     ColumnFilter,
     ColumnScore,
     OneNodeScore,
-    asked,
     column_filter,
     column_score,
     guarded,
@@ -37,8 +36,9 @@ from kubesched.framework.kept_columns import PlanParts
 from kubesched.framework.measured import Measuring
 from kubesched.framework.planner import Planner
 from kubesched.framework.plugin_sets import PluginSets
+from kubesched.framework.post_filter_phase import post_filter, post_filter_waiting
 from kubesched.framework.score_phase import ScorePhase, Scores
-from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.kit.log import NullLog
 from kubesched.model.metrics import SchedulerMetrics
@@ -244,29 +244,16 @@ class Profile:
     def run_post_filter_plugins(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """Try to make room."""
-        return self._run("PostFilter", self._post_filter, state, pod, statuses)
+        """Try to make room, where nobody waits."""
+        plugins = self._at["postFilter"]
+        return self._run("PostFilter", post_filter, plugins, state, pod, statuses)
 
-    def _post_filter(
+    async def run_post_filter_plugins_live(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        # Parity: runtime/framework.go RunPostFilterPlugins, v1.36.
-        last: PostFilterResult | None = None
-        reasons: list[str] = []
-        rejector = ""
-        for plugin in self._at["postFilter"]:
-            answer = asked("PostFilter", plugin.name, plugin.post_filter, state, pod, statuses)
-            result, status = _room(answer)
-            if status.is_success:
-                return result, status.by(plugin.name)
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return result, status.by(plugin.name)
-            if not status.is_rejected:
-                return None, error(status.message).by(plugin.name)
-            last = result if result is not None else last
-            reasons += status.reasons
-            rejector = rejector or plugin.name
-        return last, unschedulable(*reasons).by(rejector)
+        """Try to make room; plugins that wait, as for extenders, are waited for."""
+        plugins = self._at["postFilter"]
+        return await self._wait("PostFilter", post_filter_waiting(plugins, state, pod, statuses))
 
     def run_pre_score_plugins(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
@@ -339,13 +326,3 @@ class Profile:
         """Tell plugins that the pod was bound."""
         post_bind = bind_phase.post_bind(self._at["postBind"], state, pod, node_name, self.log)
         await self._wait("PostBind", post_bind)
-
-
-def _room(answer: Any) -> tuple[PostFilterResult | None, Status]:
-    """Return what a post-filter plugin found and its verdict; an error in place of nonsense."""
-    pair = answer if isinstance(answer, tuple) and len(answer) == 2 else (None, answer)
-    result, status = pair
-    if not isinstance(status, Status):
-        got = type(answer).__name__
-        return None, error(f"post_filter() returned {got}, expected a result and a status")
-    return result, status

@@ -112,7 +112,7 @@ def suppose_promised(
             _suppose_anew(plan, view, pod, filters)
     except NotLocalError:
         # Changes are told only once: whoever keeps something of the plan has to begin anew.
-        plan.ranking = None
+        plan.rankings.clear()
         _forget(plan)
         raise
 
@@ -140,8 +140,10 @@ def judge_promised(
         NotLocalError: The ordinary way must be gone.
     """
     promised: PromisedRows | None = plan.promised
+    if promised is None or len(promised.rows) == 0:
+        return {}
     asked = [p for p in plan.live_filters if p.name not in state.skip_filter_plugins]
-    if promised is None or len(promised.rows) == 0 or not asked:
+    if not asked:
         return {}
     if filters.needs_single_rows(state):
         raise NotLocalError

@@ -167,7 +167,7 @@ def protocol_methods(protocol: type) -> dict[str, inspect.Signature]:
 
 
 def _check_method(name: str, plugin: type, method: str, expected: inspect.Signature) -> None:
-    shown = f"def {method}{expected}"
+    shown = f"def {method}{expected}".replace("'", "")
     if not _has(plugin, method):
         if method in _NOT_REQUIRED:
             return
@@ -176,8 +176,9 @@ def _check_method(name: str, plugin: type, method: str, expected: inspect.Signat
     if method not in MAY_BE_ASYNC and _is_async(function):
         raise SignatureError(f"plugin {name}: {method}() is async, but {AT_ONCE}")
     actual = signature(function)
+    is_bound = isinstance(inspect.getattr_static(plugin, method), (staticmethod, classmethod))
     try:
-        actual.bind(*expected.parameters)
+        actual.bind(*list(expected.parameters)[is_bound:])
     except TypeError as problem:
         raise SignatureError(
             f"plugin {name}: {method}{actual} cannot be called as it will be ({problem}); "

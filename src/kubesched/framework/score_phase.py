@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import NodeTable
 from kubesched.framework.adapt import ColumnScore, OneNodeScore, as_scores, as_status, asked
 from kubesched.framework.cycle_state import CycleState
@@ -29,6 +29,8 @@ class Scores:
 
     by_plugin: Mapping[str, IntColumn]
     total: IntColumn
+    lots: BoolColumn | None = None
+    """Which nodes draw lots where totals are equal; None for none of them."""
 
 
 class ScorePhase:
@@ -116,7 +118,7 @@ def normalized_and_weighted(
         unsigned = scores.view(np.uint64)
         if unsigned.item(unsigned.argmax()) > NODE_SCORE_MAX:
             return error("score out of range")
-    return scores * np.int64(weight)
+    return scores if weight == 1 else scores * np.int64(weight)
 
 
 def _failed(stage: str, plugin: str, status: Status) -> Status:

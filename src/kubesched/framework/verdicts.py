@@ -99,6 +99,8 @@ class NodeToStatus:
         self._rows: Rows = np.zeros(0, dtype=np.int64)
         self._verdicts = Verdicts(0)
         self._singles: dict[int, Status] = {}
+        self._unknown: dict[str, Status] = {}
+        """Verdicts on names that are no node's."""
         # Parity: framework/interface.go NewDefaultNodeToStatus, v1.36.
         self.absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
@@ -115,8 +117,20 @@ class NodeToStatus:
         """Record the verdict on one node that is not among the others."""
         self._singles[row] = status
 
+    def set_named(self, statuses: Mapping[str, Status]) -> None:
+        """Record verdicts by name, in place of those there are; names of no node count as well."""
+        for name, status in statuses.items():
+            row = self._view.row_of(name)
+            if row < 0:
+                self._unknown[name] = status
+            else:
+                self._singles[row] = status
+        kept = np.flatnonzero(~np.isin(self._rows, list(self._singles)))
+        if len(kept) < len(self._rows):
+            self._rows, self._verdicts = self._rows[kept], self._verdicts.at(kept)
+
     def __len__(self) -> int:
-        return len(self._rows) + len(self._singles)
+        return len(self._rows) + len(self._singles) + len(self._unknown)
 
     def has_node(self, name: str) -> bool:
         """Return whether there is a node of that name."""
@@ -138,7 +152,7 @@ class NodeToStatus:
         found = {name: self._verdicts[i] for i, name in enumerate(names)}
         for row, status in self._singles.items():
             found[self._view.nodes_at(np.array([row])).names[0]] = status
-        return found
+        return found | self._unknown
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows whose verdict has a code, in visiting order."""
@@ -168,7 +182,7 @@ class NodeToStatus:
         counts: Counter[str] = Counter()
         sizes = np.bincount(self._verdicts.ids, minlength=len(self._verdicts.statuses))
         given = list(zip(self._verdicts.statuses, sizes.tolist(), strict=True))
-        given += [(status, 1) for status in self._singles.values()]
+        given += [(status, 1) for status in (*self._singles.values(), *self._unknown.values())]
         if len(self) < node_count:
             given.append((self.absent, node_count - len(self)))
         for status, size in given:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import msgspec
+
 from kubesched.model.pod_info import Resources, resources_of
 from kubesched.model.resources import PODS, as_integers, parse_quantities
 from kubesched.model.sealing import Sealed
@@ -78,6 +80,11 @@ class NodeInfo:
             assert self._raw is not None
             self._object = decode_as(Node, self._raw)
         return self._object
+
+    @property
+    def raw(self) -> bytes:
+        """Return the whole object as JSON."""
+        return self._raw if self._raw is not None else msgspec.json.encode(self.object)
 
     @property
     def spec(self) -> NodeSpec:

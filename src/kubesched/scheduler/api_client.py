@@ -17,6 +17,7 @@ from kubesched.client.errors import ApiError, TransportError
 from kubesched.client.resources import Resource
 from kubesched.client.rest import MERGE_PATCH, Client
 from kubesched.framework.handle import ApiCallError
+from kubesched.model.pod_info import PodInfo
 
 
 class LiveApiClient:
@@ -55,6 +56,15 @@ class LiveApiClient:
                 resource_of(resource, namespace), name, namespace=namespace
             )
         return _document(found)
+
+    async def node_of(self, pod: PodInfo) -> str:
+        """Return the node that a pod has by now; empty for none, or if nobody can say."""
+        try:
+            found = await self.get_object("pods", pod.namespace, pod.name)
+        except ApiCallError:
+            return ""
+        is_same = found.get("metadata", {}).get("uid") == pod.uid
+        return str(found.get("spec", {}).get("nodeName", "")) if is_same else ""
 
     async def update_object(self, resource: str, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Replace an object if it still has the resourceVersion given; return what it is then."""

@@ -24,8 +24,8 @@ class Binders:
     """Has pods bound.
 
     A task for every pod would cost as much as the binding's own steps. One that waits for a permit
-    or for volumes makes room for another, and what other plugins bind has a task of its own, since
-    nobody knows how long they take.
+    or for volumes makes room for another, and what extenders and other plugins bind has a task of
+    its own, since nobody knows how long they take.
     """
 
     def __init__(self, cycle: BindingCycle, outstanding: Outstanding, tasks: Tasks) -> None:
@@ -42,7 +42,7 @@ class Binders:
         """Have a pod bound, in its turn."""
         self._outstanding.begin()
         self._under_way[attempted.profile] += 1
-        if not self._binds_at_once(attempted.profile):
+        if attempted.binding_extenders or not self._binds_at_once(attempted.profile):
             self._tasks.start(self._run(attempted), name="binding")
             return
         self._queue.append(attempted)

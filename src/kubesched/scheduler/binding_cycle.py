@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.framework.bind_phase import permit_result
-from kubesched.framework.status import Status, error
+from kubesched.framework.handle import ExtenderError
+from kubesched.framework.status import SUCCESS, Status, error
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
@@ -28,6 +29,10 @@ from kubesched.scheduler.failure import Failed, FailureHandler, of_binding, of_w
 from kubesched.scheduler.pre_bind_run import PreBindRun
 from kubesched.scheduler.schedule_one import PODS_TO_ACTIVATE_KEY, Attempted
 from kubesched.scheduler.status_patches import StatusPatches
+
+SHOWN_S_MAX: Final = 10.0
+"""How long a pod that is bound, unknown to us, may take to come over the watch."""
+SHOWN_CHECK_S: Final = 0.02
 
 
 @dataclass(slots=True)
@@ -79,6 +84,8 @@ class BindingCycle:
     log: Log
     metrics: SchedulerMetrics
     nominates_for_expectation: bool = True
+    node_of: Callable[[PodInfo], Awaitable[str]] | None = None
+    """Asks the API server which node a pod has; empty for none, or if it cannot be said."""
 
     async def run(self, attempted: Attempted) -> None:
         """Bind a pod that counts as outstanding, or take back its place."""
@@ -125,12 +132,40 @@ class BindingCycle:
         elif profile.measuring is not None:
             profile.measuring.passed("PreBind")
         await self.patches.settle(pod.uid)
-        status = await profile.run_bind_plugins(state, pod, node_name)
+        status = await self._bound_by_extender(one) or await profile.run_bind_plugins(
+            state, pod, node_name
+        )
         if not status.is_success:
             self.log.info("Failed to bind pod", level=1, pod=Ref(pod.namespace, pod.name))
             return of_binding(status)
         self.patches.bound(pod.uid)
         return None
+
+    async def _bound_by_extender(self, one: Attempted) -> Status | None:
+        """Have the first extender that binds such pods bind it; None if it is for the plugins."""
+        # Parity: schedule_one.go extendersBinding, v1.36.
+        for extender in one.binding_extenders:
+            try:
+                await extender.bind(one.pod, one.node_name)
+            except ExtenderError as problem:
+                if not extender.is_ignorable:
+                    await self._until_shown(one.pod)
+                    return error(str(problem))
+                text = "Skipping extender in bind as it returned error and has ignorable flag set"
+                self.log.info(text, extender=extender.name, err=str(problem))
+            else:
+                return SUCCESS
+        return None
+
+    async def _until_shown(self, pod: PodInfo) -> None:
+        """If a pod was bound all the same, wait until the watch shows it."""
+        # Differs: upstream gives the place away at once, and for as long as the watch takes there
+        # may be two pods in it. What becomes of the attempt is the same.
+        if self.node_of is None or not await self.node_of(pod):
+            return
+        end_s = self.clock.monotonic_s() + SHOWN_S_MAX
+        while self.cache.is_assumed(pod) and self.clock.monotonic_s() < end_s:
+            await self.clock.sleep(SHOWN_CHECK_S)
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status | None:
         """Wait until every plugin allows the pod, one refuses it, or time is up."""

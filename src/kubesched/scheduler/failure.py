@@ -135,7 +135,7 @@ class FailureHandler:
         self._say(queued, failed)
         queued.unschedulable_plugins = failed.unschedulable_plugins
         queued.pending_plugins = failed.pending_plugins
-        if not self._put_back(queued):
+        if not self.put_back(queued):
             return
         pod = queued.pod
         self.queue.nominator.add_nominated_pod(pod, failed.nominated)
@@ -149,7 +149,7 @@ class FailureHandler:
         reason = "Unschedulable" if failed.rejected else "SchedulerError"
         self.patches.write(pod, Verdict(reason, failed.message), failed.nominated)
 
-    def _put_back(self, queued: QueuedPodInfo) -> bool:
+    def put_back(self, queued: QueuedPodInfo) -> bool:
         """Queue the pod again, as it is now; False if it is not ours to tell about any more."""
         pod = queued.pod
         ref = Ref(pod.namespace, pod.name)

@@ -7,11 +7,12 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (frameworkImpl as Handle)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kubesched.engine.handle import OfflineHandle
+from kubesched.extender.asking import Extenders
 from kubesched.framework.handle import EventRecorder, Logger, Nominator, WaitingPod
 from kubesched.kit.clock import Clock
 from kubesched.kit.tasks import Tasks
@@ -33,6 +34,8 @@ class Live:
     activate: Callable[[Iterable[PodInfo]], None] | None = None
     is_preempting: Callable[[str], bool] | None = None
     informer: Callable[[str], Any] | None = None
+    extenders: Extenders | None = None
+    """Those of the same configuration."""
 
 
 class LiveHandle(OfflineHandle):
@@ -78,6 +81,11 @@ class LiveHandle(OfflineHandle):
     def informer(self, resource: str) -> Any:
         """Return what is known of the objects of a kind."""
         return _made(self._live.informer, "the informers")(resource)
+
+    @property
+    def extenders(self) -> Sequence[Any]:
+        """Return the extenders, in the order in which they are asked."""
+        return tuple(self._live.extenders or ())
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         """Yield the pods that permit plugins hold."""

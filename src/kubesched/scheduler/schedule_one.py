@@ -7,15 +7,17 @@ Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, schedulingCycle, prepare
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.explanation import Attempt
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import ResultT, schedule_pod
 from kubesched.engine.search import ScheduleResult, Search
+from kubesched.extender.asking import Extenders, GivenUpError
+from kubesched.extender.http_extender import HTTPExtender
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Victims
 from kubesched.framework.profile import Profile
@@ -51,6 +53,8 @@ class Attempted:
     node_name: str
     evaluated_count: int
     feasible_count: int
+    extenders: Extenders | None
+    """Those that were asked, and may bind; None for none."""
     start_s: float
     waiting: WaitingPod | None
     """There if permit plugins hold the pod."""
@@ -59,6 +63,13 @@ class Attempted:
     def pod(self) -> PodInfo:
         """Return the pod."""
         return self.queued.pod
+
+    @property
+    def binding_extenders(self) -> Sequence[HTTPExtender]:
+        """Return the extenders that bind such a pod, in the order in which they are asked."""
+        if self.extenders is None:
+            return ()
+        return [one for one in self.extenders if one.is_binder and one.is_interested(self.pod)]
 
 
 class _NotPlacedError(Exception):
@@ -88,6 +99,20 @@ class SchedulingCycle:
     metrics: SchedulerMetrics
     on_decided: Callable[[QueuedPodInfo, Attempt], None] | None = None
     """Is told every outcome while the columns still stand."""
+    extenders: Extenders | None = None
+    """Who else is asked; None for nobody."""
+
+    def go_by(self, extenders: Extenders) -> None:
+        """Ask these extenders from the next pod on."""
+        self.extenders = extenders if len(extenders) else None
+        self.search.extender_count = len(extenders)
+        self.search.has_extender_filters = extenders.has_filters
+        self.search.has_extender_prioritizers = extenders.has_prioritizers
+
+    def give_up(self) -> None:
+        """End an attempt that waits for extenders; its pod goes back as if it had not begun."""
+        if self.extenders is not None:
+            self.extenders.give_up()
 
     async def run(self, queued: QueuedPodInfo) -> Attempted | None:
         """Try a pod; return it with its place, or None if it has none and is dealt with."""
@@ -112,6 +137,9 @@ class SchedulingCycle:
             return await self._place(queued, profile, start_s)
         except _NotPlacedError as ended:
             self.failures.handle(queued, ended.failed, start_s)
+        except GivenUpError:
+            # Whoever leads by now tells what becomes of the pod.
+            self.failures.put_back(queued)
         except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
             if self.cache.is_assumed(pod):
                 self.cache.forget_pod(pod)
@@ -137,6 +165,7 @@ class SchedulingCycle:
         pod, state = queued.pod, CycleState()
         if profile.measuring is not None:
             profile.measuring.sample(state)
+        extenders = self.extenders  # Others may be in force by the time the pod is permitted.
         result = await self._decide(queued, profile, state, start_s)
         node_name = result.suggested_host
         activated: dict[str, PodInfo] = {}
@@ -157,6 +186,7 @@ class SchedulingCycle:
             node_name=node_name,
             evaluated_count=result.evaluated_node_count,
             feasible_count=result.feasible_node_count,
+            extenders=extenders,
             start_s=start_s,
             waiting=waiting,
         )
@@ -180,7 +210,7 @@ class SchedulingCycle:
         pod, view = queued.pod, self.cache.snapshot()
         one = Attempt(profile, view, pod, state)
         try:
-            result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
+            result = await self._chosen(schedule_pod(profile, view, state, pod, self.search))
         except FitError as failure:
             one.failure = failure
             failed = await self._make_room(one, failure)
@@ -199,6 +229,16 @@ class SchedulingCycle:
         one.message = failed.message
         self._decided(queued, one, start_s)
         raise _NotPlacedError(failed)
+
+    async def _chosen(self, attempt: ResultT) -> ScheduleResult:
+        """Have an attempt come to a result, asking extenders if there are any."""
+        try:
+            question = next(attempt)
+        except StopIteration as done:
+            result: ScheduleResult = done.value
+            return result
+        assert self.extenders is not None, "an attempt without extenders asks nobody"
+        return await self.extenders.drive(attempt, question)
 
     def _decided(self, queued: QueuedPodInfo, one: Attempt, start_s: float) -> None:
         pod = one.pod
@@ -226,7 +266,9 @@ class SchedulingCycle:
             self.log.info(message, level=3)
             return of_fit_error(failure, "")
         statuses = failure.diagnosis.node_to_status
-        plan, status = profile.run_post_filter_plugins(state, pod, statuses)
+        making_room = profile.run_post_filter_plugins_live(state, pod, statuses)
+        extenders = self.extenders
+        plan, status = await (making_room if extenders is None else extenders.waited(making_room))
         if status.is_success and plan is not None and plan.victims is not None:
             told = self.preempt(profile.name, status.plugin, pod, plan.victims)
             problem = await told if told is not None else None

@@ -85,8 +85,9 @@ class Scheduler:
         self._wake.set()
 
     def stop_scheduling(self) -> None:
-        """Place no further pod; changes are still applied."""
+        """Place no further pod, nor one that waits for extenders; changes are still applied."""
         self.is_scheduling = False
+        self.cycle.give_up()
 
     def stop(self) -> None:
         """End the loop after the attempt that is under way."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from kubesched.cache.cache import Cache
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.engine.explained import Explanation, Value
-from kubesched.framework.enqueue import enqueue_registrations, pre_enqueue_calls
+from kubesched.framework.enqueue import EXTENDER, enqueue_registrations, pre_enqueue_calls
 from kubesched.framework.profile import Profile
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
 from kubesched.kit.clock import Clock
@@ -310,7 +310,8 @@ class StoryTeller:
         return [victim.key for victim in there if victim is not None]
 
     def _wakes(self, profile: str, plugins: Sequence[str]) -> tuple[Wake, ...]:
-        registered = enqueue_registrations(self.profiles[profile])
+        has_extenders = EXTENDER in plugins
+        registered = enqueue_registrations(self.profiles[profile], has_extenders=has_extenders)
         return tuple(
             Wake(
                 plugin=plugin,

@@ -89,10 +89,15 @@ def test_a_wrong_configuration_is_refused(given: dict[str, Any], text: str) -> N
     assert text in str(refused.value)
 
 
-def test_extenders_are_refused_as_long_as_nobody_calls_them() -> None:
-    extenders = [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]
-    with pytest.raises(ValueError, match="extenders are configured"):
-        made(config={**HEAD, "extenders": extenders})
+def test_extenders_are_those_of_the_configuration_ignorable_ones_last() -> None:
+    extenders = [
+        {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "ignorable": True},
+        {"urlPrefix": "http://127.0.0.1:2", "filterVerb": "filter"},
+    ]
+    live = made(config={**HEAD, "extenders": extenders}).live
+    names = [one.name for one in live.generation.extenders]
+    assert names == ["http://127.0.0.1:2", "http://127.0.0.1:1"]
+    assert live.scheduler.cycle.extenders is live.generation.extenders
 
 
 def test_one_that_was_ended_before_does_not_run() -> None:

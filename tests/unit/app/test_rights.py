@@ -163,3 +163,13 @@ def test_a_lease_in_another_namespace_has_its_role_there() -> None:
     assert roles["Role", "team"]["rules"][1]["resourceNames"] == ["kube-scheduler"]
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "me"}
     assert roles["ClusterRoleBinding", None]["subjects"] == [subject]
+
+
+def test_two_accounts_do_not_share_a_role() -> None:
+    rights = rights_of(parse_options([]))
+    documents = yaml.safe_load_all(rbac_yaml(rights, Subject("mine", "team")))
+    names = {(one["kind"], one["metadata"]["name"]) for one in documents}
+    assert names == {
+        ("ServiceAccount", "mine"), ("ClusterRole", "mine"), ("ClusterRoleBinding", "mine"),
+        ("Role", "mine"), ("RoleBinding", "mine"), ("RoleBinding", "mine-authentication-reader"),
+    }  # fmt: skip

@@ -30,3 +30,23 @@ def test_elsewhere_it_names_commands_alone(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "kubesched new-plugin NAME" in said
     assert "docs/" not in said
     assert "examples/" not in said
+
+
+@pytest.mark.parametrize("started_as", [".venv/bin/kubesched", "{here}/.venv/bin/kubesched"])
+def test_what_is_not_on_the_path_is_named_as_it_was_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, started_as: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", [started_as.format(here=tmp_path)])
+    said = _said().splitlines()
+    assert (
+        "  .venv/bin/kubesched run --shadow                   beside your scheduler, without risk"
+        in said
+    )
+    program = tmp_path / "kubesched"
+    program.touch(mode=0o755)
+    assert (
+        "  kubesched run --shadow                             beside your scheduler, without risk"
+        in _said()
+    )

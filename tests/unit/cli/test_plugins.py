@@ -128,19 +128,36 @@ def test_a_factory_that_does_not_say_what_it_makes_is_tried(file: str) -> None:
     assert plugins["fails"]["problem"] == "no tea"
 
 
-def test_the_list_as_text(file: str) -> None:
-    ran = kubesched("plugins", "--plugin", f"{file}:Tone", "tone")
+def test_the_list_as_text(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(file).parent)
+    ran = kubesched("plugins", "--plugin", "mine.py:Tone", "tone")
     assert (ran.status, ran.err) == (0, "")
     rows = [line.split() for line in ran.out.splitlines()]
     assert rows == [
         ["plugin", "from", "nodes", "extension", "points"],
-        ["tone", f"{file}:Tone", "one,", "all", "filter,", "score"],
+        ["tone", "mine.py:Tone", "one,", "all", "filter,", "score"],
         [],
         ["Arguments,", "under", "pluginConfig:"],
         ["plugin", "field", "type", "default"],
         ["tone", "favoriteColor", "str", "required"],
         ["tone", "thanksTo", "list[str]", "[]"],
     ]
+
+
+def test_the_list_fits_eighty_columns(file: str) -> None:
+    said = kubesched("plugins").out.splitlines()
+    assert max(map(len, said)) <= 80
+    wide = next(n for n, line in enumerate(said) if line.startswith("  DynamicResources "))
+    assert " ".join(" ".join(said[wide : wide + 3]).split()) == (
+        "DynamicResources in-tree all "
+        "preEnqueue, preFilter, filter, postFilter, score, reserve, preBind"
+    )
+    assert "  InterPodAffinity: field hardPodAffinityWeight" in said
+    assert "    type int32, default 1" in said
+    long_name = "from-a-long-way-off" * 3
+    said = kubesched("plugins", "--plugin", f"{long_name}={file}:Plain", long_name).out.splitlines()
+    assert said[0] == f"  {long_name}: from"
+    assert said[-1] == "    nodes -, extension points preEnqueue, permit"
 
 
 def test_a_broken_package_is_named_and_stops_nothing(

@@ -35,7 +35,6 @@ from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
         ),
         pytest.param("decide", "Missing option '--cases'", id="decide without cases"),
         pytest.param("decide --cases no/such/file", "no/such/file", id="cases that are not there"),
-        pytest.param("config", "", id="a group without a command"),
         pytest.param(
             "config unknown", "No such command 'unknown'", id="no such command in a group"
         ),
@@ -48,10 +47,16 @@ def test_a_wrong_command_line_is_one_line_and_status_two(arguments: str, problem
     ran = kubesched(*arguments.split())
     assert ran.status == 2
     assert problem in ran.err
-    if problem:
-        assert is_one_line(ran.err)
-        assert ran.err.startswith("kubesched: ")
+    assert is_one_line(ran.err)
+    assert ran.err.startswith("kubesched: ")
     assert ran.out == ""
+
+
+@pytest.mark.parametrize("group", ["", "config"])
+def test_a_group_without_a_command_is_answered_with_its_help(group: str) -> None:
+    ran = kubesched(*group.split())
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == kubesched(*group.split(), "--help").out
 
 
 @pytest.mark.parametrize(

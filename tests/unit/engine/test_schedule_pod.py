@@ -177,11 +177,12 @@ def test_extenders_are_asked_about_what_fits_and_add_to_the_totals(view: Cluster
     question = next(run)
     assert isinstance(question, ExtenderFilter)
     assert question.nodes.names == ["n2", "n3"]
-    question = run.send(ExtenderFilterAnswer())
+    question = run.send(ExtenderFilterAnswer(question.nodes))
     assert isinstance(question, ExtenderPrioritize)
     assert question.nodes.names == ["n2", "n3"]
+    added = {"http://extender": np.array([0, 50])}
     with pytest.raises(StopIteration) as done:
-        run.send(ExtenderPrioritizeAnswer(np.array([0, 50])))
+        run.send(ExtenderPrioritizeAnswer(added, np.array([True, True])))
     assert done.value.value.suggested_host == "n3"
 
 
@@ -191,7 +192,8 @@ def test_extenders_that_refuse_all_leave_no_node_and_are_named(view: ClusterView
     question = next(run)
     assert isinstance(question, ExtenderFilter)
     refused = {name: unschedulable("busy") for name in question.nodes.names}
+    nobody = question.nodes.take(np.zeros(3, dtype=np.bool_))
     with pytest.raises(FitError) as found:
-        run.send(ExtenderFilterAnswer(refused))
+        run.send(ExtenderFilterAnswer(nobody, refused))
     assert str(found.value) == "0/3 nodes are available: 3 busy."
     assert "Extender" in found.value.diagnosis.unschedulable_plugins

@@ -290,8 +290,14 @@ def test_an_attempt_by_kept_verdicts_fails_in_the_same_words(method: str) -> Non
         asked.append(method)
         clock.at_s += 3.0
 
-    plugin, guard = plugin_with(**{method: slow}), Guard(clock, Log(), Counts())
-    registry = Registry({"Mine": lambda: plugin})
+    failure = failed_by_kept_verdicts(plugin_with(**{method: slow}), clock, Counts())
+    assert failure == POINTS[method][1]
+    assert asked == [method]
+
+
+def failed_by_kept_verdicts(plugin: Any, clock: Clock, counts: Counts) -> str:
+    """Return how an attempt fails in a profile that keeps verdicts."""
+    guard, registry = Guard(clock, Log(), counts), Registry({"Mine": lambda: plugin})
     built = build(
         config_enabling(registry),
         out_of_tree=registry,
@@ -307,8 +313,37 @@ def test_an_attempt_by_kept_verdicts_fails_in_the_same_words(method: str) -> Non
     attempt = schedule_pod(profile, view, state, a_pod(), Search(default_percentage=100))
     with pytest.raises(SchedulingError) as failure:
         next(attempt)
-    assert str(failure.value) == POINTS[method][1]
+    return str(failure.value)
+
+
+@pytest.mark.parametrize("method", ["filter_nodes", "score_nodes", "pre_filter", "pre_score"])
+@pytest.mark.parametrize("fault", ["raised", "nonsense"])
+def test_what_fails_once_fails_the_attempt_and_is_counted_once(method: str, fault: str) -> None:
+    asked: list[str] = []
+
+    def fails_at_first(*told: Any) -> Any:
+        asked.append(method)
+        if len(asked) > 1:
+            return {"filter_nodes": [], "score_nodes": np.zeros(len(told[2]), int)}.get(method)
+        if fault == "raised":
+            raise KeyError("boom")
+        return "nonsense"
+
+    counts = Counts()
+    plugin = plugin_with(**{method: fails_at_first})
+    failure = failed_by_kept_verdicts(plugin, StillClock(), counts)
+    assert '"Mine"' in failure
+    assert ("KeyError: 'boom'" if fault == "raised" else "returned") in failure
     assert asked == [method]
+    assert counts.faults == {("Mine", POINTS[method][0], fault): 1}
+
+
+def test_scores_out_of_range_are_counted_once_in_an_attempt() -> None:
+    counts = Counts()
+    plugin = plugin_with(score_nodes=lambda *told: np.full(len(told[2]), 101))
+    failure = failed_by_kept_verdicts(plugin, StillClock(), counts)
+    assert 'plugin "Mine" returns an invalid score 101' in failure
+    assert counts.faults == {("Mine", "Score", "nonsense"): 1}
 
 
 NONSENSE: list[tuple[str, Any, str]] = [

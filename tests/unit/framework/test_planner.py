@@ -57,12 +57,22 @@ def plan_of(planner: Planner, cluster: Cache, app: str) -> Plan:
     return planner.plan_for(cluster.snapshot(), of_template(cluster, app))[0]
 
 
-def test_the_plan_of_a_template_met_once_makes_way_for_the_next(
+def test_while_there_is_room_a_plan_is_kept_from_the_first_meeting_on(
     planner: Planner, cluster: Cache
 ) -> None:
-    for app in "abcdef":
+    kept = [plan_of(planner, cluster, app) for app in "abc"]
+    assert kept == [plan_of(planner, cluster, app) for app in "abc"]
+
+
+def test_without_room_the_plan_of_a_template_met_once_makes_way_for_the_next(
+    planner: Planner, cluster: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner_module, "BYTES_MAX", 0)  # Then four plans are the most.
+    kept = [plan_of(planner, cluster, app) for app in "abcd"]
+    for app in "efghij":
         plan_of(planner, cluster, app)
-    assert len(planner) == 1
+    assert len(planner) == 5
+    assert kept == [plan_of(planner, cluster, app) for app in "abcd"]
 
 
 def test_from_the_second_meeting_on_plans_are_kept(planner: Planner, cluster: Cache) -> None:
@@ -114,7 +124,8 @@ def test_how_many_templates_are_remembered_is_bounded(
     planner: Planner, cluster: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner_module, "MET_ONCE_MAX", 2)
-    for app in "abcd":
+    monkeypatch.setattr(planner_module, "BYTES_MAX", 0)
+    for app in "abcdefgh":
         plan_of(planner, cluster, app)
     assert len(planner._met_once) == 2
 
@@ -131,13 +142,16 @@ def test_a_plan_that_could_not_follow_is_dropped(planner: Planner, cluster: Cach
     assert second.plain_sum.tolist() == [8, 10]
 
 
-def test_a_dropped_plan_is_freed_without_a_collection(cluster: Cache) -> None:
+def test_a_dropped_plan_is_freed_without_a_collection(
+    cluster: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner_module, "BYTES_MAX", 0)  # Then there is room for four plans.
     profile = a_profile(Emptiest())
     assert profile.planner is not None
     freed: list[str] = []
     gc.disable()
     try:
-        for app in "ab":
+        for app in "wxyzab":
             attempt = schedule_pod(
                 profile,
                 cluster.snapshot(),
@@ -146,7 +160,7 @@ def test_a_dropped_plan_is_freed_without_a_collection(cluster: Cache) -> None:
                 Search(all_nodes=True),
             )
             run_without_extenders(attempt)
-            (plan,) = profile.planner._plans.values()
+            plan = list(profile.planner._plans.values())[-1]
             finalize(plan, freed.append, app)
             del plan
         assert freed == ["a"]

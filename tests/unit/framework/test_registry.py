@@ -120,6 +120,22 @@ class OtherNames:
         return None
 
 
+class Unbound:
+    @staticmethod
+    def filter(state: Any, pod: Any, node: Any) -> None:
+        return None
+
+    @classmethod
+    def score(cls, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+
+class UnboundTooFew:
+    @staticmethod
+    def filter(state: Any, pod: Any) -> None:
+        return None
+
+
 class Both:
     def filter(self, state: Any, pod: Any, node: Any) -> None:
         return None
@@ -160,8 +176,15 @@ class Nothing:
     [
         pytest.param(
             TooFew,
-            ["plugin X: filter(", "cannot be called as it will be", "expected: def filter(self, "],
+            [
+                "plugin X: filter(",
+                "cannot be called as it will be",
+                "expected: def filter(self, state: CycleState, pod: PodInfo, node: NodeView)",
+            ],
             id="a parameter too few",
+        ),
+        pytest.param(
+            UnboundTooFew, ["plugin X: filter(state: ", "too many"], id="too few, without self"
         ),
         pytest.param(
             TooMany,
@@ -196,6 +219,6 @@ def test_a_wrong_signature_is_refused_and_the_right_one_shown(
         assert text in str(refused.value)
 
 
-@pytest.mark.parametrize("plugin", [WithDefault, OtherNames, ReserveOnly, Plain])
+@pytest.mark.parametrize("plugin", [WithDefault, OtherNames, Unbound, ReserveOnly, Plain])
 def test_what_can_be_called_is_accepted(plugin: type) -> None:
     check_signatures("X", plugin)

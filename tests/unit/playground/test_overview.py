@@ -159,6 +159,39 @@ def test_the_picture_has_nodes_waiting_pods_and_decisions(world: World) -> None:
     assert "default/a -> n1" in text
 
 
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (
+            120,
+            "node-1  Ready,SchedulingDisabled  2       zone-a  1/110  █████░░░░░ 1/2  ",
+        ),
+        (80, "node-1  Ready,SchedulingDisabled  2       zone-a  1/110  1/2       "),
+        (72, "node-1  Ready,SchedulingDisabled  2       1/110  1/2       "),
+    ],
+)
+def test_nothing_of_a_node_is_cut_where_there_is_little_room(
+    world: World, width: int, row: str
+) -> None:
+    world.put_ready(
+        a_node(
+            "node-1",
+            labels={"topology.kubernetes.io/zone": "zone-a"},
+            capacity={"cpu": "2"},
+            taints=["team=blue:NoSchedule", "gpu:NoExecute"],
+            unschedulable=True,
+        )
+    )
+    world.put_bound("a", "node-1", requests={"cpu": "1"})
+    console = Console(width=width, record=True, file=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(rendered(world.overview))
+    lines = captured.get().splitlines()
+    assert lines[1].startswith(row)
+    assert lines[1].rstrip().endswith("0.0/16.0 GiB")
+    assert "…" not in lines[0] + lines[1]
+
+
 def test_of_very_many_decisions_only_the_first_are_lines(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,9 @@ def test_every_attempt_to_make_room_is_counted() -> None:
     plugin, handle = made()
     pod = a_pod(preemptionPolicy="Never")
     for _ in range(2):
-        result, status = plugin.post_filter(CycleState(), pod, NodeToStatus(handle.snapshot))
+        answer = plugin.post_filter(CycleState(), pod, NodeToStatus(handle.snapshot))
+        assert isinstance(answer, tuple)
+        result, status = answer
         assert result is None
         text = "preemption: not eligible due to preemptionPolicy=Never."
         assert status == unschedulable(text)

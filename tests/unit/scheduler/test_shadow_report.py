@@ -146,3 +146,20 @@ def test_other_profiles_are_compared_by_their_own_plugins() -> None:
     world.later()
     assert world.results == [("a", "same"), ("b", "same"), ("c", "same")]
     assert [one.profile for one in world.verdicts] == ["spread", "pack", "spread"]
+
+
+def test_extenders_are_not_asked_which_is_said_at_the_start() -> None:
+    config = {
+        "apiVersion": CONFIG_VERSION,
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}],
+    }
+    world = World(NODES, config=config)
+    world.scheduler.outside.log.flush()
+    said = [line for line in world.lines if "Extenders are not asked" in line]
+    assert len(said) == 1
+    assert 'extenders=["http://127.0.0.1:1"]' in said[0]
+    world.wait("a")
+    world.bind("a", "large")
+    world.later()
+    assert world.results == [("a", "same")]

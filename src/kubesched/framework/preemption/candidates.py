@@ -7,7 +7,8 @@ Upstream: pkg/scheduler/framework/preemption/preemption.go pickOneNodeForPreempt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,10 @@ class DryRunOutcomes:
             int(self.violations[place]),
         )
 
+    def candidates(self) -> Iterator[Victims]:
+        """Yield the victims on each row where evicting makes room."""
+        return (found for found in self if isinstance(found, Victims))
+
     @property
     def is_candidate(self) -> BoolColumn:
         """Return where evicting makes room."""
@@ -95,6 +100,26 @@ def pick_one(found: Sequence[DryRunOutcomes]) -> Victims | None:
     victims = found[number][place]
     assert isinstance(victims, Victims)
     return victims
+
+
+def pick_one_of(candidates: Collection[Victims]) -> Victims | None:
+    """Return the candidate that hurts least, where victims are as somebody else named them."""
+    # Parity: preemption.go SelectCandidate, v1.36, as in `pick_one`; there the victims of a row are
+    # in the order of importance, here the first stands for the most important one.
+    return min(candidates, key=_hurt, default=None)
+
+
+def _hurt(victims: Victims) -> tuple[int, int, int, int, float]:
+    pods = victims.pods
+    highest = max(pod.priority for pod in pods)
+    starts_s = [pod.start_s for pod in pods if pod.priority == highest and pod.start_s is not None]
+    return (
+        victims.pdb_violation_count,
+        pods[0].priority,
+        sum(pod.priority + _PRIORITY_OFFSET for pod in pods),
+        len(pods),
+        -min(starts_s, default=math.inf),
+    )
 
 
 def _criteria(outcomes: DryRunOutcomes, chosen: Rows) -> tuple[NDArray[np.generic], ...]:

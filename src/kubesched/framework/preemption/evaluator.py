@@ -1,22 +1,28 @@
 """Preemption from eligibility to the chosen node: pure, it gives a plan.
 
-Owns candidates, the order of looking, and the pick. Evicting is the binding side's work.
+Owns candidates, the order of looking, and the pick. Evicting is the binding side's work, and so is
+waiting: where extenders have a say, what is returned is to be awaited.
 Upstream: pkg/scheduler/framework/preemption/preemption.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
 
 from kubesched.columns.object_store import ObjectStore
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.interface import NodeStatuses, PostFilterResult
+from kubesched.framework.handle import Extender, ExtenderError, Handle
+from kubesched.framework.interface import (
+    NodeStatuses,
+    PostFilterAnswer,
+    PostFilterResult,
+    Victims,
+)
 from kubesched.framework.preemption.budgets import Budgets, budgets_of
-from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one
+from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one, pick_one_of
 from kubesched.framework.preemption.dry_run import NO_VICTIMS, DryRun
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts, unavailable_text
@@ -42,10 +48,28 @@ class Evaluator:
         self._candidate_count = candidate_count
         self._budgets: tuple[ObjectStore[PodDisruptionBudget], int, Budgets] | None = None
 
-    def preempt(
+    def preempt(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterAnswer:
+        """Return the plan, or why there is none; nobody outside is asked."""
+        found = self._found(state, pod, statuses)
+        return found if isinstance(found, tuple) else self._plan(pod, pick_one(found))
+
+    def preempt_asking(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
-    ) -> tuple[PostFilterResult | None, Status]:
-        """Return the plan, or why there is none."""
+    ) -> PostFilterAnswer | Awaitable[PostFilterAnswer]:
+        """Return the plan, or why there is none; extenders are asked where the state lets us wait.
+
+        What is returned is to be awaited then.
+        """
+        found = self._found(state, pod, statuses)
+        if isinstance(found, tuple):
+            return found
+        extenders = self._extenders_for(pod) if state.may_wait else ()
+        return self._ask(extenders, pod, found) if extenders else self._plan(pod, pick_one(found))
+
+    def _found(
+        self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
+    ) -> list[DryRunOutcomes] | PostFilterAnswer:
+        """Return what was found where, if there is a candidate, else the answer."""
         # Parity: preemption.go Preempt, v1.36. Upstream reads the pod anew first; here no watch
         # event is applied between the start of an attempt and this.
         view, log, ref = self._handle.snapshot, self._handle.log, Ref(pod.namespace, pod.name)
@@ -59,20 +83,72 @@ class Evaluator:
         else:
             log.info("Preemption will not help schedule pod on any node", level=3, pod=ref)
         refusals = Verdicts(len(rows))
-        best = pick_one(self._dry_run(state, pod, rows, refusals))
-        if best is not None:
-            text = "the target node for the preemption is determined"
-            log.info(text, level=2, node=best.node_name, pod=ref)
-            return PostFilterResult(best.node_name, best), SUCCESS
+        found = self._dry_run(state, pod, rows, refusals)
+        if any(one.is_candidate.any() for one in found):
+            return found
         if refusals.first_error() is not None:
             given = (refusals[place] for place in range(len(rows)))
             errors = [status.message for status in given if status.code is Code.ERROR]
             return None, error(aggregate_text(errors))
         text = "No preemption candidate is found; preemption is not helpful for scheduling"
         log.info(text, level=2, pod=ref)
-        found = NodeToStatus(view, NOT_HELPFUL)
-        found.set_all(rows, refusals)
-        return PostFilterResult(""), unschedulable(unavailable_text(view.node_count, found))
+        given_up = NodeToStatus(view, NOT_HELPFUL)
+        given_up.set_all(rows, refusals)
+        return PostFilterResult(""), unschedulable(unavailable_text(view.node_count, given_up))
+
+    def _plan(self, pod: PodInfo, best: Victims | None) -> PostFilterAnswer:
+        if best is None:
+            return None, unschedulable("no candidate node for preemption")
+        text = "the target node for the preemption is determined"
+        ref = Ref(pod.namespace, pod.name)
+        self._handle.log.info(text, level=2, node=best.node_name, pod=ref)
+        return PostFilterResult(best.node_name, best), SUCCESS
+
+    # -- extenders --------------------------------------------------------------------------------
+
+    def _extenders_for(self, pod: PodInfo) -> Sequence[Extender]:
+        asked = (one for one in self._handle.extenders if one.supports_preemption)
+        return [extender for extender in asked if extender.is_interested(pod)]
+
+    async def _ask(
+        self, extenders: Sequence[Extender], pod: PodInfo, found: Sequence[DryRunOutcomes]
+    ) -> PostFilterAnswer:
+        """Pick among the candidates that extenders leave, each seeing what the one before left."""
+        # Parity: preemption.go callExtenders, v1.36.
+        left: Mapping[str, Victims] = {
+            victims.node_name: victims for one in found for victims in one.candidates()
+        }
+        for extender in extenders:
+            answer = await self._left_by(extender, pod, left)
+            if isinstance(answer, Status):
+                return None, answer
+            left = answer
+            if not left:
+                break
+        return self._plan(pod, pick_one_of(left.values()))
+
+    async def _left_by(
+        self, extender: Extender, pod: PodInfo, candidates: Mapping[str, Victims]
+    ) -> Mapping[str, Victims] | Status:
+        """Return the candidates that one extender leaves, or the error that ends it all."""
+        log = self._handle.log
+        try:
+            left = await extender.process_preemption(pod, candidates, self._handle.snapshot)
+        except ExtenderError as problem:
+            if not extender.is_ignorable:
+                return error(str(problem))
+            text = "Skipped extender as it returned error and has ignorable flag set"
+            log.info(text, level=2, extender=extender.name, err=str(problem))
+            return candidates
+        for name in [name for name, victims in left.items() if not victims.pods]:
+            if not extender.is_ignorable:
+                return error(f'expected at least one victim pod on node "{name}"')
+            del left[name]
+            text = "Ignored node for which the extender didn't report victims"
+            log.info(text, level=2, node=name, extender=extender.name)
+        return left
+
+    # -- dry runs ---------------------------------------------------------------------------------
 
     def _dry_run(
         self, state: CycleState, pod: PodInfo, rows: Rows, refusals: Verdicts

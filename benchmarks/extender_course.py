@@ -1,0 +1,204 @@
+"""Extenders on a real cluster: started one at a time, asked the same, raced behind kube-scheduler.
+
+Owns the command lines of the extenders, the configuration kube-scheduler is given, and the
+questions by which two extenders are seen to do the same. Never decides how often is raced.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+
+from benchmarks.race import Race, run_race
+from benchmarks.race_cluster import NAMESPACE, RaceCluster
+from kubesched.testing import Api, Programs, RealCluster, SchedulerSettings, a_pod, usage_of
+from kubesched.testing.ports import free_ports
+
+OURS: Final = "kubesched extender"
+GO: Final = "Go extender"
+NONE: Final = "no extender"
+RACERS: Final = (GO, OURS, NONE)
+SETTINGS: Final = {"names": True, "nodes": False}
+"""What is sent, and nodeCacheCapable."""
+_PLUGINS = Path(__file__).with_name("user_plugins.py")
+_LABEL = "extender"
+_AVOIDED = ("example.com/pool", "pool-7")
+_START_S_MAX = 60.0
+_CALLS = 30
+
+
+class ExtenderRace(msgspec.Struct, kw_only=True):
+    """What kube-scheduler did with an extender behind it, and what the extender took."""
+
+    racer: str
+    setting: str
+    round: int
+    race: Race
+    cpu_s: float
+    """The extender's processor time, from before kube-scheduler started to the last event."""
+    peak_mb: float
+    avoided: int
+    """Pods that are where the rule keeps them away from; with an extender none may be."""
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return the extender's processor time a pod."""
+        return 1000 * self.cpu_s / self.race.bound if self.race.bound else 0.0
+
+
+class Calls(msgspec.Struct, kw_only=True):
+    """How long one call over all nodes takes, asked from here; medians."""
+
+    racer: str
+    setting: str
+    filter_ms: float
+    prioritize_ms: float
+    answers: tuple[Any, Any]
+    """What was answered, in a form that does not depend on who answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningExtender:
+    """Where an extender listens, and which process it is."""
+
+    url: str
+    pid: int
+
+
+@contextmanager
+def extender(cluster: RealCluster, racer: str) -> Iterator[RunningExtender]:
+    """Run an extender, and wait until it answers."""
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    process = cluster.group.start(_LABEL, _command(racer, address, cluster.kubeconfig))
+    try:
+        with Api(f"http://{address}") as api:
+            ready = lambda: _is_ready(api)  # noqa: E731
+            cluster.group.wait_until(ready, racer, timeout_s=_START_S_MAX)
+        yield RunningExtender(f"http://{address}", process.pid)
+    finally:
+        cluster.group.stop(_LABEL)
+
+
+def _command(racer: str, address: str, kubeconfig: Path) -> list[str | Path]:
+    common = [f"--listen={address}", f"--kubeconfig={kubeconfig}"]
+    if racer == GO:
+        return [Programs.built().path("go-extender"), *common]
+    installed = Path(sys.prefix) / "bin" / "kubesched"
+    plugins = [f"--plugin={_PLUGINS}:{name}" for name in ("NotOnSpotColumns", "PreferLargeColumns")]
+    return [installed, "extender", *plugins, *common]
+
+
+def _is_ready(api: Api) -> bool:
+    try:
+        return api.get("/readyz").code == 200
+    except OSError:
+        return False
+
+
+def scheduler_settings(url: str | None, setting: str) -> SchedulerSettings:
+    """Return what kube-scheduler is told about an extender; nothing, if there is none."""
+    stanza = {
+        "urlPrefix": url,
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": 1,
+        "nodeCacheCapable": SETTINGS[setting],
+        "enableHTTPS": False,
+    }
+    return SchedulerSettings(extenders=[stanza] if url else [])
+
+
+def race_once(
+    cluster: RealCluster, course: RaceCluster, setting: str, racer: str, **given: Any
+) -> ExtenderRace:
+    """Have kube-scheduler drain a burst through an extender."""
+    pod_count = course.create_burst(given["pods"])
+    if racer == NONE:
+        race = _raced(cluster, pod_count, scheduler_settings(None, setting), given["timeout_s"])
+        cpu_s = peak_mb = 0.0
+    else:
+        with extender(cluster, racer) as running:
+            before = usage_of(running.pid)
+            settings = scheduler_settings(running.url, setting)
+            race = _raced(cluster, pod_count, settings, given["timeout_s"])
+            after = usage_of(running.pid)
+        cpu_s, peak_mb = after.cpu_s - before.cpu_s, after.peak_mb
+    avoided = _avoided_count(cluster)
+    course.remove_burst()
+    return ExtenderRace(
+        racer=racer,
+        setting=setting,
+        round=given["number"],
+        race=race,
+        cpu_s=cpu_s,
+        peak_mb=peak_mb,
+        avoided=avoided,
+    )
+
+
+def _raced(
+    cluster: RealCluster, pod_count: int, settings: SchedulerSettings, timeout_s: float
+) -> Race:
+    return run_race(cluster, "kube-scheduler", pod_count, timeout_s, settings=settings)
+
+
+def _avoided_count(cluster: RealCluster) -> int:
+    """Return how many pods of the burst are in the pool that the rule keeps them off."""
+    label, value = _AVOIDED
+    with cluster.api() as api:
+        listed = api.get("/api/v1/nodes", query={"labelSelector": f"{label}={value}"}).must(200)
+        names = {node["metadata"]["name"] for node in listed.json["items"]}
+        pods = api.get(f"/api/v1/namespaces/{NAMESPACE}/pods").must(200).json["items"]
+    burst = (pod for pod in pods if pod["metadata"]["labels"].get("app") == "burst")
+    return sum(pod["spec"].get("nodeName") in names for pod in burst)
+
+
+def ask(cluster: RealCluster, racer: str, setting: str, *, calls: int = _CALLS) -> Calls:
+    """Ask an extender about all nodes of the cluster, as kube-scheduler would."""
+    with cluster.api() as api:
+        nodes = api.get("/api/v1/nodes").must(200).json["items"]
+    body: dict[str, Any] = {"Pod": a_pod("asked"), "Nodes": None, "NodeNames": None}
+    if SETTINGS[setting]:
+        body["NodeNames"] = [node["metadata"]["name"] for node in nodes]
+    else:
+        body["Nodes"] = {"metadata": {}, "items": nodes}
+    asked = msgspec.json.encode(body)
+    with extender(cluster, racer) as running, Api(running.url) as api:
+        filtered, filter_ms = _asked(api, "/filter", asked, calls)
+        scored, prioritize_ms = _asked(api, "/prioritize", asked, calls)
+    return Calls(
+        racer=racer,
+        setting=setting,
+        filter_ms=filter_ms,
+        prioritize_ms=prioritize_ms,
+        answers=(_plain_filter(filtered), {one["Host"]: one["Score"] for one in scored}),
+    )
+
+
+def _asked(api: Api, path: str, body: bytes, calls: int) -> tuple[Any, float]:
+    took_ms = []
+    for _ in range(calls):
+        start = perf_counter()
+        answer = api.post(path, body).must(200)
+        took_ms.append((perf_counter() - start) * 1e3)
+    return msgspec.json.decode(answer.body), median(took_ms)
+
+
+def _plain_filter(result: Mapping[str, Any]) -> dict[str, Any]:
+    nodes = result.get("Nodes")
+    return {
+        "nodes": nodes and [node["metadata"]["name"] for node in nodes["items"]],
+        "names": result.get("NodeNames"),
+        "failed": result.get("FailedNodes") or {},
+        "hopeless": result.get("FailedAndUnresolvableNodes") or {},
+        "error": result.get("Error") or "",
+    }

@@ -1,0 +1,1 @@
+"""Scripted extenders, called by kube-scheduler and by kubesched."""

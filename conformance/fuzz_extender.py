@@ -1,0 +1,192 @@
+"""Compare how answers of extenders are read with how kube-scheduler reads them, on random texts.
+
+Owns the command line and the texts: right ones, ones in odd spelling, ones with values of other
+types, broken ones. What each means is said by Go's decoder over upstream's types, run by
+`conformance/extender_answers/main.go`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# As a script this file sees only its own folder; the packages are one level up.
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from kubesched.extender import wire  # noqa: E402
+
+RECORDED = ROOT / "tests" / "unit" / "extender" / "recorded_answers.jsonl"
+READERS: dict[str, Callable[[bytes], Any]] = {
+    "filter": wire.decode_filter_result,
+    "scores": wire.decode_host_priorities,
+    "bind": wire.decode_binding_result,
+    "preempt": wire.decode_preemption_result,
+    "bind args": wire.decode_binding_args,
+}
+ODD = (
+    *("1", "-3", "1.5", "1e2", "0", "-0", "9223372036854775807", "9223372036854775808", "1" * 40),
+    *('"x"', '"\\u00e9"', '"\\ud800"', '"\\ud83d\\ude00"', '""', "null", "true", "[]", "{}"),
+    *("[null]", '["a",null]', '{"a":"b"}', '{"a":null}', '{"a":1}'),
+)
+TEXTS = ("", "null", " ", "[]", "{}", "1", '"x"', "tru", "-", "\n\t{}", "[1,", '{"a"', '{"a" 1}')
+INSERTED = ('"', "{", "}", "x", "1", ",", "\\", ":", "nul", "\t", "\x01", "[", "-", ".", "e", "'")
+NODE = '{"metadata":{"name":"n1"},"spec":{},"status":{}}'
+SHOWN = 10
+Make = Callable[[], str]
+
+
+class Texts:
+    """Makes texts, by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def make(self, kind: str) -> str:
+        """Return a text of a kind, right or wrong."""
+        text = getattr(self, f"_{kind.replace(' ', '_')}")()
+        chance = self.rng.random()
+        place = self.rng.randint(0, len(text))
+        if chance < 0.6:
+            return str(text)
+        if chance < 0.7:
+            return str(text[:place])
+        if chance < 0.8:
+            return f"{text}{self.rng.choice((' x', '}', 'null', chr(34), '1'))}"
+        if chance < 0.9:
+            return f"{text[:place]}{self.rng.choice(INSERTED)}{text[place:]}"
+        return self.rng.choice(TEXTS)
+
+    def _filter(self) -> str:
+        names = self._or_odd(lambda: json.dumps(self.rng.sample("abc", self.rng.randint(0, 3))))
+        failed = self._or_odd(lambda: json.dumps(dict.fromkeys(self.rng.sample("abc", 2), "m")))
+        items = self._or_odd(lambda: f"[{NODE}]" if self.rng.random() < 0.5 else "[]")
+        nodes = self._or_odd(lambda: self._object(items=items, metadata=lambda: "{}"))
+        return self._object(
+            Nodes=nodes,
+            NodeNames=names,
+            FailedNodes=failed,
+            FailedAndUnresolvableNodes=failed,
+            Error=self._text,
+        )
+
+    def _scores(self) -> str:
+        return self._list(self._or_odd(lambda: self._object(Host=self._text, Score=self._number)))
+
+    def _bind(self) -> str:
+        return self._object(Error=self._text)
+
+    def _bind_args(self) -> str:
+        text = self._text
+        return self._object(PodName=text, PodNamespace=text, PodUID=text, Node=text)
+
+    def _preempt(self) -> str:
+        pods = self._or_odd(lambda: self._list(self._or_odd(lambda: self._object(UID=self._text))))
+        victims = self._or_odd(lambda: self._object(Pods=pods, NumPDBViolations=self._number))
+
+        def by_node() -> str:
+            pairs = (f'"n{number}":{victims()}' for number in range(self.rng.randint(0, 2)))
+            return "{" + ",".join(pairs) + "}"
+
+        return self._object(NodeNameToMetaVictims=self._or_odd(by_node))
+
+    def _text(self) -> str:
+        return self._or_odd(lambda: self.rng.choice(('"e"', '""', '"a b"')))()
+
+    def _number(self) -> str:
+        return self._or_odd(lambda: str(self.rng.randint(-5, 50)))()
+
+    def _or_odd(self, make: Make) -> Make:
+        return lambda: make() if self.rng.random() < 0.8 else self.rng.choice(ODD)
+
+    def _list(self, make: Make) -> str:
+        return "[" + ",".join(make() for _ in range(self.rng.randint(0, 3))) + "]"
+
+    def _object(self, **fields: Make) -> str:
+        wanted = [name for name in fields if self.rng.random() < 0.7]
+        pairs = [f'"{self._spelled(name)}":{fields[name]()}' for name in wanted]
+        if self.rng.random() < 0.2:
+            pairs.append('"other":[1,{"a":2}]')
+        self.rng.shuffle(pairs)
+        return "{" + ",".join(pairs) + "}"
+
+    def _spelled(self, name: str) -> str:
+        return self.rng.choice((name, name, name, name, name.lower(), name.upper(), f"{name}x"))
+
+
+def ours(kind: str, text: str) -> tuple[Any, str]:
+    """Return what we make of a text: the value, or the error."""
+    try:
+        return json.loads(wire.encode(READERS[kind](text.encode()))), ""
+    except wire.WireError as problem:
+        return None, str(problem)
+
+
+def comparable(value: Any) -> Any:
+    """Return a value without what passes through us unread, and without Go's two empty lists."""
+    if isinstance(value, dict) and value.get("Nodes"):
+        return {**value, "Nodes": len(value["Nodes"].get("items") or ())}
+    return value or None
+
+
+def upstream(cases: Sequence[tuple[str, str]]) -> list[tuple[Any, str]]:
+    """Return what Go makes of the texts."""
+    lines = "\n".join(json.dumps({"Kind": kind, "Text": text}) for kind, text in cases)
+    with tempfile.TemporaryDirectory() as directory:
+        program = Path(directory) / "answers"
+        command = ["go", "build", "-o", str(program), "./extender_answers"]
+        subprocess.run(command, cwd=ROOT / "conformance", check=True)
+        done = subprocess.run([program], input=lines, stdout=subprocess.PIPE, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(one["value"], one["error"]) for one in found]
+
+
+def record(cases: Sequence[tuple[str, str]], expected: Sequence[tuple[Any, str]]) -> None:
+    """Write some of each kind down, for the unit tests."""
+    counts: Counter[tuple[str, str]] = Counter()
+    with RECORDED.open("w") as file:
+        for (kind, text), (value, error) in zip(cases, expected, strict=True):
+            key = kind, re.sub(r"'.*?'|\d+", "*", error)
+            if len(text) > 200 or counts[key] >= (1 if error else 10):
+                continue
+            counts[key] += 1
+            line = {"kind": kind, "text": text, "value": comparable(value), "error": error}
+            file.write(json.dumps(line) + "\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compare; 1 if one text is read differently."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--cases", type=int, default=20_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--write", action="store_true", help="record some for the unit tests")
+    options = parser.parse_args(argv)
+    texts, kinds = Texts(options.seed), list(READERS)
+    made = ((kinds[number % len(kinds)], number) for number in range(options.cases))
+    cases = [(kind, texts.make(kind)) for kind, _ in made]
+    expected = upstream(cases)
+    different = 0
+    for (kind, text), (value, error) in zip(cases, expected, strict=True):
+        our_value, our_error = ours(kind, text)
+        if (comparable(our_value), our_error) == (comparable(value), error):
+            continue
+        different += 1
+        if different <= SHOWN:
+            print(f"{kind}: {text!r}\n  ours {our_error or our_value}\n  Go's {error or value}")
+    if options.write:
+        record(cases, expected)
+    print(f"{options.cases} answers of extenders: {different} are read differently")
+    return int(different > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

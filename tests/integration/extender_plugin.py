@@ -1,0 +1,47 @@
+"""The plugin that tests serve as an extender: it does to nodes what their labels say."""
+
+from __future__ import annotations
+
+import threading
+
+from kubesched import CycleState, Handle, NodeView, PodInfo, Status, unresolvable, unschedulable
+
+
+class Labelled:
+    """Refuses, scores and binds by labels; an app has one pod on a node at most."""
+
+    name = "Labelled"
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
+        if "takes" in pod.annotations:
+            threading.Event().wait(float(pod.annotations["takes"]))
+        if "raise" in node.labels:
+            raise RuntimeError("no such luck")
+        if "keep-out" in node.labels:
+            return unresolvable("keep out")
+        app = pod.labels.get("app")
+        if app and any(other.labels.get("app") == app for other in node.pods):
+            return unschedulable("the app is here already")
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        return int(node.labels.get("score", "0"))
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        # Somebody looks that it has begun, and lets it go on.
+        name = pod.annotations.get("wait-for", "")
+        while name:
+            self.handle.log.info("Waiting", pod=pod.key)
+            try:
+                await self.handle.client.get_object("configmaps", pod.namespace, name)
+                return
+            except Exception as problem:
+                if "not found" not in str(problem):
+                    raise
+            await self.handle.clock.sleep(0.02)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        return None

@@ -1,0 +1,137 @@
+"""`kubesched extender` as a process on a server, and a way to call it.
+
+Owns its command line, its log and the requests of a caller. Expected values are never computed
+here.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from kubesched.testing import ADMIN, Answer, ApiServer
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.schedulers import scheduler_command
+
+Document = dict[str, Any]
+
+PLUGIN = f"{Path(__file__).with_name('extender_plugin.py')}:Labelled"
+_WAIT_S = 30.0
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderProcess:
+    """One run of an extender; it belongs to a group, and ends with it at the latest."""
+
+    label: str
+    group: ProcessGroup = field(repr=False)
+    process: subprocess.Popen[bytes] = field(repr=False)
+    port: int
+    tls: ssl.SSLContext | None = None
+    """How a caller speaks to it; plainly if None."""
+
+    @property
+    def url(self) -> str:
+        """Return what a scheduler's configuration calls it."""
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """Return what it has written."""
+        return self.group.log_path(self.label).read_text(errors="replace")
+
+    def lines(self, message: str) -> list[str]:
+        """Return the fields of the lines that have a message."""
+        head = f'] "{message}" '
+        return [line.partition(head)[2] for line in self.log.splitlines() if head in line]
+
+    def until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait for something; StartError with the end of the logs if it does not come."""
+        self.group.wait_until(is_so, what, timeout_s=_WAIT_S)
+
+    def until_ready(self) -> None:
+        """Wait until it knows the cluster."""
+        self.until(self._is_ready, f"{self.label} is ready")
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.ask("GET", "/readyz").code == 200
+        except OSError:
+            return False
+
+    def connect(self, timeout_s: float = _WAIT_S) -> http.client.HTTPConnection:
+        """Open a connection."""
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=timeout_s, context=self.tls
+        )
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+        """Send one request on a connection of its own."""
+        connection = self.connect()
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def call(self, verb: str, **body: Any) -> Any:
+        """Call a verb; return its answer."""
+        answer = self.ask("POST", f"/{verb}", json.dumps(body).encode())
+        assert answer.code == 200, answer.text
+        assert answer.headers["Content-Type"] == "application/json"
+        return json.loads(answer.body)
+
+    def metric(self, line: str) -> float:
+        """Return the value of a series, named as /metrics names it."""
+        page = self.ask("GET", "/metrics").text
+        values = [one.rpartition(" ")[2] for one in page.splitlines() if one.startswith(f"{line} ")]
+        assert len(values) == 1, page
+        return float(values[0])
+
+    def terminate(self) -> int:
+        """Ask it to end, and return its exit status."""
+        return self.group.terminate(self.label, _WAIT_S)
+
+
+def start_extender(
+    server: ApiServer,
+    group: ProcessGroup,
+    *flags: str,
+    plugin: str = PLUGIN,
+    kubeconfig: Path | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> ExtenderProcess:
+    """Start an extender.
+
+    Args:
+        server: Whose nodes and pods it reads.
+        group: Ends it at last.
+        flags: More of the command line.
+        plugin: What it serves.
+        kubeconfig: Its way to the server; the administrator's if None.
+        tls: How callers speak to it, if flags give it certificates.
+    """
+    (port,) = free_ports(1)
+    label = f"extender-{next(_numbers)}"
+    program = scheduler_command("kubesched")[0]
+    command = [
+        program,
+        "extender",
+        f"--plugin={plugin}",
+        f"--listen=127.0.0.1:{port}",
+        f"--kubeconfig={kubeconfig or server.kubeconfigs[ADMIN.name]}",
+        *flags,
+    ]
+    return ExtenderProcess(label, group, group.start(label, command), port, tls)

@@ -1,0 +1,249 @@
+"""Stock kube-schedulers, and ours, place pods through our extender, on a real API server.
+
+Each run has two schedulers: one that asks the extender, and the cluster's own, which does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.playground.waiting import until
+from kubesched.testing import (
+    ADMIN,
+    Api,
+    Programs,
+    RealCluster,
+    SchedulerSettings,
+    a_node,
+    a_pod,
+    real_cluster,
+    start_scheduler,
+)
+from kubesched.testing.certificates import write_certificates
+from kubesched.testing.http import MERGE_PATCH
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.schedulers import scheduler_command
+from tests.integration.extender_process import ExtenderProcess, start_extender
+from tests.integration.test_extender_server import caller_context
+
+pytestmark = pytest.mark.programs
+
+PODS = "/api/v1/namespaces/default/pods"
+EXTENDED = "extended-scheduler"
+OWN_WORDS = "the app is here already"
+
+
+@dataclass(frozen=True)
+class Form:
+    """Who calls, and how."""
+
+    program: str
+    sends_names: bool
+    binds: bool = False
+    is_secure: bool = False
+
+
+FORMS = [
+    pytest.param(Form("kube-scheduler", True, binds=True), id="1.36, names, bind"),
+    pytest.param(Form("kube-scheduler", False), id="1.36, whole nodes"),
+    pytest.param(Form("kube-scheduler", True, is_secure=True), id="1.36, names, https"),
+    pytest.param(Form("kube-scheduler-1.29", True), id="1.29, names"),
+    pytest.param(Form("kube-scheduler-1.29", False, binds=True), id="1.29, whole nodes, bind"),
+    pytest.param(Form("kubesched", True, binds=True), id="kubesched, names, bind"),
+    pytest.param(Form("kubesched", False), id="kubesched, whole nodes"),
+]
+
+
+@dataclass
+class World:
+    """A cluster with two schedulers and an extender."""
+
+    form: Form
+    api: Api
+    extender: ExtenderProcess
+
+    def node(self, name: str, group: str, **labels: str) -> None:
+        """Make a node of a group."""
+        given = {"group": group, **{key.replace("_", "-"): v for key, v in labels.items()}}
+        self.api.post("/api/v1/nodes", a_node(name, labels=given, capacity={"cpu": "1"})).must(201)
+        self.extender.until(lambda: self._knows(name), f"the extender knows {name}")
+
+    def _knows(self, node: str) -> bool:
+        answer = self.extender.call("filter", Pod=a_pod("probe"), NodeNames=[node], Nodes=None)
+        return "has not heard" not in str(answer["FailedNodes"])
+
+    def pod(self, name: str, group: str, *, scheduler: str = EXTENDED, **pod: Any) -> None:
+        """Make a pod for the nodes of a group."""
+        spec = {"nodeSelector": {"group": group}, "terminationGracePeriodSeconds": 0, **pod}
+        self.api.post(PODS, a_pod(name, scheduler=scheduler, **spec)).must(201)
+
+    def node_of(self, name: str) -> str:
+        """Return where a pod is; empty if it waits."""
+        return str(self.api.get(f"{PODS}/{name}").json["spec"].get("nodeName", ""))
+
+    def until_bound(self, name: str) -> str:
+        """Wait until a pod has a node, and return it."""
+        until(lambda: self.node_of(name), f"{name} has a node", 60.0)
+        return self.node_of(name)
+
+    def until_refused(self, name: str) -> str:
+        """Wait until a pod's status says that it could not be placed; return why."""
+
+        def refusal() -> str:
+            conditions = self.api.get(f"{PODS}/{name}").json["status"].get("conditions", [])
+            return next(
+                (c["message"] for c in conditions if c.get("reason") == "Unschedulable"), ""
+            )
+
+        until(refusal, f"{name} is refused", 60.0)
+        return refusal()
+
+    def calls(self, pod: str) -> list[str]:
+        """Return the verbs that were called about a pod, as the log tells."""
+        return re.findall(rf'"Extender call" verb="(\w+)" pod="default/{pod}"', self.extender.log)
+
+    def until_called(self, pod: str, verb: str) -> None:
+        """Wait until the log tells of a call."""
+        self.extender.until(lambda: verb in self.calls(pod), f"{verb} of {pod} is in the log")
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Run the cluster, its own scheduler, the extender and the scheduler that asks it."""
+    form: Form = request.param
+    place = tmp_path_factory.mktemp("extended")
+    with real_cluster("bare") as cluster, ProcessGroup(place) as group, cluster.api(ADMIN) as api:
+        extender = started(form, cluster, group, place)
+        start_scheduler(cluster, group, "kube-scheduler")
+        settings = SchedulerSettings(
+            profiles=[{"schedulerName": EXTENDED}], extenders=[stanza(form, extender, place)]
+        )
+        config = place / "extended.yaml"
+        config.write_text(yaml.safe_dump(settings.document(cluster)))
+        group.start(EXTENDED, [*command(form), f"--config={config}", "--secure-port=0"])
+        for name, value in (("low", 1), ("middle", 10), ("high", 1000)):
+            body = {"metadata": {"name": name}, "value": value}
+            api.post("/apis/scheduling.k8s.io/v1/priorityclasses", body).must(201)
+        yield World(form, api, extender)
+
+
+def command(form: Form) -> list[str]:
+    """Return how the scheduler that asks is started."""
+    if form.program == "kubesched":
+        return scheduler_command("kubesched")
+    return [str(Programs.built().path(form.program))]
+
+
+def started(form: Form, cluster: RealCluster, group: ProcessGroup, place: Path) -> ExtenderProcess:
+    flags = ["--bind"] if form.binds else []
+    tls = None
+    if form.is_secure:
+        made = write_certificates(place)
+        flags += [f"--tls-cert-file={made.serving}", f"--tls-private-key-file={made.serving_key}"]
+        tls = caller_context(made.authority)
+    extender = start_extender(cluster, group, *flags, tls=tls)
+    extender.until_ready()
+    return extender
+
+
+def stanza(form: Form, extender: ExtenderProcess, place: Path) -> dict[str, Any]:
+    """Return what the scheduler that asks is told: what `--print-config` prints, and a weight."""
+    entry: dict[str, Any] = {
+        "urlPrefix": extender.url,
+        "filterVerb": "filter",
+        "preemptVerb": "preempt",
+        "prioritizeVerb": "prioritize",
+        # More than all plugins of kube-scheduler together.
+        "weight": 100,
+        "nodeCacheCapable": form.sends_names,
+        "httpTimeout": "5s",
+    }
+    if form.binds:
+        entry["bindVerb"] = "bind"
+    if form.is_secure:
+        entry |= {"enableHTTPS": True, "tlsConfig": {"caFile": str(place / "ca.crt")}}
+    return entry
+
+
+@pytest.mark.timeout(180)
+def test_pods_go_where_the_plugin_wants_them(world: World) -> None:
+    world.node("poor", "scored", score="10")
+    world.node("rich", "scored", score="90")
+    world.node("out", "scored", score="100", keep_out="yes")
+    # The fullest node of those that kube-scheduler would choose from.
+    world.pod("weight", "scored", requests={"cpu": "600m"}, nodeName="rich")
+    world.pod("chosen", "scored", requests={"cpu": "100m"})
+    assert world.until_bound("chosen") == "rich"
+    verbs = ["filter", "prioritize", *(["bind"] if world.form.binds else [])]
+    world.until_called("chosen", verbs[-1])
+    assert world.calls("chosen") == verbs
+
+
+@pytest.mark.timeout(180)
+def test_the_clusters_own_scheduler_does_as_it_did(world: World) -> None:
+    world.node("forbidden", "alone", keep_out="yes")
+    world.pod("plain", "alone", scheduler="default-scheduler")
+    assert world.until_bound("plain") == "forbidden"
+    world.pod("asking", "alone")
+    said = world.until_refused("asking")
+    assert said.startswith("0/")
+    assert " 1 keep out" in said
+    assert world.node_of("asking") == ""
+    world.until_called("asking", "filter")
+    assert world.calls("plain") == []
+    assert '"default/plain"' not in world.extender.log
+
+
+@pytest.mark.timeout(180)
+def test_the_plugin_sees_pods_that_are_bound(world: World) -> None:
+    world.node("first", "apart", score="90")
+    world.node("second", "apart", score="10")
+    shown: dict[str, Any] = {"labels": {"app": "shop"}}
+    world.pod("one", "apart", **shown)
+    assert world.until_bound("one") == "first"
+    world.extender.until(lambda: is_refused(world, "first"), "the extender has seen the pod")
+    world.pod("two", "apart", **shown)
+    assert world.until_bound("two") == "second"
+    world.extender.until(lambda: is_refused(world, "second"), "the extender has seen the other")
+    world.pod("three", "apart", **shown)
+    assert f"2 {OWN_WORDS}" in world.until_refused("three")
+    world.api.delete(f"{PODS}/one", {"gracePeriodSeconds": 0}).must(200)
+    world.extender.until(
+        lambda: world.node_of("three") == "first" or not is_refused(world, "first"),
+        "the extender has seen it go",
+    )
+    # The scheduler asked again at once, maybe before that; it asks when anything happens.
+    touched = {"metadata": {"labels": {"touched": "yes"}}}
+    world.api.patch("/api/v1/nodes/first", touched, MERGE_PATCH).must(200)
+    assert world.until_bound("three") == "first"
+
+
+def is_refused(world: World, node: str) -> bool:
+    pod = a_pod("probe", labels={"app": "shop"})
+    answer = world.extender.call("filter", Pod=pod, NodeNames=[node], Nodes=None)
+    return bool(answer["FailedNodes"] == {node: OWN_WORDS})
+
+
+@pytest.mark.timeout(180)
+def test_nobody_is_evicted_from_a_node_that_the_plugin_refuses(world: World) -> None:
+    most = {"cpu": "800m"}
+    world.node("refused", "full", keep_out="yes")
+    world.node("taken", "full")
+    # Whoever is on the refused node is the least important of all: it would be chosen.
+    world.pod("cheap", "full", requests=most, priorityClassName="low", nodeName="refused")
+    world.pod("dear", "full", requests=most, priorityClassName="middle", nodeName="taken")
+    world.pod("urgent", "full", requests=most, priorityClassName="high")
+    assert world.until_bound("urgent") == "taken"
+    assert world.api.get(f"{PODS}/dear").code == 404
+    assert world.node_of("cheap") == "refused"
+    world.until_called("urgent", "preempt")
+    assert 'verb="preempt" pod="default/urgent" nodes=2 kept=1 ' in world.extender.log

@@ -1,0 +1,393 @@
+"""`kubesched extender` as a process: its verbs, pages, certificates, rights, and its end."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.x509 import load_pem_x509_certificate
+
+from kubesched.testing import PLAIN, Api, ApiServer, a_node, a_pod
+from kubesched.testing.certificates import write_certificates
+from kubesched.testing.http import MERGE_PATCH
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.server import ADMIN
+from tests.integration.extender_process import PLUGIN, ExtenderProcess, start_extender
+from tests.integration.ops_world import Shown, signed
+from tests.unit.cli.running import kubesched
+
+PODS = "/api/v1/namespaces/default/pods"
+NODES = {
+    "good": {"score": "40"},
+    "better": {"score": "70"},
+    "out": {"keep-out": "yes", "score": "100"},
+}
+_TIME = re.compile(r' took="[0-9.]+ms"$')
+
+
+@pytest.fixture(scope="module")
+def extender(
+    api_server: ApiServer, api: Api, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ExtenderProcess]:
+    """Run an extender that binds, on three nodes."""
+    for name, labels in NODES.items():
+        api.post("/api/v1/nodes", a_node(name, labels=labels)).must(201)
+    with ProcessGroup(tmp_path_factory.mktemp("extender")) as group:
+        made = start_extender(api_server, group, "--bind")
+        made.until_ready()
+        yield made
+
+
+@pytest.fixture
+def pod(api: Api) -> Iterator[dict[str, Any]]:
+    """Make a pod that waits."""
+    made = api.post(PODS, a_pod("new", labels={"app": "web"})).must(201).json
+    yield made
+    api.delete(f"{PODS}/new", {"gracePeriodSeconds": 0}).must(200)
+
+
+def whole(api: Api, *names: str) -> dict[str, Any]:
+    items = [api.get(f"/api/v1/nodes/{name}").must(200).json for name in names]
+    return {"metadata": {}, "items": items}
+
+
+def last(extender: ExtenderProcess, message: str, part: str) -> str:
+    """Return the last line of a message that has a part, without how long it took."""
+    extender.until(
+        lambda: any(part in line for line in extender.lines(message)), f"{message}: {part}"
+    )
+    found = [line for line in extender.lines(message) if part in line]
+    return _TIME.sub("", found[-1])
+
+
+def test_a_call_with_names(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
+    answer = extender.call("filter", Pod=pod, NodeNames=["out", "good", "better"], Nodes=None)
+    assert answer == {
+        "Nodes": None,
+        "NodeNames": ["good", "better"],
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": {"out": "keep out"},
+        "Error": "",
+    }
+    said = last(extender, "Extender call", 'verb="filter"')
+    assert said == 'verb="filter" pod="default/new" nodes=3 kept=2'
+
+
+def test_a_call_with_whole_nodes(extender: ExtenderProcess, api: Api, pod: dict[str, Any]) -> None:
+    nodes = whole(api, "better", "out")
+    answer = extender.call("filter", Pod=pod, NodeNames=None, Nodes=nodes)
+    assert answer["NodeNames"] is None
+    assert answer["Nodes"]["items"] == nodes["items"][:1]
+    assert answer["FailedAndUnresolvableNodes"] == {"out": "keep out"}
+
+
+@pytest.mark.parametrize("path", ["prioritize", "priority", "some/prefix/prioritize", "priority/"])
+def test_scores_under_both_names_and_under_any_path(
+    path: str, extender: ExtenderProcess, pod: dict[str, Any]
+) -> None:
+    answer = extender.call(path, Pod=pod, NodeNames=["better", "good"], Nodes=None)
+    assert answer == [{"Host": "better", "Score": 7}, {"Host": "good", "Score": 4}]
+    said = last(extender, "Extender call", 'verb="prioritize"')
+    assert said == 'verb="prioritize" pod="default/new" nodes=2 best="better"'
+
+
+def test_keys_are_read_as_go_reads_them(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
+    body = json.dumps({"pOD": pod, "nodenames": ["good"], "Later": 1}).encode() + b" trailing"
+    answer = extender.ask("POST", "/filter", body).must(200)
+    assert json.loads(answer.body)["NodeNames"] == ["good"]
+
+
+def test_pods_that_are_bound_are_seen_and_those_that_wait_are_not(
+    extender: ExtenderProcess, api: Api, pod: dict[str, Any]
+) -> None:
+    names = {"NodeNames": ["good", "better"], "Nodes": None}
+    assert extender.call("filter", Pod=pod, **names)["NodeNames"] == ["good", "better"]
+    api.post(PODS, a_pod("old", labels={"app": "web"}, node="good")).must(201)
+    extender.until(
+        lambda: extender.call("filter", Pod=pod, **names)["NodeNames"] == ["better"],
+        "the bound pod is seen",
+    )
+    failed = extender.call("filter", Pod=pod, **names)["FailedNodes"]
+    assert failed == {"good": "the app is here already"}
+    # By whole nodes as well, which come without their pods.
+    answer = extender.call("filter", Pod=pod, Nodes=whole(api, "good", "better"), NodeNames=None)
+    assert answer["FailedNodes"] == failed
+    # And it would do, were that pod gone.
+    uid = api.get(f"{PODS}/old").json["metadata"]["uid"]
+    victims = {"good": {"Pods": [{"UID": uid}], "NumPDBViolations": 0}}
+    answer = extender.call("preempt", Pod=pod, NodeNameToMetaVictims=victims)
+    assert answer == {"NodeNameToMetaVictims": victims}
+    api.delete(f"{PODS}/old", {"gracePeriodSeconds": 0}).must(200)
+    extender.until(
+        lambda: len(extender.call("filter", Pod=pod, **names)["NodeNames"]) == 2, "it is gone"
+    )
+
+
+def test_a_plugin_that_fails_is_told_as_the_protocol_can(
+    extender: ExtenderProcess, api: Api, pod: dict[str, Any]
+) -> None:
+    nodes = whole(api, "good")
+    nodes["items"][0]["metadata"] |= {"labels": {"raise": "", "score": "x"}, "resourceVersion": ""}
+    body = {"Pod": pod, "Nodes": nodes, "NodeNames": None}
+    said = 'running "Labelled" filter plugin: RuntimeError: no such luck'
+    assert extender.call("filter", **body)["Error"] == said
+    answer = extender.ask("POST", "/prioritize", json.dumps(body).encode())
+    assert answer.code == 500
+    assert "invalid literal for int()" in answer.text
+    assert 'verb="prioritize"' in last(extender, "Extender call failed", "invalid literal")
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "body"),
+    [
+        ("filter", 200, "Error"),
+        ("bind", 200, "Error"),
+        ("prioritize", 200, "[]"),
+        ("priority", 200, "[]"),
+        ("preempt", 400, ""),
+    ],
+)
+@pytest.mark.parametrize("sent", [b"{nonsense", b"", b'{"Pod":', b"[]", b'{"PodName":7,"Pod":7}'])
+def test_a_body_that_cannot_be_decoded(
+    verb: str, code: int, body: str, sent: bytes, extender: ExtenderProcess
+) -> None:
+    answer = extender.ask("POST", f"/{verb}", sent)
+    assert answer.code == code
+    if body == "Error":
+        assert json.loads(answer.body)["Error"].startswith("the request cannot be decoded: ")
+    elif body:
+        assert answer.text == body
+    last(extender, "Extender call failed", "the request cannot be decoded")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD"])
+@pytest.mark.parametrize("verb", ["filter", "priority", "bind", "preempt"])
+def test_no_method_but_post(method: str, verb: str, extender: ExtenderProcess) -> None:
+    answer = extender.ask(method, f"/{verb}")
+    assert answer.code == 405
+    assert answer.headers["Allow"] == "POST"
+    last(extender, "Extender call refused", f'method="{method}"')
+
+
+def test_a_verb_that_there_is_not(extender: ExtenderProcess) -> None:
+    answer = extender.ask("POST", "/scheduler/predicates", b"{}")
+    assert answer.code == 404
+    said = last(extender, "Extender call refused", "predicates")
+    assert "there is no such verb" in said
+    assert "filter, prioritize, priority, preempt, bind" in said
+    assert 'URI="/scheduler/predicates"' in said
+
+
+def test_bind_writes_the_binding(extender: ExtenderProcess, api: Api, pod: dict[str, Any]) -> None:
+    uid = pod["metadata"]["uid"]
+    asked = {"PodName": "new", "PodNamespace": "default", "PodUID": uid, "Node": "better"}
+    wrong = extender.call("bind", **(asked | {"PodUID": "another"}))
+    assert "pod default/new is not the one that was placed" in wrong["Error"]
+    assert "nodeName" not in api.get(f"{PODS}/new").json["spec"]
+    assert extender.call("bind", **asked) == {"Error": ""}
+    assert api.get(f"{PODS}/new").json["spec"]["nodeName"] == "better"
+    # It counts at once.
+    answer = extender.call("filter", Pod=pod, NodeNames=["better"], Nodes=None)
+    assert answer["FailedNodes"] == {"better": "the app is here already"}
+    again = extender.call("bind", **asked)
+    assert 'pod new is already assigned to node "better"' in again["Error"]
+    said = last(extender, "Extender call", 'verb="bind"')
+    assert said == 'verb="bind" pod="default/new" node="better"'
+
+
+def test_pages(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
+    for page in ("/healthz", "/livez", "/readyz"):
+        assert extender.ask("GET", page).must(200).text == "ok"
+    verbose = extender.ask("GET", "/readyz?verbose").text
+    assert "[+]informer-sync ok" in verbose
+    calls = 'kubesched_extender_calls_total{result="ok",verb="filter"}'
+    kept = 'kubesched_extender_nodes_total{verb="filter",verdict="kept"}'
+    refused = 'kubesched_extender_nodes_total{verb="filter",verdict="refused"}'
+    before = [extender.metric(one) for one in (calls, kept, refused)]
+    extender.call("filter", Pod=pod, NodeNames=["out", "good", "better"], Nodes=None)
+    after = [extender.metric(one) for one in (calls, kept, refused)]
+    assert [new - old for new, old in zip(after, before, strict=True)] == [1, 2, 1]
+    known = 'kubesched_extender_known_objects{kind="nodes"}'
+    extender.until(lambda: extender.metric(known) == 3, "all nodes are counted")
+
+
+def test_a_node_that_changes_is_seen(
+    extender: ExtenderProcess, api: Api, pod: dict[str, Any]
+) -> None:
+    def answer() -> Any:
+        return extender.call("filter", Pod=pod, NodeNames=["fresh"], Nodes=None)
+
+    assert answer()["FailedNodes"] == {"fresh": "the extender has not heard of the node yet"}
+    api.post("/api/v1/nodes", a_node("fresh")).must(201)
+    extender.until(lambda: answer()["NodeNames"] == ["fresh"], "it is known")
+    label = {"metadata": {"labels": {"keep-out": "yes"}}}
+    api.patch("/api/v1/nodes/fresh", label, MERGE_PATCH).must(200)
+    extender.until(
+        lambda: answer()["FailedAndUnresolvableNodes"] == {"fresh": "keep out"}, "its label is seen"
+    )
+    api.delete("/api/v1/nodes/fresh").must(200)
+    extender.until(lambda: "fresh" in answer()["FailedNodes"], "it is gone")
+
+
+# -- other processes ------------------------------------------------------------------------------
+
+
+def test_without_a_cluster_it_says_that_it_is_not_ready(
+    api_server: ApiServer, tmp_path: Path, pod: dict[str, Any]
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    text = api_server.kubeconfigs[ADMIN.name].read_text()
+    kubeconfig.write_text(re.sub(r"https://127.0.0.1:\d+", "https://127.0.0.1:1", text))
+    with ProcessGroup(tmp_path) as group:
+        extender = start_extender(api_server, group, kubeconfig=kubeconfig)
+        extender.until(lambda: "Serving on" in extender.log, "it serves")
+        assert extender.ask("GET", "/livez").code == 200
+        assert extender.ask("GET", "/readyz").code == 500
+        why = extender.ask("GET", "/readyz/informer-sync")
+        assert "not read yet: namespaces, nodes, pods" in why.text
+        answer = extender.call("filter", Pod=pod, NodeNames=["good"], Nodes=None)
+        assert answer["Error"] == "the extender has not read all namespaces, nodes, pods yet"
+        body = json.dumps({"Pod": pod, "NodeNames": ["good"]}).encode()
+        assert extender.ask("POST", "/prioritize", body).code == 500
+        assert extender.terminate() == 0
+
+
+def test_bind_is_off_unless_it_is_asked_for(
+    extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path
+) -> None:
+    with ProcessGroup(tmp_path) as group:
+        off = start_extender(api_server, group)
+        off.until_ready()
+        answer = off.call("bind", PodName="p", PodNamespace="default", PodUID="u", Node="good")
+        assert answer == {"Error": "bind is off: start the extender with --bind"}
+        # Whoever has a plugin that would take part is told that it will not.
+        said = last(off, "Nobody asks a plugin here", "Labelled")
+        assert said == 'plugin="Labelled" extensionPoints=["preBind"]'
+
+
+def test_a_plugin_that_takes_too_long_fails_its_call_and_no_other(
+    extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path
+) -> None:
+    def error(takes: str) -> str:
+        pod = a_pod("p", annotations={"takes": takes} if takes else {})
+        answer = limited.call("filter", Pod=pod, NodeNames=["good"], Nodes=None)
+        return str(answer["Error"])
+
+    with ProcessGroup(tmp_path) as group:
+        limited = start_extender(api_server, group, "--plugin-budget=100ms")
+        limited.until_ready()
+        for takes, said in (("0.3", "its time budget is 100ms"), ("60", "was interrupted")):
+            assert 'running "Labelled" filter plugin' in error(takes)
+            assert said in error(takes), error(takes)
+            assert error("") == ""
+        faults = (
+            'kubesched_plugin_faults_total{extension_point="Filter",fault="%s",plugin="Labelled"'
+        )
+        page = limited.ask("GET", "/metrics").text
+        assert faults % "over_budget" in page
+        assert faults % "interrupted" in page
+
+
+def test_who_was_heard_is_answered_before_the_end(
+    extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    """A binding that waits when SIGTERM comes is written, and told; a new call is refused."""
+    slow = a_pod("slow", annotations={"wait-for": "go-on"})
+    uid = api.post(PODS, slow).must(201).json["metadata"]["uid"]
+    answers: list[Any] = []
+    with ProcessGroup(tmp_path) as group:
+        ending = start_extender(api_server, group, "--bind", "--plugin-budget=0")
+        ending.until_ready()
+        asked = {"PodName": "slow", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
+        caller = threading.Thread(target=lambda: answers.append(ending.call("bind", **asked)))
+        caller.start()
+        ending.until(lambda: bool(ending.lines("Waiting")), "it waits")
+        ending.process.terminate()
+        ending.until(lambda: "Stopped listening on" in ending.log, "it listens no more")
+        with pytest.raises(ConnectionRefusedError):
+            ending.ask("GET", "/healthz")
+        config_maps = "/api/v1/namespaces/default/configmaps"
+        api.post(config_maps, {"metadata": {"name": "go-on"}}).must(201)
+        caller.join(30)
+        assert answers == [{"Error": ""}]
+        assert ending.process.wait(30) == 0
+    assert api.get(f"{PODS}/slow").json["spec"]["nodeName"] == "good"
+    for path in (f"{PODS}/slow", f"{config_maps}/go-on"):
+        api.delete(path, {"gracePeriodSeconds": 0}).must(200)
+
+
+def caller_context(authority: Path, shown: Shown | None = None) -> ssl.SSLContext:
+    """Return how a caller speaks that believes an authority."""
+    context = ssl.create_default_context(cafile=str(authority))
+    if shown is not None:
+        context.load_cert_chain(shown.certificate, shown.key)
+    return context
+
+
+def test_certificates(extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path) -> None:
+    """HTTPS with files; with --client-ca-file, nobody without a certificate is answered."""
+    made = write_certificates(tmp_path)
+    files = (f"--tls-cert-file={made.serving}", f"--tls-private-key-file={made.serving_key}")
+    issuer = load_pem_x509_certificate(made.authority.read_bytes()).subject
+    key = load_pem_private_key(made.authority_key.read_bytes(), None)
+    shown = signed(tmp_path, "scheduler", [], issuer, key)
+    unknown = caller_context(made.authority)
+    body = {"Pod": a_pod("p"), "NodeNames": ["good"], "Nodes": None}
+    with ProcessGroup(tmp_path) as group:
+        for_all = start_extender(api_server, group, *files, tls=unknown)
+        for_all.until_ready()
+        assert for_all.call("filter", **body)["NodeNames"] == ["good"]
+
+        known = caller_context(made.authority, shown)
+        closed = start_extender(
+            api_server, group, *files, f"--client-ca-file={made.authority}", tls=known
+        )
+        closed.until_ready()
+        assert closed.call("filter", **body)["NodeNames"] == ["good"]
+        assert closed.ask("GET", "/metrics").code == 200
+        stranger = replace(closed, tls=unknown)
+        refused = [stranger.ask("POST", "/filter", b"{}"), stranger.ask("GET", "/metrics")]
+        assert [one.code for one in refused] == [401, 401]
+        assert stranger.ask("GET", "/readyz").code == 200
+
+
+@pytest.mark.parametrize("binds", [True, False])
+def test_the_rights_that_are_printed_are_enough(
+    binds: bool, extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    flags = ["--bind"] if binds else []
+    printed = kubesched("extender", "--plugin", PLUGIN, "--print-config", *flags).out
+    _, *documents = yaml.safe_load_all(printed)
+    granted = [one for one in documents if one["kind"] != "ServiceAccount"]
+    granted[-1]["subjects"] = [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN.name}
+    ]
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    paths = [f"{rbac}/{one['kind'].lower()}s" for one in granted]
+    for path, document in zip(paths, granted, strict=True):
+        api.post(path, document).must(201)
+    uid = api.post(PODS, a_pod("mine")).must(201).json["metadata"]["uid"]
+    asked = {"PodName": "mine", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
+    try:
+        with ProcessGroup(tmp_path) as group:
+            kubeconfig = api_server.kubeconfigs[PLAIN.name]
+            mine = start_extender(api_server, group, "--bind", kubeconfig=kubeconfig)
+            mine.until_ready()
+            error = mine.call("bind", **asked)["Error"]
+            assert ("pods/binding" in error) is not binds, error
+            assert bool(error) is not binds
+            assert mine.terminate() == 0
+            assert ("orbidden" in mine.log) is not binds
+    finally:
+        api.delete(f"{PODS}/mine", {"gracePeriodSeconds": 0}).must(200)
+        for path, document in zip(paths, granted, strict=True):
+            api.delete(f"{path}/{document['metadata']['name']}").must(200)

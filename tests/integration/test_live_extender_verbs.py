@@ -1,0 +1,97 @@
+"""`kubesched run` with extenders that bind pods and choose victims.
+
+What is sent and made of answers is compared beside kube-scheduler in `conformance`; here is what
+the process as a whole does. Runs on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.extender.scripts import frees, victims_in
+from conformance.extender.server import Exchange, ScriptedExtender
+from kubesched.testing import Api, ApiServer
+from kubesched.testing.processes import ProcessGroup
+from tests.integration.live_processes import Place, start
+from tests.integration.test_live_extenders import reload
+
+IMPORTANT = "system-cluster-critical"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedExtender]:
+    with ScriptedExtender() as made:
+        yield made
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[ProcessGroup]:
+    with ProcessGroup(tmp_path) as made:
+        yield made
+        made.check()
+
+
+@pytest.fixture
+def place(api: Api) -> Iterator[Place]:
+    with Place(api) as made:
+        for name in "ab":
+            made.node(name)
+        yield made
+
+
+def stanza(server: ScriptedExtender, verb: str, **more: Any) -> dict[str, Any]:
+    return {"urlPrefix": server.url, f"{verb}Verb": verb, "httpTimeout": "60s", **more}
+
+
+def test_an_extender_binds_and_the_pod_is_told_of_as_ours(
+    api_server: ApiServer, place: Place, group: ProcessGroup, server: ScriptedExtender
+) -> None:
+    def bind(exchange: Exchange) -> None:
+        asked = exchange.json
+        meta = {"name": asked["PodName"], "uid": asked["PodUID"]}
+        target = {"kind": "Node", "name": asked["Node"]}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+        with api_server.api() as api:
+            api.post(f"{place.pods}/{asked['PodName']}/binding", body).must(201)
+        exchange.answer({"Error": ""})
+
+    server.scripts["/bind"] = bind
+    scheduler = start(api_server, group, "-v=2", extenders=[stanza(server, "bind")])
+    names = [place.pod(f"pod-{number}") for number in range(5)]
+    scheduler.until(lambda: all(map(place.node_of, names)), "they are bound")
+    scheduler.until(lambda: all(place.notes(name, "Scheduled") for name in names), "it is said")
+    assert sorted(call.json["PodName"] for call in server.taken()) == names
+    assert scheduler.metric("scheduler_schedule_attempts_total", result="scheduled") == 5
+
+
+def test_an_extender_that_comes_later_is_shown_whole_pods_and_spares_some(
+    api_server: ApiServer, place: Place, group: ProcessGroup, server: ScriptedExtender
+) -> None:
+    scheduler = start(api_server, group, "-v=2", "--reload")
+    old = [place.pod(f"old-{number}", cpu="3", dnsPolicy="Default") for number in range(2)]
+    scheduler.until(lambda: all(map(place.node_of, old)), "the nodes are full")
+    spared, victim = sorted(old, key=place.node_of)
+    seen: list[dict[str, Any]] = []
+
+    def preempt(exchange: Exchange) -> None:
+        seen.append(exchange.json["NodeNameToVictims"])
+        assert set(victims_in(exchange)) == set(place.nodes)
+        frees(place.node_of(victim))(exchange)
+
+    server.scripts["/preempt"] = preempt
+    reload(scheduler, [stanza(server, "preempt")])
+    place.pod("important", cpu="3", priorityClassName=IMPORTANT)
+    scheduler.until(lambda: bool(place.node_of("important")), "there is room")
+    assert (place.read(victim), place.node_of("important")) == ({}, place.nodes[1])
+    assert place.node_of(spared) == place.nodes[0]
+    (shown,) = seen[0][place.nodes[0]]["Pods"]
+    known = place.read(spared)
+    for absent in ("kind", "apiVersion"):
+        known.pop(absent)
+    known["metadata"].pop("managedFields", None)
+    assert shown == known
+    assert shown["spec"]["dnsPolicy"] == "Default"

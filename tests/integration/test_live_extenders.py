@@ -1,0 +1,281 @@
+"""`kubesched run` with extenders: they refuse, score, stay silent and go away.
+
+What upstream sends and makes of answers is compared beside kube-scheduler in `conformance`; here is
+what the process as a whole does. Runs on the embedded server, or on the real one with `--server
+real`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.extender.server import Exchange, ScriptedExtender
+from kubesched.testing import Api, ApiServer
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from tests.integration.live_processes import Place, Scheduler, start
+from tests.integration.reload_world import replace
+from tests.integration.test_live_leaders import leads, lease_of, steals
+
+EXPLAIN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/explain"
+Choice = Callable[[str, list[str]], Any]
+
+
+@dataclass(slots=True)
+class Outside:
+    """An extender that passes all nodes and gives none a point, until a test has it otherwise."""
+
+    server: ScriptedExtender
+    is_whole: bool = False
+    """Whether it is sent whole nodes."""
+    choose: dict[str, Choice] = field(default_factory=dict)
+    """By verb, makes an answer from the pod's name and the names of nodes."""
+    held: threading.Event = field(default_factory=threading.Event)
+    """Pods named `slow...` wait for it."""
+    is_asked: threading.Event = field(default_factory=threading.Event)
+    """Is set once such a pod waits."""
+
+    def __post_init__(self) -> None:
+        for verb in ("filter", "prioritize"):
+            self.server.scripts[f"/{verb}"] = self._script(verb)
+
+    def _script(self, verb: str) -> Callable[[Exchange], None]:
+        def answer(exchange: Exchange) -> None:
+            asked = exchange.json
+            pod = asked["Pod"]["metadata"]["name"]
+            nodes = asked["Nodes"]["items"] if self.is_whole else asked["NodeNames"]
+            names = [one["metadata"]["name"] for one in nodes] if self.is_whole else nodes
+            if pod.startswith("slow") and verb == "filter":
+                self.is_asked.set()
+                self.held.wait(60)
+            choose = self.choose.get(verb)
+            said = None if choose is None else choose(pod, names)
+            if said is None:
+                passed = {"Nodes": {"items": nodes}} if self.is_whole else {"NodeNames": nodes}
+                said = passed if verb == "filter" else []
+            exchange.answer(said)
+
+        return answer
+
+    def stanza(self, **more: Any) -> dict[str, Any]:
+        """Return how a configuration names it."""
+        return {
+            "urlPrefix": self.server.url,
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "weight": 1,
+            "nodeCacheCapable": not self.is_whole,
+            "httpTimeout": "60s",
+            **more,
+        }
+
+
+@pytest.fixture
+def outside() -> Iterator[Outside]:
+    with ScriptedExtender() as server:
+        made = Outside(server)
+        try:
+            yield made
+        finally:
+            made.held.set()
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[ProcessGroup]:
+    with ProcessGroup(tmp_path) as made:
+        yield made
+        made.check()
+
+
+@pytest.fixture
+def place(api: Api) -> Iterator[Place]:
+    with Place(api) as made:
+        for name in "abc":
+            made.node(name)
+        yield made
+
+
+def bound(scheduler: Scheduler, place: Place, name: str) -> str:
+    scheduler.until(lambda: bool(place.node_of(name)), f"{name} is bound")
+    return place.node_of(name).removeprefix(f"{place.name}-")
+
+
+@pytest.mark.parametrize("is_whole", [False, True], ids=["names", "whole nodes"])
+def test_pods_go_where_extenders_have_them(
+    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside, is_whole: bool
+) -> None:
+    outside.is_whole = is_whole
+    best = f"{place.name}-c"
+    outside.choose["prioritize"] = lambda _pod, _names: [{"Host": best, "Score": 10}]
+    scheduler = start(api_server, group, "-v=2", extenders=[outside.stanza(weight=5)])
+    for number in range(3):
+        assert bound(scheduler, place, place.pod(f"pod-{number}")) == "c"
+
+    def all_but_b(_pod: str, names: list[str]) -> Any:
+        failed = {name: "not today" for name in names if not name.endswith("-b")}
+        left = [name for name in names if name.endswith("-b")]
+        whole = {"items": [{"metadata": {"name": name}} for name in left]}
+        return {"Nodes": whole, "NodeNames": left, "FailedNodes": failed}
+
+    assert scheduler.metric("scheduler_goroutines", operation="prioritizing_extender") == 0
+    outside.choose["filter"] = all_but_b
+    assert bound(scheduler, place, place.pod("filtered")) == "b"
+    asked = [call.path for call in outside.server.taken()]
+    assert asked == ["/filter", "/prioritize"] * 3 + ["/filter"]
+
+
+def test_a_pod_that_is_refused_says_so_and_is_tried_again_when_something_changes(
+    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+) -> None:
+    def only_d(_pod: str, names: list[str]) -> Any:
+        left = [name for name in names if name.endswith("-d")]
+        return {
+            "NodeNames": left,
+            "FailedNodes": {name: "no licence" for name in names if name.endswith("-a")},
+            "FailedAndUnresolvableNodes": {
+                name: "too old" for name in names if name.endswith(("-b", "-c"))
+            },
+        }
+
+    outside.choose["filter"] = only_d
+    scheduler = start(api_server, group, "-v=2", EXPLAIN, extenders=[outside.stanza()])
+    place.pod("pod")
+    scheduler.until(lambda: place.refused("pod"), "it is refused")
+    condition = place.condition("pod")
+    assert condition["reason"] == "Unschedulable"
+    assert "1 no licence" in condition["message"]
+    assert "2 too old" in condition["message"]
+    code, text = scheduler.page(f"/debug/explain?pod={place.key('pod')}")
+    assert code == 200
+    story = json.loads(text)
+    refusals = story["explanation"]["refusals"]
+    said = {(one["plugin"], *one["reasons"]): one["count"] for one in refusals}
+    assert said[outside.server.url, "no licence"] == 1
+    assert said[outside.server.url, "too old"] == 2
+    assert "Extender" in story["refusedBy"]
+    (woken,) = [one["events"] for one in story["wakes"] if one["plugin"] == "Extender"]
+    assert "NodeAdd" in woken
+    place.node("d")
+    assert bound(scheduler, place, "pod") == "d"
+
+
+def test_an_extender_that_is_gone_is_an_error_unless_it_may_be_ignored(
+    api_server: ApiServer, place: Place, group: ProcessGroup
+) -> None:
+    (port,) = free_ports(1)
+    gone = {
+        "urlPrefix": f"http://127.0.0.1:{port}",
+        "filterVerb": "filter",
+        "nodeCacheCapable": True,
+    }
+    text = f'Post "http://127.0.0.1:{port}/filter": dial tcp 127.0.0.1:{port}: connect: connection'
+    scheduler = start(api_server, group, label="strict", extenders=[gone])
+    place.pod("pod")
+    scheduler.until(lambda: place.refused("pod"), "it fails")
+    assert place.condition("pod")["reason"] == "SchedulerError"
+    assert place.condition("pod")["message"] == f"{text} refused"
+    assert any(note.startswith(text) for note in place.notes("pod", "FailedScheduling"))
+    group.stop("strict")
+    lenient = start(
+        api_server,
+        group,
+        label="lenient",
+        extenders=[{**gone, "prioritizeVerb": "prioritize", "weight": 1, "ignorable": True}],
+    )
+    bound(lenient, place, "pod")
+    for number in range(3):
+        bound(lenient, place, place.pod(f"more-{number}"))
+    assert len(lenient.lines("Skipping extender as it returned error and has ignorable")) >= 4
+    # The scores that are missing are said once.
+    assert len(lenient.lines("Extender's priority function fails")) == 1
+
+
+def test_the_process_goes_on_and_ends_in_order_while_an_extender_is_awaited(
+    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+) -> None:
+    scheduler = start(api_server, group, "-v=3", label="asking", extenders=[outside.stanza()])
+    place.pod("slow")
+    assert outside.is_asked.wait(30)
+    # Watches are read, pages are served.
+    place.pod("other")
+    place.node("late")
+    assert scheduler.page("/readyz") == (200, "ok")
+    outside.held.set()
+    bound(scheduler, place, "slow")
+    bound(scheduler, place, "other")
+    outside.held.clear()
+    outside.is_asked.clear()
+    place.pod("slow-again")
+    assert outside.is_asked.wait(30)
+    scheduler.tell(signal.SIGTERM)
+    assert scheduler.ended(10) == 1
+    group.stop("asking")
+    assert place.node_of("slow-again") == ""
+    assert not place.refused("slow-again")
+    assert "Traceback" not in scheduler.log
+
+
+@pytest.mark.slow
+def test_who_loses_the_lease_places_nothing_that_an_extender_answers_later(
+    api_server: ApiServer, api: Api, place: Place, group: ProcessGroup, outside: Outside
+) -> None:
+    lease = "live-extender"
+    scheduler = start(
+        api_server, group, "-v=2", label="leader", leads=leads(lease), extenders=[outside.stanza()]
+    )
+    scheduler.until_said("Successfully acquired lease")
+    place.pod("slow")
+    assert outside.is_asked.wait(30)
+    scheduler.until(lambda: steals(api, lease), "the lease is stolen")
+    assert scheduler.ended(20) == 1
+    group.stop("leader")
+    outside.held.set()
+    assert len(scheduler.lines("Leaderelection lost")) == 1
+    assert lease_of(api, lease)["holderIdentity"] == "thief"
+    assert place.node_of("slow") == ""
+    assert not place.refused("slow")
+
+
+def only(letter: str) -> Choice:
+    """Choose the node of a letter."""
+
+    def choose(_pod: str, names: list[str]) -> Any:
+        return {"NodeNames": [name for name in names if name.endswith(f"-{letter}")]}
+
+    return choose
+
+
+def test_extenders_are_replaced_while_the_scheduler_runs(
+    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+) -> None:
+    outside.choose["filter"] = only("a")
+    with ScriptedExtender() as server:
+        other = Outside(server)
+        other.choose["filter"] = only("b")
+        scheduler = start(api_server, group, "-v=2", "--reload", extenders=[outside.stanza()])
+        assert bound(scheduler, place, place.pod("before")) == "a"
+        reload(scheduler, [other.stanza()])
+        assert len(outside.server.taken()) == 1
+        assert bound(scheduler, place, place.pod("after")) == "b"
+        reload(scheduler, [])
+        assert (len(outside.server.taken()), len(server.taken())) == (0, 1)
+        bound(scheduler, place, place.pod("without"))
+        assert (outside.server.taken(), server.taken()) == ([], [])
+
+
+def reload(scheduler: Scheduler, extenders: list[dict[str, Any]]) -> None:
+    """Have other extenders in the configuration, and wait until they are in force."""
+    message = "Reloaded plugins and configuration"
+    before = len(scheduler.lines(message))
+    document = {**yaml.safe_load(scheduler.config_path.read_text()), "extenders": extenders}
+    replace(scheduler.config_path, yaml.safe_dump(document))
+    scheduler.until(lambda: len(scheduler.lines(message)) > before, "it is taken over")

@@ -1,0 +1,114 @@
+"""What the dashboard and the alerts ask for is on the page of a scheduler that runs.
+
+Runs on the embedded server, or on the real one with `--server real`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubesched.testing import Api, ApiServer, SchedulerSettings, TokenUser, start_scheduler
+from kubesched.testing.ports import free_ports
+from kubesched.testing.processes import ProcessGroup
+from kubesched.testing.server import ADMIN, PLAIN
+from tests.deploy.test_observability import FOLDER, TARGET_LABELS, expressions, read
+from tests.integration.live_processes import Place, start
+from tests.integration.ops_world import ask
+
+ROOT = FOLDER.parents[1]
+# What is only counted once it happens, where it happens; the unit tests see names and labels.
+RARE = {
+    "kubesched_events_dropped_total",
+    "kubesched_plugin_faults_total",
+    "kubesched_shadow_decisions_total",
+    "rest_client_request_retries_total",
+    "scheduler_permit_wait_duration_seconds_bucket",
+    "scheduler_plugin_execution_duration_seconds_bucket",
+    "up",
+}
+
+
+def wanted() -> dict[str, set[str]]:
+    """Return the labels that are asked for, by metric."""
+    found: dict[str, set[str]] = {}
+    for _, expression in expressions():
+        for selector in read(expression):
+            asked = {*selector.labels, *selector.grouped_by} - TARGET_LABELS
+            found.setdefault(selector.metric, set()).update(asked)
+    return found
+
+
+def shown(page: str) -> dict[str, set[str]]:
+    """Return the labels of the series on a page, by metric."""
+    found: dict[str, set[str]] = {}
+    for line in page.splitlines():
+        series = re.match(r"(\w+)(?:\{(.*)\})? ", line)
+        if series and not line.startswith("#"):
+            labels = re.findall(r'(\w+)="(?:[^"\\]|\\.)*"', series[2] or "")
+            found.setdefault(series[1], set()).update(labels)
+    return found
+
+
+@pytest.mark.slow
+def test_the_page_of_a_scheduler_has_what_is_asked_for(
+    api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    plugin = f"--plugin={ROOT}/examples/plugins/spare_gpu.py:SpareGpu"
+    leads = {"resourceName": "live-metrics"}
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    api.post(classes, {"metadata": {"name": "metrics-high"}, "value": 9}).must(201)
+    with ProcessGroup(tmp_path) as group, Place(api) as place:
+        scheduler = start(api_server, group, "--reload", plugin, leads=leads)
+        node = place.node(cpu="1")
+        place.pod("low", cpu="800m")
+        scheduler.until(lambda: place.node_of("low") == node, "low is bound")
+        place.pod("waits", cpu="800m")
+        scheduler.until(lambda: place.refused("waits"), "the next is refused")
+        place.pod("high", cpu="800m", priorityClassName="metrics-high")
+        scheduler.until(lambda: place.node_of("high") == node, "high is bound")
+        code, page = scheduler.page("/metrics")
+    api.delete(f"{classes}/metrics-high").must(200)
+    assert code == 200
+    there = shown(page)
+    asked = {
+        name: labels
+        for name, labels in wanted().items()
+        if name not in RARE and not name.startswith("kubesched_extender_")
+    }
+    assert {name for name in asked if name not in there} == set()
+    lacking = {name: labels - there[name] for name, labels in asked.items()}
+    assert {name: labels for name, labels in lacking.items() if labels} == {}
+
+
+@pytest.mark.slow
+def test_the_role_for_prometheus_opens_the_page_and_nothing_else(
+    api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    accounts = "/api/v1/namespaces/monitoring/serviceaccounts"
+    api.post("/api/v1/namespaces", {"metadata": {"name": "monitoring"}}).must(201)
+    api.post(accounts, {"metadata": {"name": "prometheus"}}).must(201)
+    answer = api.post(f"{accounts}/prometheus/token", {"spec": {}}).must(201)
+    reader = TokenUser("prometheus", answer.json["status"]["token"])
+    kubeconfig = api_server.kubeconfigs[ADMIN.name]
+    flags = [f"--{what}-kubeconfig={kubeconfig}" for what in ("authentication", "authorization")]
+    settings = SchedulerSettings(port=free_ports(1)[0], flags=flags)
+    with ProcessGroup(tmp_path) as group:
+        scheduler = start_scheduler(api_server, group, "kubesched", settings)
+        scheduler.until(lambda: f":{scheduler.port}" in scheduler.log, "it serves")
+        url = f"https://127.0.0.1:{scheduler.port}"
+        assert ask(url, "/metrics", token=PLAIN.token).code == 403
+        made = []
+        for document in yaml.safe_load_all((FOLDER / "rbac.yaml").read_text(encoding="utf-8")):
+            path = f"/apis/rbac.authorization.k8s.io/v1/{document['kind'].lower()}s"
+            api.post(path, document).must(201)
+            made.append(f"{path}/{document['metadata']['name']}")
+        for page in ("/metrics", "/metrics/slis", "/metrics/resources"):
+            assert ask(url, page, token=reader.token).code == 200
+        assert ask(url, "/configz", token=reader.token).code == 403
+        assert ask(url, "/metrics", token=PLAIN.token).code == 403
+    for path in made:
+        api.delete(path).must(200)

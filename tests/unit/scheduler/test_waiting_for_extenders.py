@@ -1,0 +1,198 @@
+"""The loop while an extender is awaited: what goes on, what stands still, what ends the wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from kubesched.app.swap import Swap
+from kubesched.client.resources import NODES
+from kubesched.extender.asking import Extenders
+from kubesched.extender.http_extender import ExtenderError, HTTPExtender
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.tasks import Tasks
+from tests.unit.builders import Wire, pod_wire
+from tests.unit.extender.scripted_extenders import ScriptedExtender, failing, names
+from tests.unit.scheduler.live_world import World, on_a_loop
+
+
+def a_node(name: str) -> Wire:
+    room = {"cpu": "100", "memory": "100Gi", "pods": "1000"}
+    return {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": room}}
+
+
+CONFIGURED = {"extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]}
+
+
+def a_world(*members: ScriptedExtender, **how: Any) -> World:
+    """Return a scheduler of two nodes whose extenders are scripted."""
+    world = World(config=CONFIGURED, **how)
+    world.live.scheduler.cycle.go_by(scripted(world, *members))
+    for name in ("n1", "n2"):
+        world.put("ADDED", a_node(name), NODES)
+    return world
+
+
+def scripted(world: World, *members: ScriptedExtender) -> Extenders:
+    return Extenders(
+        cast("Sequence[HTTPExtender]", members),
+        stand_in=world.cache.stand_in,
+        log=world.log,
+        metrics=world.metrics,
+    )
+
+
+@on_a_loop
+async def test_what_extenders_leave_over_is_where_the_pod_goes() -> None:
+    extender = ScriptedExtender(filters=lambda _: names("n2"))
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+    assert world.bindings() == {"pod": "n2"}
+    assert extender.asked == [("filter", ["n1", "n2"])]
+
+
+@on_a_loop
+async def test_changes_wait_until_the_attempt_is_over() -> None:
+    extender = ScriptedExtender(held=asyncio.Event())
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: bool(extender.asked))
+        world.put("ADDED", a_node("n3"), NODES)
+        for _ in range(100):
+            await SystemClock().sleep(0)
+        assert len(world.live.inbox) == 1
+        assert world.cache.snapshot().node_count == 2
+        assert extender.held is not None
+        extender.held.set()
+        await world.rest()
+        assert world.cache.snapshot().node_count == 3
+    assert [given for _, given in extender.asked] == [["n1", "n2"], ["n1", "n2"]]
+    assert set(world.bindings()) == {"pod"}
+
+
+@on_a_loop
+async def test_who_may_place_no_more_gives_up_waiting_and_tells_nobody() -> None:
+    extender = ScriptedExtender(held=asyncio.Event())
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: bool(extender.asked))
+        await world.live.stop_scheduling()
+        await world.rest()
+        assert world.bindings() == {}
+        assert world.events() == world.patches() == []
+        assert world.where("pod") == "Backoff"
+        # The lease is won again.
+        assert extender.held is not None
+        extender.held.set()
+        world.live.start_scheduling()
+        await world.move(2)
+    assert set(world.bindings()) == {"pod"}
+
+
+@on_a_loop
+async def test_the_process_ends_at_once_while_an_extender_is_awaited() -> None:
+    extender = ScriptedExtender(held=asyncio.Event())
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    world.live.tasks.start(world.live.scheduler.run(), name="scheduler")
+    world.live.start_scheduling()
+    await world.until(lambda: bool(extender.asked))
+    stopping = Tasks().start(world.live.stop(), name="stop")
+    await world.until(stopping.done)
+    assert world.bindings() == {}
+
+
+@on_a_loop
+async def test_a_pod_that_was_deleted_meanwhile_is_not_put_back() -> None:
+    extender = ScriptedExtender(held=asyncio.Event())
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.until(lambda: bool(extender.asked))
+        world.put("DELETED", pod_wire("pod"))
+        await world.live.stop_scheduling()
+        await world.rest()
+        assert world.where("pod") is None
+        assert world.queue.in_flight_pods() == []
+
+
+@pytest.mark.parametrize("ignorable", [False, True])
+@on_a_loop
+async def test_an_extender_that_fails_fails_the_attempt_unless_it_may_be_ignored(
+    ignorable: bool,
+) -> None:
+    extender = ScriptedExtender(filters=failing("Post: EOF"), is_ignorable=ignorable)
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        if ignorable:
+            assert set(world.bindings()) == {"pod"}
+            return
+        assert world.bindings() == {}
+        assert world.where("pod") == "Backoff"
+    (event,) = world.events("FailedScheduling")
+    assert event["note"] == "Post: EOF"
+    condition = world.patches("pod")[0]["conditions"][0]
+    assert (condition["reason"], condition["message"]) == ("SchedulerError", "Post: EOF")
+
+
+@on_a_loop
+async def test_any_change_of_the_cluster_wakes_a_pod_that_extenders_refused() -> None:
+    extender = ScriptedExtender(filters=lambda _: names(n1="busy", n2="busy"))
+    world = a_world(extender)
+    world.put("ADDED", pod_wire("pod"))
+    async with world.running():
+        await world.rest()
+        assert world.where("pod") == "Unschedulable"
+        assert len(extender.asked) == 1
+        (event,) = world.events("FailedScheduling")
+        assert event["note"].startswith("0/2 nodes are available: 2 busy.")
+        world.put("ADDED", pod_wire("other", nodeName="n1"))
+        await world.rest()
+        assert len(extender.asked) == 2
+
+
+@on_a_loop
+async def test_other_extenders_are_asked_from_the_next_pod_on_and_the_old_ones_closed() -> None:
+    former = ScriptedExtender(filters=lambda _: names("n1"))
+    world = World(config=CONFIGURED)
+    old = world.live.generation
+    # What the configuration built is replaced by what a test can follow.
+    object.__setattr__(old, "extenders", scripted(world, former))
+    world.live.scheduler.cycle.go_by(old.extenders)
+    for name in ("n1", "n2"):
+        world.put("ADDED", a_node(name), NODES)
+    world.put("ADDED", pod_wire("first"))
+    async with world.running():
+        await world.rest()
+        putting = Swap(world.live).put_in_force(World().live.settings)
+        swapping = Tasks().start(putting, name="swap")
+        await world.until(swapping.done)
+        new = swapping.result()
+        assert len(new.extenders) == 0
+        assert world.live.scheduler.cycle.extenders is None
+        assert world.live.scheduler.cycle.search.extender_count == 0
+        world.put("ADDED", pod_wire("second"))
+        await world.rest()
+        await world.move(1)
+        await world.until(lambda: former.is_closed)
+    assert world.bindings()["first"] == "n1"
+    assert set(world.bindings()) == {"first", "second"}
+    assert [given for _, given in former.asked] == [["n1", "n2"]]
+
+
+@on_a_loop
+async def test_a_scheduler_that_ends_closes_its_connections() -> None:
+    extender = ScriptedExtender(scores=ExtenderError("down"))
+    world = a_world()
+    object.__setattr__(world.live.generation, "extenders", scripted(world, extender))
+    await world.live.stop_tasks()
+    assert extender.is_closed
