@@ -14,7 +14,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from kubesched.app.build import config_enabling
 from kubesched.app.live import LiveScheduler, LiveSettings, Outside
@@ -169,6 +169,13 @@ class Scheduler:
             self._wake.set()
 
 
+_HEAD: Final = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
+"""What fields that are given by a program may leave out; a file may not."""
+
+
 def _configured(
     plugins: GivenPlugins, config: Configuration
 ) -> tuple[KubeSchedulerConfiguration, Registry]:
@@ -176,7 +183,7 @@ def _configured(
     if config is None:
         loaded = config_enabling(registry)
     elif isinstance(config, Mapping):
-        loaded = load_config_object(config)
+        loaded = load_config_object({**_HEAD, **config})
     else:
         loaded = load_config(Path(config).read_bytes())
     check_config(loaded)

@@ -82,7 +82,10 @@ def hints(text: str, error: ConfigError | None) -> list[str]:
 
 def _cluster(text: str, error: str) -> Iterator[str]:
     if text and error.startswith(_NO_CLUSTER):
-        yield "with --config the file says where the cluster is: clientConnection.kubeconfig"
+        yield (
+            "--kubeconfig does not count beside --config: say where the cluster is by "
+            "clientConnection.kubeconfig in the file, or by KUBECONFIG"
+        )
 
 
 def _version(text: str, error: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
@@ -122,6 +122,9 @@ def _wanted(factory: Callable[..., Any]) -> _Wanted:
     structs = [one for one in choices if _is_struct(one)]
     if len(structs) == 1 and len(choices) == 1:
         return _Wanted(_frozen(structs[0]), may_be_none=may_be_none)
+    for name in [one.__name__ for one in choices if inspect.isclass(one) and is_dataclass(one)]:
+        how = _HOW.format(name=name)
+        raise ArgsError(f"{name} is a dataclass, which is not read strictly; write: {how}")
     named = _by_name(factory)
     return _Wanted(None if named is None else _frozen(named), may_be_none=may_be_none)
 

@@ -64,6 +64,10 @@ def test_with_a_configuration_that_says_which(tmp_path: Path) -> None:
     file.write_bytes(msgspec.yaml.encode({**HEAD, "profiles": [{"schedulerName": "mine"}]}))
     assert list(made(config=file).live.profiles) == ["mine"]
     assert list(made(config=str(file)).live.profiles) == ["mine"]
+    fields = {"profiles": [{"schedulerName": "mine"}]}
+    assert list(made(config=fields).live.profiles) == ["mine"]
+    with pytest.raises(ConfigError, match="v1beta9"):
+        made(config={**fields, "apiVersion": "kubescheduler.config.k8s.io/v1beta9"})
 
 
 def profile(**args: Any) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def profile(**args: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"config": {"kind": "Pod"}}, "apiVersion"),
+        ({"config": {"kind": "Pod"}}, 'no kind "Pod"'),
         ({"config": {**HEAD, "parallelism": -1}}, "parallelism"),
         ({"config": {**HEAD, "profiles": [profile()]}}, 'Plugin "Packing" does not exist'),
         (

@@ -49,7 +49,8 @@ def test_the_log_has_a_hint_after_the_error(tmp_path: Path, text: str, hint: str
 def test_a_kubeconfig_beside_a_configuration_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    for name in ("KUBERNETES_SERVICE_HOST", "KUBECONFIG"):
+        monkeypatch.delenv(name, raising=False)
     path = tmp_path / "scheduler.yaml"
     path.write_text(HEAD)
     ran = kubesched("run", f"--config={path}", "--kubeconfig=any", "--logging-format=json")
@@ -57,7 +58,8 @@ def test_a_kubeconfig_beside_a_configuration_does_not_count(
     *_, failed, hinted = map(json.loads, ran.err.splitlines()[-2:])
     assert failed["err"].startswith("invalid configuration: no configuration has been provided")
     assert hinted["hint"] == (
-        "with --config the file says where the cluster is: clientConnection.kubeconfig"
+        "--kubeconfig does not count beside --config: say where the cluster is by "
+        "clientConnection.kubeconfig in the file, or by KUBECONFIG"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -146,6 +147,16 @@ def test_an_annotation_that_cannot_be_looked_up_is_told() -> None:
 def test_a_struct_that_can_be_changed_is_refused() -> None:
     with pytest.raises(ArgsError, match=r"class Changeable\(msgspec\.Struct, frozen=True\)$"):
         args_class(WithChangeable)
+
+
+@dataclass(frozen=True)
+class Loose:
+    size: int = 1
+
+
+def test_a_dataclass_is_refused_rather_than_passed_over() -> None:
+    with pytest.raises(ArgsError, match=r"write: class Loose\(msgspec\.Struct, frozen=True\)$"):
+        args_class(_taking(Loose))
 
 
 # -- reading --------------------------------------------------------------------------------------
