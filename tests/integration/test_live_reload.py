@@ -160,7 +160,7 @@ def check_told(running: Reloading) -> None:
     code, text = scheduler.page("/statusz")
     assert code == 200
     assert "generation 7 in force since" in text
-    assert "7 changes taken over, 3 refused" in text
+    assert "changes taken over: 7, refused: 3" in text
     assert "Reload refused" not in text
     scheduler.until(lambda: len(running.told("ReloadRefused")) == 3, "three events tell of it")
     notes = running.told("ReloadRefused")

@@ -199,8 +199,8 @@ class Reloader:
         counts = self._counts
         found = {
             "Reload": f"generation {self.live.generation.number} in force since "
-            f"{time_text(self._at_s)}; {counts['swapped']} changes taken over, "
-            f"{counts['refused']} refused; {len(self.files)} files watched"
+            f"{time_text(self._at_s)}; changes taken over: {counts['swapped']}, "
+            f"refused: {counts['refused']}; files watched: {len(self.files)}"
         }
         if self.refusal:
             found["Reload refused"] = f"{time_text(self._refused_s)}: {self.refusal}"

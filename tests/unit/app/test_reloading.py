@@ -134,7 +134,7 @@ def test_a_changed_plugin_decides_from_then_on(world: World) -> None:
         "Reloaded",
         "only_plugin.py changed: profiles default-scheduler",
     )
-    assert "1 changes taken over, 0 refused; 2 files watched" in world.reloader.notes()["Reload"]
+    assert "changes taken over: 1, refused: 0; files watched: 2" in world.reloader.notes()["Reload"]
 
 
 @pytest.mark.parametrize(
