@@ -3,7 +3,7 @@
 Owns the sockets, the order of answers, what becomes of clients that are slow, cut off or talk
 something else, and the end in order. Never knows what is asked. An answer that is there at once
 costs no task; that, and no layers between, is why it exists beside aiohttp's.
-Upstream: Go's net/http Server
+Upstream: Go's net/http Server; ADR 19
 """
 
 from __future__ import annotations
