@@ -35,7 +35,7 @@ Document = dict[str, Any]
 Scheduler = SchedulerProcess
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
-_OPEN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics"
+_OPEN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/explain"
 _numbers = count(1)
 
 

@@ -7,7 +7,6 @@ the process as a whole does. Runs on the embedded server, or on the real one wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,13 +25,6 @@ IMPORTANT = "system-cluster-critical"
 def server() -> Iterator[ScriptedExtender]:
     with ScriptedExtender() as made:
         yield made
-
-
-@pytest.fixture
-def group(tmp_path: Path) -> Iterator[ProcessGroup]:
-    with ProcessGroup(tmp_path) as made:
-        yield made
-        made.check()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from tests.integration.live_processes import Place, Scheduler, start
 from tests.integration.reload_world import replace
 from tests.integration.test_live_leaders import leads, lease_of, steals
 
-EXPLAIN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/explain"
 Choice = Callable[[str, list[str]], Any]
 
 
@@ -90,13 +88,6 @@ def outside() -> Iterator[Outside]:
 
 
 @pytest.fixture
-def group(tmp_path: Path) -> Iterator[ProcessGroup]:
-    with ProcessGroup(tmp_path) as made:
-        yield made
-        made.check()
-
-
-@pytest.fixture
 def place(api: Api) -> Iterator[Place]:
     with Place(api) as made:
         for name in "abc":
@@ -147,7 +138,7 @@ def test_a_pod_that_is_refused_says_so_and_is_tried_again_when_something_changes
         }
 
     outside.choose["filter"] = only_d
-    scheduler = start(api_server, group, "-v=2", EXPLAIN, extenders=[outside.stanza()])
+    scheduler = start(api_server, group, "-v=2", extenders=[outside.stanza()])
     place.pod("pod")
     scheduler.until(lambda: place.refused("pod"), "it is refused")
     condition = place.condition("pod")

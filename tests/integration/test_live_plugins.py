@@ -6,6 +6,7 @@ on the embedded server, or on the real one with `--server real`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -296,8 +297,14 @@ def test_a_pod_that_somebody_else_binds_first(scheduler: Scheduler, place: Place
     assert note.startswith('running Bind plugin "DefaultBinder": Operation cannot be fulfilled')
     key = place.key(name)
     said = scheduler.lines("Pod has been assigned to node. Abort adding it back to queue.")
-    # None if the refusal came before the watch told whose the pod is.
+    # None if the refusal came before the watch told whose the pod is: then that takes it out of the
+    # queue again.
     assert len([one for one in said if key in one]) <= 1
+    story = f"/debug/explain?pod={key}"
+    scheduler.until(
+        lambda: json.loads(scheduler.page(story)[1])["state"] == "bound", "it waits no longer"
+    )
+    assert steps(scheduler, place, name).count("Unreserve") == 1
 
 
 def test_the_loop_went_on_through_all_this(scheduler: Scheduler, place: Place) -> None:

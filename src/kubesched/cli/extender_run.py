@@ -43,7 +43,6 @@ from kubesched.web.extender_server import ExtenderParts, ExtenderServer, Extende
 from kubesched.web.extender_verbs import ExtenderVerbs
 from kubesched.web.settings import ServingError
 
-_BEAT_S: Final = 0.5
 _VERSION: Final = "v1.36.4"
 
 
@@ -218,13 +217,7 @@ class ExtenderProcess:
     async def _beat(self) -> None:
         """Have what was logged written, and the watchdog know that the loop turns."""
         watchdog = Watchdog(self.clock, self._say_blocked, self.guard.problem)
-        try:
-            while True:
-                await self.clock.sleep(_BEAT_S)
-                watchdog.beat()
-                self.log.flush()
-        finally:
-            watchdog.stop()
+        await watchdog.keep_beating(self.log.flush)
 
     def _say_blocked(self, still_s: float, stack: str) -> None:
         self.log.error(

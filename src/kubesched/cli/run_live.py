@@ -15,7 +15,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from kubesched.app.reload import Reloader
     from kubesched.app.shadow import ShadowReport
     from kubesched.web.ops_server import OpsServer
-
-_BEAT_S: Final = 0.5
 
 
 class CommandError(Exception):
@@ -291,14 +289,8 @@ class Process:
         """Have what was logged written, and the watchdog know that the loop turns."""
         assert self.live is not None
         problem = self.live.outside.guard.problem
-        self.watchdog = watchdog = Watchdog(self.clock, self._say_blocked, problem)
-        try:
-            while True:
-                await self.clock.sleep(_BEAT_S)
-                watchdog.beat()
-                self.log.flush()
-        finally:
-            watchdog.stop()
+        self.watchdog = Watchdog(self.clock, self._say_blocked, problem)
+        await self.watchdog.keep_beating(self.log.flush)
 
     def _say_blocked(self, still_s: float, stack: str) -> None:
         self.log.error(

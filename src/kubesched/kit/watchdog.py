@@ -14,6 +14,7 @@ from typing import Final
 
 from kubesched.kit.clock import Clock
 
+BEAT_S: Final = 0.5
 BLOCKED_S: Final = 5.0
 _LOOK_S: Final = 1.0
 
@@ -52,6 +53,16 @@ class Watchdog:
         """Say that the loop turns."""
         self._beat_s = self._clock.monotonic_s()
         self.is_blocked = False
+
+    async def keep_beating(self, each_time: Callable[[], None]) -> None:
+        """Say again and again that the loop turns, and do something each time; ends cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(BEAT_S)
+                self.beat()
+                each_time()
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """End."""

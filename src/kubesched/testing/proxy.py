@@ -7,7 +7,6 @@ under an address of its own, so that an audit log tells clients apart.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from kubesched.testing.loop_thread import LoopThread
 from kubesched.testing.server import ApiServer, TokenUser, kubeconfig_text
 
 _START_S_MAX = 10.0
@@ -30,14 +30,13 @@ class TcpProxy:
         self._source = source
         address = urlsplit(server.url)
         self._target = (address.hostname or "", address.port or 443)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="proxy")
+        self._thread = LoopThread("proxy", asyncio.new_event_loop())
         self._listener: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._refuses = False
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._thread.__enter__()
         self._listener = self._run(asyncio.start_server(self._pass, "127.0.0.1", 0))
         return self
 
@@ -48,9 +47,7 @@ class TcpProxy:
         traceback: TracebackType | None,
     ) -> None:
         self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_START_S_MAX)
-        self._loop.close()
+        self._thread.__exit__(kind, error, traceback)
 
     @property
     def url(self) -> str:
@@ -72,7 +69,7 @@ class TcpProxy:
         self._refuses = yes
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S_MAX)
+        return self._thread.run(work, _START_S_MAX)
 
     async def _cut(self) -> int:
         # Both ends of a connection are open writers.
