@@ -93,7 +93,7 @@ def _command(racer: str, address: str, kubeconfig: Path) -> list[str | Path]:
     if racer == GO:
         return [Programs.built().path("go-extender"), *common]
     installed = Path(sys.prefix) / "bin" / "kubesched"
-    plugins = [f"--plugin={_PLUGINS}:{name}" for name in ("NotOnSpotColumns", "PreferLargeColumns")]
+    plugins = [f"--plugin={_PLUGINS}:{name}" for name in ("NotOnSpotByNode", "PreferLargeByNode")]
     return [installed, "extender", *plugins, *common]
 
 

@@ -13,6 +13,7 @@ from kubesched import (
     NodeTable,
     NodeView,
     PodInfo,
+    Reads,
     Rejected,
     Status,
     unschedulable,
@@ -63,3 +64,23 @@ class PreferLargeColumns:
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return a point for each core, 100 at most."""
         return np.minimum(nodes.allocatable["cpu"] // 1000, 100)
+
+
+class _ByNodeAlone:
+    """Says that verdicts depend on nodes, and on nothing else in the cluster."""
+
+    def reads(self, pod: PodInfo) -> Reads:
+        """Name what is read."""
+        return Reads(nodes=True)
+
+
+class NotOnSpotByNode(_ByNodeAlone, NotOnSpotColumns):
+    """The same, and says what it reads."""
+
+    name = "NotOnSpotByNode"
+
+
+class PreferLargeByNode(_ByNodeAlone, PreferLargeColumns):
+    """The same, and says what it reads."""
+
+    name = "PreferLargeByNode"

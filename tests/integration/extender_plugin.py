@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import threading
 
-from kubesched import CycleState, Handle, NodeView, PodInfo, Status, unresolvable, unschedulable
+from kubesched import (
+    CycleState,
+    Handle,
+    NodeView,
+    PodInfo,
+    Reads,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 
 
 class Labelled:
@@ -45,3 +54,12 @@ class Labelled:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         return None
+
+
+class SaysWhatItReads(Labelled):
+    """The same, and says that it looks at pods only for pods that have an app."""
+
+    name = "SaysWhatItReads"
+
+    def reads(self, pod: PodInfo) -> Reads:
+        return Reads(nodes=True, usage="app" in pod.labels)

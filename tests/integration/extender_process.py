@@ -23,7 +23,9 @@ from kubesched.testing.schedulers import scheduler_command
 
 Document = dict[str, Any]
 
-PLUGIN = f"{Path(__file__).with_name('extender_plugin.py')}:Labelled"
+_PLUGINS = Path(__file__).with_name("extender_plugin.py")
+PLUGIN = f"{_PLUGINS}:Labelled"
+DECLARING = f"{_PLUGINS}:SaysWhatItReads"
 _WAIT_S = 30.0
 _numbers = count(1)
 

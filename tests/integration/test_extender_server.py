@@ -21,7 +21,7 @@ from kubesched.testing.certificates import write_certificates
 from kubesched.testing.http import MERGE_PATCH
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.server import ADMIN
-from tests.integration.extender_process import PLUGIN, ExtenderProcess, start_extender
+from tests.integration.extender_process import DECLARING, PLUGIN, ExtenderProcess, start_extender
 from tests.integration.ops_world import Shown, signed
 from tests.unit.cli.running import kubesched
 
@@ -259,6 +259,64 @@ def test_without_a_cluster_it_says_that_it_is_not_ready(
         body = json.dumps({"Pod": pod, "NodeNames": ["good"]}).encode()
         assert extender.ask("POST", "/prioritize", body).code == 500
         assert extender.terminate() == 0
+
+
+def test_pods_are_read_from_when_a_plugin_looks_at_them(
+    extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    known = 'kubesched_extender_known_objects{kind="pods"}'
+    names = {"NodeNames": ["good", "better"], "Nodes": None}
+    plain, app = a_pod("plain"), a_pod("app", labels={"app": "web"})
+    api.post(PODS, a_pod("old", labels={"app": "web"}, node="good")).must(201)
+    try:
+        with ProcessGroup(tmp_path) as group:
+            asked = start_extender(api_server, group, plugin=DECLARING)
+            asked.until(lambda: "Nodes are known" in asked.log, "nodes are known")
+            assert asked.call("filter", Pod=plain, **names)["NodeNames"] == ["good", "better"]
+            assert asked.metric(known) == 0
+            # The very first call about such a pod is answered by what there is.
+            scores = asked.call("prioritize", Pod=app, **names)
+            assert scores == [{"Host": "good", "Score": 4}, {"Host": "better", "Score": 7}]
+            answer = asked.call("filter", Pod=app, **names)
+            assert answer["FailedNodes"] == {"good": "the app is here already"}
+            assert asked.log.count("Pods are watched from now on: a plugin looks at them") == 1
+            asked.until(lambda: asked.metric(known) == 1, "the bound pod is counted")
+            api.post(PODS, a_pod("older", labels={"app": "web"}, node="better")).must(201)
+            asked.until(
+                lambda: not asked.call("filter", Pod=app, **names)["NodeNames"], "it is seen"
+            )
+    finally:
+        for name in ("old", "older"):
+            api.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+
+def test_pods_that_must_not_be_read_are_an_error_of_the_call(
+    extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
+) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rule = {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["list", "watch"]}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN.name}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "no-pods"}
+    metadata = {"metadata": {"name": "no-pods"}}
+    api.post(f"{rbac}/clusterroles", {**metadata, "rules": [rule]}).must(201)
+    bound = {**metadata, "subjects": [user], "roleRef": role}
+    api.post(f"{rbac}/clusterrolebindings", bound).must(201)
+    names = {"NodeNames": ["good"], "Nodes": None}
+    try:
+        with ProcessGroup(tmp_path) as group:
+            kubeconfig = api_server.kubeconfigs[PLAIN.name]
+            blind = start_extender(api_server, group, plugin=DECLARING, kubeconfig=kubeconfig)
+            blind.until_ready()
+            assert blind.call("filter", Pod=a_pod("plain"), **names)["NodeNames"] == ["good"]
+            app = a_pod("app", labels={"app": "web"})
+            error = blind.call("filter", Pod=app, **names)["Error"]
+            assert error == "the extender has not read all pods yet"
+            assert "pods cannot be watched" in last(blind, "Pods cannot be read", "forbidden")
+            # And goes on with what needs none.
+            assert blind.call("filter", Pod=a_pod("plain"), **names)["NodeNames"] == ["good"]
+    finally:
+        api.delete(f"{rbac}/clusterroles/no-pods")
+        api.delete(f"{rbac}/clusterrolebindings/no-pods")
 
 
 def test_bind_is_off_unless_it_is_asked_for(

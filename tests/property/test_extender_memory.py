@@ -17,7 +17,7 @@ from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.model.extender_metrics import ExtenderMetrics
 from kubesched.testing import a_node, a_pod
-from kubesched.web.extender_verbs import ExtenderVerbs
+from kubesched.web.extender_verbs import ExtenderVerbs, Said
 from tests.unit.app.extender_cases import (
     ByLabel,
     Document,
@@ -115,6 +115,7 @@ def made() -> tuple[Extender, ExtenderVerbs]:
 def answered(verbs: ExtenderVerbs, verb: str, body: Document) -> Any:
     # As Go writes it: no spaces.
     said = verbs.call(verb, json.dumps(body, separators=(",", ":")).encode())
+    assert isinstance(said, Said), "pods are known"
     assert said.code == 200, said.body
     return json.loads(said.body)
 

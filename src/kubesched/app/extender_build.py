@@ -119,6 +119,16 @@ class BuiltExtender:
                         found[resource] = None
         return list(found)
 
+    @property
+    def may_do_without_pods(self) -> bool:
+        """Return whether every plugin that decides can say what it reads."""
+        return all(
+            hasattr(profile.plugins[name], "reads")
+            for profile in self.profiles.values()
+            for point in DECIDING
+            for name in profile.plugin_names(point)
+        )
+
     def problem(self, registry: Registry | None, *, binds: bool) -> str:
         """Return why there is nothing to serve, or not what was asked for; empty if there is."""
         for name in never_enabled(self.built, registry):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
-from kubesched.app.extender_service import ExtenderService, ServiceError
+from kubesched.app.extender_service import ExtenderService, PodsUnknownError, ServiceError
 from kubesched.columns.trial import Trial
 from kubesched.extender.wire import (
     ExtenderPreemptionArgs,
@@ -59,6 +59,8 @@ def preempt(service: ExtenderService, args: ExtenderPreemptionArgs) -> Preempted
         WireError: A victim cannot be.
     """
     service.check_synced()
+    if not service.world.knows_pods:
+        raise PodsUnknownError  # The victims are some.
     pod = service.pod_of(args.pod)
     proposed = _proposed(args)
     profile, state = service.profile_of(pod), CycleState()

@@ -9,7 +9,7 @@ Upstream: pkg/scheduler/extender.go (the other end), staging/src/k8s.io/kube-sch
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import Final, NamedTuple
 
@@ -37,11 +37,19 @@ from kubesched.objects.decode import decode_as
 from kubesched.objects.pod import Pod
 
 _NO_SCORES: Final[IntColumn] = np.zeros(0, dtype=np.int64)
+_TEMPLATES_MAX: Final = 4096
 UNKNOWN_NODE: Final = "the extender has not heard of the node yet"
 
 
 class ServiceError(Exception):
     """A call that cannot be answered: a plugin failed, or too little is known of the cluster."""
+
+
+class PodsUnknownError(ServiceError):
+    """A plugin may look at pods, which nobody has read so far."""
+
+    def __init__(self) -> None:
+        super().__init__("the extender has not read all pods yet")
 
 
 class Filtered(NamedTuple):
@@ -79,6 +87,8 @@ class ExtenderService:
     max_score: int = MAX_EXTENDER_PRIORITY
     """What the highest score of a plugin is told as."""
     _next: Foreseen | None = None
+    _without_pods: dict[Hashable, None] = field(default_factory=dict)
+    """Templates for which no plugin looks at pods."""
 
     def pod_of(self, raw: Raw) -> PodInfo:
         """Return the pod of a call; MalformedObject if it is none."""
@@ -95,6 +105,19 @@ class ExtenderService:
         if not self.world.has_synced:
             missing = ", ".join(self.world.missing)
             raise ServiceError(f"the extender has not read all {missing} yet")
+
+    def check_pods(self, profile: Profile, pod: PodInfo) -> None:
+        """Raise PodsUnknownError if plugins may look at pods, and nobody reads them."""
+        if self.world.knows_pods:
+            return
+        known, key = self._without_pods, (profile.name, pod.template)
+        if key in known:
+            return
+        if profile.may_read_pods(pod):
+            raise PodsUnknownError
+        known[key] = None
+        if len(known) > _TEMPLATES_MAX:
+            del known[next(iter(known))]
 
     # -- filter -----------------------------------------------------------------------------------
 
@@ -124,6 +147,7 @@ class ExtenderService:
     def _judged(self, pod: PodInfo, nodes: AskedNodes) -> Verdicts:
         """Return the verdict on every node that is known, in their order."""
         profile, state = self.profile_of(pod), CycleState()
+        self.check_pods(profile, pod)
         only, refusal = self.prepared(profile, state, pod)
         if refusal is not None:
             verdicts = Verdicts(len(nodes.table))
@@ -195,6 +219,7 @@ class ExtenderService:
         profile, state, table = self.profile_of(pod), CycleState(), nodes.table
         if not profile.has_score_plugins or len(table) == 0:
             return Prioritized([], _NO_SCORES, _NO_SCORES, pod, len(nodes))
+        self.check_pods(profile, pod)
         # What a plugin wrote when it filtered went with that call.
         _, refusal = self.prepared(profile, state, pod)
         failure = refusal or profile.run_pre_score_plugins(state, pod, table)

@@ -9,14 +9,15 @@ Upstream: pkg/scheduler/eventhandlers.go, as far as it concerns the cache
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from kubesched.app.live_settings import Outside
-from kubesched.app.watching import Watching
+from kubesched.app.watching import WatchError, Watching
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.client.change import Change
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.kit.log import Log
+from kubesched.kit.tasks import Tasks
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import KubeObject
@@ -25,6 +26,8 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 from kubesched.scheduler.pods import UnassignedPods
 from kubesched.scheduler.scheduler import Inbox
+
+_LEARN_S_MAX: Final = 60.0
 
 
 class AtOnce(Inbox):
@@ -53,15 +56,45 @@ class ExtenderWorld:
     def __init__(
         self, cache: Cache, resources: Sequence[Resource], outside: Outside, *, seed: int = 0
     ) -> None:
-        """Be ready to read some kinds into a cache; nothing is asked before `watching.start`."""
+        """Be ready to read some kinds into a cache; nothing is asked before `start`."""
         self.cache = cache
         self.pods = UnassignedPods()
         self.versions: dict[str, str] = {}
         """The resourceVersion of each node, by its name."""
         self.others: dict[Resource, dict[str, Any]] = {}
         """Objects of kinds that only plugins know."""
+        self.knows_pods = PODS in resources
+        """Whether pods are read; if not, `learn_pods` begins it."""
+        self._log = outside.log
+        self._tasks: Tasks | None = None
         inbox = AtOnce(self.apply, outside.log)
         self.watching = Watching(resources, outside=outside, inbox=inbox, seed=seed)
+
+    def start(self, tasks: Tasks) -> None:
+        """Begin to read."""
+        self._tasks = tasks
+        self.watching.start(tasks)
+
+    async def learn_pods(self) -> bool:
+        """Read pods from now on; return whether all that there are were read."""
+        assert self._tasks is not None, "nobody asks before the start"
+        if not self.knows_pods:
+            try:
+                await self.watching.add(
+                    [PODS], self._tasks, timeout_s=_LEARN_S_MAX, forget=self._forget_pods
+                )
+            except WatchError as problem:
+                self._log.error("Pods cannot be read", err=str(problem))
+                return False
+            self.knows_pods = True
+            self._log.info("Pods are watched from now on: a plugin looks at them")
+        return True
+
+    def _forget_pods(self, pods: Resource) -> None:
+        for bound in list(self.cache.bound_pods()):
+            self._pod_gone(bound.key, bound.uid)
+        for waiting in list(self.pods):
+            self._pod_gone(waiting.key, waiting.uid)
 
     @property
     def has_synced(self) -> bool:
@@ -80,6 +113,10 @@ class ExtenderWorld:
             LookupError: Nobody reads it.
         """
         if resource == "pods":
+            if not self.knows_pods:
+                raise LookupError(
+                    "pods are not watched: every plugin has said that it reads nodes alone"
+                )
             return self.pods
         for kind in self.watching.resources:
             name = f"{kind.plural}.{kind.version}.{kind.group}"

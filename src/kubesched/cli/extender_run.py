@@ -23,6 +23,7 @@ from kubesched.app.missing_rights import MissingRights
 from kubesched.cache.cache import Cache
 from kubesched.client.auth import AccessError
 from kubesched.client.kubeconfig import load_access
+from kubesched.client.resources import PODS
 from kubesched.client.rest import Client
 from kubesched.config.errors import ConfigError
 from kubesched.config.types import KubeSchedulerConfiguration
@@ -115,7 +116,7 @@ class ExtenderProcess:
             server = self._server(extender, world, client)
             server.listen()
             self.guard.start()
-            world.watching.start(self.tasks)
+            world.start(self.tasks)
             self.tasks.start(self._beat(), name="heartbeat")
             self.tasks.start(self._count(world), name="known objects")
             await server.start()
@@ -182,7 +183,10 @@ class ExtenderProcess:
             self.cache.keep_whole_pods()
         outside = Outside(client, self.clock, self.log, SchedulerMetrics(), self.measured)
         seed = int.from_bytes(os.urandom(8))
-        world = ExtenderWorld(self.cache, extender.resources, outside, seed=seed)
+        read = extender.resources
+        if extender.may_do_without_pods and not self.options.binds:
+            read.remove(PODS)  # Until a plugin looks at them.
+        world = ExtenderWorld(self.cache, read, outside, seed=seed)
         extender.lent.informer = world.informer
         extender.lent.client = LiveApiClient(client)
         return world
@@ -226,7 +230,8 @@ class ExtenderProcess:
 
     async def _count(self, world: ExtenderWorld) -> None:
         await world.watching.wait_until_synced()
-        self.log.info("Nodes and pods are known", nodes=self.cache.snapshot().node_count)
+        known = "Nodes and pods are known" if world.knows_pods else "Nodes are known"
+        self.log.info(known, nodes=self.cache.snapshot().node_count)
         sizes = self.metrics.known_objects
         while True:
             view = self.cache.snapshot()

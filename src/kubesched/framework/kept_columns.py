@@ -117,11 +117,15 @@ class PlanParts:
 
     def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
         """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""
-        declare = self.declarations[name]
-        if declare is None:
-            return None
-        try:
-            found = declare(pod)
-        except Exception:  # noqa: BLE001 - asked in every attempt, it fails there and tells why
-            return None
-        return found if isinstance(found, Reads) else None
+        return declared_reads(self.declarations[name], pod)
+
+
+def declared_reads(declare: Callable[[PodInfo], Any] | None, pod: PodInfo) -> Reads | None:
+    """Return what a plugin's `reads` method says of a pod; None if it says nothing of use."""
+    if declare is None:
+        return None
+    try:
+        found = declare(pod)
+    except Exception:  # noqa: BLE001 - asked in every attempt, it fails there and tells why
+        return None
+    return found if isinstance(found, Reads) else None

@@ -8,7 +8,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeTable
@@ -32,7 +32,7 @@ from kubesched.framework.interface import (
     PostFilterResult,
     SignFragment,
 )
-from kubesched.framework.kept_columns import PlanParts
+from kubesched.framework.kept_columns import PlanParts, declared_reads
 from kubesched.framework.measured import Measuring
 from kubesched.framework.planner import Planner
 from kubesched.framework.plugin_sets import PluginSets
@@ -45,6 +45,7 @@ from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.pod_info import PodInfo
 
 AnswerT = TypeVar("AnswerT")
+_DECIDING: Final = ("preFilter", "filter", "preScore", "score")
 
 
 class Profile:
@@ -94,6 +95,12 @@ class Profile:
                 declarations={n: getattr(self.plugins[n], "reads", None) for n in names},
             )
         )
+
+    def may_read_pods(self, pod: PodInfo) -> bool:
+        """Return whether some filter or score may look at what pods take, or at pods, for a pod."""
+        used = [plugin for point in _DECIDING for plugin in self._at[point]]
+        declared = (declared_reads(getattr(plugin, "reads", None), pod) for plugin in used)
+        return any(reads is None or reads.usage or reads.terms for reads in declared)
 
     def measured_by(self, metrics: SchedulerMetrics, now_s: Callable[[], float]) -> Self:
         """Have every attempt measured, by such a clock; return the profile."""

@@ -169,11 +169,9 @@ class ExtenderServer:
             verbs.refused(verb, "the caller showed no certificate", URI=request.uri)
             return error_answer("a client certificate is needed", 401)
         if verb == BIND:
-            return self._bind(request)
-        return _answer(verbs.call(verb, request.body))
-
-    async def _bind(self, request: HttpRequest) -> Answer:
-        return _answer(await self._parts.verbs.bind(request.body))
+            return _answer_later(verbs.bind(request.body))
+        said = verbs.call(verb, request.body)
+        return _answer(said) if isinstance(said, Said) else _answer_later(said)
 
     async def _page(self, request: HttpRequest) -> Answer:
         is_public = not request.path.startswith("/metrics")
@@ -214,6 +212,10 @@ def _only_post() -> Answer:
     answer = error_answer("Method Not Allowed", 405)
     answer.headers["Allow"] = "POST"
     return answer
+
+
+async def _answer_later(said: Awaitable[Said]) -> Answer:
+    return _answer(await said)
 
 
 def _answer(said: Said) -> Answer:

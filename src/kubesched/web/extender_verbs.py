@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.app.extender_binding import ExtenderBinder
 from kubesched.app.extender_preemption import preempt
-from kubesched.app.extender_service import ExtenderService, ServiceError
+from kubesched.app.extender_service import ExtenderService, PodsUnknownError, ServiceError
 from kubesched.extender.host_priorities import HostPriorities
 from kubesched.extender.wire import (
     ExtenderBindingResult,
@@ -42,6 +42,7 @@ VERBS: Final = {
 }
 """The verbs by the last part of a path."""
 _NO_BIND: Final = "bind is off: start the extender with --bind"
+_WANTS_PODS: Final = "wants pods"
 _BAD: Final = (WireError, MalformedObject)
 
 
@@ -56,7 +57,6 @@ class Said(NamedTuple):
 
 
 AtOnce: TypeAlias = Callable[[bytes], Said]
-Waited: TypeAlias = Callable[[bytes], Awaitable[Said]]
 
 
 class ExtenderVerbs:
@@ -90,13 +90,22 @@ class ExtenderVerbs:
         self._refused = nodes.labels(FILTER, "refused")
         self._scored = nodes.labels(PRIORITIZE, "scored")
 
-    def call(self, verb: str, body: bytes) -> Said:
+    def call(self, verb: str, body: bytes) -> Said | Awaitable[Said]:
         """Answer a verb other than bind; whatever happens, there is an answer, a line and a count.
 
-        Nothing is waited for: the cluster does not change while plugins look at it.
+        Nothing is waited for, but for pods at the first call for which a plugin looks at them: the
+        cluster does not change while plugins look at it.
         """
         start_s = self._clock.monotonic_s()
-        return self._noted(verb, self._at_once[verb](body), start_s)
+        said = self._at_once[verb](body)
+        if said.result == _WANTS_PODS:
+            return self._call_with_pods(verb, body, said, start_s)
+        return self._noted(verb, said, start_s)
+
+    async def _call_with_pods(self, verb: str, body: bytes, said: Said, start_s: float) -> Said:
+        if await self._service.world.learn_pods():
+            return self._noted(verb, self._at_once[verb](body), start_s)
+        return self._noted(verb, said._replace(result="error"), start_s)
 
     async def bind(self, body: bytes) -> Said:
         """Answer `bind`, with a line and a count as above."""
@@ -180,6 +189,8 @@ class ExtenderVerbs:
 
 def _failed(problem: Exception, body: bytes, code: int = 200) -> Said:
     result = "error" if isinstance(problem, ServiceError) else "undecodable"
+    if isinstance(problem, PodsUnknownError):
+        result = _WANTS_PODS
     return Said(body, {}, code, _text(problem), result)
 
 
