@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kubesched.cli.options import plugin_option, registry_of
+from kubesched.cli.options import plugin_option, registry_of, with_options
 
 if TYPE_CHECKING:
     from kubesched.app.extender_build import BuiltExtender
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kubesched.config.types import KubeSchedulerConfiguration
     from kubesched.framework.fence import Budgets
     from kubesched.framework.registry import Registry
-    from kubesched.web.extender_server import ExtenderSettings
+    from kubesched.web.settings import ServingSettings
 
 _EPILOG: Final = """\b
 Examples:
@@ -177,14 +178,8 @@ _OPTIONS: Final = (
 )
 
 
-def _with_options(command: Any) -> Any:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(short_help="Serve plugins to a stock kube-scheduler.", epilog=_EPILOG)
-@_with_options
+@partial(with_options, options=_OPTIONS)
 def extender(**options: Any) -> int:
     """Serve Python plugins to a stock kube-scheduler, as an HTTP extender (protocol v1).
 
@@ -234,18 +229,18 @@ def _config(config_file: str | None, registry: Registry | None) -> KubeScheduler
         raise click.ClickException(f"{config_file}: {problem}") from None
 
 
-def _settings(given: _Given) -> ExtenderSettings:
-    from kubesched.web.extender_server import ExtenderSettings  # noqa: PLC0415
+def _settings(given: _Given) -> ServingSettings:
+    from kubesched.web.extender_server import serving_settings  # noqa: PLC0415
 
     address, colon, port = given.listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{given.listen!r} is not ADDRESS:PORT", param_hint="--listen")
-    is_secure = bool(given.tls_cert_file)
-    if is_secure != bool(given.tls_private_key_file):
+    has_certificate = bool(given.tls_cert_file)
+    if has_certificate != bool(given.tls_private_key_file):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
-    if given.client_ca_file and not is_secure:
+    if given.client_ca_file and not has_certificate:
         raise click.UsageError("--client-ca-file needs --tls-cert-file")
-    return ExtenderSettings(
+    return serving_settings(
         bind_address=address.strip("[]"),
         port=int(port),
         tls_cert_file=given.tls_cert_file,
@@ -274,7 +269,7 @@ def _budgets(texts: tuple[str, ...]) -> Budgets:
 def _printed(given: _Given, wanted: ExtenderOptions) -> str:
     from kubesched.app.extender_stanza import Stanza, print_config  # noqa: PLC0415
     from kubesched.app.rights import Subject  # noqa: PLC0415
-    from kubesched.web.extender_server import url_of  # noqa: PLC0415
+    from kubesched.web.extender_server import is_secure, url_of  # noqa: PLC0415
 
     namespace, slash, name = given.service_account.partition("/")
     if not namespace or not slash or not name:
@@ -283,8 +278,8 @@ def _printed(given: _Given, wanted: ExtenderOptions) -> str:
     stanza = Stanza(
         given.url or url_of(settings),
         binds=wanted.binds,
-        is_secure=settings.is_secure or given.url.startswith("https:"),
-        wants_certificates=bool(settings.client_ca_file),
+        is_secure=is_secure(settings) or given.url.startswith("https:"),
+        wants_certificates=bool(given.client_ca_file),
     )
     return print_config(_checked(wanted), stanza, Subject(name, namespace))
 

@@ -40,9 +40,9 @@ from kubesched.model.metrics import SchedulerMetrics
 from kubesched.model.plugin_metrics import PluginFaults
 from kubesched.model.process_metrics import ProcessMetrics
 from kubesched.scheduler.api_client import LiveApiClient
-from kubesched.web.extender_server import ExtenderParts, ExtenderServer, ExtenderSettings
+from kubesched.web.extender_server import ExtenderParts, ExtenderServer, serving_settings
 from kubesched.web.extender_verbs import ExtenderVerbs
-from kubesched.web.settings import ServingError
+from kubesched.web.settings import ServingError, ServingSettings
 
 _VERSION: Final = "v1.36.4"
 
@@ -57,7 +57,7 @@ class ExtenderOptions:
 
     config: KubeSchedulerConfiguration
     registry: Registry | None
-    settings: ExtenderSettings = field(default_factory=ExtenderSettings)
+    settings: ServingSettings = field(default_factory=serving_settings)
     kubeconfig: str = ""
     context: str = ""
     binds: bool = False

@@ -5,12 +5,11 @@ Owns the options of `kubesched explain --live`. What they lead to is `explain_li
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+from kubesched.cli.options import CommandT, with_options
 
 _OPTIONS: Final = (
     click.option("--live", is_flag=True, help="A pod of a running cluster, not of files."),
@@ -50,6 +49,4 @@ _OPTIONS: Final = (
 
 def live_options(command: CommandT) -> CommandT:
     """Add them to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(command, _OPTIONS)

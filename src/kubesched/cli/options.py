@@ -6,7 +6,7 @@ that called `kubesched.main`. How one is found is app.outside_plugins'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from kubesched.framework.registry import Registry
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+def with_options(command: CommandT, options: Sequence[Callable[[Any], Any]]) -> CommandT:
+    """Add options to a command, in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def plugin_option(command: CommandT) -> CommandT:

@@ -54,6 +54,24 @@ def registry_of(measures: Measures) -> CollectorRegistry:
     return registry
 
 
+class Exposed:
+    """Metrics that /metrics shows."""
+
+    measures: Measures
+
+    def text(self) -> str:
+        """Return everything that /metrics shows."""
+        return text_of(self.measures.families())
+
+    def openmetrics(self) -> str:
+        """Return the same to whoever asks for OpenMetrics."""
+        return openmetrics_of(self.measures)
+
+    def reset(self) -> None:
+        """Do what DELETE /metrics does."""
+        self.measures.reset()
+
+
 class FamilyCollector:
     """Shows our families to prometheus_client."""
 

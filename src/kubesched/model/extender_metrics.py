@@ -5,11 +5,11 @@ Owns the names, all of them ours: upstream measures only the other end. Never co
 
 from __future__ import annotations
 
-from kubesched.kit.exposition import openmetrics_of, text_of
+from kubesched.kit.exposition import Exposed
 from kubesched.kit.measures import Maker, Measures, exponential_buckets
 
 
-class ExtenderMetrics:
+class ExtenderMetrics(Exposed):
     """One attribute for each metric, by its name without the prefix; shown by /metrics."""
 
     def __init__(self) -> None:
@@ -41,15 +41,3 @@ class ExtenderMetrics:
             "ALPHA",
             ("kind",),
         )
-
-    def text(self) -> str:
-        """Return everything that /metrics shows."""
-        return text_of(self.measures.families())
-
-    def openmetrics(self) -> str:
-        """Return the same to whoever asks for OpenMetrics."""
-        return openmetrics_of(self.measures)
-
-    def reset(self) -> None:
-        """Do what DELETE /metrics does."""
-        self.measures.reset()

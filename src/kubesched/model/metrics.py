@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kubesched.kit.exposition import openmetrics_of, registry_of, text_of
+from kubesched.kit.exposition import Exposed, registry_of
 from kubesched.kit.measures import Maker, Measures, exponential_buckets
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _PLUGIN_BUCKETS = exponential_buckets(0.00001, 1.5, 20)
 _LONG_BUCKETS = exponential_buckets(0.01, 2, 20)
 
 
-class SchedulerMetrics:
+class SchedulerMetrics(Exposed):
     """One attribute for each metric, named as upstream without `scheduler_`.
 
     With labels: `metrics.schedule_attempts_total.labels(result, profile).inc()`, the child to be
@@ -68,18 +68,6 @@ class SchedulerMetrics:
     def registry(self) -> CollectorRegistry:
         """Return what shows these metrics, and those beside them, to prometheus_client."""
         return registry_of(self.measures)
-
-    def text(self) -> str:
-        """Return everything that /metrics shows."""
-        return text_of(self.measures.families())
-
-    def openmetrics(self) -> str:
-        """Return everything that /metrics shows to whoever asks for OpenMetrics."""
-        return openmetrics_of(self.measures)
-
-    def reset(self) -> None:
-        """Do what DELETE /metrics does."""
-        self.measures.reset()
 
     def _make_attempts(self, make: Maker) -> None:
         self.schedule_attempts_total = make.counter_vec(

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
@@ -38,41 +38,26 @@ _LIMITS: Final = Limits(idle_s=600.0)
 _PAGES: Final = ("/healthz", "/livez", "/readyz", "/metrics")
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderSettings:
-    """Where and how an extender is served."""
+def serving_settings(
+    bind_address: str = "127.0.0.1", port: int = 8888, client_ca_file: str = "", **given: Any
+) -> ServingSettings:
+    """Return where and how an extender is served.
 
-    bind_address: str = "127.0.0.1"
-    port: int = 8888
-    """0 takes any that is free."""
-    tls_cert_file: str = ""
-    tls_private_key_file: str = ""
-    client_ca_file: str = ""
-    """Who signed the certificates that callers must show; none need be shown if empty."""
-    min_tls_version: str = ""
-    cipher_suites: tuple[str, ...] = ()
-    shutdown_timeout_s: float = 10.0
-
-    @property
-    def is_secure(self) -> bool:
-        """Return whether TLS is spoken."""
-        return bool(self.tls_cert_file or self.tls_private_key_file)
-
-    @property
-    def serving(self) -> ServingSettings:
-        """Return the same as listener and TLS take it."""
-        return ServingSettings(
-            bind_address=self.bind_address,
-            port=self.port,
-            tls_cert_file=self.tls_cert_file,
-            tls_private_key_file=self.tls_private_key_file,
-            min_tls_version=self.min_tls_version,
-            cipher_suites=self.cipher_suites,
-            component_name="kubesched-extender",
-            authentication=AuthenticationSettings(
-                client_ca_file=self.client_ca_file, skip_lookup=True
-            ),
-        )
+    Args:
+        bind_address: Where to listen.
+        port: 0 takes any that is free.
+        client_ca_file: Who signed the certificates that callers must show; none need be shown if
+            empty.
+        given: More of the settings.
+    """
+    return ServingSettings(
+        bind_address=bind_address,
+        port=port,
+        shutdown_timeout_s=10.0,
+        component_name="kubesched-extender",
+        authentication=AuthenticationSettings(client_ca_file=client_ca_file, skip_lookup=True),
+        **given,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +76,7 @@ class ExtenderParts:
 class ExtenderServer:
     """A server: made, started, stopped."""
 
-    def __init__(self, settings: ExtenderSettings, parts: ExtenderParts) -> None:
+    def __init__(self, settings: ServingSettings, parts: ExtenderParts) -> None:
         """Put the pages together; nothing is opened yet."""
         self._settings = settings
         self._parts = parts
@@ -117,19 +102,19 @@ class ExtenderServer:
     def listen(self) -> None:
         """Take the port; ServingError with the address if somebody else has it."""
         if self._listener is None:
-            self._listener = listen(self._settings.serving)
+            self._listener = listen(self._settings)
 
     async def start(self) -> None:
         """Serve from now on; ServingError if the port or a certificate does not do."""
         self.listen()
         assert self._listener is not None
         try:
-            context = await asyncio.to_thread(self._context) if self._settings.is_secure else None
+            context = await asyncio.to_thread(self._context) if is_secure(self._settings) else None
             await self._server.start(self._listener, context)
         except BaseException:
             await self.stop()
             raise
-        how = "securely " if self._settings.is_secure else ""
+        how = "securely " if is_secure(self._settings) else ""
         self._log.line(f"Serving {how}on {address_of(self._listener)}")
 
     async def stop(self) -> None:
@@ -144,7 +129,7 @@ class ExtenderServer:
         await self._server.stop(self._settings.shutdown_timeout_s)
 
     def _context(self) -> ssl.SSLContext:
-        serving, parts = self._settings.serving, self._parts
+        serving, parts = self._settings, self._parts
         trust = Trust(serving.authentication, None, clock=parts.clock, log=parts.log)
         self._tls = ServingTls(serving, trust, clock=parts.clock, log=parts.log)
         return self._tls.context
@@ -165,7 +150,7 @@ class ExtenderServer:
         if request.method != "POST":
             verbs.refused(verb, "only POST is served", method=request.method, URI=request.uri)
             return _only_post()
-        if self._settings.client_ca_file and not _has_certificate(request):
+        if not self._is_admitted(request):
             verbs.refused(verb, "the caller showed no certificate", URI=request.uri)
             return error_answer("a client certificate is needed", 401)
         if verb == BIND:
@@ -175,9 +160,12 @@ class ExtenderServer:
 
     async def _page(self, request: HttpRequest) -> Answer:
         is_public = not request.path.startswith("/metrics")
-        if not is_public and self._settings.client_ca_file and not _has_certificate(request):
+        if not is_public and not self._is_admitted(request):
             return error_answer("a client certificate is needed", 401)
         return await self._pages.serve(request.asked())
+
+    def _is_admitted(self, request: HttpRequest) -> bool:
+        return not self._settings.authentication.client_ca_file or _has_certificate(request)
 
     def _refused(self, remote: str, problem: str) -> None:
         self._parts.verbs.refused("unknown", problem, srcIP=remote)
@@ -195,11 +183,16 @@ class ExtenderServer:
         return mux
 
 
-def url_of(settings: ExtenderSettings) -> str:
+def is_secure(settings: ServingSettings) -> bool:
+    """Return whether TLS is spoken."""
+    return bool(settings.tls_cert_file or settings.tls_private_key_file)
+
+
+def url_of(settings: ServingSettings) -> str:
     """Return where settings have an extender listen, as a caller on this machine reaches it."""
     address = settings.bind_address
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(address, address)
-    scheme = "https" if settings.is_secure else "http"
+    scheme = "https" if is_secure(settings) else "http"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 

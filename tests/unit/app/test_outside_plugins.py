@@ -133,8 +133,8 @@ def _built(plugins: dict[str, Any]) -> Any:
 
 def test_a_file_sees_its_neighbours(written: Written) -> None:
     written("neighbour_of_mine.py", "SIZE = 5\n")
-    file = written("mine.py", f"from neighbour_of_mine import SIZE\n{PLUGIN}")
-    assert load_plugin(f"{file}:Packing").factory.__module__ == "kubesched_plugin_mine"
+    file = written("sociable.py", f"from neighbour_of_mine import SIZE\n{PLUGIN}")
+    assert load_plugin(f"{file}:Packing").factory.__module__ == "kubesched_plugin_sociable"
 
 
 def test_a_module_of_the_current_directory(
