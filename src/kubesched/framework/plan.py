@@ -84,7 +84,7 @@ class Plan:
         self._term_count = len(view.term_sets)
         self.skipped_scores = self._keep_pre_scores(nodes)
         filters = self._local(parts.filters, self.skipped_filters)
-        scores = self._local(parts.scores, self.skipped_scores)
+        scores = self._local(parts.column_scores, self.skipped_scores)
         self.fixed = self._fixed(filters, scores, nodes)
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
