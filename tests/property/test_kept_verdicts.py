@@ -93,6 +93,20 @@ PROBES: list[dict[str, Any]] = [
     },
 ]
 
+for _node in ("n0", "n1"):
+    _fields = [{"key": "metadata.name", "operator": "In", "values": [_node]}]
+    _required = {"nodeSelectorTerms": [{"matchFields": _fields}]}
+    PROBES.append(
+        {
+            "labels": {"app": "a1"},
+            "requests": {"cpu": "300m"},
+            "containers": [{"name": "c", "image": "app:1", "ports": [{"hostPort": 8001}]}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _required}
+            },
+        }
+    )
+
 
 class Local:
     """What a user's plugin says to have its answers kept."""

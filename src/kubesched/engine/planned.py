@@ -22,6 +22,7 @@ from kubesched.framework.adapt import OneNodeFilter, asked
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
+from kubesched.framework.named_rows import NamedRows
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
@@ -91,6 +92,9 @@ def _schedule(
     profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
 ) -> ScheduleResult:
     assert profile.planner is not None, "without one there are no plans"
+    named_rows = profile.planner.named_rows
+    if named_rows is not None and pod.shape.named_node:
+        return _schedule_named(named_rows, profile, view, state, pod, search)
     plan, changed = profile.planner.plan_for(view, pod)
     if plan.promised is not None or view.pods.nominated_of:
         suppose_promised(plan, view, pod, profile.filters, changed)
@@ -113,6 +117,29 @@ def _schedule(
             name, found = view.name_of(row), len(ranking.rows)
             return ScheduleResult(name, found, ranking.visited_count, None, basis)
     return _Attempt(profile, view, state, pod, begun).choose(search)
+
+
+def _schedule_named(
+    named_rows: NamedRows,
+    profile: Profile,
+    view: ClusterView,
+    state: CycleState,
+    pod: PodInfo,
+    search: Search,
+) -> ScheduleResult:
+    """Choose the node that a pod names."""
+    if search.detail or view.pods.nominated_of:
+        raise NotLocalError
+    template = named_rows.template_of(view, pod)
+    row = template.row_of(view, pod)
+    if profile.measuring is not None:
+        profile.measuring.filtered()
+    state.adopt(template.state)
+    search.next_start_index = (search.next_start_index + 1) % view.node_count
+    node = view.nodes_at(np.array((row,)))
+    statuses = NodeToStatus(view, template.absent)
+    diagnosis = Diagnosis(statuses, None, {template.named_by}, candidates=node.rows)
+    return ScheduleResult(view.name_of(row), 1, 1, Detail(node, None, diagnosis))
 
 
 class Ranking:
@@ -534,6 +561,24 @@ class _Attempt:
 
     def _diagnosis(self) -> Diagnosis:
         """Return every row's first refusal, in the order of the filters."""
+        statuses = self._statuses()
+        return Diagnosis(
+            statuses,
+            unschedulable_plugins=statuses.plugins(),
+            pending_plugins=statuses.plugins(Code.PENDING),
+        )
+
+    def _statuses(self) -> NodeToStatus:
+        plan = self._plan
+        is_visited = self._ranking.visited_count == len(plan.rows)
+        if not is_visited or not plan.is_all_kept or plan.promised is not None:
+            return self._statuses_anew()
+        known = plan.refused
+        if known is None or known[0] != plan.seen:
+            known = plan.refused = (plan.seen, self._statuses_anew())
+        return known[1]
+
+    def _statuses_anew(self) -> NodeToStatus:
         live: dict[str, Verdicts] = {}
         for plugin in self._plan.live_filters:
             if plugin.name not in self._state.skip_filter_plugins:
@@ -551,11 +596,7 @@ class _Attempt:
             statuses.set_all(self._nodes.rows, joined)
         else:
             statuses.set_all(self._plan.rows_at(visited), joined.at(visited))
-        return Diagnosis(
-            statuses,
-            unschedulable_plugins=statuses.plugins(),
-            pending_plugins=statuses.plugins(Code.PENDING),
-        )
+        return statuses
 
     def _visited_positions(self) -> Rows | None:
         """Return the plan's positions that were looked at; None for all."""

@@ -112,6 +112,8 @@ class PlanParts:
     """The scores that are given to all nodes at once."""
     one_node_filters: Sequence[OneNodeFilter] = ()
     """They come after all other filters."""
+    naming_plugin: Any = None
+    """Who knows the `named_node` of a pod, at PreFilter and at Filter; None if nobody does."""
     shared: SharedColumns = field(default_factory=SharedColumns)
 
     names: Sequence[str] = ()

@@ -89,6 +89,8 @@ class Profile:
             return None
         points = (self._at["preFilter"], columns, self._at["preScore"], scores)
         names = tuple(dict.fromkeys(p.name for point in (*points, one_node) for p in point))
+        named = [p for p in self._at["preFilter"] if hasattr(p, "named_node")]
+        naming = named[0] if len(named) == 1 and named[0] in self._at["filter"] else None
         asked = {p.name for p in (*filters, *scores) if p not in columns and p not in column_scores}
         return Planner(
             PlanParts(
@@ -96,6 +98,7 @@ class Profile:
                 self._sets.score_weights,
                 column_scores,
                 one_node,
+                naming,
                 names=names,
                 declarations={
                     n: None if n in asked else getattr(self.plugins[n], "reads", None)
