@@ -30,15 +30,13 @@ from kubesched.model.pod_info import HostPort, PodInfo
 _PRE_FILTER_KEY = "PreFilterNodePorts"
 _ALL_ADDRESSES = "0.0.0.0"
 _READS = Reads(usage=True)
-_NAME = "NodePorts"
-# Said by the plugin from the start: a node that is taken says so once for every pod placed there.
-_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports").by(_NAME)
+_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 class NodePorts:
     """Refuses nodes where a wanted port is taken on the same address, or on all."""
 
-    name = _NAME
+    name = "NodePorts"
     takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:
