@@ -168,7 +168,7 @@ class ClusterWriter:
             if old.zone_key == new.zone_key:
                 return
             self._leave_zone(old)
-        self._cluster.zones.setdefault(new.zone_key, {})[new.name] = None
+        self._cluster.zones.setdefault(new.zone_key, {})[new.name] = self._nodes.row_of[new.name]
         self._cluster.forget_order()
 
     def _leave_zone(self, info: NodeInfo) -> None:
