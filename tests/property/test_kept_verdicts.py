@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kubesched.app.build import Built
 from kubesched.cache.cache import Cache
 from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.view import NodeView
 from kubesched.engine.diagnosis import FitError, SchedulingError
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
@@ -20,7 +21,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads, Rejected
 from kubesched.framework.normalize import default_normalize
 from kubesched.framework.profile import Profile
-from kubesched.framework.status import error, pending, unschedulable
+from kubesched.framework.status import Status, error, pending, unschedulable
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import decode_as
 from kubesched.objects.pod import Pod
@@ -92,6 +93,20 @@ PROBES: list[dict[str, Any]] = [
     },
 ]
 
+for _node in ("n0", "n1"):
+    _fields = [{"key": "metadata.name", "operator": "In", "values": [_node]}]
+    _required = {"nodeSelectorTerms": [{"matchFields": _fields}]}
+    PROBES.append(
+        {
+            "labels": {"app": "a1"},
+            "requests": {"cpu": "300m"},
+            "containers": [{"name": "c", "image": "app:1", "ports": [{"hostPort": 8001}]}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _required}
+            },
+        }
+    )
+
 
 class Local:
     """What a user's plugin says to have its answers kept."""
@@ -138,12 +153,37 @@ class OutOfRange(Local):
         return scores
 
 
+class OneNodeFilter(Local):
+    """As the local filter, but asked about one node; what it says to read does not count."""
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
+        said = {2: unschedulable("two"), 3: error("three"), 4: pending("four")}
+        return said.get(node.pod_count)
+
+
+class OneNodeBoth:
+    """Refuses nodes one by one that have a disk of their own, scores those that have pods."""
+
+    name = "OneNodeBoth"
+
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
+        return unschedulable(f"disk of {node.name}") if "disk" in node.labels else None
+
+    def score(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
+        return 13 * node.pod_count
+
+    def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
+        return default_normalize(scores)
+
+
 USERS: dict[str, tuple[type, ...]] = {
     "in-tree plugins alone": (),
     "a local filter": (LocalFilter,),
     "a local score": (LocalScore,),
     "a local score that is normalised": (LocalNormalized,),
     "a local score that leaves the range": (OutOfRange,),
+    "a filter for one node": (OneNodeFilter,),
+    "filters for one node and a score": (OneNodeBoth, OneNodeFilter),
 }
 
 

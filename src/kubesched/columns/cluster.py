@@ -5,6 +5,8 @@ Owns the tables and nothing about how they change: `writer` does that, `view` re
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +35,8 @@ class Cluster:
         """Moves when a node comes, goes or changes in a way a rule can see."""
         self.nomination_epoch = 0
         """Moves when a pod is promised a node, or no longer."""
-        self.zones: dict[str, dict[str, None]] = {}
+        self.zones: dict[str, dict[str, int]] = {}
+        """The nodes of each zone in the order in which they came, with their rows."""
         self.stand_ins: dict[tuple[str, int], int] = {}
         """Rows of nodes that nobody visits, by name and how many of that name came before."""
         self.identity = object()
@@ -86,12 +89,12 @@ class Cluster:
         """Return the valid rows in upstream's order: zones in turn, a zone's nodes as they came."""
         # Parity: pkg/scheduler/backend/cache/node_tree.go list, v1.36.
         if self._visiting_rows is None:
-            queues = [list(names) for names in self.zones.values()]
-            longest = max((len(queue) for queue in queues), default=0)
-            ordered = [
-                queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)
-            ]
-            rows = np.array([self.nodes.row_of[name] for name in ordered], dtype=np.int64)
+            sizes = [len(nodes) for nodes in self.zones.values()]
+            nodes = chain.from_iterable(nodes.values() for nodes in self.zones.values())
+            rows = np.fromiter(nodes, dtype=np.int64, count=sum(sizes))
+            if len(sizes) > 1:
+                turns = np.concatenate([np.arange(size) for size in sizes])
+                rows = rows[np.argsort(turns, kind="stable")]
             self.nodes.rank[rows] = np.arange(len(rows))
             rows.flags.writeable = False
             self._visiting_rows = rows

@@ -174,6 +174,8 @@ def is_allowed(nodes: NodeTable | NodeRow, pod: PodInfo) -> Values:
     wanted, required = pod.shape.node_selector, pod.shape.required_node_affinity
     if wanted is not None and not selector_from_set(wanted).matches(nodes.info.labels):
         return False
+    if pod.shape.named_node:
+        return nodes.info.name == pod.shape.named_node
     return required is None or matches_node_selector(nodes, compile_node_selector(required))
 
 

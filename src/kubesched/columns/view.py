@@ -330,10 +330,17 @@ class NodeTable:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[NodeView]:
-        return (NodeView(self, position) for position in range(len(self)))
+        infos = self._nodes.infos
+        found = map(infos.__getitem__, self.rows.tolist())
+        return map(NodeView, repeat(self), range(len(self)), found)
 
     def __getitem__(self, position: int) -> NodeView:
-        return NodeView(self, position)
+        return NodeView(self, position, self._nodes.infos[self.rows.item(position)])
+
+    def at(self, positions: Rows) -> Iterator[NodeView]:
+        """Yield some of the nodes, by position."""
+        found = map(self._nodes.infos.__getitem__, self.rows.take(positions).tolist())
+        return map(NodeView, repeat(self), positions.tolist(), found)
 
     def take(self, positions: Rows | BoolColumn) -> NodeTable:
         """Return the table of some of these nodes, by position or by mask."""
@@ -517,12 +524,11 @@ class NodeView:
 
     __slots__ = ("_info", "_position", "_table")
 
-    def __init__(self, table: NodeTable, position: int) -> None:
+    def __init__(self, table: NodeTable, position: int, info: NodeInfo | None) -> None:
+        # One-node plugins have a thousand of these made for every pod.
+        assert info is not None, "a table holds existing nodes only"
         self._table = table
         self._position = position
-        # As `NodeTable.info`: one-node plugins have a thousand of these made for every pod.
-        info = table._nodes.infos[table.rows.item(position)]  # noqa: SLF001 - same module
-        assert info is not None, "a table holds existing nodes only"
         self._info: NodeInfo = info
 
     def __repr__(self) -> str:

@@ -168,7 +168,7 @@ class ClusterWriter:
             if old.zone_key == new.zone_key:
                 return
             self._leave_zone(old)
-        self._cluster.zones.setdefault(new.zone_key, {})[new.name] = None
+        self._cluster.zones.setdefault(new.zone_key, {})[new.name] = self._nodes.row_of[new.name]
         self._cluster.forget_order()
 
     def _leave_zone(self, info: NodeInfo) -> None:
@@ -286,7 +286,7 @@ class ClusterWriter:
         bound.index = index
         columns = pods.writable
         columns.row[index] = row
-        shape = self._shape_id(pod.shape)
+        shape = self._shape_id(pod.shape.base)
         columns.shape[index] = shape
         columns.term_set[index] = pods.shape_terms[shape]
         columns.label_class[index] = label_class = self._label_class(pod)
@@ -357,7 +357,7 @@ class ClusterWriter:
 def _counts_alike(bound: BoundPod, pod: PodInfo) -> bool:
     return (
         not bound.nominated
-        and bound.shape is pod.shape
+        and bound.shape.base is pod.shape.base
         and bound.node_name == pod.node_name
         and bound.priority == pod.priority
         and bound.terminating == pod.terminating

@@ -229,6 +229,8 @@ class PlanEvidence:
                 places = self._sort_out_said(groups, places, plugin, basis.said[name])
             elif name in kept:
                 places = self._sort_out(groups, places, kept[name], places)
+        if basis.one_by_one is not None:
+            self._sort_out(groups, places, basis.one_by_one, places)
         return groups
 
     def _sort_out_said(

@@ -14,20 +14,22 @@ import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
-from kubesched.engine.diagnosis import Diagnosis, FitError
+from kubesched.engine.diagnosis import Diagnosis, FitError, SchedulingError
+from kubesched.engine.sampling import nodes_to_ask
 from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
 from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys, heap_preferences
-from kubesched.framework.adapt import asked
+from kubesched.framework.adapt import OneNodeFilter, asked
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
+from kubesched.framework.named_rows import NamedRows
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
 from kubesched.framework.promised_rows import joined_verdicts, judge_promised, suppose_promised
 from kubesched.framework.score_phase import Scores, normalized_and_weighted
 from kubesched.framework.status import SKIP, Code, Status
-from kubesched.framework.verdicts import NodeToStatus, Verdicts
+from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # Below any key, and so are sums of it and any total made a key.
@@ -51,6 +53,7 @@ def schedule_planned(
 
     Raises:
         FitError: No node fits.
+        SchedulingError: A filter for one node failed.
     """
     planner = profile.planner
     if planner is None or pod.nominated_node_name or search.extender_count:
@@ -78,6 +81,9 @@ def _schedule_measured(
     except FitError:
         measuring.planned(state, view.node_count, 0)
         raise
+    except SchedulingError:
+        measuring.failed(state)
+        raise
     measuring.planned(state, result.evaluated_node_count, result.feasible_node_count)
     return result
 
@@ -86,6 +92,9 @@ def _schedule(
     profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
 ) -> ScheduleResult:
     assert profile.planner is not None, "without one there are no plans"
+    named_rows = profile.planner.named_rows
+    if named_rows is not None and pod.shape.named_node:
+        return _schedule_named(named_rows, profile, view, state, pod, search)
     plan, changed = profile.planner.plan_for(view, pod)
     if plan.promised is not None or view.pods.nominated_of:
         suppose_promised(plan, view, pod, profile.filters, changed)
@@ -108,6 +117,29 @@ def _schedule(
             name, found = view.name_of(row), len(ranking.rows)
             return ScheduleResult(name, found, ranking.visited_count, None, basis)
     return _Attempt(profile, view, state, pod, begun).choose(search)
+
+
+def _schedule_named(
+    named_rows: NamedRows,
+    profile: Profile,
+    view: ClusterView,
+    state: CycleState,
+    pod: PodInfo,
+    search: Search,
+) -> ScheduleResult:
+    """Choose the node that a pod names."""
+    if search.detail or view.pods.nominated_of:
+        raise NotLocalError
+    template = named_rows.template_of(view, pod)
+    row = template.row_of(view, pod)
+    if profile.measuring is not None:
+        profile.measuring.filtered()
+    state.adopt(template.state)
+    search.next_start_index = (search.next_start_index + 1) % view.node_count
+    node = view.nodes_at(np.array((row,)))
+    statuses = NodeToStatus(view, template.absent)
+    diagnosis = Diagnosis(statuses, None, {template.named_by}, candidates=node.rows)
+    return ScheduleResult(view.name_of(row), 1, 1, Detail(node, None, diagnosis))
 
 
 class Ranking:
@@ -390,6 +422,7 @@ class _Attempt:
         "_measuring",
         "_narrowed",
         "_nodes",
+        "_one_by_one",
         "_plan",
         "_planner",
         "_pod",
@@ -416,9 +449,12 @@ class _Attempt:
             self._measuring.pre_filtered()
         self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
         self._said: dict[str, FilterVerdict] = {}
+        self._one_by_one: Verdicts | None = None
         masks = self._ask_filters()
-        if masks is None:
-            self._ranking: Ranking | Sample = _current_ranking(begun, view, None, ())
+        if self._planner.parts.one_node_filters:
+            self._ranking: Ranking | Sample = self._ranking_one_by_one(begun, masks or [])
+        elif masks is None:
+            self._ranking = _current_ranking(begun, view, None, ())
         else:
             self._ranking = self._ranking_by(begun, masks)
         self._narrowed = self._ranking.narrowed
@@ -450,6 +486,7 @@ class _Attempt:
             self._narrowed,
             self._said,
             self._live_on_promised,
+            self._one_by_one,
         )
         return ScheduleResult(name, len(rows), visited, detail, basis)
 
@@ -500,8 +537,48 @@ class _Attempt:
             fits[plan.promised.positions] &= verdicts.fits
         return _current_ranking(begun, self._view, fits, masks if are_lasting else None)
 
+    def _ranking_one_by_one(self, begun: _Begun, masks: list[BoolColumn]) -> Ranking | Sample:
+        """Return the rows that fit and are in none of the masks, nor refused one by one."""
+        plan, filters = self._plan, self._planner.parts.one_node_filters
+        fits = plan.fits
+        for mask in masks:
+            np.greater(fits, mask, out=fits)
+        order = _in_visiting_order(plan, self._view, begun.start, fits)
+        skipped = self._state.skip_filter_plugins
+        asked = [plugin for plugin in filters if plugin.name not in skipped]
+        said = judged_in_turn(asked, self._state, self._pod, self._nodes, order, begun.want)
+        failure = said.first_error()
+        if failure is not None:
+            # A row after the last one wanted was never visited.
+            standing = said.fits.take(order).nonzero()[0]
+            enough = len(standing) >= begun.want
+            visited = order[: standing.item(begun.want - 1)] if enough else order
+            failure = said.at(visited).first_error()
+        if failure is not None:
+            raise SchedulingError(failure.message)
+        self._one_by_one = said
+        return _current_ranking(begun, self._view, fits & said.fits, None)
+
     def _diagnosis(self) -> Diagnosis:
         """Return every row's first refusal, in the order of the filters."""
+        statuses = self._statuses()
+        return Diagnosis(
+            statuses,
+            unschedulable_plugins=statuses.plugins(),
+            pending_plugins=statuses.plugins(Code.PENDING),
+        )
+
+    def _statuses(self) -> NodeToStatus:
+        plan = self._plan
+        is_visited = self._ranking.visited_count == len(plan.rows)
+        if not is_visited or not plan.is_all_kept or plan.promised is not None:
+            return self._statuses_anew()
+        known = plan.refused
+        if known is None or known[0] != plan.seen:
+            known = plan.refused = (plan.seen, self._statuses_anew())
+        return known[1]
+
+    def _statuses_anew(self) -> NodeToStatus:
         live: dict[str, Verdicts] = {}
         for plugin in self._plan.live_filters:
             if plugin.name not in self._state.skip_filter_plugins:
@@ -510,17 +587,16 @@ class _Attempt:
         joined = joined_verdicts(
             self._plan, self._planner.parts.filters, live, self._live_on_promised
         )
+        if self._one_by_one is not None:
+            standing = joined.fits.nonzero()[0]
+            joined.override(standing, self._one_by_one.at(standing))
         statuses = NodeToStatus(self._view)
         visited = self._visited_positions()
         if visited is None:
             statuses.set_all(self._nodes.rows, joined)
         else:
             statuses.set_all(self._plan.rows_at(visited), joined.at(visited))
-        return Diagnosis(
-            statuses,
-            unschedulable_plugins=statuses.plugins(),
-            pending_plugins=statuses.plugins(Code.PENDING),
-        )
+        return statuses
 
     def _visited_positions(self) -> Rows | None:
         """Return the plan's positions that were looked at; None for all."""
@@ -590,6 +666,35 @@ class _Attempt:
         for column in by_plugin.values():
             total += column
         return Scores(by_plugin, total)
+
+
+def judged_in_turn(
+    filters: Sequence[OneNodeFilter],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+    order: Rows,
+    want: int,
+) -> Verdicts:
+    """Return what filters for one node say of nodes that no other filter refuses.
+
+    Args:
+        filters: in their order.
+        state: of the attempt.
+        pod: to be placed.
+        nodes: all nodes.
+        order: the positions of those to ask about, in visiting order.
+        want: after so many that fit no more is asked.
+    """
+    verdicts, done, found = Verdicts(len(nodes)), 0, 0
+    while done < len(order) and found < want:
+        part = order[done : done + nodes_to_ask(want, done, found)]
+        done += len(part)
+        for plugin in filters:
+            plugin.judge_at(state, pod, nodes, part, verdicts)
+            part = part[verdicts.ids.take(part) == FITS]
+        found += len(part)
+    return verdicts
 
 
 def _is_writeable(mask: BoolColumn) -> bool:

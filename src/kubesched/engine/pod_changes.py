@@ -7,7 +7,6 @@ compiled anew. Never judges.
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -54,7 +53,7 @@ def with_spec(pod: PodInfo, spec: PodSpec) -> PodInfo:
 def with_requests(pod: PodInfo, less: Mapping[str, int]) -> PodInfo:
     """Return the pod asking for less of some resources."""
     requests = {name: value - less.get(name, 0) for name, value in pod.requests.items()}
-    shape = dataclasses.replace(pod.shape, requests=resources_of(requests))
+    shape = pod.shape.changed(requests=resources_of(requests))
     return PodInfo(pod.object, shape)
 
 
@@ -181,7 +180,7 @@ def port_changes(pod: PodInfo) -> Iterator[PodChange]:
     ports = pod.shape.host_ports
     for port in dict.fromkeys(ports):
         others = tuple(other for other in ports if other != port)
-        shape = dataclasses.replace(pod.shape, host_ports=others)
+        shape = pod.shape.changed(host_ports=others)
         yield PodChange(
             "host-port",
             "spec.containers[*].ports",

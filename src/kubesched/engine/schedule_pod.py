@@ -18,6 +18,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
 from kubesched.engine.planned import schedule_planned
+from kubesched.engine.sampling import nodes_to_ask
 from kubesched.engine.search import Detail, ScheduleResult, Search
 from kubesched.engine.selection import select_by_lot, select_host
 from kubesched.framework.adapt import ColumnFilter
@@ -264,13 +265,15 @@ def _pass_filters(
             return _pass_one_by_one(by_row, state, pod, nodes, diagnosis, want)
     # Columns are judged whole; a filter for one node is slow, and not asked about nodes that
     # upstream would never visit.
-    chunk_size = want if profile.filters.has_one_node_filters else len(nodes)
-    verdicts, judged = Verdicts(len(nodes)), 0
-    while judged < len(nodes) and int(verdicts.fits[:judged].sum()) < want:
-        chunk = np.arange(judged, min(judged + chunk_size, len(nodes)))
+    one_by_one = profile.filters.has_one_node_filters
+    verdicts, judged, found = Verdicts(len(nodes)), 0, 0
+    while judged < len(nodes) and found < want:
+        size = nodes_to_ask(want, judged, found) if one_by_one else len(nodes)
+        chunk = np.arange(judged, min(judged + size, len(nodes)))
         part = nodes if len(chunk) == len(nodes) else nodes.take(chunk)
         verdicts.override(chunk, profile.run_filter_plugins_with_nominated_pods(state, pod, part))
         judged += len(chunk)
+        found = int(np.count_nonzero(verdicts.fits[:judged]))
     fitting: Rows = np.flatnonzero(verdicts.fits[:judged])[:want]
     if len(fitting) == want:
         judged = int(fitting[-1]) + 1  # Nodes after the last one wanted were never visited.

@@ -110,6 +110,8 @@ class Basis(NamedTuple):
     """What these filters said of all rows."""
     live_on_promised: Mapping[str, Verdicts] = {}
     """What filters that are asked anew say of rows that were promised to others."""
+    one_by_one: Verdicts | None = None
+    """What filters for one node say of the rows that no other filter refuses, as far as asked."""
 
 
 class ScheduleResult(NamedTuple):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeRow, NodeTable
+from kubesched.columns.view import NodeRow, NodeTable, Rows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.fence import NONSENSE as _NONSENSE
 from kubesched.framework.fence import RAISED as _RAISED
@@ -30,7 +30,7 @@ from kubesched.framework.interface import (
 from kubesched.framework.registry import AT_ONCE
 from kubesched.framework.sealed import sealed
 from kubesched.framework.status import Code, Status, StatusError, error, unschedulable
-from kubesched.framework.verdicts import Verdicts
+from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
@@ -131,35 +131,51 @@ class OneNodeFilter:
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
+        self.judge_at(state, pod, nodes, np.flatnonzero(verdicts.fits), verdicts)
+
+    def judge_at(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, asked: Rows, verdicts: Verdicts
+    ) -> None:
+        """Refuse nodes among those asked about, by their positions; all of them still stand."""
         fence = self._fence
         if fence is None:
-            self._judge_each(state, pod, nodes, verdicts)
+            self._judge_each(state, pod, nodes, asked, verdicts)
             return
-        standing = verdicts.fits
         try:
             # All nodes together are one call: what each takes is far less than measuring it.
-            handed = (state, sealed(pod), sealed(nodes), verdicts)
+            handed = (state, sealed(pod), sealed(nodes), asked, verdicts)
             fence.ask("Filter", "filter", self._judge_each, *handed)
         except StatusError as slow:
-            verdicts.ids[standing] = verdicts.id_for(attributed(self.name, slow.status))
+            verdicts.ids[asked] = verdicts.id_for(attributed(self.name, slow.status))
 
     def _judge_each(
-        self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, asked: Rows, verdicts: Verdicts
     ) -> None:
         call = _measured("Filter", self.name, self._filter, state)
         faults: set[str] = set()
-        for position in np.flatnonzero(verdicts.fits).tolist():
+        known: dict[Status, int] = {}
+        for position, node in zip(asked.tolist(), nodes.at(asked), strict=True):
             try:
-                status = call(state, pod, nodes[position])
+                status = call(state, pod, node)
             except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
                 status = _status_of(problem)
                 faults.add(_RAISED)
             if status is None:
                 continue
-            status = self._sound(status, faults)
-            if status is not None and not status.is_success:
-                verdicts.refuse_one(position, attributed(self.name, status))
+            # Most refusals of a filter are equal.
+            found = known.get(status) if status.__class__ is Status else None
+            if found is None:
+                found = self._id_for(status, verdicts, faults)
+                if status.__class__ is Status:
+                    known[status] = found
+            verdicts.ids[position] = found
         _count(self._fence, "Filter", faults)
+
+    def _id_for(self, answer: Any, verdicts: Verdicts, faults: set[str]) -> int:
+        status = self._sound(answer, faults)
+        if status is None or status.is_success:
+            return FITS
+        return verdicts.id_for(attributed(self.name, status))
 
     def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> None:
         """Strike out the nodes that are refused; the same rule, where nobody asks why."""
@@ -223,11 +239,13 @@ class OneNodeScore:
             answer: IntColumn | Status = fence.ask(
                 "Score", "score", self._score_each, state, sealed(pod), sealed(nodes), faults
             )
-        except StatusError as slow:
-            return slow.status
-        if self.normalize is None and not isinstance(answer, Status) and _is_outside(answer):
-            faults.add(_NONSENSE)  # The score phase refuses it, in upstream's words.
+        except StatusError as failed:
+            return failed.status
         _count(fence, "Score", faults)
+        if isinstance(answer, Status):
+            fence.keep_failure("Score", (state,), StatusError(answer))
+        elif self.normalize is None and _is_outside(answer):
+            fence.count_out_of_range("Score", state)  # The score phase refuses it, as upstream.
         return answer
 
     def _score_each(
@@ -235,15 +253,15 @@ class OneNodeScore:
     ) -> IntColumn | Status:
         call = _measured("Score", self.name, self._score, state)
         scores: list[Any] = []
-        for node in nodes:
-            try:
+        try:
+            for node in nodes:
                 score: Any = call(state, pod, node)
-            except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
-                faults.add(_RAISED)
-                return _status_of(problem)
-            if isinstance(score, Status):
-                return score
-            scores.append(score)
+                if isinstance(score, Status):
+                    return score
+                scores.append(score)
+        except Exception as problem:  # noqa: BLE001 - as in `guarded`, without its cost per node
+            faults.add(_RAISED)
+            return _status_of(problem)
         answer = as_scores(scores, len(nodes)) if scores else np.zeros(0, np.int64)
         if isinstance(answer, Status):
             faults.add(_NONSENSE)

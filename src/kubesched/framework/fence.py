@@ -168,7 +168,7 @@ class Fence:
             raise
         except Exception as problem:
             self.count(point, RAISED)
-            self._keep_failure(point, arguments, problem)
+            self.keep_failure(point, arguments, problem)
             raise
         took_s = guard.now_s() - under_way.start_s
         if self.budget_s and took_s > self.budget_s:
@@ -187,7 +187,7 @@ class Fence:
         """Count an answer that makes no sense, to these arguments; return what to raise."""
         self.count(point, NONSENSE)
         problem = StatusError(error(text))
-        self._keep_failure(point, arguments, problem)
+        self.keep_failure(point, arguments, problem)
         return problem
 
     def count_out_of_range(self, point: str, state: object) -> None:
@@ -196,6 +196,12 @@ class Fence:
         if failed is None or failed[0] is not state or failed[1] != point:
             self.count(point, NONSENSE)
             self._failed = (state, point, None)
+
+    def keep_failure(self, point: str, arguments: Sequence[Any], problem: Exception) -> None:
+        """Have the plugin fail in the same way, unasked, if asked again in the same attempt."""
+        # Trials, as preemption makes them, have states of their own, and are asked each.
+        if point in _REPEATED and arguments:
+            self._failed = (arguments[0], point, problem)
 
     def say(self, point: str, text: str) -> None:
         """Log a fault that no attempt ends by."""
@@ -217,11 +223,6 @@ class Fence:
             self._slow = None
         elif slow[1] == point:
             raise StatusError(slow[2])
-
-    def _keep_failure(self, point: str, arguments: Sequence[Any], problem: Exception) -> None:
-        # Trials, as preemption makes them, have states of their own, and are asked each.
-        if point in _REPEATED and arguments:
-            self._failed = (arguments[0], point, problem)
 
     def _raise_if_failed(self, point: str, arguments: Sequence[Any]) -> None:
         failed = self._failed

@@ -114,7 +114,8 @@ class EventRegistration:
 class Reads:
     """What a plugin's verdict on a row depends on, beside the pod's template.
 
-    The template is all that pods of one controller share: spec, labels, namespace, owner. A plugin
+    The template is all that pods of one controller share: spec, labels, namespace, owner; the node
+    that each pod of a DaemonSet names in its node affinity is not part of it. A plugin
     that declares this has its verdicts and raw scores kept, and is asked again about a row only
     when something it reads there has changed.
     """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import IntColumn
-from kubesched.framework.adapt import ColumnFilter, ColumnScore
+from kubesched.framework.adapt import ColumnFilter, ColumnScore, OneNodeFilter, OneNodeScore
 from kubesched.framework.interface import Reads
 from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
@@ -106,14 +106,20 @@ class PlanParts:
     pre_filters: Sequence[Any]
     filters: Sequence[ColumnFilter]
     pre_scores: Sequence[Any]
-    scores: Sequence[ColumnScore]
+    scores: Sequence[ColumnScore | OneNodeScore]
     weights: Mapping[str, int]
+    column_scores: Sequence[ColumnScore] = ()
+    """The scores that are given to all nodes at once."""
+    one_node_filters: Sequence[OneNodeFilter] = ()
+    """They come after all other filters."""
+    naming_plugin: Any = None
+    """Who knows the `named_node` of a pod, at PreFilter and at Filter; None if nobody does."""
     shared: SharedColumns = field(default_factory=SharedColumns)
 
     names: Sequence[str] = ()
     """The plugins that filter or score."""
     declarations: Mapping[str, Any] = field(default_factory=dict)
-    """Their `reads` methods; None for those that have none."""
+    """Their `reads` methods; None for those that have none, or are asked about one node."""
 
     def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
         """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""

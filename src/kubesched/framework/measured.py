@@ -258,20 +258,10 @@ class Measuring:
 
     def planned(self, state: CycleState, visited_count: int, fit_count: int) -> None:
         """Note an attempt by kept verdicts that has come to its end."""
-        end_s, from_s, filtered_s = self.now_s(), self._began_s, self._filtered_s
-        key = (state.skip_filter_plugins, state.skip_score_plugins)
-        tally = self._tallies.get(key)
-        if tally is None:
-            tally = self._tallies[key] = Tally()
-        tally.attempts += 1
+        end_s, filtered_s = self.now_s(), self._filtered_s
+        tally = self._tally_of(state)
         tally.visited += visited_count
-        # A mark from before the beginning is of another attempt.
-        if self._pre_filtered_s > from_s:
-            self._points["PreFilter"].succeed(self._pre_filtered_s - from_s)
-            from_s = self._pre_filtered_s
-        else:
-            tally.no_pre_filters += 1
-        self._filter.succeed(filtered_s - from_s)
+        self._filter.succeed(filtered_s - self._end_pre_filters(tally))
         if fit_count > 1:
             tally.scored_attempts += 1
             tally.scored += fit_count
@@ -281,6 +271,29 @@ class Measuring:
             else:
                 tally.no_pre_scores += 1
             self._score.succeed(end_s - filtered_s)
+
+    def failed(self, state: CycleState) -> None:
+        """Note an attempt by kept verdicts that ended with an error while it filtered."""
+        # Parity: schedule_one.go findNodesThatPassFilters, v1.36: no node counts as looked at.
+        from_s = self._end_pre_filters(self._tally_of(state))
+        self._filter.observe("Error", self.now_s() - from_s)
+
+    def _tally_of(self, state: CycleState) -> Tally:
+        key = (state.skip_filter_plugins, state.skip_score_plugins)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally()
+        tally.attempts += 1
+        return tally
+
+    def _end_pre_filters(self, tally: Tally) -> float:
+        """Note how long pre-filter plugins took; return when they were done."""
+        # A mark from before the beginning is of another attempt.
+        if self._pre_filtered_s > self._began_s:
+            self._points["PreFilter"].succeed(self._pre_filtered_s - self._began_s)
+            return self._pre_filtered_s
+        tally.no_pre_filters += 1
+        return self._began_s
 
     def fold(self) -> None:
         """Add up what was counted, for whoever looks."""

@@ -21,7 +21,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, Reads
 from kubesched.framework.kept_columns import Fixed, LocalFilter, LocalScore, PlanParts
 from kubesched.framework.status import SKIP, Status
-from kubesched.framework.verdicts import FITS, Verdicts
+from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # Up to so many rows are judged by integers; more are cheaper as columns.
@@ -63,6 +63,8 @@ class Plan:
 
     counted_bytes = 0
     """Kept here for whoever counts how much memory plans take."""
+    refused: tuple[int, NodeToStatus] | None = None
+    """Kept here for whoever tells why no row fits: what `seen` was, and the verdicts then."""
 
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
@@ -84,7 +86,7 @@ class Plan:
         self._term_count = len(view.term_sets)
         self.skipped_scores = self._keep_pre_scores(nodes)
         filters = self._local(parts.filters, self.skipped_filters)
-        scores = self._local(parts.scores, self.skipped_scores)
+        scores = self._local(parts.column_scores, self.skipped_scores)
         self.fixed = self._fixed(filters, scores, nodes)
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
@@ -375,9 +377,12 @@ class Plan:
         old = verdicts.ids.item(position)
         verdicts.ids[position] = new
         if (old == FITS) != (new == FITS):
-            self.shift_refusals([position], np.array([1 if old == FITS else -1], dtype=np.int8))
+            by = 1 if old == FITS else -1
+            self.refusals[position] += by
+            self.moving_refusal_count += by
+            self.version += 1
 
-    def shift_refusals(self, positions: Rows | slice | list[int], by: NDArray[np.int8]) -> None:
+    def shift_refusals(self, positions: Rows | slice, by: NDArray[np.int8]) -> None:
         """Have rows be refused by more filters, or by fewer."""
         self.refusals[positions] += by
         self.moving_refusal_count += int(by.sum())

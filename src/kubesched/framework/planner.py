@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.framework.kept_columns import PlanParts
+from kubesched.framework.named_rows import NamedRows
 from kubesched.framework.plan import Plan
 from kubesched.model.pod_info import PodInfo
 
@@ -19,10 +20,12 @@ PLANS_MIN = 4
 FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
 # bytes, what others are added to 16 more; each set of rows that fit which filters asked anew have
-# narrowed takes 26. Sets, states and the heads of columns do not depend on the rows.
+# narrowed takes 26, why no row fits 20. Sets, states and the heads of columns do not depend on the
+# rows.
 BYTES_PER_ROW = 24
 BYTES_PER_ROW_ADDED_TO = 16
 BYTES_PER_ROW_NARROWED = 26
+BYTES_PER_ROW_REFUSED = 20
 BYTES_PER_PLAN = 8_000
 MET_ONCE_MAX = 4096
 
@@ -37,6 +40,8 @@ class Planner:
 
     def __init__(self, parts: PlanParts) -> None:
         self.parts = parts
+        self.named_rows = NamedRows(parts) if parts.naming_plugin is not None else None
+        """For pods that name a node; None where that has no meaning."""
         self.total_max = NODE_SCORE_MAX * sum(abs(weight) for weight in parts.weights.values())
         """How far from zero a total can be."""
         self._plans: dict[Hashable, Plan] = {}
@@ -131,4 +136,6 @@ def _bytes_of(plan: Plan) -> int:
         per_row += BYTES_PER_ROW_ADDED_TO
     if len(plan.rankings) > 1:
         per_row += BYTES_PER_ROW_NARROWED * (len(plan.rankings) - 1)
+    if plan.refused is not None:
+        per_row += BYTES_PER_ROW_REFUSED
     return BYTES_PER_PLAN + per_row * len(plan.rows)

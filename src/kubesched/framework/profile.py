@@ -16,6 +16,7 @@ from kubesched.framework import bind_phase
 from kubesched.framework.adapt import (
     ColumnFilter,
     ColumnScore,
+    OneNodeFilter,
     OneNodeScore,
     column_filter,
     column_score,
@@ -82,17 +83,28 @@ class Profile:
     def _planner_over(self, scores: Sequence[ColumnScore | OneNodeScore]) -> Planner | None:
         filters = [column_filter(plugin) for plugin in self._at["filter"]]
         columns = [f for f in filters if isinstance(f, ColumnFilter)]
-        scored = [s for s in scores if isinstance(s, ColumnScore)]
-        if len(columns) < len(filters) or len(scored) < len(scores) or not scores:
+        one_node = [f for f in filters if isinstance(f, OneNodeFilter)]
+        column_scores = [s for s in scores if isinstance(s, ColumnScore)]
+        # Which nodes a filter for one node is asked about depends on the filters before it alone.
+        if filters != [*columns, *one_node] or not scores:
             return None
-        points = (self._at["preFilter"], columns, self._at["preScore"], scored)
-        names = tuple(dict.fromkeys(plugin.name for point in points for plugin in point))
+        points = (self._at["preFilter"], columns, self._at["preScore"], scores)
+        names = tuple(dict.fromkeys(p.name for point in (*points, one_node) for p in point))
+        named = [p for p in self._at["preFilter"] if hasattr(p, "named_node")]
+        naming = named[0] if len(named) == 1 and named[0] in self._at["filter"] else None
+        asked = {p.name for p in (*filters, *scores) if p not in columns and p not in column_scores}
         return Planner(
             PlanParts(
                 *points,
                 self._sets.score_weights,
+                column_scores,
+                one_node,
+                naming,
                 names=names,
-                declarations={n: getattr(self.plugins[n], "reads", None) for n in names},
+                declarations={
+                    n: None if n in asked else getattr(self.plugins[n], "reads", None)
+                    for n in names
+                },
             )
         )
 

@@ -142,6 +142,8 @@ def judge_promised(
     promised: PromisedRows | None = plan.promised
     if promised is None or len(promised.rows) == 0:
         return {}
+    if filters.has_one_node_filters:
+        raise NotLocalError
     asked = [p for p in plan.live_filters if p.name not in state.skip_filter_plugins]
     if not asked:
         return {}

@@ -6,7 +6,7 @@ Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go Status
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -61,7 +61,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """Return this status as said by a plugin."""
-        return self if self.plugin == plugin else replace(self, plugin=plugin)
+        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin)
 
 
 SUCCESS = Status(Code.SUCCESS)

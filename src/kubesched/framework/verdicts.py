@@ -7,7 +7,8 @@ Upstream: pkg/scheduler/framework/interface.go NodeToStatus, types.go FitError
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.status import SUCCESS, Code, Status
 
 FITS = 0
+# So many statuses are counted one after the other; for more, all at once is quicker.
+STATUSES_FEW_MAX = 4
+AnswerT = TypeVar("AnswerT")
 
 
 class Verdicts:
@@ -57,10 +61,17 @@ class Verdicts:
             if len(held):
                 self.ids[held] = self.id_for(other.statuses[status_id])
 
-    def used_ids(self) -> list[int]:
-        """Return the ids that some node has, in their order."""
-        # Counting is several times as fast as sorting or hashing: there are few ids.
-        return np.flatnonzero(np.bincount(self.ids)).tolist()
+    def counts(self) -> list[int]:
+        """Return how many nodes have each of the statuses, by id."""
+        if len(self.statuses) > STATUSES_FEW_MAX:
+            return np.bincount(self.ids, minlength=len(self.statuses)).tolist()
+        ids = self.ids
+        return [int(np.count_nonzero(ids == one)) for one in range(len(self.statuses))]
+
+    def used(self) -> list[Status]:
+        """Return the statuses that some node has."""
+        statuses = self.statuses
+        return [statuses[number] for number, count in enumerate(self.counts()) if count]
 
     def first(self, count: int) -> Verdicts:
         """Return the verdicts on the first nodes."""
@@ -102,23 +113,47 @@ class NodeToStatus:
         self._unknown: dict[str, Status] = {}
         """Verdicts on names that are no node's."""
         # Parity: framework/interface.go NewDefaultNodeToStatus, v1.36.
-        self.absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        self._absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        self._known: dict[Hashable, Any] = {}
+        """Answers to what was asked, while the verdicts stay as they are."""
+
+    @property
+    def absent(self) -> Status:
+        """Return the verdict on all nodes that have none of their own."""
+        return self._absent
+
+    @absent.setter
+    def absent(self, status: Status) -> None:
+        self._known.clear()
+        self._absent = status
+
+    def _answer(self, key: Hashable, make: Callable[[], AnswerT]) -> AnswerT:
+        """Return an answer that is worked out once."""
+        found: AnswerT | None = self._known.get(key)
+        if found is None:
+            found = self._known[key] = make()
+        return found
 
     def set_all(self, rows: Rows, verdicts: Verdicts) -> None:
-        """Record the verdicts on the nodes that were refused."""
-        refused = ~verdicts.fits
-        self._rows = rows[refused]
-        self._verdicts = verdicts.at(np.flatnonzero(refused))
+        """Record the verdicts on the nodes that were refused; none of them changes any more."""
+        self._known.clear()
+        if np.count_nonzero(verdicts.ids) == len(rows):
+            self._rows, self._verdicts = rows, verdicts
+        else:
+            refused = verdicts.ids.nonzero()[0]
+            self._rows, self._verdicts = rows[refused], verdicts.at(refused)
         if self._singles:
             for row in self._rows[np.isin(self._rows, list(self._singles))]:
                 del self._singles[int(row)]
 
     def set_one(self, row: int, status: Status) -> None:
         """Record the verdict on one node that is not among the others."""
+        self._known.clear()
         self._singles[row] = status
 
     def set_named(self, statuses: Mapping[str, Status]) -> None:
         """Record verdicts by name, in place of those there are; names of no node count as well."""
+        self._known.clear()
         for name, status in statuses.items():
             row = self._view.row_of(name)
             if row < 0:
@@ -156,13 +191,17 @@ class NodeToStatus:
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows whose verdict has a code, in visiting order."""
+        return self._answer(code, lambda: self._rows_with(code))
+
+    def _rows_with(self, code: Code) -> Rows:
         order = self._view.visiting_rows()
         codes = np.full(self._view.row_count, self.absent.code, dtype=np.int8)
         by_id = np.array([status.code for status in self._verdicts.statuses], dtype=np.int8)
-        codes[self._rows] = by_id[self._verdicts.ids]
+        codes[self._rows] = by_id.take(self._verdicts.ids)
         for row, status in self._singles.items():
             codes[row] = status.code
-        return order[codes[order] == code]
+        rows: Rows = order[codes.take(order) == code]
+        return rows
 
     def names_with(self, *codes: int) -> list[str]:
         """Return the names of nodes whose verdict has one of the codes."""
@@ -171,23 +210,29 @@ class NodeToStatus:
 
     def plugins(self, code: Code | None = None) -> set[str]:
         """Return the plugins that refused some node, or refused it with that code."""
+        used = self._answer("statuses", self._used_statuses)
+        return {s.plugin for s in used if code is None or s.code is code}
+
+    def _used_statuses(self) -> list[Status]:
+        """Return the refusals that some node got, of plugins."""
         if len(self) == 0:
-            return set()
-        used = {self._verdicts.statuses[i] for i in self._verdicts.used_ids()}
-        refusals = (s for s in (*used, *self._singles.values()) if s.is_rejected and s.plugin)
-        return {s.plugin for s in refusals if code is None or s.code is code}
+            return []
+        used = (*self._verdicts.used(), *self._singles.values())
+        return [status for status in used if status.is_rejected and status.plugin]
 
     def reason_counts(self, node_count: int) -> Counter[str]:
         """Return how many of so many nodes give each reason."""
+        return self._answer(("reasons", node_count), lambda: self._reason_counts(node_count))
+
+    def _reason_counts(self, node_count: int) -> Counter[str]:
         counts: Counter[str] = Counter()
-        sizes = np.bincount(self._verdicts.ids, minlength=len(self._verdicts.statuses))
-        given = list(zip(self._verdicts.statuses, sizes.tolist(), strict=True))
+        given = list(zip(self._verdicts.statuses, self._verdicts.counts(), strict=True))
         given += [(status, 1) for status in (*self._singles.values(), *self._unknown.values())]
         if len(self) < node_count:
             given.append((self.absent, node_count - len(self)))
         for status, size in given:
-            if size:
-                counts.update({reason: size * n for reason, n in Counter(status.reasons).items()})
+            for reason in status.reasons if size else ():
+                counts[reason] += size
         return counts
 
 

@@ -8,9 +8,10 @@ Upstream: pkg/scheduler/framework/types.go PodInfo
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -25,13 +26,13 @@ from kubesched.model.resources import (
 )
 from kubesched.model.tolerations import Taint, tolerates
 from kubesched.objects.affinity import (
-    NodeSelector as WireNodeSelector,
-)
-from kubesched.objects.affinity import (
+    Affinity,
     PreferredSchedulingTerm,
     Toleration,
     TopologySpreadConstraint,
 )
+from kubesched.objects.affinity import NodeAffinity as WireNodeAffinity
+from kubesched.objects.affinity import NodeSelector as WireNodeSelector
 from kubesched.objects.decode import decode_as
 from kubesched.objects.meta import OwnerReference
 from kubesched.objects.pod import Pod, PodSpec, PodStatus
@@ -80,7 +81,7 @@ class HostPort:
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodShape:
     """What rules read of a pod, worked out once for all pods of the same content."""
 
@@ -111,6 +112,19 @@ class PodShape:
     required_features: tuple[str, ...]
     preemption_policy: str
     has_resource_claims: bool
+    named_node: str = ""
+    """The node that required node affinity names, if it is one and nothing else is required."""
+    unnamed: PodShape | None = None
+    """For a pod that names a node, as those of DaemonSets do: the same without that."""
+
+    @property
+    def base(self) -> PodShape:
+        """Return what pods share that are alike but for the node they name."""
+        return self.unnamed or self
+
+    def changed(self, **parts: Any) -> PodShape:
+        """Return a shape of its own with some parts changed."""
+        return replace(self, named_node="", unnamed=None, **parts)
 
 
 class PodInfo:
@@ -231,10 +245,18 @@ class PodInfo:
     def template(self) -> tuple[Hashable, ...]:
         """Return what rules can tell pods apart by; pods of one controller mostly share it."""
         if self._template is None:
-            owner = self.controller
-            known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
-            self._template = (self.shape, self.label_items, known_as, self.node_name)
+            self._template = self._template_of(self.shape)
         return self._template
+
+    @property
+    def unnamed_template(self) -> tuple[Hashable, ...]:
+        """Return the template without the node that the pod names."""
+        return self._template_of(self.shape.base)
+
+    def _template_of(self, shape: PodShape) -> tuple[Hashable, ...]:
+        owner = self.controller
+        known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
+        return (shape, self.label_items, known_as, self.node_name)
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -251,6 +273,8 @@ class PodShapes:
 
     def __init__(self) -> None:
         self._by_content: dict[bytes, PodShape] = {}
+        self._named: WeakValueDictionary[tuple[PodShape, str], PodShape] = WeakValueDictionary()
+        """Shapes of pods that name a node, by the shape without that."""
 
     def pod_info(self, pod: Pod, raw: bytes | None = None) -> PodInfo:
         """Return the pod around its shared shape."""
@@ -258,6 +282,19 @@ class PodShapes:
 
     def shape_of(self, pod: Pod) -> PodShape:
         """Return the shared shape of a pod."""
+        required = _naming_one_node(pod.spec.affinity)
+        if required is None:
+            return self._shape_by_content(pod)
+        base = self._shape_by_content(_without_required(pod))
+        name = required.node_selector_terms[0].match_fields[0].values[0]
+        named = self._named.get((base, name))
+        if named is None:
+            named = self._named[base, name] = replace(
+                base, required_node_affinity=required, named_node=name, unnamed=base
+            )
+        return named
+
+    def _shape_by_content(self, pod: Pod) -> PodShape:
         content = _content_of(pod)
         shape = self._by_content.get(content)
         if shape is None:
@@ -273,6 +310,35 @@ class PodShapes:
 
     def __len__(self) -> int:
         return len(self._by_content)
+
+
+def _naming_one_node(affinity: Affinity | None) -> WireNodeSelector | None:
+    """Return the required node affinity if all it says is the name of one node."""
+    node_affinity = None if affinity is None else affinity.node_affinity
+    if node_affinity is None:
+        return None
+    required = node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None or len(required.node_selector_terms) != 1:
+        return None
+    term = required.node_selector_terms[0]
+    if term.match_expressions or len(term.match_fields) != 1:
+        return None
+    field = term.match_fields[0]
+    is_name = field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1
+    return required if is_name and field.values[0] else None
+
+
+def _without_required(pod: Pod) -> Pod:
+    """Return the pod without its required node affinity."""
+    affinity = pod.spec.affinity
+    assert affinity is not None, "there is something to be left out"
+    node_affinity = affinity.node_affinity
+    assert node_affinity is not None, "there is something to be left out"
+    preferred = node_affinity.preferred_during_scheduling_ignored_during_execution
+    left = WireNodeAffinity(preferred_during_scheduling_ignored_during_execution=preferred)
+    kept = msgspec.structs.replace(affinity, node_affinity=left if preferred else None)
+    others = kept if kept != Affinity() else None
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=others))
 
 
 def compile_shape(pod: Pod) -> PodShape:

@@ -90,6 +90,10 @@ class NodeAffinity:
         named = shape.node_selector is not None
         return (named, wanted, shape.required_node_affinity, shape.preferred_node_affinity)
 
+    def named_node(self, pod: PodInfo) -> str:
+        """Return the node that is named before any is filtered, if all there is to say is that."""
+        return pod.shape.named_node
+
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> Status | PreFilterResult | None:

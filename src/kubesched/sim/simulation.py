@@ -197,7 +197,7 @@ def _signature(pod: PodInfo) -> Any:
     """Return what tells pods apart to the plugins of kube-scheduler."""
     own = any(volume.ephemeral is not None for volume in pod.shape.volumes)
     return (
-        id(pod.shape),
+        pod.shape,
         tuple(sorted(pod.labels.items())),
         pod.owners,
         pod.priority,

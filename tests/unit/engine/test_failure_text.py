@@ -105,6 +105,32 @@ def test_verdicts_by_name_code_and_plugin(view: ClusterView) -> None:
     assert found.items() == {"n1": CPU.by("Fit"), "n2": TAINT.by("Taints")}
 
 
+def test_what_is_said_later_counts_in_every_answer(view: ClusterView) -> None:
+    statuses = given(view, CPU.by("Fit"))
+
+    def answers() -> Any:
+        rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
+        return statuses.plugins(), rows, dict(statuses.reason_counts(3))
+
+    assert answers() == ({"Fit"}, [0], {"Insufficient cpu": 1})
+    statuses.set_one(1, unschedulable("full").by("Other"))
+    assert answers() == ({"Fit", "Other"}, [0, 1], {"Insufficient cpu": 1, "full": 1})
+    statuses.absent = unschedulable("not looked at")
+    assert answers()[1:] == ([0, 1, 2], {"Insufficient cpu": 1, "full": 1, "not looked at": 1})
+    statuses.set_named({"n1": TAINT.by("Taint")})
+    assert answers()[:2] == ({"Other", "Taint"}, [1, 2])
+    statuses.set_all(view.visiting_rows(), Verdicts(3))
+    assert answers()[1:] == ([1, 2], {"not looked at": 1, "full": 1, TAINT.reasons[0]: 1})
+
+
+def test_reasons_are_counted_however_many_there_are() -> None:
+    names = [f"n{number}" for number in range(9)]
+    view = a_cluster([a_node(name) for name in names])
+    statuses = given(view, *(unschedulable(f"reason {name}").by(name) for name in names))
+    assert statuses.reason_counts(9) == {f"reason {name}": 1 for name in names}
+    assert statuses.plugins() == set(names)
+
+
 def test_the_search_replaces_what_was_said_about_the_nominated_node(view: ClusterView) -> None:
     found = NodeToStatus(view)
     found.set_one(view.row_of("n2"), CPU)

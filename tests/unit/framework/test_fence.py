@@ -282,17 +282,20 @@ def test_a_slow_plugin_is_not_asked_twice_in_one_attempt() -> None:
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("method", ["filter_nodes", "score_nodes", "pre_filter", "pre_score"])
+@pytest.mark.parametrize(
+    "method", ["filter", "filter_nodes", "score", "score_nodes", "pre_filter", "pre_score"]
+)
 def test_an_attempt_by_kept_verdicts_fails_in_the_same_words(method: str) -> None:
     clock, asked = StillClock(), []
+    calls = 2 if method in ("filter", "score") else 1
 
     def slow(*_: Any) -> None:
         asked.append(method)
-        clock.at_s += 3.0
+        clock.at_s += 3.0 / calls
 
     failure = failed_by_kept_verdicts(plugin_with(**{method: slow}), clock, Counts())
     assert failure == POINTS[method][1]
-    assert asked == [method]
+    assert asked == [method] * calls
 
 
 def failed_by_kept_verdicts(plugin: Any, clock: Clock, counts: Counts) -> str:
@@ -338,9 +341,39 @@ def test_what_fails_once_fails_the_attempt_and_is_counted_once(method: str, faul
     assert counts.faults == {("Mine", POINTS[method][0], fault): 1}
 
 
-def test_scores_out_of_range_are_counted_once_in_an_attempt() -> None:
+@pytest.mark.parametrize(("method", "asked_about"), [("filter", ["n1", "n2"]), ("score", ["n1"])])
+@pytest.mark.parametrize("fault", ["raised", "nonsense"])
+def test_a_plugin_for_one_node_that_fails_is_not_asked_again(
+    method: str, asked_about: list[str], fault: str
+) -> None:
+    asked: list[str] = []
+
+    def fails(state: Any, pod: Any, node: Any) -> Any:
+        asked.append(node.name)
+        if fault == "raised":
+            raise KeyError("boom")
+        return "nonsense"
+
     counts = Counts()
-    plugin = plugin_with(score_nodes=lambda *told: np.full(len(told[2]), 101))
+    failure = failed_by_kept_verdicts(plugin_with(**{method: fails}), StillClock(), counts)
+    assert '"Mine"' in failure
+    assert ("KeyError: 'boom'" if fault == "raised" else "returned") in failure
+    # Scores that are none are only seen once all are there.
+    assert asked == (asked_about if fault == "raised" else ["n1", "n2"])
+    assert counts.faults == {("Mine", POINTS[method][0], fault): 1}
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"score_nodes": lambda *told: np.full(len(told[2]), 101)},
+        {"score": lambda *_: 101},
+    ],
+    ids=["of all nodes", "of one node"],
+)
+def test_scores_out_of_range_are_counted_once_in_an_attempt(scores: Any) -> None:
+    counts = Counts()
+    plugin = plugin_with(**scores)
     failure = failed_by_kept_verdicts(plugin, StillClock(), counts)
     assert 'plugin "Mine" returns an invalid score 101' in failure
     assert counts.faults == {("Mine", "Score", "nonsense"): 1}

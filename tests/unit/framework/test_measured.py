@@ -215,6 +215,20 @@ def a_local(time: Time, name: str = "L", **answers: Any) -> Slow:
     return local
 
 
+@pytest.mark.parametrize("caching", [True, False], ids=["kept verdicts", "all asked anew"])
+def test_a_filter_for_one_node_that_fails_is_an_error_of_its_point(caching: bool) -> None:
+    time = Time()
+    plugin = Slow("P", time, 0.5, pre_filter=None, filter=error("bad"), score_nodes=ones)
+    world = World(time, plugin)
+    assert world.profile.planner is not None
+    if not caching:
+        world.profile.without_caching()
+    world.attempt()
+    assert str(world.failure) == 'running "P" filter plugin: bad'
+    assert world.points() == {("PreFilter", "Success"): (1, 0.5), ("Filter", "Error"): (1, 1.5)}
+    assert world.evaluated() == {("P", "PreFilter"): 1}
+
+
 def test_an_attempt_by_kept_verdicts_is_observed_once_per_point() -> None:
     time = Time()
     world = World(time, a_local(time, pre_filter=None, filter_nodes=no_refusal, score_nodes=ones))

@@ -1,5 +1,6 @@
 """Pods of one template share one compiled shape."""
 
+import weakref
 from typing import Any
 
 import pytest
@@ -89,6 +90,57 @@ def test_pods_that_no_rule_tells_apart_share_a_shape(
 )
 def test_pods_that_a_rule_tells_apart_do_not(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert not shares_shape(first, second)
+
+
+def naming(node: str, **term: Any) -> dict[str, Any]:
+    """Return what sends a pod to a node by name, as DaemonSets do."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    required = {"nodeSelectorTerms": [{"matchFields": fields, **term}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {**TEMPLATE, "affinity": affinity}
+
+
+def test_pods_that_name_different_nodes_share_all_else() -> None:
+    shapes = PodShapes()
+    one = shapes.pod_info(a_wire_pod("one", **naming("n1"))).shape
+    other = shapes.pod_info(a_wire_pod("other", **naming("n2"))).shape
+    assert (one.named_node, other.named_node) == ("n1", "n2")
+    assert one.base is other.base is shapes.pod_info(a_wire_pod("plain", **TEMPLATE)).shape
+    assert one.base.required_node_affinity is None
+    assert one.required_node_affinity != other.required_node_affinity
+    assert one.requests is other.requests
+    assert shapes.pod_info(a_wire_pod("again", **naming("n1"))).shape is one
+
+
+def test_a_shape_that_names_a_node_goes_with_the_last_pod() -> None:
+    shapes = PodShapes()
+    pod = shapes.pod_info(a_wire_pod("one", **naming("n1")))
+    gone = weakref.ref(pod.shape)
+    del pod
+    assert gone() is None
+    assert len(shapes) == 1
+
+
+def test_a_changed_shape_is_nobody_elses() -> None:
+    shape = PodShapes().pod_info(a_wire_pod("one", **naming("n1"))).shape
+    changed = shape.changed(host_ports=())
+    assert (changed.named_node, changed.base) == ("", changed)
+    assert changed.required_node_affinity is shape.required_node_affinity
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(TEMPLATE, id="no affinity"),
+        pytest.param(naming(""), id="no name"),
+        pytest.param(
+            naming("n1", matchExpressions=[{"key": "a", "operator": "Exists"}]), id="labels too"
+        ),
+    ],
+)
+def test_who_asks_for_more_than_a_name_names_no_node(parts: dict[str, Any]) -> None:
+    shape = PodShapes().pod_info(a_wire_pod("one", **parts)).shape
+    assert (shape.named_node, shape.base) == ("", shape)
 
 
 def test_host_ports_of_containers_and_sidecars_count_and_those_of_init_containers_do_not() -> None:

@@ -79,7 +79,8 @@ class Evaluator:
             return None, unschedulable(reason)
         rows = _rows_with(view, statuses, Code.UNSCHEDULABLE)
         if len(rows):
-            rows = np.roll(rows, -self._handle.rng.below(len(rows)))
+            first = self._handle.rng.below(len(rows))
+            rows = np.concatenate((rows[first:], rows[:first]))
         else:
             log.info("Preemption will not help schedule pod on any node", level=3, pod=ref)
         refusals = Verdicts(len(rows))
