@@ -50,7 +50,7 @@ class ColumnFilter:
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
-        self.refuses_by_cells = _cells_rule_maker(plugin, "refuses_by_cells")
+        self.refuses_by_cells: CellsRuleMaker | None = _unfenced(plugin, "refuses_by_cells")
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
@@ -184,10 +184,12 @@ class ColumnScore:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._score: Callable[..., Any] = plugin.score_nodes
+        # Nobody but plans wants them narrow, and what is behind a fence is asked through it.
+        self._narrow_score = _unfenced(plugin, "narrow_scores") or self._score
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
         # Whether rows of one raw score stay equal whatever their number: true of all scaling.
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
-        self.scores_by_cells = _cells_rule_maker(plugin, "scores_by_cells")
+        self.scores_by_cells: CellsRuleMaker | None = _unfenced(plugin, "scores_by_cells")
         """Makes what scores a row by its numbers, where none of them is large."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
@@ -202,6 +204,13 @@ class ColumnScore:
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
         return as_scores(asked("Score", self.name, self._score, state, pod, nodes), len(nodes))
+
+    def narrow_score(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[Any] | Status:
+        """Return the same as integers of whatever width the plugin gives."""
+        found = asked("Score", self.name, self._narrow_score, state, pod, nodes)
+        return _as_integers(found, len(nodes))
 
 
 class OneNodeScore:
@@ -250,7 +259,7 @@ class OneNodeScore:
         return answer
 
 
-def _cells_rule_maker(plugin: Any, method: str) -> CellsRuleMaker | None:
+def _unfenced(plugin: Any, method: str) -> Any | None:
     # What is behind a fence is asked through it, which takes longer than this saves.
     fence = getattr(plugin, "kubesched_fence", None)
     return getattr(plugin, method, None) if fence is None else None
@@ -358,6 +367,11 @@ def attributed(plugin: str, status: Status) -> Status:
 
 def as_scores(scores: Any, count: int) -> IntColumn | Status:
     """Check what a score returned: one integer per node."""
+    checked = _as_integers(scores, count)
+    return checked if isinstance(checked, Status) else checked.astype(np.int64, copy=False)
+
+
+def _as_integers(scores: Any, count: int) -> NDArray[Any] | Status:
     if isinstance(scores, Status):
         return scores
     try:
@@ -372,7 +386,7 @@ def as_scores(scores: Any, count: int) -> IntColumn | Status:
         return error(f"returned scores of shape {array.shape}, expected ({count},)")
     if array.dtype.kind not in "iu":
         return error(f"returned scores of type {array.dtype}, expected integers")
-    return array.astype(np.int64, copy=False)
+    return array
 
 
 def _refusal_to_wait(answers: Iterable[Any], what: str) -> Status | None:
