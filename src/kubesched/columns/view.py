@@ -430,14 +430,20 @@ class NodeTable:
                 lines: NDArray[Any] = table[: len(resources)]
                 return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
         if kind in _TAKEN_OF:
-            times, taken = _TAKEN_OF[kind]
-            whole = self.lines("allocatable", resources, dtype)
-            left: NDArray[Any] = whole - self.lines(taken, resources, dtype)
-            return left if times == 1 else left * times
+            return self._left(kind, resources, dtype)
         lines = np.empty((len(resources), len(self)), dtype=dtype)
         for line, resource in zip(lines, resources, strict=True):
             line[:] = ResourceColumns(self, kind)[resource]
         return lines
+
+    def _left(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        times, taken = _TAKEN_OF[kind]
+        columns = ResourceColumns(self, taken)
+        allocatable = self.lines("allocatable", resources, dtype)
+        lines: NDArray[Any] = np.empty((len(resources), len(self)), dtype=dtype)
+        for line, whole, resource in zip(lines, allocatable, resources, strict=True):
+            np.subtract(whole, columns[resource], out=line)
+        return lines if times == 1 else lines * times
 
     @property
     def pod_count(self) -> IntColumn:
