@@ -35,6 +35,7 @@ from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
 CellsRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeCells], Any] | None]"
+_FEW_REJECTIONS = 12
 _OUT = unschedulable()
 """Stands for what refused a node before."""
 
@@ -413,15 +414,22 @@ def _collect(plugin: str, verdict: AllReasons, verdicts: Verdicts) -> None:
     """Give each node all reasons that hold for it, and the worst code among them."""
     rejections = list(verdict.rejections)
     # Which of the rejections hold, as a number per node; distinct numbers are few.
-    patterns: NDArray[Any] = np.zeros(
-        len(verdicts), dtype=np.int64 if len(rejections) < 63 else object
-    )
+    few = len(rejections) < _FEW_REJECTIONS
+    dtype: type = np.int16 if few else np.int64 if len(rejections) < 63 else object
+    patterns: NDArray[Any] = np.zeros(len(verdicts), dtype=dtype)
     for number, rejected in enumerate(rejections):
-        patterns = patterns + rejected.mask * (1 << number)
-    patterns = patterns * verdicts.fits
-    for pattern in np.unique(patterns[np.flatnonzero(patterns)]).tolist():
+        patterns += rejected.mask.astype(dtype) * (1 << number)
+    patterns *= verdicts.fits
+    for pattern in _distinct(patterns, few=few):
         held = [r.status for number, r in enumerate(rejections) if pattern >> number & 1]
         verdicts.ids[patterns == pattern] = verdicts.id_for(attributed(plugin, _joined(held)))
+
+
+def _distinct(patterns: NDArray[Any], *, few: bool) -> list[int]:
+    """Return the numbers that there are beside zero, in their order."""
+    # Counting is many times as fast as sorting, where there are few to count.
+    found = np.flatnonzero(np.bincount(patterns)) if few else np.unique(patterns)
+    return [pattern for pattern in found.tolist() if pattern]
 
 
 def _joined(held: Sequence[Status]) -> Status:
