@@ -57,12 +57,20 @@ def _living(cluster: Cluster) -> int:
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
     columns = (pods.label_class, pods.term_set, pods.shape, pods.shape)
-    living = sum(len(np.unique(column[: pods.count][used])) for column in columns)
+    living = sum(len(_distinct(column[: pods.count][used])) for column in columns)
     rows = nodes.row_count
-    living += len(np.unique(nodes.taint_set[:rows])) + len(np.unique(nodes.feature_set[:rows]))
+    living += len(_distinct(nodes.taint_set[:rows])) + len(_distinct(nodes.feature_set[:rows]))
     return living + max(
-        (len(np.unique(column.ids[:rows])) for column in nodes.labels.values()), default=0
+        # A node without the label has -1.
+        (len(_distinct(column.ids[:rows] + 1)) for column in nodes.labels.values()),
+        default=0,
     )
+
+
+def _distinct(ids: IdColumn) -> NDArray[np.intp]:
+    """Return the ids of a column once each, in their order."""
+    # Counting takes a tenth of the time of sorting or hashing: ids are dealt without gaps.
+    return np.flatnonzero(np.bincount(ids))
 
 
 def _compact(cluster: Cluster) -> None:
@@ -82,7 +90,7 @@ def _compact(cluster: Cluster) -> None:
 def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_]) -> None:
     """Deal shapes and term sets anew; both come with the pods that have them."""
     column = pods.writable.shape[: pods.count]
-    living = np.unique(column[used]).tolist()
+    living = _distinct(column[used]).tolist()
     old_shapes, old_items = pods.shapes, pods.shape_items
     pods.forget_shapes()
     places = np.zeros(len(old_shapes) + 1, dtype=np.int32)
@@ -109,7 +117,7 @@ def _dealt_anew(
         dealt.intern(value)
     ids = column[: len(used)]
     places = np.zeros(len(interner) + 1, dtype=np.int32)
-    for old in np.unique(ids[used]).tolist():
+    for old in _distinct(ids[used]).tolist():
         places[old] = dealt.intern(interner.values[old])
     ids[used] = places[ids[used]]
     # Places that are free are looked up with the others: no id there may be too large.

@@ -26,6 +26,12 @@ NOTHING: Resources = MappingProxyType(ResourceMap())
 SMALL_BITS = 46
 """Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
 
+LEFT, NONZERO_LEFT = "left", "hundredfold_nonzero_left"
+_FLOAT_LINES = {"allocatable": 2, "requested": 2, LEFT: 3, NONZERO_LEFT: 2}
+"""LEFT is what is allocatable less what is requested, and in its last line how many pods more a
+node takes; NONZERO_LEFT a hundred times what is allocatable less what pods weigh in scoring."""
+_FIRST = (CPU, MEMORY)
+
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "valid": (np.bool_, 0),
     "rank": (np.int64, 0),
@@ -95,6 +101,11 @@ class ImageEntry:
         return max(self.size_bytes_by_row.values())
 
 
+def are_first(resources: Sequence[str]) -> bool:
+    """Return whether these are the first lines of the usage columns, in that order."""
+    return resources in (_FIRST, _FIRST[:1])
+
+
 class NodeColumns:
     """Arrays of one capacity; a row whose node is unknown or deleted is not `valid`."""
 
@@ -124,16 +135,16 @@ class NodeColumns:
         """The rows that have a (protocol, port) taken on any address, for rules over all rows."""
         self.free_rows: list[int] = []
         self.resources: Interner[str] = Interner()
-        for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+        for name in (*_FIRST, EPHEMERAL_STORAGE):
             self.resources.intern(name)
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
         self.floats = {
-            kind: np.zeros((2, self.capacity))
-            for kind in ("allocatable", "requested", "nonzero_requested")
+            kind: np.zeros((count, self.capacity)) for kind, count in _FLOAT_LINES.items()
         }
         """Cpu and memory once more, exact while numbers are small: floats divide much faster."""
+        self._shown_floats: dict[tuple[str, int], NDArray[np.float64]] = {}
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
         self.labels: dict[str, LabelColumn] = {}
@@ -145,6 +156,7 @@ class NodeColumns:
 
     def grow_rows(self, count: int) -> None:
         """Make room for `count` rows in every column."""
+        self._shown_floats.clear()
         if count <= self.capacity:
             return
         capacity = max(count, 2 * self.capacity)
@@ -186,9 +198,23 @@ class NodeColumns:
             self.requested = np.concatenate((self.requested, more))
         return place
 
-    def are_first(self, resources: Sequence[str]) -> bool:
-        """Return whether these are the first lines of the usage columns, in that order."""
-        return len(resources) <= 2 and list(resources) == self.resources.values[: len(resources)]
+    def set_floats(self, row: int) -> None:
+        """Have the floats of a row say what its integers say."""
+        floats, allocatable = self.floats, self.allocatable[:2, row].astype(np.float64)
+        floats["allocatable"][:, row] = allocatable
+        floats["requested"][:, row] = self.requested[:2, row]
+        floats[LEFT][:2, row] = allocatable - self.requested[:2, row]
+        floats[LEFT][2, row] = self.allowed_pods[row] - self.pod_count[row]
+        floats[NONZERO_LEFT][:, row] = 100.0 * (allocatable - self.nonzero_requested[:, row])
+
+    def shown_floats(self, kind: str, count: int) -> NDArray[np.float64]:
+        """Return the first lines of a kind of floats over all rows, for reading."""
+        found = self._shown_floats.get((kind, count))
+        if found is None:
+            found = self.floats[kind][:count, : self.row_count]
+            found.flags.writeable = False
+            self._shown_floats[kind, count] = found
+        return found
 
     def label(self, key: str) -> LabelColumn:
         """Return the column of a label key, built when a rule first asks for it."""

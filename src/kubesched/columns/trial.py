@@ -14,14 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.columns.importance import NO_POD
-from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.columns.node_columns import (
+    LEFT,
+    NONZERO_LEFT,
+    BoolColumn,
+    IdColumn,
+    IntColumn,
+)
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.model.pod_info import HostPort
 
 __all__ = ["NO_POD", "PodRows", "Trial"]
 
-_USAGE_KINDS = frozenset(("pod_count", "requested", "nonzero_requested"))
+_USAGE_KINDS = frozenset(("pod_count", "requested", "nonzero_requested", LEFT, NONZERO_LEFT))
 
 
 class PodRows:

@@ -18,11 +18,14 @@ from kubesched.columns.counts import Counters
 from kubesched.columns.importance import PodsByImportance
 from kubesched.columns.interning import Interner
 from kubesched.columns.node_columns import (
+    LEFT,
+    NONZERO_LEFT,
     BoolColumn,
     IdColumn,
     ImageEntry,
     IntColumn,
     NodeCells,
+    are_first,
 )
 from kubesched.columns.object_store import ObjectStores
 from kubesched.columns.pod_columns import BoundPod, LabelClass, PodColumns
@@ -34,6 +37,8 @@ from kubesched.model.tolerations import Taint
 from kubesched.objects.node import NodeSpec, NodeStatus
 
 Rows = NDArray[np.int64]
+# What is left of a node, by how many times that is wanted and what is taken from it.
+_TAKEN_OF = {LEFT: (1, "requested"), NONZERO_LEFT: (100, "nonzero_requested")}
 
 
 class ClusterView:
@@ -394,10 +399,14 @@ class NodeTable:
         """Return several resources at once, one line each; not to be written.
 
         Args:
-            kind: `allocatable`, `requested` or `nonzero_requested`.
+            kind: `allocatable`, `requested`, `nonzero_requested`, LEFT or NONZERO_LEFT.
             resources: their names.
             dtype: int64, or float64 where `has_small_numbers`.
         """
+        nodes = self._nodes
+        is_in_floats = dtype is np.float64 and kind in nodes.floats and are_first(resources)
+        if is_in_floats and self._is_whole:
+            return nodes.shown_floats(kind, len(resources))
         key = (kind, resources, dtype)
         found: NDArray[Any] | None = self._columns.get(key)
         if found is None:
@@ -405,22 +414,43 @@ class NodeTable:
             found.flags.writeable = False
         return found
 
+    def room(self) -> NDArray[np.float64] | None:
+        """Return what is left of cpu and of memory, and how many pods more each node takes.
+
+        None unless this is the whole table, and its numbers are small.
+        """
+        if not self._is_whole or not self._nodes.has_small_numbers:
+            return None
+        return self._nodes.shown_floats(LEFT, 3)
+
     def all_offer(self, resources: Sequence[str]) -> bool:
         """Return whether certainly every node offers some of each of these resources."""
-        return self._nodes.are_first(resources) and self.view._cluster.all_offer_the_first()  # noqa: SLF001 - same package
+        return are_first(resources) and self.view._cluster.all_offer_the_first()  # noqa: SLF001 - same package
 
     def _lines(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
-        is_table = kind == "allocatable" or isinstance(self.usage, LiveUsage)
-        if not is_table or not self._nodes.are_first(resources):
-            lines: NDArray[Any] = np.empty((len(resources), len(self)), dtype=dtype)
-            for line, resource in zip(lines, resources, strict=True):
-                line[:] = ResourceColumns(self, kind)[resource]
-            return lines
-        # Those of every node stand together in the tables.
-        nodes = self._nodes
-        table = nodes.floats[kind] if dtype is np.float64 else getattr(nodes, kind)
-        lines = table[: len(resources)]
-        return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
+        is_live = kind == "allocatable" or isinstance(self.usage, LiveUsage)
+        if is_live and are_first(resources):
+            # Those of every node stand together in the tables.
+            nodes = self._nodes
+            table = nodes.floats.get(kind) if dtype is np.float64 else getattr(nodes, kind, None)
+            if table is not None:
+                lines: NDArray[Any] = table[: len(resources)]
+                return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)
+        if kind in _TAKEN_OF:
+            return self._left(kind, resources, dtype)
+        lines = np.empty((len(resources), len(self)), dtype=dtype)
+        for line, resource in zip(lines, resources, strict=True):
+            line[:] = ResourceColumns(self, kind)[resource]
+        return lines
+
+    def _left(self, kind: str, resources: Sequence[str], dtype: type) -> NDArray[Any]:
+        times, taken = _TAKEN_OF[kind]
+        columns = ResourceColumns(self, taken)
+        allocatable = self.lines("allocatable", resources, dtype)
+        lines: NDArray[Any] = np.empty((len(resources), len(self)), dtype=dtype)
+        for line, whole, resource in zip(lines, allocatable, resources, strict=True):
+            np.subtract(whole, columns[resource], out=line)
+        return lines if times == 1 else lines * times
 
     @property
     def pod_count(self) -> IntColumn:

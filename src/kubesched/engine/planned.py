@@ -23,7 +23,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.named_rows import NamedRows
-from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, NotLocalError, Plan
+from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, Plan
+from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
 from kubesched.framework.promised_rows import joined_verdicts, judge_promised, suppose_promised
@@ -195,16 +196,16 @@ class Ranking:
         self._start = start
         self.narrowed = narrowed
         self.masks = masks
-        fits = plan.fits if narrowed is None else narrowed
 
-        def make() -> tuple[bytes, Rows, Rows]:
+        def make() -> tuple[BoolColumn, bytes, Rows, Rows]:
+            fits = plan.fits if narrowed is None else narrowed
             positions = _in_visiting_order(plan, view, start, fits)
-            return fits.tobytes(), positions, plan.rows_at(positions)
+            return fits, fits.tobytes(), positions, plan.rows_at(positions)
 
         # Most plans are refused nothing beside what many are refused together.
         is_fixed = narrowed is None and plan.moving_refusal_count == 0
         kept = plan.fixed.kept(("rows that fit", start), make) if is_fixed else make()
-        self.fits, self.positions, self.rows = kept
+        fits, self.fits, self.positions, self.rows = kept
         self._preferences: IntColumn | None = None
         """What tells equals apart, by position."""
         if is_fixed:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import ClusterView, NodeTable, Rows
+from kubesched.columns.view import ClusterView, NodeRow, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
 from kubesched.engine.planned import schedule_planned
 from kubesched.engine.sampling import nodes_to_ask
@@ -26,7 +26,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.measured import Filtering
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
-from kubesched.framework.status import Code, Status, unresolvable
+from kubesched.framework.status import SUCCESS, Code, Status, unresolvable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts
 from kubesched.kit.log import Ref
 from kubesched.model.pod_info import PodInfo
@@ -195,7 +195,7 @@ def _evaluate_nominated(
         return None
     node = view.nodes_at(np.array([row], dtype=np.int64))
     with _filtering(profile, state) as filtering:
-        verdict = profile.run_filter_plugins_with_nominated_pods(state, pod, node)[0]
+        verdict = _verdict_on(profile, state, pod, node)
         filtering.visited_count = 1
         filtering.failed = not verdict.is_success and not verdict.is_rejected
     if not verdict.is_success:
@@ -216,6 +216,23 @@ def _evaluate_nominated(
     return left if len(left) else None
 
 
+def _verdict_on(profile: Profile, state: CycleState, pod: PodInfo, node: NodeTable) -> Status:
+    """Return the verdict on one node, by plain numbers where nobody else was promised it."""
+    view, row = node.view, node.rows.item(0)
+    by_row = None
+    if all(view.bound_pod(index).uid == pod.uid for index in view.nominated_on(row)):
+        by_row = profile.filters.row_filters(state)
+    if by_row is None:
+        return profile.run_filter_plugins_with_nominated_pods(state, pod, node)[0]
+    return _first_refusal(by_row, state, pod, view.row(row)) or SUCCESS
+
+
+def _first_refusal(
+    filters: Sequence[ColumnFilter], state: CycleState, pod: PodInfo, node: NodeRow
+) -> Status | None:
+    return next(filter(None, (plugin.judge_row(state, pod, node) for plugin in filters)), None)
+
+
 def _pass_one_by_one(
     filters: Sequence[ColumnFilter],
     state: CycleState,
@@ -229,9 +246,7 @@ def _pass_one_by_one(
     for row in nodes.rows.tolist():
         if len(fitting) >= want:
             break
-        node = nodes.view.row(row)
-        refusals = (plugin.judge_row(state, pod, node) for plugin in filters)
-        status = next(filter(None, refusals), None)
+        status = _first_refusal(filters, state, pod, nodes.view.row(row))
         if status is None:
             fitting.append(row)
         elif status.is_rejected:

@@ -35,6 +35,7 @@ from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
 CellsRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeCells], Any] | None]"
+_FEW_REJECTIONS = 12
 _OUT = unschedulable()
 """Stands for what refused a node before."""
 
@@ -50,7 +51,7 @@ class ColumnFilter:
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
-        self.refuses_by_cells = _cells_rule_maker(plugin, "refuses_by_cells")
+        self.refuses_by_cells: CellsRuleMaker | None = _unfenced(plugin, "refuses_by_cells")
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
@@ -200,10 +201,12 @@ class ColumnScore:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._score: Callable[..., Any] = plugin.score_nodes
+        # Nobody but plans wants them narrow, and what is behind a fence is asked through it.
+        self._narrow_score = _unfenced(plugin, "narrow_scores") or self._score
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
         # Whether rows of one raw score stay equal whatever their number: true of all scaling.
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
-        self.scores_by_cells = _cells_rule_maker(plugin, "scores_by_cells")
+        self.scores_by_cells: CellsRuleMaker | None = _unfenced(plugin, "scores_by_cells")
         """Makes what scores a row by its numbers, where none of them is large."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
@@ -218,6 +221,13 @@ class ColumnScore:
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn | Status:
         """Return a raw score per node, or why there is none."""
         return as_scores(asked("Score", self.name, self._score, state, pod, nodes), len(nodes))
+
+    def narrow_score(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[Any] | Status:
+        """Return the same as integers of whatever width the plugin gives."""
+        found = asked("Score", self.name, self._narrow_score, state, pod, nodes)
+        return _as_integers(found, len(nodes))
 
 
 class OneNodeScore:
@@ -268,7 +278,7 @@ class OneNodeScore:
         return answer
 
 
-def _cells_rule_maker(plugin: Any, method: str) -> CellsRuleMaker | None:
+def _unfenced(plugin: Any, method: str) -> Any | None:
     # What is behind a fence is asked through it, which takes longer than this saves.
     fence = getattr(plugin, "kubesched_fence", None)
     return getattr(plugin, method, None) if fence is None else None
@@ -376,6 +386,11 @@ def attributed(plugin: str, status: Status) -> Status:
 
 def as_scores(scores: Any, count: int) -> IntColumn | Status:
     """Check what a score returned: one integer per node."""
+    checked = _as_integers(scores, count)
+    return checked if isinstance(checked, Status) else checked.astype(np.int64, copy=False)
+
+
+def _as_integers(scores: Any, count: int) -> NDArray[Any] | Status:
     if isinstance(scores, Status):
         return scores
     try:
@@ -390,7 +405,7 @@ def as_scores(scores: Any, count: int) -> IntColumn | Status:
         return error(f"returned scores of shape {array.shape}, expected ({count},)")
     if array.dtype.kind not in "iu":
         return error(f"returned scores of type {array.dtype}, expected integers")
-    return array.astype(np.int64, copy=False)
+    return array
 
 
 def _refusal_to_wait(answers: Iterable[Any], what: str) -> Status | None:
@@ -417,15 +432,22 @@ def _collect(plugin: str, verdict: AllReasons, verdicts: Verdicts) -> None:
     """Give each node all reasons that hold for it, and the worst code among them."""
     rejections = list(verdict.rejections)
     # Which of the rejections hold, as a number per node; distinct numbers are few.
-    patterns: NDArray[Any] = np.zeros(
-        len(verdicts), dtype=np.int64 if len(rejections) < 63 else object
-    )
+    few = len(rejections) < _FEW_REJECTIONS
+    dtype: type = np.int16 if few else np.int64 if len(rejections) < 63 else object
+    patterns: NDArray[Any] = np.zeros(len(verdicts), dtype=dtype)
     for number, rejected in enumerate(rejections):
-        patterns = patterns + rejected.mask * (1 << number)
-    patterns = patterns * verdicts.fits
-    for pattern in np.unique(patterns[np.flatnonzero(patterns)]).tolist():
+        patterns += rejected.mask.astype(dtype) * (1 << number)
+    patterns *= verdicts.fits
+    for pattern in _distinct(patterns, few=few):
         held = [r.status for number, r in enumerate(rejections) if pattern >> number & 1]
         verdicts.ids[patterns == pattern] = verdicts.id_for(attributed(plugin, _joined(held)))
+
+
+def _distinct(patterns: NDArray[Any], *, few: bool) -> list[int]:
+    """Return the numbers that there are beside zero, in their order."""
+    # Counting is many times as fast as sorting, where there are few to count.
+    found = np.flatnonzero(np.bincount(patterns)) if few else np.unique(patterns)
+    return [pattern for pattern in found.tolist() if pattern]
 
 
 def _joined(held: Sequence[Status]) -> Status:

@@ -128,6 +128,8 @@ class Reads:
     """Other objects, by the names of `ObjectStores`."""
     terms: bool = False
     """Which pod affinity terms there are at all; when one is new, `reads` is asked again."""
+    idle: bool = False
+    """Nothing of the pod either: `pre_filter` and `pre_score` would skip it and write nothing."""
 
 
 READS_NOTHING = Reads()
@@ -148,7 +150,12 @@ class Plugin(Protocol):
 
 
 class CacheablePlugin(Plugin, Protocol):
-    """Says what its verdicts depend on, so that they can be kept; None: on more than that."""
+    """Says what its verdicts depend on, so that they can be kept; None: on more than that.
+
+    With an attribute `same_for_family = True` it is asked once for all pods of a family (see
+    `PodShape.family`) what it reads and whether it is skipped: while it reads no other objects,
+    that and what it writes before it looks at nodes depends on family and node name alone.
+    """
 
     def reads(self, pod: PodInfo) -> Reads | None: ...
 

@@ -77,6 +77,13 @@ class SharedColumns:
 
     def __init__(self) -> None:
         self._columns: dict[Hashable, Any] = {}
+        self._node_epoch = -1
+
+    def follow(self, node_epoch: int) -> None:
+        """Forget all columns if some node is another now: each depends on the nodes."""
+        if node_epoch != self._node_epoch:
+            self._node_epoch = node_epoch
+            self._columns.clear()
 
     def clear(self) -> None:
         """Forget all columns: the next ones are another cluster's."""
@@ -120,6 +127,8 @@ class PlanParts:
     """The plugins that filter or score."""
     declarations: Mapping[str, Any] = field(default_factory=dict)
     """Their `reads` methods; None for those that have none, or are asked about one node."""
+    same_for_family: Sequence[str] = ()
+    """Those that say the same of every pod of a family before they look at rows."""
 
     def reads_of(self, name: str, pod: PodInfo) -> Reads | None:
         """Return what a plugin reads for a pod, None if it is to be asked in every attempt."""

@@ -14,7 +14,7 @@ from kubesched.columns.view import ClusterView, NodeRow
 from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.kept_columns import PlanParts
-from kubesched.framework.plan import NotLocalError
+from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.model.pod_info import PodInfo
 

@@ -8,7 +8,7 @@ changed, and only changed rows are asked about again. All other plugins are aske
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,21 +20,17 @@ from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guar
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, Reads
 from kubesched.framework.kept_columns import Fixed, LocalFilter, LocalScore, PlanParts
-from kubesched.framework.status import SKIP, Status
+from kubesched.framework.plan_frame import Family, Frame, NotLocalError
+from kubesched.framework.status import Status
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # Up to so many rows are judged by integers; more are cheaper as columns.
 ROWS_BY_INTEGERS_MAX = 12
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 ColumnT = TypeVar("ColumnT")
-AnyPluginT = TypeVar("AnyPluginT", bound=Any)
-PluginT = TypeVar("PluginT", ColumnFilter, ColumnScore)
-
-
-class NotLocalError(Exception):
-    """The attempt is not one that kept verdicts can answer; the ordinary way must be gone."""
 
 
 class _RowFilter(NamedTuple):
@@ -73,21 +69,18 @@ class Plan:
         nodes = view.whole()
         self.rows: Rows = nodes.rows
         self._is_whole = len(self.rows) == view.row_count
-        self.state = CycleState()
-        self.reads: dict[str, Reads | None] = {}
         # Before anything else: a pod that is refused or sent to named nodes has no plan.
-        self.skipped_filters = self._keep_pre_filters(nodes)
-        self.stores = self._stores_read()
+        self.frame, self.state = self._framed(nodes)
+        frame = self.frame
+        self.is_all_kept = frame.is_all_kept
+        self.live_pre_filters, self.live_filters = frame.live_pre_filters, frame.live_filters
+        self.live_pre_scores, self.live_scores = frame.live_pre_scores, frame.live_scores
+        self.skipping = frame.skipping
+        self.stores = frame.stores
         self.epochs = self._store_epochs(view)
         self._objects_seen = view.objects.change_count
-        self._by_terms = [
-            name for name, reads in self.reads.items() if reads is not None and reads.terms
-        ]
         self._term_count = len(view.term_sets)
-        self.skipped_scores = self._keep_pre_scores(nodes)
-        filters = self._local(parts.filters, self.skipped_filters)
-        scores = self._local(parts.column_scores, self.skipped_scores)
-        self.fixed = self._fixed(filters, scores, nodes)
+        self.fixed = self._fixed(nodes)
         self.version = 0
         """Moves when a row begins or ceases to fit, or when a score relative to others changes."""
         self.refusals: NDArray[np.int8] = self.fixed.refusals.copy()
@@ -96,93 +89,41 @@ class Plan:
         """How many refusals there are beside the fixed ones."""
         self.plain_sum: IntColumn = self.fixed.plain_sum.copy()
         """What plugins that do not normalise give to each row."""
-        self._moving_filters = [self._keep_filter(*one, nodes) for one in filters if one[1].usage]
-        self._moving_scores = [self._keep_score(*one, nodes) for one in scores if one[1].usage]
+        self._moving_filters = [self._keep_filter(*one, nodes) for one in frame.moving_filters]
+        self._moving_scores = [self._keep_score(*one, nodes) for one in frame.moving_scores]
         self.filters = self.fixed.filters + self._moving_filters
         self.scores = self.fixed.scores + self._moving_scores
-        self._row_filters = [self._row_filter(kept) for kept in self._moving_filters]
-        self._row_scores = [self._row_score(score) for score in self._moving_scores]
         self.rankings: list[Any] = []
         """Kept here for whoever ranks the rows."""
         self.promised: Any = None
         """Kept here for whoever supposes pods on rows they were promised."""
-        self.is_all_kept = all(map(_is_there, self.reads.values()))
-        """Whether no plugin has to be asked anew."""
-        self._find_live()
-        self._skipping: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     # -- building -----------------------------------------------------------------------------
 
-    def _find_live(self) -> None:
-        parts = self._parts
-        self.live_pre_filters = self._live(parts.pre_filters)
-        self.live_filters = self._live(parts.filters)
-        self.live_pre_scores = self._live(parts.pre_scores)
-        self.live_scores = self._live(parts.scores)
+    def _framed(self, nodes: NodeTable) -> tuple[Frame, CycleState]:
+        """Return what plans of such pods have in common, and what plugins wrote for this pod."""
+        parts, pod = self._parts, self.pod
+        parts.shared.follow(self.node_epoch)
+        family: Family = parts.shared.column(
+            "family", pod.node_name, pod.shape.family, lambda: Family(parts, pod, nodes)
+        )
+        return family.frame_of(pod, nodes)
 
-    def _live(self, plugins: Sequence[AnyPluginT]) -> list[AnyPluginT]:
-        """Return those that have to be asked anew."""
-        if self.is_all_kept:
-            return []
-        return [plugin for plugin in plugins if self.reads[plugin.name] is None]
+    def _fixed(self, nodes: NodeTable) -> Fixed:
+        frame = self.frame
+        fixed = frame.fixed
+        if fixed is None:
+            fixed = self._shared_fixed(frame.still_filters, frame.still_scores, nodes)
+            if frame.is_still_by_family:
+                frame.fixed = fixed
+        return fixed
 
-    def _stores_read(self) -> list[str]:
-        known, reads_of, pod = self.reads, self._parts.reads_of, self.pod
-        for name in self._parts.names:
-            if name not in known:
-                known[name] = reads_of(name, pod)
-        stores = {store for reads in known.values() if reads is not None for store in reads.objects}
-        return sorted(stores)
-
-    def _keep_pre_filters(self, nodes: NodeTable) -> set[str]:
-        skipped = set()
-        known, reads_of, state, pod = self.reads, self._parts.reads_of, self.state, self.pod
-        for plugin in self._parts.pre_filters:
-            name = plugin.name
-            reads = known[name] = reads_of(name, pod)
-            if reads is None:
-                continue
-            result = guarded(plugin.pre_filter, state, pod, nodes)
-            if result is SKIP:
-                skipped.add(name)
-            elif result is not None:
-                # Whatever it says of the pod as a whole is said in the ordinary way.
-                raise NotLocalError
-        self.state.skip_filter_plugins = frozenset(skipped)
-        return skipped
-
-    def _keep_pre_scores(self, nodes: NodeTable) -> set[str]:
-        skipped = set()
-        for plugin in self._parts.pre_scores:
-            if self.reads[plugin.name] is None:
-                continue
-            status = guarded(plugin.pre_score, self.state, self.pod, nodes)
-            if status is SKIP:
-                skipped.add(plugin.name)
-            elif status is not None:
-                raise NotLocalError
-        self.state.skip_score_plugins = frozenset(skipped)
-        return skipped
-
-    def _local(self, plugins: Sequence[PluginT], skipped: set[str]) -> list[tuple[PluginT, Reads]]:
-        """Return the local plugins that are not skipped, with what they read."""
-        found: list[tuple[PluginT, Reads]] = []
-        known = self.reads
-        for plugin in plugins:
-            name = plugin.name
-            reads = known[name]
-            if reads is not None and name not in skipped:
-                found.append((plugin, reads))
-        return found
-
-    def _fixed(
+    def _shared_fixed(
         self,
-        filters: list[tuple[ColumnFilter, Reads]],
-        scores: list[tuple[ColumnScore, Reads]],
+        still_filters: list[tuple[ColumnFilter, Reads]],
+        still_scores: list[tuple[ColumnScore, Reads]],
         nodes: NodeTable,
     ) -> Fixed:
-        still_filters = [(plugin, reads) for plugin, reads in filters if not reads.usage]
-        still_scores = [(plugin, reads) for plugin, reads in scores if not reads.usage]
         fragments: dict[str, Hashable | None] = {}
         for plugin, reads in still_filters:
             fragments[plugin.name] = self._fragment(plugin, reads)
@@ -224,15 +165,15 @@ class Plan:
             return LocalScore(plugin, reads, weight, *self._raw(plugin, reads, nodes))
         raw = self._plain(plugin, nodes)
         self.plain_sum += _weighed(raw, weight)
-        return LocalScore(plugin, reads, weight, raw.astype(np.int8))
+        return LocalScore(plugin, reads, weight, raw)
 
-    def _plain(self, plugin: ColumnScore, nodes: NodeTable) -> IntColumn:
+    def _plain(self, plugin: ColumnScore, nodes: NodeTable) -> NDArray[np.int8]:
         """Return scores that are not normalised."""
-        raw = plugin.score(self.state, self.pod, nodes)
+        raw = plugin.narrow_score(self.state, self.pod, nodes)
         if isinstance(raw, Status):
             raise NotLocalError
         _check_range(raw)
-        return raw
+        return raw.astype(np.int8)  # Plans are many.
 
     def _verdicts(self, plugin: ColumnFilter, nodes: NodeTable) -> Verdicts:
         verdicts = Verdicts(len(nodes))
@@ -246,7 +187,7 @@ class Plan:
     ) -> tuple[NDArray[Any], int | None]:
         """Return the raw scores, and what they add where that is the same everywhere."""
         if plugin.normalize is None:
-            return self._plain(plugin, nodes).astype(np.int8), None  # Plans are many.
+            return self._plain(plugin, nodes), None
         raw = plugin.score(self.state, self.pod, nodes)
         if isinstance(raw, Status):
             raise NotLocalError
@@ -265,6 +206,16 @@ class Plan:
 
     def _store_epochs(self, view: ClusterView) -> list[int]:
         return [getattr(view.objects, store).epoch for store in self.stores]
+
+    @cached_property
+    def _row_filters(self) -> list[_RowFilter]:
+        """Return how single rows are judged; many plans never judge any."""
+        return [self._row_filter(kept) for kept in self._moving_filters]
+
+    @cached_property
+    def _row_scores(self) -> list[_RowScore]:
+        """Return how single rows are scored."""
+        return [self._row_score(score) for score in self._moving_scores]
 
     def _row_filter(self, kept: LocalFilter) -> _RowFilter:
         make = kept.plugin.refuses_by_cells
@@ -322,8 +273,8 @@ class Plan:
             if self.stores and self._store_epochs(view) != self.epochs:
                 return False
             self._objects_seen = view.objects.change_count
-        if self._by_terms and self._term_count != len(view.term_sets):
-            if any(self._parts.reads_of(name, self.pod) is None for name in self._by_terms):
+        if self.frame.by_terms and self._term_count != len(view.term_sets):
+            if any(self._parts.reads_of(name, self.pod) is None for name in self.frame.by_terms):
                 return False
             self._term_count = len(view.term_sets)
         return True
@@ -419,20 +370,6 @@ class Plan:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def skipping(self, point: str, live: tuple[str, ...]) -> frozenset[str]:
-        """Return who is left out of an attempt's filters or scores.
-
-        Args:
-            point: `filter` or `score`.
-            live: those among the plugins asked anew that said so.
-        """
-        key = (point, live)
-        found = self._skipping.get(key)
-        if found is None:
-            kept = self.skipped_filters if point == "filter" else self.skipped_scores
-            found = self._skipping[key] = frozenset((*kept, *live))
-        return found
-
     @property
     def fits(self) -> BoolColumn:
         """Return which rows no local filter refuses."""
@@ -478,15 +415,11 @@ class Plan:
         return self._parts.shared.column("nodes", what, self.node_epoch, make)
 
 
-def _is_there(reads: Reads | None) -> bool:
-    return reads is not None
-
-
-def _check_range(scores: IntColumn) -> None:
+def _check_range(scores: NDArray[Any]) -> None:
     # A plugin that leaves the range fails the attempt, in the words of the ordinary way.
     # Seen as unsigned, a negative score is a very large one.
     if len(scores):
-        unsigned = scores.view(np.uint64)
+        unsigned = scores.view(_UNSIGNED[scores.itemsize])
         # Looking for the place takes half the time of looking for the value.
         if unsigned.item(unsigned.argmax()) > NODE_SCORE_MAX:
             raise NotLocalError

@@ -105,6 +105,9 @@ class Profile:
                     n: None if n in asked else getattr(self.plugins[n], "reads", None)
                     for n in names
                 },
+                same_for_family=[
+                    n for n in names if getattr(self.plugins[n], "same_for_family", False)
+                ],
             )
         )
 

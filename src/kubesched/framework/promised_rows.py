@@ -19,7 +19,8 @@ from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import FilterPhase
 from kubesched.framework.nominated import Promised
-from kubesched.framework.plan import NotLocalError, Plan
+from kubesched.framework.plan import Plan
+from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
 

@@ -81,6 +81,12 @@ class HostPort:
         return self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip)
 
 
+class PodFamily:
+    """Stands for the shapes that are equal but for requests and the names of claims."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodShape:
     """What rules read of a pod, worked out once for all pods of the same content."""
@@ -112,6 +118,8 @@ class PodShape:
     required_features: tuple[str, ...]
     preemption_policy: str
     has_resource_claims: bool
+    family: PodFamily
+    """What shapes share that differ in what they ask for and which claims they name only."""
     named_node: str = ""
     """The node that required node affinity names, if it is one and nothing else is required."""
     unnamed: PodShape | None = None
@@ -124,7 +132,7 @@ class PodShape:
 
     def changed(self, **parts: Any) -> PodShape:
         """Return a shape of its own with some parts changed."""
-        return replace(self, named_node="", unnamed=None, **parts)
+        return replace(self, family=PodFamily(), named_node="", unnamed=None, **parts)
 
 
 class PodInfo:
@@ -273,6 +281,7 @@ class PodShapes:
 
     def __init__(self) -> None:
         self._by_content: dict[bytes, PodShape] = {}
+        self._families: WeakValueDictionary[bytes, PodFamily] = WeakValueDictionary()
         self._named: WeakValueDictionary[tuple[PodShape, str], PodShape] = WeakValueDictionary()
         """Shapes of pods that name a node, by the shape without that."""
 
@@ -290,7 +299,11 @@ class PodShapes:
         named = self._named.get((base, name))
         if named is None:
             named = self._named[base, name] = replace(
-                base, required_node_affinity=required, named_node=name, unnamed=base
+                base,
+                required_node_affinity=required,
+                family=PodFamily(),
+                named_node=name,
+                unnamed=base,
             )
         return named
 
@@ -298,8 +311,15 @@ class PodShapes:
         content = _content_of(pod)
         shape = self._by_content.get(content)
         if shape is None:
-            shape = self._by_content[content] = compile_shape(pod)
+            shape = self._by_content[content] = compile_shape(pod, self._family_of(pod))
         return shape
+
+    def _family_of(self, pod: Pod) -> PodFamily:
+        content = _family_content_of(pod)
+        family = self._families.get(content)
+        if family is None:
+            family = self._families[content] = PodFamily()
+        return family
 
     def keep_only(self, shapes: Iterable[PodShape]) -> None:
         """Forget all other shapes; pods that still hold one keep it to themselves."""
@@ -341,8 +361,8 @@ def _without_required(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=others))
 
 
-def compile_shape(pod: Pod) -> PodShape:
-    """Return the shape of a pod, worked out anew."""
+def compile_shape(pod: Pod, family: PodFamily | None = None) -> PodShape:
+    """Return the shape of a pod, worked out anew; without a family, it is the only one of its."""
     spec = pod.spec
     namespace = pod.metadata.namespace or ""
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
@@ -378,6 +398,7 @@ def compile_shape(pod: Pod) -> PodShape:
         required_features=_required_features(spec),
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
         has_resource_claims=bool(spec.resource_claims),
+        family=family or PodFamily(),
     )
 
 
@@ -418,6 +439,35 @@ def _content_of(pod: Pod) -> bytes:
             [c for c in status.conditions or () if c.type == "PodResizePending"],
         ]
     return msgspec.json.encode(content, order="sorted")
+
+
+def _family_content_of(pod: Pod) -> bytes:
+    """Return bytes that are equal for two pods only if their shapes are of one family."""
+    spec = pod.spec
+    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+    content: list[Any] = [
+        pod.metadata.namespace,
+        spec.scheduler_name,
+        [(c.image, c.ports, c.restart_policy, c.restart_policy_rules) for c in containers],
+        len(spec.init_containers or ()),
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        list(map(_without_names, _volumes_with_rules(spec.volumes or ()))),
+        spec.host_network,
+        spec.host_users,
+        spec.preemption_policy,
+        spec.resource_claims,
+    ]
+    return msgspec.json.encode(content, order="sorted")
+
+
+def _without_names(volume: Volume) -> Volume:
+    claim = volume.persistent_volume_claim
+    if claim is not None:
+        claim = msgspec.structs.replace(claim, claim_name="")
+    return msgspec.structs.replace(volume, name="", persistent_volume_claim=claim)
 
 
 def _volumes_with_rules(volumes: Iterable[Volume]) -> tuple[Volume, ...]:

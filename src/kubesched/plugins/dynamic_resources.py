@@ -53,6 +53,7 @@ class DynamicResources:
     """Has nothing to do for a pod without claims, and refuses one that has some."""
 
     name = "DynamicResources"
+    same_for_family = True
     normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -30,6 +30,7 @@ class ImageLocality:
     """Scores nodes by how much of the pod's images they hold."""
 
     name = "ImageLocality"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""

@@ -61,6 +61,7 @@ class NodeAffinity:
     """Refuses nodes the pod or the profile does not allow, and sums the weights of preferences."""
 
     name = "NodeAffinity"
+    same_for_family = True
     takes_rows = True
     normalizes_by_scaling = True
 

@@ -34,6 +34,7 @@ class NodeDeclaredFeatures:
     """Refuses nodes that do not declare every feature the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         """Ignore both: the plugin has no arguments and asks for nothing."""

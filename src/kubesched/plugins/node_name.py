@@ -31,6 +31,7 @@ class NodeName:
     """Refuses every node but the one the pod names."""
 
     name = "NodeName"
+    same_for_family = True
     takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -37,6 +37,7 @@ class NodePorts:
     """Refuses nodes where a wanted port is taken on the same address, or on all."""
 
     name = "NodePorts"
+    same_for_family = True
     takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -36,6 +36,7 @@ class NodeUnschedulable:
     """Refuses cordoned nodes, unless the pod tolerates the taint of that meaning."""
 
     name = "NodeUnschedulable"
+    same_for_family = True
     takes_rows = True
 
     def __init__(self, args: object, handle: Handle) -> None:

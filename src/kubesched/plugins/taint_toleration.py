@@ -44,6 +44,7 @@ class TaintToleration:
     """Refuses nodes with untolerated taints, and prefers nodes with few that ask to be avoided."""
 
     name = "TaintToleration"
+    same_for_family = True
     normalizes_by_scaling = True
     takes_rows = True
 

@@ -126,6 +126,7 @@ class VolumeRestrictions:
     """Refuses nodes whose pods hold a disk the pod cannot share."""
 
     name = "VolumeRestrictions"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle

@@ -70,6 +70,7 @@ class VolumeZone:
     """Refuses nodes outside the zones and regions of the pod's volumes."""
 
     name = "VolumeZone"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle

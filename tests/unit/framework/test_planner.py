@@ -13,7 +13,8 @@ from kubesched.engine.search import Search
 from kubesched.framework import planner as planner_module
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads
-from kubesched.framework.plan import NotLocalError, Plan
+from kubesched.framework.plan import Plan
+from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.planner import Planner
 from kubesched.framework.status import error
 from kubesched.model.pod_info import PodInfo

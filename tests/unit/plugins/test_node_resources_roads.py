@@ -71,8 +71,8 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.allocatable[:, :NODE_COUNT] = allocatable
     cluster.nodes.requested[:, :NODE_COUNT] = allocated
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
-    for kind, lines in cluster.nodes.floats.items():
-        lines[:] = getattr(cluster.nodes, kind)[:2]
+    for row in range(NODE_COUNT):
+        cluster.nodes.set_floats(row)
     for index, cells in enumerate(cluster.nodes.cells):
         cells.allocatable = resources_of(named(column[index] for column in allocatable))
         cells.taken.update(named(column[index] for column in allocated))

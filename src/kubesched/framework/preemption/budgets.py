@@ -21,6 +21,7 @@ from kubesched.columns.view import ClusterView
 from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import Selector, label_selector
 
+_SHORT_MAX = 1 << 16
 _UNKNOWN = -1
 Rule = tuple[str, Selector]
 """Namespace and selector of a budget."""
@@ -99,6 +100,8 @@ class Budgets(NamedTuple):
             places, budgets = places[counts], budgets[counts]
         # Every node counts for itself; along its line the pods of a budget are counted up.
         lines = places // pods.shape[1] * len(self.allowed) + budgets
+        if len(pods) * len(self.allowed) <= _SHORT_MAX:
+            lines = lines.astype(np.uint16)  # Short numbers are sorted several times as fast.
         order = np.argsort(lines, kind="stable")
         nth = _nth_of_equals(lines[order])
         too_many = nth >= self.allowed[budgets[order]]

@@ -57,7 +57,8 @@ class DryRun:
         if not alive.any():
             return DryRunOutcomes(view, rows, refusals)
         breaks = self._budgets.violating(view, pods)
-        found = self._reprieve_all(trial, state, pods, _reprieve_order(pods, breaks), alive)
+        order = _reprieve_order(pods, breaks) if breaks.any() else None
+        found = self._reprieve_all(trial, state, pods, order, alive)
         if isinstance(found, Status):
             refusals.refuse(alive, found)
             return DryRunOutcomes(view, rows, refusals)
@@ -93,19 +94,31 @@ class DryRun:
         trial: Trial,
         state: CycleState,
         pods: IdColumn,
-        order: NDArray[np.intp],
+        order: NDArray[np.intp] | None,
         alive: BoolColumn,
     ) -> BoolColumn | Status:
-        """Try each pod of every row again; return which of them have to go all the same."""
-        is_victim = np.zeros(pods.shape, dtype=np.bool_)
-        lines = np.arange(len(pods))
-        for number in range(pods.shape[1]):
-            column = order[:, number]
-            tried = np.where(alive, pods[lines, column], NO_POD)
+        """Try each pod of every row again; return which of them have to go all the same.
+
+        Args:
+            trial: with all of them gone.
+            state: of the trial.
+            pods: a line for each row.
+            order: in which a row's pods are tried; None: in their own.
+            alive: the rows that are worth it.
+        """
+        in_order = pods if order is None else np.take_along_axis(pods, order, axis=1)
+        # A line for each turn, that of all rows.
+        turns = np.where(alive, in_order.T, NO_POD)
+        goes = np.zeros(turns.shape, dtype=np.bool_)
+        for tried, victims in zip(turns, goes, strict=True):
             in_the_way = self._reprieve(trial, state, tried)
             if isinstance(in_the_way, Status):
                 return in_the_way
-            is_victim[lines, column] = in_the_way
+            victims[:] = in_the_way
+        if order is None:
+            return np.ascontiguousarray(goes.T)
+        is_victim = np.zeros(pods.shape, dtype=np.bool_)
+        np.put_along_axis(is_victim, order, goes.T, axis=1)
         return is_victim
 
     def _reprieve(self, trial: Trial, state: CycleState, tried: IdColumn) -> BoolColumn | Status:

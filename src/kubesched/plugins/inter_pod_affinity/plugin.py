@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.postings import TermPostings
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.config.types import InterPodAffinityArgs
@@ -48,6 +49,7 @@ PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
 LABELS_SIGNER = "v1.Pod.Labels"
 _READS = Reads(terms=True)
+_IDLE = Reads(terms=True, idle=True)
 
 
 class InterPodAffinity:
@@ -70,8 +72,18 @@ class InterPodAffinity:
         """Return that nothing is read by a pod without terms whom no term can match."""
         if pod.terms is not NO_TERMS:
             return None
-        postings = self._handle.snapshot.counters.term_postings
+        postings = self._handle.snapshot.counters.term_postings.follow()
+        if not self._can_match(postings):
+            return _IDLE
         return None if postings.candidates(pod.labels) else _READS
+
+    def _can_match(self, postings: TermPostings) -> bool:
+        """Return whether existing pods have terms that count for a pod which has none."""
+        return postings.has_required_anti_affinity or self._can_add(postings)
+
+    def _can_add(self, postings: TermPostings) -> bool:
+        weighs_required = self._hard_pod_affinity_weight > 0
+        return postings.has_preferred or (postings.has_required_affinity and weighs_required)
 
     # -- filter -------------------------------------------------------------------------------
 
@@ -138,12 +150,9 @@ class InterPodAffinity:
         if pod.terms.error:
             return error(f"failed to parse pod: {pod.terms.error}")
         counters, terms = nodes.view.counters, pod.terms
-        if not (terms.preferred_affinity or terms.preferred_anti_affinity):
-            postings = counters.term_postings.follow()
-            if not postings.has_preferred and not (
-                postings.has_required_affinity and self._hard_pod_affinity_weight > 0
-            ):
-                return SKIP
+        prefers = terms.preferred_affinity or terms.preferred_anti_affinity
+        if not prefers and not self._can_add(counters.term_postings.follow()):
+            return SKIP
         found = PreScoreState(self._score_plan(nodes.view, pod), counters.topology)
         if found.is_untouched:
             return SKIP

@@ -26,25 +26,25 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.node_resources.resource_allocation import (
     RESOURCES_KEY,
+    SCRATCH,
     Allocations,
     CellsScorer,
     Counted,
-    FloatLines,
     ScoredResources,
-    Scratch,
     allocations,
     as_table,
-    float_lines,
+    is_by_floats,
     is_by_integers,
     sign_requests,
+    widened,
 )
 
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
 _READS = Reads(nodes=True, usage=True)
 _HALF = NODE_SCORE_MAX // 2
+_EVEN = NODE_SCORE_MAX + _HALF
 # More rows than these are cheaper worked out with all others.
 CHANGES_MAX = 12
-_SCRATCH = Scratch()
 _Evenness: TypeAlias = "NDArray[np.int16]"
 
 
@@ -63,7 +63,7 @@ class NodeResourcesBalancedAllocation:
             raise ValueError(aggregate_text(problems))
         self._names = [resource.name for resource in args.resources]
         self._resources = ScoredResources(args.resources, use_requested=True)
-        self._before = _EvennessBefore()
+        self._unevenness = _UnevennessBefore()
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
@@ -79,31 +79,32 @@ class NodeResourcesBalancedAllocation:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return about 75 where nothing changes, more where the pod evens out."""
+        return widened(self.narrow_scores(state, pod, nodes))
+
+    def narrow_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
+        """Return the same scores as integers of any width."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
             if not self._asks_for_any(pod):
                 return full(nodes, 0)
             counted = self._resources.of_pod(pod.shape.usage)
         if not isinstance(nodes, NodeRow):
-            found = float_lines(nodes, counted) if len(counted.names) == 2 else None
-            return _scores(nodes, counted) if found is None else self._of_two(nodes, found, counted)
+            if len(counted.names) == 2 and is_by_floats(nodes, counted):
+                return self._of_two(nodes, counted)
+            return _scores(nodes, counted)
         if not is_by_integers(nodes, counted):
             return _scores(as_table(nodes), counted).item()
         return _row_score(nodes, counted)
 
-    def _of_two(self, nodes: NodeTable, found: FloatLines, counted: Counted) -> IntColumn:
+    def _of_two(self, nodes: NodeTable, counted: Counted) -> _Evenness:
         """Score nodes all of which have both resources."""
-        before = self._before.of(nodes, found, counted)
-        fractions = _SCRATCH.lines(*found.allocated.shape)
-        for line, allocated, one in zip(fractions, found.allocated, counted.resources, strict=True):
-            np.add(allocated, one.request, out=line)
-        # No fraction is negative, so that a change is less than a hundred either way.
-        change = _evenness(fractions, found.allocatable)
-        change -= before
-        change += _HALF
-        change >>= 1
-        change += _HALF
-        return change.astype(np.int64)
+        # Half of (50 and the change) and 50, in two steps. No fraction is negative, so that a
+        # change is less than a hundred either way.
+        requests = [[float(one.request)] for one in counted.resources]
+        scores = _evenness(nodes, counted.names, requests)
+        scores += self._unevenness.of(nodes, counted.names)
+        scores >>= 1
+        return scores
 
     def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
         """Return the same rule for plain numbers, with what the pod asks for bound to it."""
@@ -120,8 +121,8 @@ class NodeResourcesBalancedAllocation:
         return any(usage[name] for name in self._names)
 
 
-class _EvennessBefore:
-    """How evenly each node is used without the pod, which no pod has a say in.
+class _UnevennessBefore:
+    """How unevenly each node is used without the pod, which no pod has a say in: 150 less evenness.
 
     Kept for all nodes of a cluster, and worked out again for those that have changed.
     """
@@ -131,30 +132,35 @@ class _EvennessBefore:
         self._seen = 0
         self._column: _Evenness = np.zeros(0, dtype=np.int16)
 
-    def of(self, nodes: NodeTable, found: FloatLines, counted: Counted) -> _Evenness:
+    def of(self, nodes: NodeTable, names: tuple[str, ...]) -> _Evenness:
         """Return it for some nodes; not to be written."""
         if not nodes.is_whole:
-            return _evenness(_SCRATCH.copied(found.allocated), found.allocatable)
+            return _EVEN - _evenness(nodes, names)
         view = nodes.view
-        key = (view.identity, view.node_epoch, counted.names)
+        key = (view.identity, view.node_epoch, names)
         changes = view.changes_since(self._seen) if key == self._key else None
         if changes is None or len(changes) > CHANGES_MAX:
-            self._column = _evenness(_SCRATCH.copied(found.allocated), found.allocatable)
+            self._column = _EVEN - _evenness(nodes, names)
         else:
-            for row in {change.row for change in changes}:  # Each on its own, in any order.
-                if row < len(self._column):
-                    lines = [slice(None), slice(row, row + 1)]
-                    one = found.allocated[tuple(lines)].copy()
-                    self._column[row] = _evenness(one, found.allocatable[tuple(lines)])[0]
+            for change in changes:
+                if change.row < len(self._column):
+                    row = view.row(change.row)
+                    self._column[change.row] = _EVEN - _evenness_of_row(row, names)
         self._key, self._seen = key, view.stamp
         return self._column
 
 
-def _evenness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> _Evenness:
-    """Return how alike two resources are used, from 50 to 100; what is used is used up."""
+def _evenness(
+    nodes: NodeTable, names: tuple[str, ...], requests: Sequence[Sequence[float]] = ()
+) -> _Evenness:
+    """Return how alike two resources are used with a pod of such requests, from 50 to 100."""
     # The steps of `_balance`, in the same order.
-    used /= whole
-    np.minimum(used, 1.0, out=used)
+    allocated = nodes.lines("requested", names, np.float64)
+    used = SCRATCH.lines(*allocated.shape)
+    np.add(allocated, requests or 0.0, out=used)
+    used /= nodes.lines("allocatable", names, np.float64)
+    if used.item(used.argmax()) > 1.0:
+        np.minimum(used, 1.0, out=used)
     difference: NDArray[np.float64] = used[0]
     difference -= used[1]
     difference *= 0.5
@@ -162,6 +168,12 @@ def _evenness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> _Evennes
     np.subtract(1.0, difference, out=difference)
     difference *= float(NODE_SCORE_MAX)
     return difference.astype(np.int16)
+
+
+def _evenness_of_row(row: NodeRow, names: tuple[str, ...]) -> int:
+    """Return the same of one row without the pod."""
+    offered, taken = row.allocatable, row.requested
+    return int(_balance([min(taken[name] / offered[name], 1.0) for name in names]))
 
 
 def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import SMALL_BITS, NodeCells
+from kubesched.columns.node_columns import LEFT, SMALL_BITS, NodeCells
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -57,11 +57,13 @@ from kubesched.plugins.node_resources.resource_allocation import (
     mean_of,
     not_found,
     sign_requests,
+    widened,
 )
 
 _PRE_FILTER_KEY = "PreFilterNodeResourcesFit"
 _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_FIRST = (CPU, MEMORY)
 _NATIVE_NAMES = frozenset(_NATIVE)
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
@@ -126,6 +128,8 @@ class NodeResourcesFit:
             return [Rejected(full(nodes, True), error(text))]
         if isinstance(nodes, NodeRow):
             return _row_verdict(nodes, wanted)
+        if _have_all_room(nodes, wanted):
+            return _ROOM
         rejections: list[Rejected] = []
         crowded: Values = nodes.pod_count >= nodes.allowed_pods
         if is_any(crowded):
@@ -141,6 +145,10 @@ class NodeResourcesFit:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Score by the configured strategy."""
+        return widened(self.narrow_scores(state, pod, nodes))
+
+    def narrow_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
+        """Return the same scores as integers of any width."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
             counted = self._resources.of_pod(pod.shape.scoring_requests)
@@ -210,15 +218,17 @@ class NodeResourcesFit:
 
     def _wanted(self, requests: Resources) -> _Wanted:
         """Return what to look at in upstream's order; scalars, unordered there, by name."""
-        found = [(name, requests[name]) for name in _NATIVE if requests[name] > 0]
+        found = [(name, request) for name in _NATIVE if (request := requests[name]) > 0]
         if not _NATIVE_NAMES.issuperset(requests):
             found += sorted(
                 (name, request)
                 for name, request in requests.items()
                 if request != 0 and name not in _NATIVE_NAMES and not self._is_ignored(name)
             )
-        is_small = not any(request >> SMALL_BITS for _, request in found)
-        return _Wanted(found, tuple(name for name, _ in found), is_small)
+        bits = 0
+        for _, request in found:
+            bits |= request
+        return _Wanted(found, tuple([name for name, _ in found]), not bits >> SMALL_BITS)
 
     def _is_ignored(self, resource: str) -> bool:
         if not is_extended_resource(resource):
@@ -256,17 +266,28 @@ def _row_verdict(row: NodeRow, wanted: _Wanted) -> FilterVerdict:
     return AllReasons(rejections) if rejections else _ROOM
 
 
+def _have_all_room(nodes: NodeTable, wanted: _Wanted) -> bool:
+    """Return true if certainly no node refuses the pod, all that is wanted looked at together."""
+    if not wanted.is_small or wanted.names != _FIRST:
+        return False
+    room = nodes.room()
+    if room is None:
+        return False
+    (_, cpu), (_, memory) = wanted.requests
+    return not is_any(room < [[float(cpu)], [float(memory)], [1.0]])
+
+
 def _short_columns(nodes: NodeTable, wanted: _Wanted) -> list[Rejected]:
     """Return where something is short, all resources looked at together."""
     # The same numbers as in scoring, which are then at hand; differences are exact, too.
     dtype: type = np.float64 if wanted.is_small and nodes.has_small_numbers else np.int64
-    offered = nodes.lines("allocatable", wanted.names, dtype)
-    free = offered - nodes.lines("requested", wanted.names, dtype)
+    left = nodes.lines(LEFT, wanted.names, dtype)
     rejections: list[Rejected] = []
-    for (resource, request), whole, left in zip(wanted.requests, offered, free, strict=True):
-        short = left < request
+    for place, (resource, request) in enumerate(wanted.requests):
+        short = left[place] < request
         if is_any(short):
-            rejections += _insufficient(resource, short, whole < request)
+            offered = nodes.lines("allocatable", wanted.names, dtype)
+            rejections += _insufficient(resource, short, offered[place] < request)
     return rejections
 
 

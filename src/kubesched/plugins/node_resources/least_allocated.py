@@ -9,53 +9,48 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn, NodeCells
+from kubesched.columns.node_columns import NONZERO_LEFT, NodeCells
 from kubesched.columns.rules import Values, difference, is_any, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
+    SCRATCH,
     CellsScorer,
     Counted,
-    FloatLines,
-    Scratch,
-    float_lines,
+    is_by_floats,
     percent_of,
     weighted_mean,
 )
 
-_SCRATCH = Scratch()
-
 
 def least_allocated(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
     """Return the weighted mean of the free percentage of each resource."""
-    if not isinstance(nodes, NodeRow):
-        found = float_lines(nodes, counted)
-        if found is not None:
-            return _mean_free_percent(found, counted)
-    return weighted_mean(nodes, counted, _free_percent)
+    if isinstance(nodes, NodeRow) or not is_by_floats(nodes, counted):
+        return weighted_mean(nodes, counted, _free_percent)
+    assert counted.kind == "nonzero_requested", "which is what NodeResourcesFit scores by"
+    return _mean_free_percent(nodes, counted)
 
 
-def _mean_free_percent(found: FloatLines, counted: Counted) -> IntColumn:
-    allocated, allocatable = found
-    free = _SCRATCH.lines(*allocated.shape)
-    np.subtract(allocatable, allocated, out=free)
-    for place, one in enumerate(counted.resources):
-        free[place] -= one.request
-    if is_any(free < 0.0):
+def _mean_free_percent(nodes: NodeTable, counted: Counted) -> NDArray[np.int32]:
+    hundredfold = nodes.lines(NONZERO_LEFT, counted.names, np.float64)
+    free = SCRATCH.lines(*hundredfold.shape)
+    np.subtract(hundredfold, [[100.0 * one.request] for one in counted.resources], out=free)
+    free /= nodes.lines("allocatable", counted.names, np.float64)
+    # Looking for the place takes half the time of looking for the value.
+    if free.item(free.argmin()) < 0.0:
         np.maximum(free, 0.0, out=free)
-    free *= 100.0
-    free /= allocatable
-    # A quotient of integers that floats hold is never rounded up to the next integer.
+    # Cutting off is right: a quotient that is no integer is never rounded up to the next. It lies
+    # more than 2**-46 below that, since the divisor is less than 2**46, and up to 128 floats are
+    # rounded by at most 2**-47.
     percents: NDArray[np.int32] = free.astype(np.int32)
     for place, weight in enumerate(counted.weights):
         if weight != 1:
             percents[place] *= weight
-    total = percents[0]
-    for line in percents[1:]:
-        total += line
-    if counted.weight_sum != 1:
+    total: NDArray[np.int32] = percents[0] if len(percents) == 1 else percents[0] + percents[1]
+    if counted.weight_sum == 2:
+        total >>= 1  # Takes a third of the time of a division.
+    elif counted.weight_sum != 1:
         total //= counted.weight_sum
-    means: IntColumn = total.astype(np.int64)
-    return means
+    return total
 
 
 def least_allocated_by_cells(counted: Counted) -> CellsScorer:

@@ -96,7 +96,9 @@ class ScoredResources:
     def of_pod(self, requests: Resources) -> Counted:
         """Return those that count for a pod of these requests."""
         # An extended resource the pod does not want says nothing about where it should go.
-        unwanted = tuple(name for name in self._scalars if not requests[name])
+        unwanted: tuple[str, ...] = ()
+        if self._scalars:
+            unwanted = tuple(name for name in self._scalars if not requests[name])
         choice = self._choices.get(unwanted)
         if choice is None:
             choice = self._choices[unwanted] = self._choice(unwanted)
@@ -152,42 +154,31 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
     return Allocations(allocated, requested, allocatable, there)
 
 
-class FloatLines(NamedTuple):
-    """What nodes have of the resources that count, where floats hold it and every node has all."""
-
-    allocated: NDArray[np.float64]
-    allocatable: NDArray[np.float64]
-
-
-def float_lines(nodes: NodeTable, counted: Counted) -> FloatLines | None:
-    """Return the lines all of which count on every node; None if it is not as simple as that."""
-    names = counted.names
-    if not counted.is_small or counted.kind is None or not nodes.has_small_numbers:
-        return None
-    if not names or not nodes.all_offer(names):
-        return None
-    allocatable = nodes.lines("allocatable", names, np.float64)
-    return FloatLines(nodes.lines(counted.kind, names, np.float64), allocatable)
+def is_by_floats(nodes: NodeTable, counted: Counted) -> bool:
+    """Return whether floats hold what counts, all of it on every node, and there are any."""
+    if not counted.is_small or not nodes.has_small_numbers:
+        return False
+    return len(counted.names) > 0 and nodes.all_offer(counted.names) and len(nodes) > 0
 
 
-class Scratch:
+class _Scratch:
     """Memory for what is worked out on the way: taking it anew costs as much as using it."""
 
     def __init__(self) -> None:
         self._memory: NDArray[np.float64] = np.empty(0)
+        self._lines = self._memory.reshape(0, 0)
 
     def lines(self, count: int, length: int) -> NDArray[np.float64]:
         """Return that many lines, which nobody uses beyond the call that asked for them."""
-        size = count * length
-        if len(self._memory) < size:
-            self._memory = np.empty(size)
-        return self._memory[:size].reshape(count, length)
+        if self._lines.shape != (count, length):
+            size = count * length
+            if len(self._memory) < size:
+                self._memory = np.empty(size)
+            self._lines = self._memory[:size].reshape(count, length)
+        return self._lines
 
-    def copied(self, lines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a copy of lines, of the same memory."""
-        copy = self.lines(*lines.shape)
-        copy[:] = lines
-        return copy
+
+SCRATCH = _Scratch()
 
 
 def is_by_integers(row: NodeRow, counted: Counted) -> bool:
@@ -267,6 +258,11 @@ def _row_mean(row: NodeRow, counted: Counted, score: Score) -> int:
             total += weight * score(allocated + request, whole)
             weights += weight
     return total // weights if weights else 0
+
+
+def widened(scores: Values) -> Values:
+    """Return scores as the contract wants columns: of 64 bits."""
+    return scores.astype(np.int64, copy=False) if isinstance(scores, np.ndarray) else scores
 
 
 def sign_requests(pod: PodInfo) -> dict[str, object]:

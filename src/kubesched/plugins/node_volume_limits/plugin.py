@@ -55,6 +55,7 @@ class NodeVolumeLimits:
     """Refuses nodes that could not attach all of the pod's volumes."""
 
     name = "NodeVolumeLimits"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._limits = LimitColumns()

@@ -50,6 +50,8 @@ from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, SoftPla
 
 PRE_FILTER_KEY = "PreFilterPodTopologySpread"
 PRE_SCORE_KEY = "PreScorePodTopologySpread"
+_IDLE = Reads(idle=True)
+_IDLE_BY_DEFAULTS = Reads(objects=SELECTING_STORES, idle=True)
 
 
 class PodTopologySpread:
@@ -75,7 +77,7 @@ class PodTopologySpread:
         for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
             if self._source.constraints_of(pod, action):
                 return None
-        return Reads(objects=SELECTING_STORES if self._source.defaults else ())
+        return _IDLE_BY_DEFAULTS if self._source.defaults else _IDLE
 
     # -- filter -------------------------------------------------------------------------------
 

@@ -121,6 +121,7 @@ class VolumeBinding:
     """Refuses nodes that cannot reach the pod's volumes; assumes the volumes of the chosen one."""
 
     name = "VolumeBinding"
+    same_for_family = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, VolumeBindingArgs):

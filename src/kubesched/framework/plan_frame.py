@@ -1,0 +1,192 @@
+"""What plans have in common whose pods differ in little more than what they ask for.
+
+Owns what plugins say of a pod before they look at single rows, asked once for each family of pods
+where that is all it depends on, and the lists that follow from it. Never judges a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kubesched.columns.view import NodeTable
+from kubesched.framework.adapt import ColumnFilter, ColumnScore, guarded
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.interface import Reads
+from kubesched.framework.kept_columns import Fixed, PlanParts
+from kubesched.framework.status import SKIP
+from kubesched.model.pod_info import PodInfo
+
+AnyPluginT = TypeVar("AnyPluginT", bound=Any)
+PluginT = TypeVar("PluginT", ColumnFilter, ColumnScore)
+
+
+class NotLocalError(Exception):
+    """The attempt is not one that kept verdicts can answer; the ordinary way must be gone."""
+
+
+class Frame:
+    """Who is asked about rows, who is left out and what is fixed."""
+
+    def __init__(
+        self,
+        parts: PlanParts,
+        reads: dict[str, Reads | None],
+        skipped_filters: Sequence[str],
+        skipped_scores: Sequence[str],
+        of_family: frozenset[str],
+    ) -> None:
+        self.reads = reads
+        """What each plugin reads; None for those to be asked in every attempt."""
+        self.skipped_filters = frozenset(skipped_filters)
+        self.skipped_scores = frozenset(skipped_scores)
+        stores = {store for one in reads.values() if one is not None for store in one.objects}
+        self.stores = sorted(stores)
+        self.by_terms = [name for name, one in reads.items() if one is not None and one.terms]
+        filters = self._local(parts.filters, self.skipped_filters)
+        scores = self._local(parts.column_scores, self.skipped_scores)
+        self.still_filters = [one for one in filters if not one[1].usage]
+        self.still_scores = [one for one in scores if not one[1].usage]
+        self.moving_filters = [one for one in filters if one[1].usage]
+        self.moving_scores = [one for one in scores if one[1].usage]
+        still = [plugin.name for plugin, _ in self.still_filters]
+        still += [plugin.name for plugin, _ in self.still_scores]
+        self.is_still_by_family = of_family.issuperset(still)
+        """Whether what is fixed is so for the whole family."""
+        self.fixed: Fixed | None = None
+        self.is_all_kept = None not in reads.values()
+        """Whether no plugin has to be asked anew."""
+        self.live_pre_filters = self._live(parts.pre_filters)
+        self.live_filters = self._live(parts.filters)
+        self.live_pre_scores = self._live(parts.pre_scores)
+        self.live_scores = self._live(parts.scores)
+        self._skipping: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+
+    def _local(
+        self, plugins: Sequence[PluginT], skipped: frozenset[str]
+    ) -> list[tuple[PluginT, Reads]]:
+        """Return the local plugins that are not skipped, with what they read."""
+        found: list[tuple[PluginT, Reads]] = []
+        for plugin in plugins:
+            reads = self.reads[plugin.name]
+            if reads is not None and plugin.name not in skipped:
+                found.append((plugin, reads))
+        return found
+
+    def _live(self, plugins: Sequence[AnyPluginT]) -> list[AnyPluginT]:
+        """Return those that have to be asked anew."""
+        return [plugin for plugin in plugins if self.reads[plugin.name] is None]
+
+    def skipping(self, point: str, live: tuple[str, ...]) -> frozenset[str]:
+        """Return who is left out of an attempt's filters or scores.
+
+        Args:
+            point: `filter` or `score`.
+            live: those among the plugins asked anew that said so.
+        """
+        key = (point, live)
+        found = self._skipping.get(key)
+        if found is None:
+            kept = self.skipped_filters if point == "filter" else self.skipped_scores
+            found = self._skipping[key] = frozenset((*kept, *live))
+        return found
+
+
+class Family:
+    """What plugins say of every pod of a family, and whom to ask about each pod beside that.
+
+    True for as long as the nodes stay as they are.
+    """
+
+    def __init__(self, parts: PlanParts, pod: PodInfo, nodes: NodeTable) -> None:
+        self._parts = parts
+        self._reads: dict[str, Reads | None] = {}
+        for name in parts.same_for_family:
+            reads = parts.reads_of(name, pod)
+            if reads is not None and not reads.objects and not reads.terms:
+                self._reads[name] = reads
+        pre_filters = [plugin for plugin in parts.pre_filters if plugin.name in self._reads]
+        pre_scores = [plugin for plugin in parts.pre_scores if plugin.name in self._reads]
+        self._state = CycleState()
+        self._skipped = (
+            _pre_filter(pre_filters, self._reads, self._state, pod, nodes),
+            _pre_score(pre_scores, self._reads, self._state, pod, nodes),
+        )
+        self._others = [name for name in parts.names if name not in self._reads]
+        self._other_pre_filters = [p for p in parts.pre_filters if p.name not in self._reads]
+        self._other_pre_scores = [p for p in parts.pre_scores if p.name not in self._reads]
+        self._frames: dict[Hashable, Frame] = {}
+
+    def frame_of(self, pod: PodInfo, nodes: NodeTable) -> tuple[Frame, CycleState]:
+        """Return the frame of a pod of this family, and what plugins wrote for the pod.
+
+        Raises:
+            NotLocalError: Somebody has something to say of the pod as a whole.
+        """
+        reads_of = self._parts.reads_of
+        reads = {name: reads_of(name, pod) for name in self._others}
+        state = CycleState()
+        state.adopt(self._state)
+        skipped_filters = _pre_filter(self._other_pre_filters, reads, state, pod, nodes)
+        skipped_scores = _pre_score(self._other_pre_scores, reads, state, pod, nodes)
+        key = (*reads.values(), skipped_filters, skipped_scores)
+        frame = self._frames.get(key)
+        if frame is None:
+            frame = self._frames[key] = Frame(
+                self._parts,
+                {
+                    name: reads[name] if name in reads else self._reads[name]
+                    for name in self._parts.names
+                },
+                (*self._skipped[0], *skipped_filters),
+                (*self._skipped[1], *skipped_scores),
+                frozenset(self._reads),
+            )
+        state.skip_filter_plugins = frame.skipped_filters
+        state.skip_score_plugins = frame.skipped_scores
+        return frame, state
+
+
+def _pre_filter(
+    plugins: Sequence[Any],
+    reads: Mapping[str, Reads | None],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+) -> tuple[str, ...]:
+    """Ask the local ones among plugins about a pod; return who is to be left out."""
+    skipped: tuple[str, ...] = ()
+    for plugin in plugins:
+        name = plugin.name
+        declared = reads[name]
+        if declared is None:
+            continue
+        result = SKIP if declared.idle else guarded(plugin.pre_filter, state, pod, nodes)
+        if result is SKIP:
+            skipped += (name,)
+        elif result is not None:
+            # Whatever it says of the pod as a whole is said in the ordinary way.
+            raise NotLocalError
+    return skipped
+
+
+def _pre_score(
+    plugins: Sequence[Any],
+    reads: Mapping[str, Reads | None],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeTable,
+) -> tuple[str, ...]:
+    """Ask the local ones among plugins about a pod; return who is to be left out."""
+    skipped: tuple[str, ...] = ()
+    for plugin in plugins:
+        name = plugin.name
+        declared = reads[name]
+        if declared is None:
+            continue
+        status = SKIP if declared.idle else guarded(plugin.pre_score, state, pod, nodes)
+        if status is SKIP:
+            skipped += (name,)
+        elif status is not None:
+            raise NotLocalError
+    return skipped
