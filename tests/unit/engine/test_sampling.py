@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.columns.view import ClusterView
 from kubesched.engine.diagnosis import FitError, SchedulingError
-from kubesched.engine.sampling import nodes_to_find
+from kubesched.engine.sampling import nodes_to_ask, nodes_to_find
 from kubesched.engine.schedule_pod import (
     run_without_extenders,
     schedule_pod,
@@ -44,6 +44,19 @@ def test_nodes_to_find(node_count: int, own: int | None, default: int, expected:
     assert nodes_to_find(node_count, own, default_percentage=default) == expected
 
 
+@pytest.mark.parametrize(
+    ("want", "asked", "found", "expected"),
+    [
+        pytest.param(500, 0, 0, 500, id="at first as many as are wanted"),
+        pytest.param(500, 500, 400, 133, id="then by the share that fits, and a few to spare"),
+        pytest.param(500, 1000, 0, 500, id="none fits: as many again"),
+        pytest.param(500, 500, 1, 500, id="few fit: never more than are wanted"),
+    ],
+)
+def test_nodes_to_ask(want: int, asked: int, found: int, expected: int) -> None:
+    assert nodes_to_ask(want, asked, found) == expected
+
+
 class EvenScore:
     """All nodes are equally good."""
 
@@ -69,6 +82,7 @@ def test_how_many_are_wanted(plugins: list[Any], search: Search, expected: int) 
     assert search.want(a_profile(*plugins), 250) == expected
 
 
+CPU = unschedulable("Insufficient cpu")
 NAMES = [f"n{number:03d}" for number in range(250)]
 WANTED = 120
 
@@ -148,6 +162,20 @@ def test_a_one_node_filter_is_not_asked_about_nodes_far_beyond_the_last_one_want
     plugin = OneNodeRefusal("P", {})
     attempt(a_profile(plugin, EvenScore()), view, Search())
     assert plugin.asked == NAMES[:WANTED]
+
+
+def test_a_one_node_filter_that_comes_last_is_asked_about_what_others_let_pass(
+    view: ClusterView,
+) -> None:
+    refused = {name: unschedulable("odd") for name in NAMES[:40]}
+    late, search = OneNodeRefusal("Late", dict.fromkeys(NAMES[40:60], CPU)), Search()
+    profile = a_profile(ColumnRefusal("P", refused), late, EvenScore())
+    result = attempt(profile, view, search)
+    # 100 of the first 120 fit: 24 more are likely to do for the 20 that are missing.
+    assert late.asked == NAMES[40 : 40 + WANTED + 24 + 8]
+    assert (result.feasible_node_count, result.evaluated_node_count) == (WANTED, WANTED + 60)
+    assert result.suggested_host == NAMES[60]
+    assert search.next_start_index == WANTED + 60
 
 
 @pytest.mark.parametrize("plugin", [ColumnRefusal, OneNodeRefusal])
