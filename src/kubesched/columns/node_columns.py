@@ -25,6 +25,9 @@ BoolColumn = NDArray[np.bool_]
 NOTHING: Resources = MappingProxyType(ResourceMap())
 SMALL_BITS = 46
 """Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
+PODS_LINE = 2
+"""Where the number of pods stands among what is offered or taken."""
+_NUMBERS = 8
 
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "valid": (np.bool_, 0),
@@ -79,6 +82,24 @@ class NodeCells:
         self.allowed_pods = 0
 
 
+class NodeLines:
+    """Numbers of some rows as floats, one line each: cpu, memory, pods; not to be written.
+
+    There only where every number is small, and every node offers both cpu and memory.
+    """
+
+    __slots__ = ("allocatable", "nonzero_requested", "offered", "requested", "taken")
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self.offered = numbers[:3]
+        """Cpu, memory and pods."""
+        self.taken = numbers[3:6]
+        """Cpu, memory and pods."""
+        self.allocatable = numbers[:2]
+        self.requested = numbers[3:5]
+        self.nonzero_requested = numbers[6:]
+
+
 class ImageEntry:
     """One image name: which rows have it, and how large it is."""
 
@@ -129,11 +150,7 @@ class NodeColumns:
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
-        self.floats = {
-            kind: np.zeros((2, self.capacity))
-            for kind in ("allocatable", "requested", "nonzero_requested")
-        }
-        """Cpu and memory once more, exact while numbers are small: floats divide much faster."""
+        self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
         self.labels: dict[str, LabelColumn] = {}
@@ -153,10 +170,26 @@ class NodeColumns:
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
-        self.floats = {kind: grown(lines, capacity) for kind, lines in self.floats.items()}
+        self._set_numbers(grown(self.numbers, capacity))
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
+
+    def _set_numbers(self, numbers: NDArray[np.float64]) -> None:
+        self.numbers = numbers
+        """Cpu, memory and pods once more, in one table so that rows are gathered at once.
+
+        Exact while numbers are small: floats divide much faster. See `NodeLines`.
+        """
+        lines = NodeLines(numbers)
+        self.floats = {
+            "allocatable": lines.allocatable,
+            "requested": lines.requested,
+            "nonzero_requested": lines.nonzero_requested,
+        }
+        """The same cpu and memory, by kind."""
+        self.float_pods = lines.offered[PODS_LINE], lines.taken[PODS_LINE]
+        """The same pods: allowed and there."""
 
     def take_ports(self, row: int, ports: Iterable[HostPort]) -> None:
         """Have host ports taken on a row."""

@@ -104,11 +104,13 @@ class Planner:
     def _keep(self, key: Hashable, plan: Plan) -> None:
         """Keep a plan as the most recently used, which stands last."""
         self._plans.pop(key, None)
-        size = _bytes_of(plan)
-        self._bytes += size - plan.counted_bytes
-        plan.counted_bytes = size
         self._plans[key] = self._latest = plan
-        self._met_once.pop(key, None)
+        size = _bytes_of(plan)
+        if size != plan.counted_bytes:
+            self._bytes += size - plan.counted_bytes
+            plan.counted_bytes = size
+        if self._met_once:
+            self._met_once.pop(key, None)
         if self._new == key:
             self._new = None
         while self._bytes > BYTES_MAX and len(self._plans) > PLANS_MIN:
@@ -126,9 +128,9 @@ class Planner:
 
 def _bytes_of(plan: Plan) -> int:
     """Return about how much memory a plan takes."""
-    per_row = BYTES_PER_ROW
+    per_row, ranking_count = BYTES_PER_ROW, len(plan.rankings)
     if plan.live_scores:
         per_row += BYTES_PER_ROW_ADDED_TO
-    if len(plan.rankings) > 1:
-        per_row += BYTES_PER_ROW_NARROWED * (len(plan.rankings) - 1)
+    if ranking_count > 1:
+        per_row += BYTES_PER_ROW_NARROWED * (ranking_count - 1)
     return BYTES_PER_PLAN + per_row * len(plan.rows)

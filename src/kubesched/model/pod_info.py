@@ -231,7 +231,7 @@ class PodInfo:
     def template(self) -> tuple[Hashable, ...]:
         """Return what rules can tell pods apart by; pods of one controller mostly share it."""
         if self._template is None:
-            owner = self.controller
+            owner = self.controller if self.owners else None
             known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
             self._template = (self.shape, self.label_items, known_as, self.node_name)
         return self._template

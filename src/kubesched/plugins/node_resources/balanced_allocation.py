@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn, NodeCells
+from kubesched.columns.node_columns import IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values, full, square_root
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
@@ -30,12 +30,14 @@ from kubesched.plugins.node_resources.resource_allocation import (
     CellsScorer,
     Counted,
     FloatLines,
+    LinesScorer,
     ScoredResources,
     Scratch,
     allocations,
     as_table,
     float_lines,
     is_by_integers,
+    is_by_lines,
     sign_requests,
 )
 
@@ -97,18 +99,19 @@ class NodeResourcesBalancedAllocation:
         fractions = _SCRATCH.lines(*found.allocated.shape)
         for line, allocated, one in zip(fractions, found.allocated, counted.resources, strict=True):
             np.add(allocated, one.request, out=line)
-        # No fraction is negative, so that a change is less than a hundred either way.
         change = _evenness(fractions, found.allocatable)
         change -= before
-        change += _HALF
-        change >>= 1
-        change += _HALF
-        return change.astype(np.int64)
+        return _scores_of_changes(change)
 
     def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
         """Return the same rule for plain numbers, with what the pod asks for bound to it."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         return None if counted is None or not counted.is_small else _cells_scorer(counted)
+
+    def scores_by_lines(self, state: CycleState, pod: PodInfo) -> LinesScorer | None:
+        """Return the same rule for a few nodes, with what the pod asks for bound to it."""
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        return None if counted is None else _lines_scorer(counted)
 
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name the requests."""
@@ -152,16 +155,49 @@ class _EvennessBefore:
 
 def _evenness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> _Evenness:
     """Return how alike two resources are used, from 50 to 100; what is used is used up."""
-    # The steps of `_balance`, in the same order.
+    return _likeness(used, whole).astype(np.int16)
+
+
+def _likeness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the same before it is cut off."""
+    # The steps of `_balance`, in the same order. It halves the difference first: twice the likeness
+    # by half the maximum is the same to the last bit.
     used /= whole
     np.minimum(used, 1.0, out=used)
     difference: NDArray[np.float64] = used[0]
     difference -= used[1]
-    difference *= 0.5
     np.absolute(difference, out=difference)
-    np.subtract(1.0, difference, out=difference)
-    difference *= float(NODE_SCORE_MAX)
-    return difference.astype(np.int16)
+    np.subtract(2.0, difference, out=difference)
+    difference *= float(_HALF)
+    return difference
+
+
+def _scores_of_changes(change: _Evenness) -> IntColumn:
+    """Return the scores for how much more evenly nodes are used; the changes are used up."""
+    # Never more than half a hundred either way: what is divided is never negative.
+    change += _HALF + NODE_SCORE_MAX
+    change >>= 1
+    return change.astype(np.int64)
+
+
+_CHANGES = np.array([*range(_HALF + 1), *range(-_HALF, 0)], dtype=np.int16)
+_SCORE_BY_CHANGE = _scores_of_changes(_CHANGES)
+"""A few nodes look their scores up; what is negative is counted from the end."""
+
+
+def _lines_scorer(counted: Counted) -> LinesScorer | None:
+    if not is_by_lines(counted) or counted.kind != "requested":
+        return None
+    requests = [[float(one.request)] for one in counted.resources]
+    # Without and with the pod in one array: half as many steps.
+    added = np.array([[[0.0], request] for request in requests])
+
+    def score(lines: NodeLines) -> IntColumn:
+        used = lines.requested[:, np.newaxis] + added
+        without_pod, with_pod = _likeness(used, lines.allocatable[:, np.newaxis]).astype(np.int64)
+        return _SCORE_BY_CHANGE.take(with_pod - without_pod)
+
+    return score
 
 
 def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn, NodeCells
+from kubesched.columns.node_columns import IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values, difference, is_any, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
     CellsScorer,
     Counted,
     FloatLines,
+    LinesScorer,
     Scratch,
     float_lines,
+    is_by_lines,
     percent_of,
     weighted_mean,
 )
@@ -40,22 +42,43 @@ def _mean_free_percent(found: FloatLines, counted: Counted) -> IntColumn:
     np.subtract(allocatable, allocated, out=free)
     for place, one in enumerate(counted.resources):
         free[place] -= one.request
-    if is_any(free < 0.0):
-        np.maximum(free, 0.0, out=free)
+    return _mean_of_free(free, allocatable, counted)
+
+
+def _mean_of_free(
+    free: NDArray[np.float64], allocatable: NDArray[np.float64], counted: Counted
+) -> IntColumn:
+    """Return the weighted mean by what the pod would leave, which is used up."""
+    np.maximum(free, 0.0, out=free)
     free *= 100.0
-    free /= allocatable
     # A quotient of integers that floats hold is never rounded up to the next integer.
-    percents: NDArray[np.int32] = free.astype(np.int32)
+    free /= allocatable
+    np.floor(free, out=free)
     for place, weight in enumerate(counted.weights):
         if weight != 1:
-            percents[place] *= weight
-    total = percents[0]
-    for line in percents[1:]:
+            free[place] *= float(weight)
+    total: NDArray[np.float64] = free[0]
+    for line in free[1:]:
         total += line
     if counted.weight_sum != 1:
-        total //= counted.weight_sum
-    means: IntColumn = total.astype(np.int64)
-    return means
+        total /= float(counted.weight_sum)
+    return total.astype(np.int64)
+
+
+def least_allocated_by_lines(counted: Counted) -> LinesScorer | None:
+    """Return the same rule for a few nodes, with what the pod asks for bound to it."""
+    if not is_by_lines(counted):
+        return None
+    is_nonzero = counted.kind == "nonzero_requested"
+    requests = np.array([[float(one.request)] for one in counted.resources])
+
+    def score(lines: NodeLines) -> IntColumn:
+        allocated = lines.nonzero_requested if is_nonzero else lines.requested
+        free = lines.allocatable - allocated
+        free -= requests
+        return _mean_of_free(free, lines.allocatable, counted)
+
+    return score
 
 
 def least_allocated_by_cells(counted: Counted) -> CellsScorer:

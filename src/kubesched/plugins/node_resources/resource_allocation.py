@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells
+from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import ResourceSpec
@@ -31,6 +31,7 @@ Score: TypeAlias = "Callable[[Values, Values], Values]"
 What is requested may be used up."""
 Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
 CellsScorer: TypeAlias = "Callable[[NodeCells], int]"
+LinesScorer: TypeAlias = "Callable[[NodeLines], IntColumn]"
 
 
 class ScoredResource(NamedTuple):
@@ -168,6 +169,11 @@ def float_lines(nodes: NodeTable, counted: Counted) -> FloatLines | None:
         return None
     allocatable = nodes.lines("allocatable", names, np.float64)
     return FloatLines(nodes.lines(counted.kind, names, np.float64), allocatable)
+
+
+def is_by_lines(counted: Counted) -> bool:
+    """Return whether what counts is what `NodeLines` have, and floats hold the requests."""
+    return counted.is_small and counted.kind is not None and counted.names == (CPU, MEMORY)
 
 
 class Scratch:
