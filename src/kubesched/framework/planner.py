@@ -18,10 +18,10 @@ PLANS_MIN = 4
 # Up to here a plan is kept from the first meeting on; what takes new memory costs more to make.
 FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
-# bytes, what others are added to 16 more; each set of rows that fit which filters asked anew have
-# narrowed takes 26. Sets, states and the heads of columns do not depend on the rows.
+# bytes, with what others are added to in place of keys where others are asked to score. Each set of
+# rows that fit which filters asked anew have narrowed takes 26. States and the heads of columns do
+# not depend on the rows.
 BYTES_PER_ROW = 24
-BYTES_PER_ROW_ADDED_TO = 16
 BYTES_PER_ROW_NARROWED = 26
 BYTES_PER_PLAN = 8_000
 MET_ONCE_MAX = 4096
@@ -129,8 +129,6 @@ class Planner:
 def _bytes_of(plan: Plan) -> int:
     """Return about how much memory a plan takes."""
     per_row, ranking_count = BYTES_PER_ROW, len(plan.rankings)
-    if plan.live_scores:
-        per_row += BYTES_PER_ROW_ADDED_TO
     if ranking_count > 1:
         per_row += BYTES_PER_ROW_NARROWED * (ranking_count - 1)
     return BYTES_PER_PLAN + per_row * len(plan.rows)
