@@ -44,6 +44,7 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
             by_name = getattr(nodes, kind)
             lines = nodes.lines(kind, RESOURCES[:2], np.float64)
             assert lines.tolist() == [by_name[r].astype(np.float64).tolist() for r in RESOURCES[:2]]
+        _check_lines(nodes)
     for position, node in enumerate(nodes):
         row = int(nodes.rows[position])
         view = nodes.view
@@ -59,6 +60,26 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
             "promised": [view.bound_pod(i).key for i in view.nominated_on(row)],
         }
     return found
+
+
+def _check_lines(nodes: NodeTable) -> None:
+    """Have the lines of numbers equal the columns, where there are any."""
+    lines = nodes.view.lines(nodes.rows)
+    if lines is None:
+        return
+    offered, taken = nodes.allocatable, nodes.requested
+    assert lines.offered.tolist() == [
+        *(offered[r].tolist() for r in RESOURCES[:2]),
+        nodes.allowed_pods.tolist(),
+    ]
+    assert lines.taken.tolist() == [
+        *(taken[r].tolist() for r in RESOURCES[:2]),
+        nodes.pod_count.tolist(),
+    ]
+    assert lines.allocatable.tolist() == lines.offered[:2].tolist()
+    assert lines.requested.tolist() == lines.taken[:2].tolist()
+    weighed = [nodes.nonzero_requested[r].tolist() for r in RESOURCES[:2]]
+    assert lines.nonzero_requested.tolist() == weighed
 
 
 def _check_row(row: NodeRow, cells: dict[str, Any]) -> None:

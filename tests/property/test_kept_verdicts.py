@@ -17,6 +17,7 @@ from kubesched.columns.view import NodeView
 from kubesched.engine.diagnosis import FitError, SchedulingError
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
+from kubesched.framework import plan
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads, Rejected
 from kubesched.framework.normalize import default_normalize
@@ -30,6 +31,7 @@ from tests.property.random_cases import case_of, load, numbers_of
 from tests.unit.builders import a_wire_pod, built_with
 
 NAME = "default-scheduler"
+JUDGED = [pytest.param(plan.ROWS_BY_INTEGERS_MAX, id="rows"), pytest.param(0, id="tables")]
 PROBES: list[dict[str, Any]] = [
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}},
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}, "nodeSelector": {"disk": "ssd"}},
@@ -280,34 +282,44 @@ def test_a_search_that_ends_early(
             agreed(pair, world.cache, pod, start, enough[(number + start) % len(enough)])
 
 
+@pytest.mark.parametrize("rows_by_integers_max", JUDGED)
 @settings(max_examples=50)
 @given(changes=CHANGES)
-def test_all_that_happened_between_two_attempts_is_seen(changes: list[Change]) -> None:
+def test_all_that_happened_between_two_attempts_is_seen(
+    rows_by_integers_max: int, changes: list[Change]
+) -> None:
     pair, world = pair_with(), World()
     for change in (Change("add_node", "n0", 1), Change("add_node", "n1", 8)):
         world.apply(change)
-    for _ in range(2):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        for _ in range(2):
+            for pod in probes(world.cache):
+                agreed(pair, world.cache, pod)
+            for change in changes:
+                world.apply(change)
         for pod in probes(world.cache):
             agreed(pair, world.cache, pod)
-        for change in changes:
-            world.apply(change)
-    for pod in probes(world.cache):
-        agreed(pair, world.cache, pod)
 
 
+@pytest.mark.parametrize("rows_by_integers_max", JUDGED)
 @settings(max_examples=60)
-@given(numbers_of("resources", "volumes", "mixed", "images", "nodeaffinity", "topologyspread"))
-def test_copies_of_a_pod_placed_one_after_the_other(number: int) -> None:
+@given(
+    number=numbers_of("resources", "volumes", "mixed", "images", "nodeaffinity", "topologyspread")
+)
+def test_copies_of_a_pod_placed_one_after_the_other(rows_by_integers_max: int, number: int) -> None:
     made = case_of(number)
     made["pod"]["spec"]["schedulerName"] = NAME
     pair = pair_with()
     loaded = load(made, built=pair.asking)
-    for turn in range(6):
-        made["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
-        pod = loaded.cache.pod_info(decode_as(Pod, made["pod"]))
-        host = agreed(pair, loaded.cache, pod)
-        if host:
-            loaded.cache.assume_pod(pod, host)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        for turn in range(6):
+            made["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
+            pod = loaded.cache.pod_info(decode_as(Pod, made["pod"]))
+            host = agreed(pair, loaded.cache, pod)
+            if host:
+                loaded.cache.assume_pod(pod, host)
 
 
 def test_two_clusters_of_one_profile_are_kept_apart() -> None:

@@ -150,12 +150,13 @@ class Cache:
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
         """Count a pod on the node chosen for it, before the API server knows."""
-        if pod.uid in self._cluster.pods.index_of:
+        uid = pod.uid
+        if uid in self._cluster.pods.index_of:
             if self.is_bound(pod):
-                raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so can't be assumed")
+                raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
             self.remove_pod(pod)  # A promise is kept now, or broken.
         self._count(pod, node_name)
-        self._assumed.add(pod.uid)
+        self._assumed.add(uid)
 
     def forget_pod(self, pod: PodInfo | BoundPod) -> None:
         """Take back what was assumed."""

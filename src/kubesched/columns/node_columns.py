@@ -27,9 +27,7 @@ SMALL_BITS = 46
 """Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
 
 LEFT, NONZERO_LEFT = "left", "hundredfold_nonzero_left"
-_FLOAT_LINES = {"allocatable": 2, "requested": 2, LEFT: 3, NONZERO_LEFT: 2}
-"""LEFT is what is allocatable less what is requested, and in its last line how many pods more a
-node takes; NONZERO_LEFT a hundred times what is allocatable less what pods weigh in scoring."""
+_NUMBERS = 9
 _FIRST = (CPU, MEMORY)
 
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
@@ -83,6 +81,24 @@ class NodeCells:
         self.nonzero_requested: Resources = MappingProxyType(self.nonzero_taken)
         self.pod_count = 0
         self.allowed_pods = 0
+
+
+class NodeLines:
+    """Numbers of rows as floats, one line each: cpu, memory, and pods where these count.
+
+    Those of all rows stand in one table, so that some rows are gathered at once. Exact while
+    numbers are small: floats divide much faster.
+    """
+
+    __slots__ = ("allocatable", "hundredfold_nonzero_left", "left", "requested")
+
+    def __init__(self, numbers: NDArray[np.float64]) -> None:
+        self.allocatable = numbers[:2]
+        self.requested = numbers[2:4]
+        self.left = numbers[4:7]
+        """What is allocatable less what is requested, and how many pods more a node takes."""
+        self.hundredfold_nonzero_left = numbers[7:]
+        """A hundred times what is allocatable less what pods weigh in scoring."""
 
 
 class ImageEntry:
@@ -140,11 +156,8 @@ class NodeColumns:
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
-        self.floats = {
-            kind: np.zeros((count, self.capacity)) for kind, count in _FLOAT_LINES.items()
-        }
-        """Cpu and memory once more, exact while numbers are small: floats divide much faster."""
         self._shown_floats: dict[tuple[str, int], NDArray[np.float64]] = {}
+        self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
         self.labels: dict[str, LabelColumn] = {}
@@ -165,10 +178,22 @@ class NodeColumns:
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
-        self.floats = {kind: grown(lines, capacity) for kind, lines in self.floats.items()}
+        self._set_numbers(grown(self.numbers, capacity))
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
+
+    def _set_numbers(self, numbers: NDArray[np.float64]) -> None:
+        self.numbers = numbers
+        """See `NodeLines`."""
+        lines = NodeLines(numbers)
+        self.floats = {
+            "allocatable": lines.allocatable,
+            "requested": lines.requested,
+            LEFT: lines.left,
+            NONZERO_LEFT: lines.hundredfold_nonzero_left,
+        }
+        """The same by kind."""
 
     def take_ports(self, row: int, ports: Iterable[HostPort]) -> None:
         """Have host ports taken on a row."""

@@ -25,6 +25,7 @@ from kubesched.columns.node_columns import (
     ImageEntry,
     IntColumn,
     NodeCells,
+    NodeLines,
     are_first,
 )
 from kubesched.columns.object_store import ObjectStores
@@ -76,7 +77,8 @@ class ClusterView:
 
     def rows_changed_since(self, stamp: int) -> Rows:
         """Return the rows that changed from a stamp on, however long ago that was."""
-        return np.flatnonzero(self._nodes.stamp[: self._nodes.row_count] >= stamp)
+        changed: BoolColumn = self._nodes.stamp[: self._nodes.row_count] >= stamp
+        return changed.nonzero()[0]
 
     @property
     def node_epoch(self) -> int:
@@ -124,6 +126,13 @@ class ClusterView:
     def cells(self, row: int) -> NodeCells | None:
         """Return one row's numbers, to be read only; None where some number is large."""
         return self._nodes.cells[row] if self._nodes.has_small_numbers else None
+
+    def lines(self, rows: Rows) -> NodeLines | None:
+        """Return some rows' numbers as they are; None where some is large, or not offered."""
+        nodes = self._nodes
+        if not nodes.has_small_numbers or not self._cluster.all_offer_the_first():
+            return None
+        return NodeLines(nodes.numbers.take(rows, axis=1))
 
     def rank(self) -> IntColumn:
         """Return each row's place in the visiting order; meaningless for rows without a node."""

@@ -126,7 +126,7 @@ class ClusterWriter:
 
     def _log(self, change: Change) -> None:
         log = self._cluster.log
-        self._nodes.stamp[change.row] = log.stamp
+        self._nodes.stamp[change[0]] = log.stamp
         log.append(change)
 
     def _row_for(self, name: str) -> int:
@@ -222,10 +222,10 @@ class ClusterWriter:
     def add_pod(self, pod: PodInfo, node_name: str, *, whole: bytes | None = None) -> int:
         """Count a pod on a node, known or not; return its index."""
         bound = BoundPod(pod, node_name, nominated=False, whole=whole)
-        index = self._enter(pod, bound)
-        self._pods.writable.counted[index] = True
-        self._weigh(index, 1)
-        return index
+        row, shape = self._enter(pod, bound)
+        self._pods.writable.counted[bound.index] = True
+        self._weigh(bound, row, shape, 1)
+        return bound.index
 
     def refresh_pod(self, pod: PodInfo, whole: bytes | None = None) -> bool:
         """Take over a pod's new state where it stands; False if it counts otherwise now."""
@@ -248,8 +248,8 @@ class ClusterWriter:
     def nominate_pod(self, pod: PodInfo, node_name: str) -> int:
         """Remember that a pending pod was promised a node; it weighs on no row."""
         bound = BoundPod(pod, node_name, nominated=True, whole=None)
-        index = self._enter(pod, bound)
-        row = int(self._pods.row[index])
+        row, _ = self._enter(pod, bound)
+        index = bound.index
         self._pods.nominated_of.setdefault(row, []).append(index)
         self._nodes.nominated_count[row] += 1
         self._cluster.nomination_epoch += 1
@@ -261,7 +261,7 @@ class ClusterWriter:
         index = pods.index_of.pop(uid)
         bound = pods.pods[index]
         assert bound is not None
-        row = int(pods.row[index])
+        row = pods.row.item(index)
         if bound.nominated:
             pods.nominated_of[row].remove(index)
             if not pods.nominated_of[row]:
@@ -269,14 +269,15 @@ class ClusterWriter:
             self._nodes.nominated_count[row] -= 1
             self._cluster.nomination_epoch += 1
         else:
-            self._weigh(index, -1)
+            self._weigh(bound, row, pods.shape.item(index), -1)
         pods.writable.counted[index] = False
         pods.writable.row[index] = -1
         pods.pods[index] = None
         pods.free.append(index)
         self._free_if_empty(row)
 
-    def _enter(self, pod: PodInfo, bound: BoundPod) -> int:
+    def _enter(self, pod: PodInfo, bound: BoundPod) -> tuple[int, int]:
+        """Give a pod an index; return its row and the id of its shape."""
         pods = self._pods
         compact_if_due(self._cluster)
         row = self._row_for(bound.node_name)
@@ -287,27 +288,31 @@ class ClusterWriter:
             pods.count += 1
             pods.grow(pods.count)
             pods.pods.append(None)
-        assert pod.uid not in pods.index_of, f"pod {pod.key} is in the table already"
-        pods.index_of[pod.uid] = index
+        uid = bound.uid
+        assert uid not in pods.index_of, f"pod {pod.key} is in the table already"
+        pods.index_of[uid] = index
         pods.pods[index] = bound
         bound.index = index
-        columns = pods.writable
+        columns, pod_shape = pods.writable, bound.shape.base
         columns.row[index] = row
-        shape = self._shape_id(pod.shape.base)
+        shape = pods.shape_id(pod_shape)
+        if shape < 0:
+            shape = self._new_shape(pod_shape)
         columns.shape[index] = shape
         columns.term_set[index] = pods.shape_terms[shape]
         columns.label_class[index] = label_class = self._label_class(pod)
         # Most of what pods bring along is the same for many: it is kept once.
         bound.labels = pods.class_labels.setdefault(label_class, bound.labels)
-        bound.owners = pods.owners_of(pod)
-        bound.namespace = pod.shape.namespace
+        if bound.owners:
+            bound.owners = pods.owners_of(pod)
+        bound.namespace = pod_shape.namespace
         bound.node_name = self._nodes.names[row]
         if not bound.annotations:
             bound.annotations = NO_ANNOTATIONS
         columns.priority[index] = pod.priority
         columns.start_s[index] = np.inf if pod.start_s is None else pod.start_s
         columns.terminating[index] = pod.terminating
-        return index
+        return row, shape
 
     def _label_class(self, pod: PodInfo) -> int:
         classes, parts = self._pods.label_classes, (pod.namespace, pod.label_items)
@@ -315,17 +320,13 @@ class ClusterWriter:
         found = classes.id_of(parts)  # type: ignore[arg-type]
         return classes.intern(LabelClass(*parts)) if found < 0 else found
 
-    def _shape_id(self, shape: PodShape) -> int:
-        place = self._pods.shape_id(shape)
-        if place < 0:
-            usage = shape.usage.items()
-            items = [(self._nodes.resource_id(name), name, value) for name, value in usage if value]
-            place = self._pods.add_shape(shape, items)
-        return place
+    def _new_shape(self, shape: PodShape) -> int:
+        usage = shape.usage.items()
+        items = [(self._nodes.resource_id(name), name, value) for name, value in usage if value]
+        return self._pods.add_shape(shape, items)
 
-    def _weigh(self, index: int, sign: int) -> None:
-        nodes, pods = self._nodes, self._pods
-        row, shape = pods.row.item(index), pods.shape.item(index)
+    def _weigh(self, bound: BoundPod, row: int, shape: int, sign: int) -> None:
+        nodes, pods, index = self._nodes, self._pods, bound.index
         cells, requested, nonzero = nodes.cells[row], nodes.requested, nodes.nonzero_requested
         offered, taken = cells.allocatable, cells.taken
         floats, left = nodes.floats["requested"], nodes.floats[LEFT]
@@ -347,7 +348,7 @@ class ClusterWriter:
                 amount = self._large(amount)
             taken[name] = nonzero[place, row] = amount
             left[place, row] = 100 * (offered[name] - amount)
-        live = 0 if pods.terminating.item(index) else sign
+        live = 0 if bound.terminating else sign
         self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
         ports = pods.shapes[shape].host_ports
         if sign > 0:

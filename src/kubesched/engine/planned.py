@@ -152,6 +152,7 @@ class Ranking:
     __slots__ = (
         "_added",
         "_base",
+        "_is_fixed",
         "_keys",
         "_plan",
         "_preferences",
@@ -203,12 +204,12 @@ class Ranking:
             return fits, fits.tobytes(), positions, plan.rows_at(positions)
 
         # Most plans are refused nothing beside what many are refused together.
-        is_fixed = narrowed is None and plan.moving_refusal_count == 0
-        kept = plan.fixed.kept(("rows that fit", start), make) if is_fixed else make()
+        self._is_fixed = narrowed is None and plan.moving_refusal_count == 0
+        kept = plan.fixed.kept(("rows that fit", start), make) if self._is_fixed else make()
         fits, self.fits, self.positions, self.rows = kept
         self._preferences: IntColumn | None = None
         """What tells equals apart, by position."""
-        if is_fixed:
+        if self._is_fixed:
             self._preferences = plan.fixed.kept(("preferences", start), self._prefer)
         self._added: IntColumn | None = None
         """What normalising plugins add, by position; None if it is the same for all."""
@@ -240,6 +241,11 @@ class Ranking:
         preferences[self.positions] = heap_preferences(len(self.positions))
         return preferences
 
+    def _place(self) -> Rows:
+        slots: Rows = np.full(len(self._plan.rows), -1)
+        slots[self.positions] = np.arange(len(self.positions))
+        return slots
+
     def totals(self) -> IntColumn:
         """Return what kept plugins give to each of the rows, but for what they give to all."""
         totals: IntColumn = self._plan.plain_sum.take(self.positions)
@@ -269,8 +275,8 @@ class Ranking:
             base = as_keys(self.totals())
             if self.meetings >= MEETINGS_MIN:
                 self._base = base
-                self._slots = np.full(len(self._plan.rows), -1)
-                self._slots[self.positions] = np.arange(len(self.positions))
+                fixed, key = self._plan.fixed, ("slots", self._start)
+                self._slots = fixed.kept(key, self._place) if self._is_fixed else self._place()
         return base
 
     def update(self, positions: Sequence[int] | Rows) -> None:
@@ -308,7 +314,8 @@ class Ranking:
             where = np.asarray(positions)
             places = slots.take(where)
             fitting = places >= 0
-            where, places = where[fitting], places[fitting]
+            if np.count_nonzero(fitting) < len(places):
+                where, places = where[fitting], places[fitting]
             totals = plain_sum.take(where)
             if added is not None:
                 totals += added.take(where)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells
+from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells, NodeLines
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import NodeRow, NodeTable, Rows
 from kubesched.framework.cycle_state import CycleState
@@ -35,6 +35,7 @@ from kubesched.model.pod_info import PodInfo
 
 ResultT = TypeVar("ResultT")
 CellsRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeCells], Any] | None]"
+LinesRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeLines], Any] | None]"
 _FEW_REJECTIONS = 12
 _OUT = unschedulable()
 """Stands for what refused a node before."""
@@ -53,6 +54,8 @@ class ColumnFilter:
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
         self.refuses_by_cells: CellsRuleMaker | None = _unfenced(plugin, "refuses_by_cells")
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
+        self.refuses_by_lines: LinesRuleMaker | None = _unfenced(plugin, "refuses_by_lines")
+        """Makes what tells quickly that certainly none of some rows is refused."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -208,6 +211,8 @@ class ColumnScore:
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
         self.scores_by_cells: CellsRuleMaker | None = _unfenced(plugin, "scores_by_cells")
         """Makes what scores a row by its numbers, where none of them is large."""
+        self.scores_by_lines: LinesRuleMaker | None = _unfenced(plugin, "scores_by_lines")
+        """Makes what scores some rows by their numbers, never leaving the range of scores."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells
+from kubesched.columns.change_log import Change
+from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells, NodeLines
 from kubesched.columns.view import ClusterView, NodeRow, NodeTable, Rows
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, as_scores, guarded
 from kubesched.framework.cycle_state import CycleState
@@ -26,7 +27,7 @@ from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 # Up to so many rows are judged by integers; more are cheaper as columns.
-ROWS_BY_INTEGERS_MAX = 12
+ROWS_BY_INTEGERS_MAX = 8
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -54,6 +55,13 @@ class _RowScore(NamedTuple):
     """Whether it is not normalised."""
 
 
+_LinesRule: TypeAlias = "Callable[[NodeLines], Any] | None"
+_RulesByLines: TypeAlias = (
+    "tuple[list[tuple[LocalFilter, _LinesRule]], list[tuple[LocalScore, _LinesRule]]]"
+)
+"""How filters and scores are asked about rows by their numbers alone, where they can be."""
+
+
 class Plan:
     """The kept columns of one template, in the order of the view's whole table."""
 
@@ -61,6 +69,8 @@ class Plan:
     """Kept here for whoever counts how much memory plans take."""
     refused: tuple[int, NodeToStatus] | None = None
     """Kept here for whoever tells why no row fits: what `seen` was, and the verdicts then."""
+    _by_lines: _RulesByLines | None = None
+    """Made when many rows are first judged again."""
 
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
@@ -239,30 +249,31 @@ class Plan:
         """Bring the columns up to date; return the changed positions, None if that cannot be."""
         if not self._still_holds(view):
             return None
-        changes = view.changes_since(self.seen)
-        if changes is None:
-            return None
-        if not changes:
+        seen, self.seen = self.seen, view.stamp
+        if seen == self.seen:
             return ()
-        seen, self.seen = self.seen, self.seen + len(changes)
-        if len(changes) > ROWS_BY_INTEGERS_MAX:
-            changed = view.rows_changed_since(seen)
-            positions = self._positions(changed)
+        try:
+            if self.seen - seen <= ROWS_BY_INTEGERS_MAX:
+                changes = view.changes_since(seen)
+                if changes is not None:
+                    return self._follow_few(view, changes)
+            positions = self._positions(view.rows_changed_since(seen))
             self._judge_rows(view, self.rows_at(positions), positions)
-            return positions
+        except NotLocalError:
+            raise
+        except Exception as problem:  # The ordinary way asks again, and tells what went wrong.
+            raise NotLocalError from problem
+        return positions
+
+    def _follow_few(self, view: ClusterView, changes: Sequence[Change]) -> Sequence[int]:
         few = [changes[0][0]] if len(changes) == 1 else list({one[0]: None for one in changes})
         if not self._is_whole:
             few = self._positions(np.array(few)).tolist()
         elif max(few) >= len(self.rows):
             # A row may be that of a node which is unknown, and only has pods.
             few = [place for place in few if place < len(self.rows)]
-        try:
-            for place in few:
-                self._judge_row(view, place if self._is_whole else self.rows.item(place), place)
-        except NotLocalError:
-            raise
-        except Exception as problem:  # The ordinary way asks again, and tells what went wrong.
-            raise NotLocalError from problem
+        for place in few:
+            self._judge_row(view, place if self._is_whole else self.rows.item(place), place)
         return few
 
     def _still_holds(self, view: ClusterView) -> bool:
@@ -273,7 +284,7 @@ class Plan:
             if self.stores and self._store_epochs(view) != self.epochs:
                 return False
             self._objects_seen = view.objects.change_count
-        if self.frame.by_terms and self._term_count != len(view.term_sets):
+        if self.frame.by_terms and self._term_count != len(view.term_sets.values):
             if any(self._parts.reads_of(name, self.pod) is None for name in self.frame.by_terms):
                 return False
             self._term_count = len(view.term_sets)
@@ -341,22 +352,48 @@ class Plan:
 
     def _judge_rows(self, view: ClusterView, rows: Rows, positions: Rows) -> None:
         """Judge many rows as a table."""
-        nodes = view.nodes_at(rows)
-        for kept in self._moving_filters:
-            part = Verdicts(len(rows))
-            kept.plugin.judge(self.state, self.pod, nodes, part)
-            if len(part.statuses) > 1 or len(kept.verdicts.statuses) > 1:
-                self._set_verdicts(kept.verdicts, positions, part)
+        lines, nodes = view.lines(rows), None
+        if self._by_lines is None:
+            self._by_lines = self._rules_by_lines()
+        filters, scores = self._by_lines
+        for kept, refuses in filters:
+            part = None
+            if lines is None or refuses is None or refuses(lines):
+                nodes = nodes or view.nodes_at(rows)
+                part = Verdicts(len(rows))
+                kept.plugin.judge(self.state, self.pod, nodes, part)
+            if len(kept.verdicts.statuses) > 1 or (part is not None and len(part.statuses) > 1):
+                self._set_verdicts(kept.verdicts, positions, part or Verdicts(len(rows)))
         total: IntColumn = self.fixed.plain_sum.take(positions)
-        for score in self._moving_scores:
-            if score.plugin.normalize is None:
-                values = self._plain(score.plugin, nodes)
-                total += _weighed(values, score.weight)
+        for score, ask in scores:
+            if ask is not None and lines is not None:
+                values = ask(lines)
             else:
-                values, _ = self._raw(score.plugin, score.reads, nodes)
-                self.version += bool((values != score.raw[positions]).any())
+                nodes = nodes or view.nodes_at(rows)
+                values = self._new_values(score, nodes, positions)
+            if score.plugin.normalize is None:
+                total += _weighed(values, score.weight)
             score.raw[positions] = values
         self.plain_sum[positions] = total
+
+    def _new_values(self, score: LocalScore, nodes: NodeTable, positions: Rows) -> NDArray[Any]:
+        if score.plugin.normalize is None:
+            return self._plain(score.plugin, nodes)
+        values, _ = self._raw(score.plugin, score.reads, nodes)
+        self.version += bool((values != score.raw[positions]).any())
+        return values
+
+    def _rules_by_lines(self) -> _RulesByLines:
+        """Bind what the pod asks for to the rules over lines of numbers."""
+        state, pod = self.state, self.pod
+        filters, scores = [], []
+        for kept in self._moving_filters:
+            make = kept.plugin.refuses_by_lines
+            filters.append((kept, None if make is None else make(state, pod)))
+        for score in self._moving_scores:
+            make = score.plugin.scores_by_lines if score.plugin.normalize is None else None
+            scores.append((score, None if make is None else make(state, pod)))
+        return filters, scores
 
     def _set_verdicts(self, verdicts: Verdicts, positions: Rows, part: Verdicts) -> None:
         if part.first_error() is not None:

@@ -19,11 +19,10 @@ PLANS_MIN = 4
 # Up to here a plan is kept from the first meeting on; what takes new memory costs more to make.
 FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
-# bytes, what others are added to 16 more; each set of rows that fit which filters asked anew have
-# narrowed takes 26, why no row fits 20. Sets, states and the heads of columns do not depend on the
-# rows.
+# bytes, with what others are added to in place of keys where others are asked to score. Each set of
+# rows that fit which filters asked anew have narrowed takes 26, why no row fits 20. States and the
+# heads of columns do not depend on the rows.
 BYTES_PER_ROW = 24
-BYTES_PER_ROW_ADDED_TO = 16
 BYTES_PER_ROW_NARROWED = 26
 BYTES_PER_ROW_REFUSED = 20
 BYTES_PER_PLAN = 8_000
@@ -109,11 +108,13 @@ class Planner:
     def _keep(self, key: Hashable, plan: Plan) -> None:
         """Keep a plan as the most recently used, which stands last."""
         self._plans.pop(key, None)
-        size = _bytes_of(plan)
-        self._bytes += size - plan.counted_bytes
-        plan.counted_bytes = size
         self._plans[key] = self._latest = plan
-        self._met_once.pop(key, None)
+        size = _bytes_of(plan)
+        if size != plan.counted_bytes:
+            self._bytes += size - plan.counted_bytes
+            plan.counted_bytes = size
+        if self._met_once:
+            self._met_once.pop(key, None)
         if self._new == key:
             self._new = None
         while self._bytes > BYTES_MAX and len(self._plans) > PLANS_MIN:
@@ -131,11 +132,9 @@ class Planner:
 
 def _bytes_of(plan: Plan) -> int:
     """Return about how much memory a plan takes."""
-    per_row = BYTES_PER_ROW
-    if plan.live_scores:
-        per_row += BYTES_PER_ROW_ADDED_TO
-    if len(plan.rankings) > 1:
-        per_row += BYTES_PER_ROW_NARROWED * (len(plan.rankings) - 1)
+    per_row, ranking_count = BYTES_PER_ROW, len(plan.rankings)
+    if ranking_count > 1:
+        per_row += BYTES_PER_ROW_NARROWED * (ranking_count - 1)
     if plan.refused is not None:
         per_row += BYTES_PER_ROW_REFUSED
     return BYTES_PER_PLAN + per_row * len(plan.rows)

@@ -262,7 +262,7 @@ class PodInfo:
         return self._template_of(self.shape.base)
 
     def _template_of(self, shape: PodShape) -> tuple[Hashable, ...]:
-        owner = self.controller
+        owner = self.controller if self.owners else None
         known_as = None if owner is None else (owner.api_version, owner.kind, owner.name)
         return (shape, self.label_items, known_as, self.node_name)
 

@@ -1,4 +1,4 @@
-"""Columns, rows by integers and upstream's arithmetic, spelled out here, come to the same."""
+"""Columns, lines, rows by integers and upstream's arithmetic, spelled out, come to the same."""
 
 import math
 from collections.abc import Iterable
@@ -104,11 +104,14 @@ def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
     scores: list[int] = plugin.score_nodes(state, pod, nodes).tolist()
     assert scores == by_row
     assert plugin.score_nodes(state, pod, view.nodes_at(np.array([2]))).tolist() == scores[2:3]
+    by_lines, lines = plugin.scores_by_lines(state, pod), view.lines(nodes.rows)
+    if by_lines is not None and lines is not None:
+        assert by_lines(lines).tolist() == scores
     return scores
 
 
 def fit(kind: Any, weights: tuple[int, ...], shape: Any = ()) -> NodeResourcesFit:
-    resources = tuple(ResourceSpec(n, w) for n, w in zip(RESOURCES, weights, strict=True))
+    resources = tuple(ResourceSpec(n, w) for n, w in zip(RESOURCES, weights, strict=False))
     points = tuple(UtilizationShapePoint(*point) for point in shape)
     strategy = ScoringStrategy(
         type=kind,
@@ -168,6 +171,35 @@ def test_percentages_overflow_and_round_as_int64_does(
         )
     ]
     assert both_roads(fit(kind, weights), a_pod_of(requests), view) == expected
+
+
+@given(
+    allocatable=numbers(st.integers(1, 2**44)),
+    allocated=numbers(ordinary),
+    requests=requests_of(ordinary),
+    weights=st.sampled_from([(1, 1), (3, 1), (1, 50)]),
+)
+def test_free_cpu_and_memory_by_lines(
+    allocatable: Any, allocated: Any, requests: Any, weights: Any
+) -> None:
+    view, plugin, pod = (
+        a_view(allocatable, allocated),
+        fit("LeastAllocated", weights),
+        a_pod_of(requests),
+    )
+    expected = [
+        weighted(least, weights, requested[:2], capacity[:2])
+        for requested, capacity in zip(
+            per_node(allocated, requests), per_node(allocatable), strict=True
+        )
+    ]
+    assert both_roads(plugin, pod, view) == expected
+    state, lines = CycleState(), view.lines(view.all_nodes().rows)
+    plugin.pre_score(state, pod, view.all_nodes())
+    score = plugin.scores_by_lines(state, pod)
+    assert score is not None, "cpu and memory are what lines have"
+    assert lines is not None, "all numbers are small, and every node offers some"
+    assert score(lines).tolist() == expected
 
 
 @pytest.mark.parametrize("bits", [40, 45, 46, 47, 53, 54, 56, 60, 62])
@@ -303,6 +335,8 @@ def test_room_is_the_same_by_columns_and_by_integers(
     nodes.pod_count[:NODE_COUNT], nodes.allowed_pods[:NODE_COUNT] = zip(*pods, strict=True)
     for cells, (count, allowed) in zip(nodes.cells, pods, strict=True):
         cells.pod_count, cells.allowed_pods = count, allowed
+    for row in range(NODE_COUNT):
+        nodes.set_floats(row)
     plugin = fit("LeastAllocated", (1, 1, 1))
     state, table, pod = CycleState(), view.all_nodes(), a_pod_of(requests)
     plugin.pre_filter(state, pod, table)
@@ -320,6 +354,9 @@ def test_room_is_the_same_by_columns_and_by_integers(
         assert all(isinstance(r.mask, bool) for r in verdict.rejections)
         assert [reason for status in held for reason in status.reasons] == reasons
         assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
+    refuses, lines = plugin.refuses_by_lines(state, pod), view.lines(table.rows)
+    if refuses is not None and lines is not None:
+        assert refuses(lines) is bool(by_columns)
 
 
 def _short_of(requests: Any, allocatable: Any, allocated: Any, node: int) -> tuple[list[str], bool]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn, NodeCells
+from kubesched.columns.node_columns import IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values, full, square_root
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesBalancedAllocationArgs
@@ -30,11 +30,13 @@ from kubesched.plugins.node_resources.resource_allocation import (
     Allocations,
     CellsScorer,
     Counted,
+    LinesScorer,
     ScoredResources,
     allocations,
     as_table,
     is_by_floats,
     is_by_integers,
+    is_by_lines,
     sign_requests,
     widened,
 )
@@ -111,6 +113,11 @@ class NodeResourcesBalancedAllocation:
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         return None if counted is None or not counted.is_small else _cells_scorer(counted)
 
+    def scores_by_lines(self, state: CycleState, pod: PodInfo) -> LinesScorer | None:
+        """Return the same rule for a few nodes, with what the pod asks for bound to it."""
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        return None if counted is None else _lines_scorer(counted)
+
     def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
         """Name the requests."""
         return [SignFragment(RESOURCES_KEY, sign_requests(pod))]
@@ -154,20 +161,44 @@ def _evenness(
     nodes: NodeTable, names: tuple[str, ...], requests: Sequence[Sequence[float]] = ()
 ) -> _Evenness:
     """Return how alike two resources are used with a pod of such requests, from 50 to 100."""
-    # The steps of `_balance`, in the same order.
     allocated = nodes.lines("requested", names, np.float64)
     used = SCRATCH.lines(*allocated.shape)
     np.add(allocated, requests or 0.0, out=used)
-    used /= nodes.lines("allocatable", names, np.float64)
+    return _likeness(used, nodes.lines("allocatable", names, np.float64)).astype(np.int16)
+
+
+def _likeness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the same before it is cut off; what is used is used up."""
+    # The steps of `_balance`, in the same order. It halves the difference first: twice the likeness
+    # by half the maximum is the same to the last bit.
+    used /= whole
     if used.item(used.argmax()) > 1.0:
         np.minimum(used, 1.0, out=used)
     difference: NDArray[np.float64] = used[0]
     difference -= used[1]
-    difference *= 0.5
     np.absolute(difference, out=difference)
-    np.subtract(1.0, difference, out=difference)
-    difference *= float(NODE_SCORE_MAX)
-    return difference.astype(np.int16)
+    np.subtract(2.0, difference, out=difference)
+    difference *= float(_HALF)
+    return difference
+
+
+def _lines_scorer(counted: Counted) -> LinesScorer | None:
+    if not is_by_lines(counted) or counted.kind != "requested":
+        return None
+    requests = [[float(one.request)] for one in counted.resources]
+    # Without and with the pod in one array: half as many steps.
+    added = np.array([[[0.0], request] for request in requests])
+
+    def score(lines: NodeLines) -> _Evenness:
+        used = lines.requested[:, np.newaxis] + added
+        likeness = _likeness(used, lines.allocatable[:, np.newaxis])
+        without_pod, with_pod = likeness.astype(np.int16)
+        with_pod -= without_pod
+        with_pod += _EVEN
+        with_pod >>= 1
+        return with_pod
+
+    return score
 
 
 def _evenness_of_row(row: NodeRow, names: tuple[str, ...]) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import LEFT, SMALL_BITS, NodeCells
+from kubesched.columns.node_columns import LEFT, SMALL_BITS, NodeCells, NodeLines
 from kubesched.columns.rules import Values, full, is_any, negate, overflowing
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import NodeResourcesFitArgs, ScoringStrategy
@@ -41,6 +41,7 @@ from kubesched.plugins.node_resources.fit_hints import (
 from kubesched.plugins.node_resources.least_allocated import (
     least_allocated,
     least_allocated_by_cells,
+    least_allocated_by_lines,
 )
 from kubesched.plugins.node_resources.most_allocated import most_allocated, taken_percent
 from kubesched.plugins.node_resources.requested_to_capacity_ratio import (
@@ -51,6 +52,7 @@ from kubesched.plugins.node_resources.resource_allocation import (
     Allocations,
     CellsScorer,
     Counted,
+    LinesScorer,
     ScoredResources,
     Scorer,
     allocations,
@@ -65,6 +67,7 @@ _PRE_SCORE_KEY = "PreScoreNodeResourcesFit"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _FIRST = (CPU, MEMORY)
 _NATIVE_NAMES = frozenset(_NATIVE)
+_CPU_AND_MEMORY = frozenset((CPU, MEMORY))
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _ROOM = AllReasons(())
 _INT64_MAX = 2**63 - 1
@@ -174,12 +177,36 @@ class NodeResourcesFit:
 
         return refuses
 
+    def refuses_by_lines(
+        self, state: CycleState, pod: PodInfo
+    ) -> Callable[[NodeLines], bool] | None:
+        """Return what tells by columns that all of some nodes have room: False if they have."""
+        wanted: _Wanted | None = state.get(_PRE_FILTER_KEY)
+        if wanted is None or not wanted.is_small or not _CPU_AND_MEMORY.issuperset(wanted.names):
+            return None
+        requests = dict(wanted.requests)
+        # What is not asked for may be overdrawn; whoever comes is one pod.
+        least = [[requests.get(name, -np.inf)] for name in (CPU, MEMORY)]
+        needed = np.array([*least, [1.0]])
+
+        def refuses(lines: NodeLines) -> bool:
+            return is_any(lines.left < needed)
+
+        return refuses
+
     def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
         """Return the same score for plain numbers, with what the pod asks for bound to it."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None or not counted.is_small or self._scorer is not least_allocated:
             return None
         return least_allocated_by_cells(counted)
+
+    def scores_by_lines(self, state: CycleState, pod: PodInfo) -> LinesScorer | None:
+        """Return the same score for a few nodes, with what the pod asks for bound to it."""
+        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        if counted is None or self._scorer is not least_allocated:
+            return None
+        return least_allocated_by_lines(counted)
 
     def score_placement(self, state: CycleState, group: Any, placement: Placement) -> int:
         """Score a set of nodes as if it were one: the fuller, the better (alpha)."""

@@ -9,14 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import NONZERO_LEFT, NodeCells
+from kubesched.columns.node_columns import NONZERO_LEFT, NodeCells, NodeLines
 from kubesched.columns.rules import Values, difference, is_any, where
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.plugins.node_resources.resource_allocation import (
     SCRATCH,
     CellsScorer,
     Counted,
+    LinesScorer,
     is_by_floats,
+    is_by_lines,
     percent_of,
     weighted_mean,
 )
@@ -33,8 +35,19 @@ def least_allocated(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
 def _mean_free_percent(nodes: NodeTable, counted: Counted) -> NDArray[np.int32]:
     hundredfold = nodes.lines(NONZERO_LEFT, counted.names, np.float64)
     free = SCRATCH.lines(*hundredfold.shape)
-    np.subtract(hundredfold, [[100.0 * one.request] for one in counted.resources], out=free)
-    free /= nodes.lines("allocatable", counted.names, np.float64)
+    np.subtract(hundredfold, _hundredfold(counted), out=free)
+    return _mean_of_free(free, nodes.lines("allocatable", counted.names, np.float64), counted)
+
+
+def _hundredfold(counted: Counted) -> list[list[float]]:
+    return [[100.0 * one.request] for one in counted.resources]
+
+
+def _mean_of_free(
+    free: NDArray[np.float64], allocatable: NDArray[np.float64], counted: Counted
+) -> NDArray[np.int32]:
+    """Return the weighted mean by a hundred times what is left with the pod, which is used up."""
+    free /= allocatable
     # Looking for the place takes half the time of looking for the value.
     if free.item(free.argmin()) < 0.0:
         np.maximum(free, 0.0, out=free)
@@ -51,6 +64,19 @@ def _mean_free_percent(nodes: NodeTable, counted: Counted) -> NDArray[np.int32]:
     elif counted.weight_sum != 1:
         total //= counted.weight_sum
     return total
+
+
+def least_allocated_by_lines(counted: Counted) -> LinesScorer | None:
+    """Return the same rule for a few nodes, with what the pod asks for bound to it."""
+    if not is_by_lines(counted) or counted.kind != "nonzero_requested":
+        return None
+    hundredfold = np.array(_hundredfold(counted))
+
+    def score(lines: NodeLines) -> NDArray[np.int32]:
+        free = lines.hundredfold_nonzero_left - hundredfold
+        return _mean_of_free(free, lines.allocatable, counted)
+
+    return score
 
 
 def least_allocated_by_cells(counted: Counted) -> CellsScorer:

@@ -8,12 +8,12 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells
+from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values
 from kubesched.columns.view import NodeRow, NodeTable
 from kubesched.config.types import ResourceSpec
@@ -31,6 +31,7 @@ Score: TypeAlias = "Callable[[Values, Values], Values]"
 What is requested may be used up."""
 Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
 CellsScorer: TypeAlias = "Callable[[NodeCells], int]"
+LinesScorer: TypeAlias = "Callable[[NodeLines], NDArray[Any]]"
 
 
 class ScoredResource(NamedTuple):
@@ -159,6 +160,11 @@ def is_by_floats(nodes: NodeTable, counted: Counted) -> bool:
     if not counted.is_small or not nodes.has_small_numbers:
         return False
     return len(counted.names) > 0 and nodes.all_offer(counted.names) and len(nodes) > 0
+
+
+def is_by_lines(counted: Counted) -> bool:
+    """Return whether what counts is what `NodeLines` have, and floats hold the requests."""
+    return counted.is_small and counted.kind is not None and counted.names == (CPU, MEMORY)
 
 
 class _Scratch:
