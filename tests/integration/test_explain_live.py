@@ -143,7 +143,7 @@ def test_the_command_shows_what_the_scheduler_says(
     assert ran.out.startswith(f"{key} is unschedulable, refused by ")
     assert "May help, says NodeResourcesFit: " in ran.out
     assert "Insufficient cpu" in ran.out
-    as_json = explain(api_server, key, *at(scheduler), "-o", "explanation")
+    as_json = explain(api_server, key, *at(scheduler), "-o", "json")
     assert as_json.json == story
     assert yaml.safe_load(explain(api_server, key, *at(scheduler), "-o", "yaml").out) == story
 
@@ -181,13 +181,13 @@ def test_what_is_worked_out_is_what_files_would_say(
     key = place.key(place.pod("web", cpu="2", schedulerName="only-from-objects"))
     profile = Path(config).read_text().replace(NAME, "only-from-objects")
     Path(config).write_text(profile)
-    ran = explain(api_server, key, "--config", config, "-o", "explanation")
+    ran = explain(api_server, key, "--config", config, "-o", "json")
     assert ran.status == 0
     assert ran.err == "note: no --endpoint was given: no running scheduler is asked\n"
     story = ran.json
     assert (story["source"], story["state"], story["attempts"]) == ("api", "pending", 0)
     files = kubesched(
-        "explain", "-f", "-", key, "--config", config, "-o", "explanation", stdin=objects(api)
+        "explain", "-f", "-", key, "--config", config, "-o", "json", stdin=objects(api)
     )
     assert story["explanation"] == files.json
     assert story["explanation"]["node"] == f"{place.name}-n2"
@@ -196,7 +196,7 @@ def test_what_is_worked_out_is_what_files_would_say(
     assert f"{key} goes to {place.name}-n2: " in text.out
     about_node = explain(api_server, key, "--config", config, "--node", f"{place.name}-n0")
     assert "Insufficient cpu" in about_node.out
-    decision = explain(api_server, key, "--config", config, "-o", "json")
+    decision = explain(api_server, key, "--config", config, "-o", "decision")
     assert set(decision.json["feasible"]) == {f"{place.name}-n1", f"{place.name}-n2"}
 
 
@@ -246,12 +246,12 @@ def test_gates_and_other_schedulers_show_in_the_objects_too(
 ) -> None:
     place.node()
     gated = place.pod("gated", schedulerName=NAME, schedulingGates=[{"name": "example.com/g"}])
-    ran = explain(api_server, place.key(gated), "--config", config, "-o", "explanation")
+    ran = explain(api_server, place.key(gated), "--config", config, "-o", "json")
     assert ran.json["state"] == "gated"
     assert ran.json["holds"][0]["message"] == "waiting for scheduling gates: [example.com/g]"
     assert ran.json["explanation"]["outcome"] == "placed"
     other = place.pod("other", schedulerName="nobody")
-    ran = explain(api_server, place.key(other), "--config", config, "-o", "explanation")
+    ran = explain(api_server, place.key(other), "--config", config, "-o", "json")
     assert (ran.status, ran.json["state"], ran.json["explanation"]) == (0, "foreign", None)
 
 

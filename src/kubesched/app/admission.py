@@ -29,6 +29,7 @@ from kubesched.objects.meta import LabelSelector, LabelSelectorRequirement, Obje
 from kubesched.objects.namespace import Namespace
 from kubesched.objects.node import Node
 from kubesched.objects.pod import Container, ContainerPort, Pod, PodSpec, ResourceRequirements
+from kubesched.objects.quantity import parse_quantity
 from kubesched.objects.scheduling import PriorityClass
 from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.objects.times import parse_time
@@ -94,6 +95,8 @@ class Admission:
 
     def _pod(self, pod: Pod) -> Pod:
         spec = pod.spec
+        _refuse_negative_resources(pod, "spec.containers", spec.containers)
+        _refuse_negative_resources(pod, "spec.initContainers", spec.init_containers)
         spec = replace(
             spec,
             scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,
@@ -184,6 +187,27 @@ def _created_s(obj: StorageClass) -> float:
 
 def _each(items: tuple[_T, ...], change: Callable[..., _T], *more: object) -> tuple[_T, ...]:
     return tuple(change(item, *more) for item in items)
+
+
+def _refuse_negative(obj: KubeObject, field: str, amounts: Mapping[str, Any]) -> None:
+    """Raise MalformedObject for an amount below zero."""
+    # Parity: validation.go ValidateNonnegativeQuantity, v1.36.
+    for name, text in amounts.items():
+        if str(text).startswith("-") and parse_quantity(text).sign() < 0:
+            raise MalformedObject(
+                kind=obj.kind,
+                key=obj.key,
+                field=f"{field}.{name}",
+                value=short_repr(text),
+                problem="Invalid value: must be greater than or equal to 0",
+            )
+
+
+def _refuse_negative_resources(pod: Pod, field: str, containers: Iterable[Container]) -> None:
+    for number, container in enumerate(containers):
+        where, resources = f"{field}[{number}].resources", container.resources
+        _refuse_negative(pod, f"{where}.limits", resources.limits)
+        _refuse_negative(pod, f"{where}.requests", resources.requests)
 
 
 # -- pods -----------------------------------------------------------------------------------------
@@ -341,6 +365,7 @@ def _storage_class(storage_class: StorageClass) -> StorageClass:
 def _node(node: Node) -> Node:
     status = node.status
     allocatable = status.allocatable or status.capacity
+    _refuse_negative(node, "status.allocatable", allocatable)
     return replace(node, status=replace(status, allocatable=allocatable))
 
 

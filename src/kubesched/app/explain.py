@@ -142,12 +142,20 @@ def choose_pod(objects: Sequence[KubeObject], name: str | None) -> Subject:
     return Subject(pod, others, tuple(notes))
 
 
+def is_waiting(pod: Pod) -> bool:
+    """Return whether a pod has no node and has not ended."""
+    return not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
+
+
 def _only_pending(pods: Iterable[Pod]) -> Pod:
-    pending = [
-        pod for pod in pods if not pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
-    ]
+    pods = list(pods)
+    pending = [pod for pod in pods if is_waiting(pod)]
+    if not pods:
+        raise ExplainError("there is no pod in the files")
     if not pending:
-        raise ExplainError("no pod is pending in the files; name the pod to explain")
+        raise ExplainError(
+            f"no pod is pending in the files; name the pod to explain: {_listed(pods)}"
+        )
     if len(pending) > 1:
         raise ExplainError(f"{len(pending)} pods are pending; name one of {_listed(pending)}")
     return pending[0]

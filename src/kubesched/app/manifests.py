@@ -20,21 +20,28 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.app.admission import DEFAULT_NAMESPACE, Admission, with_namespaces
+from kubesched.app.unknown_fields import CHECKED_MAX, is_written_by_hand, unknown_fields
 from kubesched.config.gojson import to_builtins
 from kubesched.config.goyaml import yaml_to_json
 from kubesched.config.yaml_scalars import YamlError
 from kubesched.objects.check import check_object
 from kubesched.objects.decode import KINDS, KubeObject, decode_object
 from kubesched.objects.errors import MalformedObject, one_line, short_repr
+from kubesched.objects.pod import Pod
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 _LISTS_NESTED_MAX = 10
-_TWICE_SHOWN_MAX = 5
+_NOTES_SHOWN_MAX = 5
 # A mapping in YAML's flow style looks like JSON at its start, but nobody writes a large one.
 _FLOW_YAML_BYTES_MAX = 1_000_000
 _SEPARATOR = re.compile(rb"^(?:---(?P<rest>[^\n]*)|\.\.\.[ \t\r]*)(?:\n|\Z)", re.MULTILINE)
+# Of a list as kubectl prints it: its items begin in the first column, and so does what follows.
+_ITEM_START = re.compile(rb"^- ", re.MULTILINE)
+_AFTER_ITEMS = re.compile(rb"^[^ \n-]", re.MULTILINE)
+_WHOLE_YAML_BYTES_MAX = 1_000_000
+_SLOW_YAML_BYTES = 5_000_000
 _SPACE = re.compile(r"\s*")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -71,8 +78,7 @@ def read_manifests(paths: Iterable[str], *, stdin: BinaryIO | None = None) -> Ma
     """
     reader = ManifestReader()
     for name, data in file_contents(paths, stdin):
-        for document in split_documents(name, data):
-            reader.take(document)
+        reader.take_file(name, data)
     return reader.manifests()
 
 
@@ -188,6 +194,10 @@ def _after_space(text: str, at: int) -> int:
 def _yaml_documents(name: str, data: bytes) -> Iterator[_Document]:
     for number, (line, part) in enumerate(_split(name, data), start=1):
         where = f"{name}: document {number}"
+        items = _items_of_yaml_list(part) if len(part) > _WHOLE_YAML_BYTES_MAX else None
+        if items is not None:
+            yield _Document(where, items)
+            continue
         try:
             tree, complaint = yaml_to_json(part)
         except YamlError as problem:
@@ -195,6 +205,36 @@ def _yaml_documents(name: str, data: bytes) -> Iterator[_Document]:
         except RecursionError:
             raise ManifestError(f"{where}: nested too deeply") from None
         yield _Document(where, to_builtins(tree), complaint)
+
+
+def _items_of_yaml_list(part: bytes) -> _Items | None:
+    """Return the items of what `kubectl get -o yaml` prints; None if it is not that.
+
+    They are read one by one: what a YAML reader makes of a large cluster takes forty times the
+    room of its text.
+    """
+    head, marker, rest = part.partition(b"\nitems:\n")
+    if not marker or not rest.startswith(b"- "):
+        return None
+    end = _AFTER_ITEMS.search(rest)
+    tail = b"" if end is None else rest[end.start() :]
+    texts = _ITEM_START.split(rest if end is None else rest[: end.start()])[1:]
+    try:
+        outer, complaint = yaml_to_json(head + b"\n" + tail)
+        around = to_builtins(outer)
+        if complaint is not None or not isinstance(around, dict):
+            return None
+        if around.get("kind") != "List" or "items" in around:
+            return None
+        items = []
+        for text in texts:
+            tree, complaint = yaml_to_json(b"  " + text)
+            if complaint is not None:
+                return None
+            items.append(msgspec.Raw(msgspec.json.encode(to_builtins(tree))))
+    except (YamlError, RecursionError):
+        return None  # Whatever it is, the reader of the whole has the words and the line for it.
+    return _Items("List", items)
 
 
 def _split(name: str, data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -248,7 +288,17 @@ class ManifestReader:
     left_out: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     given_twice: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    checked: int = 0
     generated: int = 0
+
+    def take_file(self, name: str, data: bytes) -> None:
+        """Take what a file holds."""
+        if len(data) > _SLOW_YAML_BYTES and not data[:1000].lstrip().startswith((b"{", b"[")):
+            size = f"{len(data) // 1_000_000} MB of YAML"
+            self.notes.append(f"{name}: {size}; kubectl get -o json is read ten times as fast")
+        for document in split_documents(name, data):
+            self.take(document)
 
     def take(self, document: _Document) -> None:
         """Take what a document holds: an object, a list of them, or nothing."""
@@ -278,14 +328,27 @@ class ManifestReader:
                 return
         obj = self._named(decode_object(tree))
         check_object(obj)
+        self.note_unknown_fields(where, tree)
         key = (obj.kind, obj.key)
         earlier = self.placed.pop(key, None)
         if earlier is not None:
-            self.given_twice.append(
-                f"{obj.kind} {obj.key} is given twice: in {earlier.where}, "
-                f"and in {where}, which counts"
-            )
+            self.note_twice(f"{obj.kind} {obj.key}", earlier.where, where)
         self.placed[key] = Placed(obj, where)
+
+    def note_unknown_fields(self, where: str, tree: Tree) -> None:
+        """Note fields that the kind of an object does not have, if it was written by hand."""
+        if isinstance(tree, msgspec.Raw) or self.checked >= CHECKED_MAX:
+            return
+        if is_written_by_hand(tree):
+            self.checked += 1
+            named = f"{where}: {tree['kind']} {tree['metadata'].get('name') or ''}".rstrip()
+            self.unknown += [f"{named}: {text}, passed over" for text in unknown_fields(tree)]
+
+    def note_twice(self, title: str, earlier: str, where: str) -> None:
+        """Note that an object was given twice."""
+        self.given_twice.append(
+            f"{title} is given twice: in {earlier}, and in {where}, which counts"
+        )
 
     def _named(self, obj: KubeObject) -> KubeObject:
         meta = obj.metadata
@@ -314,8 +377,13 @@ class ManifestReader:
                 objects.append(admission.admit(one.obj))
             except MalformedObject as problem:
                 raise ManifestError(f"{one.where}: {problem}") from None
-        self.notes += self.given_twice[:_TWICE_SHOWN_MAX]
-        more = len(self.given_twice) - _TWICE_SHOWN_MAX
+        self.notes += self.unknown[:_NOTES_SHOWN_MAX]
+        more = len(self.unknown) - _NOTES_SHOWN_MAX
+        if more > 0:
+            self.notes.append(f"and {more} more unknown fields are passed over")
+        self.notes += _without_containers(objects)
+        self.notes += self.given_twice[:_NOTES_SHOWN_MAX]
+        more = len(self.given_twice) - _NOTES_SHOWN_MAX
         if more > 0:
             self.notes.append(f"and {more} more objects are given twice; the last one counts")
         if self.left_out:
@@ -347,6 +415,15 @@ class ManifestReader:
             owners[obj.kind, made] = obj.key
             placed.append(Placed(replace(obj, metadata=replace(obj.metadata, uid=made)), where))
         return placed
+
+
+def _without_containers(objects: Iterable[KubeObject]) -> list[str]:
+    found = [obj.key for obj in objects if isinstance(obj, Pod) and not obj.spec.containers]
+    if not found:
+        return []
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    verb = "have" if more else "has"
+    return [f"Pod {found[0]}{more} {verb} no containers: nothing is asked for"]
 
 
 def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Tree]]:

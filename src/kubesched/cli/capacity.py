@@ -32,6 +32,7 @@ Examples:
   kubesched capacity -f cluster.yaml -f pod.yaml
   kubesched capacity -f cluster/ -f web.yaml -f worker.yaml --count 50
   kubesched capacity -f cluster.yaml shop/web-7
+  kubesched capacity -f cluster.yaml deployment/web
   kubectl get nodes,pods -A -o json | kubesched capacity -f - -f pod.yaml -o json
 """
 
@@ -50,7 +51,7 @@ Examples:
     default=20,
     show_default=True,
     metavar="N",
-    help="How many nodes to list.",
+    help="How many nodes to list; 0 for all.",
 )
 @click.option(
     "-o",
@@ -72,9 +73,9 @@ def capacity(
     """Count how many copies of pods fit, where, and what stops the next one.
 
     Files with nodes or bound pods in them are the cluster. In the others, every Pod without a node
-    and every Deployment, ReplicaSet, StatefulSet or Job is a template of which copies are placed
-    one by one, in turn if there are several. A TEMPLATE may also be named (name, namespace/name or
-    kind/name), wherever it stands. Nobody is evicted for a copy.
+    and every Deployment, ReplicaSet, StatefulSet, Job or CronJob is a template of which copies are
+    placed one by one, in turn if there are several. A TEMPLATE may also be named (name,
+    namespace/name or kind/name), wherever it stands. Nobody is evicted for a copy.
     """
     refuse_two_readers(*options.files, options.config_file)
     (built,) = schedulers(options, [options.config_file])
@@ -84,7 +85,8 @@ def capacity(
     with told(has_own_plugins=bool(built.outside)):
         chosen = scenario.capacity_templates(templates)
         run = Capacity(World(built, scenario.without(chosen)), chosen, count)
-        for _ in progress.counted(run.steps(), "copies tried"):
+        wanted = None if count is None else count * len(chosen)
+        for _ in progress.counted(run.steps(), "copies tried", wanted):
             pass
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(capacity_json(run)), indent=2))
@@ -117,6 +119,7 @@ def _show_nodes(fit: Fit, top: int) -> None:
     refused = {} if fit.stop is None else fit.stop.by_node
     names = sorted({*fit.by_node, *refused}, key=lambda name: (-fit.by_node[name], name))
     rows = []
+    top = top or len(names)
     for name in names[:top]:
         status = refused.get(name)
         why = "" if status is None else f"{', '.join(status.reasons)} ({status.plugin})"

@@ -16,8 +16,9 @@ import msgspec
 import yaml
 
 from kubesched.app.build import Built, build, config_enabling, never_enabled
-from kubesched.app.explain import ExplainError, Prepared, Subject, choose_pod, prepare
-from kubesched.app.manifests import STDIN, ManifestError, read_manifests
+from kubesched.app.explain import ExplainError, Prepared, Subject, prepare
+from kubesched.app.manifests import STDIN, ManifestError
+from kubesched.cli import progress
 from kubesched.cli.live_options import live_options
 from kubesched.cli.options import plugin_option, registry_of
 from kubesched.cli.render import Sheet, show_comparison, show_explanation, show_node
@@ -31,6 +32,7 @@ from kubesched.engine.explanation import TOP, Attempt, Explanation, attempt
 from kubesched.framework.registry import Registry
 from kubesched.model.pod_info import PodInfo, compile_shape
 from kubesched.objects.errors import one_line
+from kubesched.sim.scenario import read_scenario
 
 if TYPE_CHECKING:
     from kubesched.cli.explain_live import Source
@@ -44,6 +46,7 @@ Examples:
   kubesched explain -f cluster.yaml web-7
   kubesched explain -f nodes/ -f pods.yaml --config scheduler.yaml shop/web-7
   kubectl get nodes,pods -A -o json | kubesched explain -f - shop/web-7
+  kubesched explain -f cluster.yaml -f web.yaml deployment/web
   kubesched explain -f cluster.yaml web-7 --node worker-3
   kubesched explain -f cluster.yaml web-7 --compare new-scheduler.yaml
   kubesched explain -f cluster.yaml --plugin spare_gpu.py:SpareGpu web-7
@@ -78,7 +81,7 @@ class _Options:
     @property
     def wants_attempt(self) -> bool:
         """Return whether more is wanted than what a scheduler remembers of a decision."""
-        return self.output == "json" or self.node is not None or self.compare_file is not None
+        return self.output == "decision" or self.node is not None or self.compare_file is not None
 
     @property
     def rows(self) -> int | None:
@@ -126,10 +129,10 @@ class _Options:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["text", "json", "yaml", "explanation"]),
+    type=click.Choice(["text", "json", "yaml", "decision"]),
     default="text",
     show_default=True,
-    help="Something to read; the raw decision (json); the explanation (yaml, or as JSON).",
+    help="Something to read; the same for machines; or every node's verdict and scores (decision).",
 )
 @live_options
 @click.argument("pod", required=False)
@@ -137,8 +140,9 @@ def explain(**options: Any) -> None:
     """Explain where kube-scheduler would put POD (name or namespace/name), and why.
 
     The cluster is what the files hold: nodes, pods, and whatever else scheduling reads. Objects
-    may be written by hand or be the output of kubectl get -o yaml. Without POD, the only pending
-    pod is explained.
+    may be written by hand or be the output of kubectl get -o json. Without POD, the only pending
+    pod is explained. POD may also be a workload (deployment/web, cronjob/report): the next pod of
+    its template is explained.
 
     With --live the cluster is a running one. If --endpoint names a running kubesched, it tells
     where the pod is and what it decided last; else the decision is worked out from what the API
@@ -191,17 +195,18 @@ def _check(asked: _Options) -> None:
     if asked.live:
         _check_live(asked)
     elif not asked.files:
-        raise click.UsageError("Missing option '-f' / '--file'.")
+        is_file = asked.pod is not None and Path(asked.pod).exists()
+        hint = f" Did you mean -f {asked.pod}?" if is_file else ""
+        raise click.UsageError(f"Missing option '-f' / '--file'.{hint}")
     elif asked.endpoint or asked.kubeconfig or asked.context or asked.token or asked.token_file:
         raise click.UsageError("--endpoint, --kubeconfig, --context and --token go with --live")
     if (*asked.files, asked.config_file, asked.compare_file).count(STDIN) > 1:
         raise click.UsageError("standard input can be read only once")
     if asked.node is not None and asked.compare_file is not None:
         raise click.UsageError("--node and --compare cannot be given together")
-    if asked.output == "json" and (asked.node is not None or asked.compare_file is not None):
+    if asked.output == "decision" and (asked.node is not None or asked.compare_file is not None):
         raise click.UsageError(
-            "-o json prints the decision alone; with --node or --compare use -o yaml "
-            "or -o explanation"
+            "-o decision prints the decision alone; with --node or --compare use -o json or -o yaml"
         )
 
 
@@ -218,7 +223,7 @@ def _check_live(asked: _Options) -> None:
 
 
 def _show_one(asked: _Options, prepared: Prepared, story: Story | None) -> None:
-    if asked.output == "json":
+    if asked.output == "decision":
         _print_json(decide(*prepared).as_json())
     elif asked.node is not None:
         _show_node(asked, attempt(*prepared))
@@ -329,10 +334,11 @@ def _live_subject(source: Source, built: Built) -> tuple[Subject, Story]:
 
 def _subject(asked: _Options) -> Subject:
     try:
-        manifests = read_manifests(asked.files, stdin=sys.stdin.buffer)
-        for note in manifests.notes:
+        with progress.reading(asked.files):
+            scenario = read_scenario(asked.files, stdin=sys.stdin.buffer)
+        for note in scenario.notes:
             _note(note)
-        subject = choose_pod(manifests.objects, asked.pod)
+        subject = scenario.subject(asked.pod)
     except (ManifestError, ExplainError) as problem:
         raise click.ClickException(str(problem)) from None
     for note in subject.notes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _HEADER_WIDTH_MAX = 11
 _CAMEL_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
@@ -30,6 +30,53 @@ class Grid:
 def aligned(grid: Grid) -> list[str]:
     """Return the table as lines of plain text."""
     return _aligned(grid, [grid.header, *grid.rows])
+
+
+def fitted(grid: Grid, width: int) -> list[str]:
+    """Return the table as lines that fit: a text at the end is broken, numbers stand in parts."""
+    lines = aligned(grid)
+    if max(map(len, lines)) <= width:
+        return lines
+    if len(grid.header) - 1 in grid.text_columns:
+        return _with_last_broken(grid, lines, width)
+    return _in_parts(grid, width)
+
+
+def _with_last_broken(grid: Grid, lines: list[str], width: int) -> list[str]:
+    longest = max(len(row[-1]) for row in (grid.header, *grid.rows))
+    room = width - (max(map(len, lines)) - longest)
+    if room < _LEAST_WIDTH:
+        return lines
+    rows = []
+    for row in grid.rows:
+        first, *more = wrapped(row[-1], room, hang=0)
+        rows.append((*row[:-1], first))
+        rows += [(*[""] * (len(row) - 1), part) for part in more]
+    return aligned(replace(grid, rows=tuple(rows)))
+
+
+def _in_parts(grid: Grid, width: int) -> list[str]:
+    """Return several tables below each other, each with the first column."""
+    lines: list[str] = []
+    columns = list(range(1, len(grid.header)))
+    while columns:
+        count = len(columns)
+        part = aligned(_only(grid, [0, *columns]))
+        while count > 1 and max(map(len, part)) > width:
+            count -= 1
+            part = aligned(_only(grid, [0, *columns[:count]]))
+        lines += ["", *part] if lines else part
+        columns = columns[count:]
+    return lines
+
+
+def _only(grid: Grid, columns: Sequence[int]) -> Grid:
+    return replace(
+        grid,
+        header=tuple(grid.header[at] for at in columns),
+        rows=tuple(tuple(row[at] for at in columns) for row in grid.rows),
+        text_columns=tuple(to for to, at in enumerate(columns) if at in grid.text_columns),
+    )
 
 
 def folded_lines(grid: Grid) -> list[str]:

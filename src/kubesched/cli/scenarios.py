@@ -5,6 +5,7 @@ Owns the way from a command line to a scenario and a scheduler, and how faults o
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ import click
 
 from kubesched.app.build import Built
 from kubesched.app.manifests import STDIN, ManifestError
+from kubesched.cli import progress
+from kubesched.cli.grid import Grid, fitted, wrapped
 from kubesched.cli.options import plugin_option, registry_of
-from kubesched.cli.render import Grid, aligned
+from kubesched.cli.render import PLAIN_WIDTH
 from kubesched.framework.registry import Registry
 from kubesched.objects.errors import one_line
 from kubesched.sim.amounts import amount, percent
@@ -95,7 +98,7 @@ def refuse_two_readers(*files: str | None) -> None:
 
 def read(files: Sequence[str]) -> Scenario:
     """Return what the files hold, or end with one line that says why not."""
-    with told():
+    with told(), progress.reading(files):
         return read_scenario(files, stdin=sys.stdin.buffer)
 
 
@@ -175,17 +178,28 @@ def say(text: str = "") -> None:
     click.echo(text)
 
 
+def say_names(text: str) -> None:
+    """Print names over as many lines as they take."""
+    for line in wrapped(text, _width(), indent=2, hang=0):
+        say(line)
+
+
 def say_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: Sequence[int]
 ) -> None:
-    """Print a titled table as aligned columns, after an empty line."""
+    """Print a titled table as aligned columns that fit the terminal, after an empty line."""
     if not rows:
         return
     cells = tuple(tuple(one_line(cell) for cell in row) for row in rows)
     say()
     say(title)
-    for line in aligned(Grid(title, tuple(header), cells, tuple(text_columns))):
+    for line in fitted(Grid(title, tuple(header), cells, tuple(text_columns)), _width()):
         say(line)
+
+
+def _width() -> int:
+    """Return how wide tables may be: the terminal, or 80 columns where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_WIDTH
 
 
 def say_usage(before: Usage, after: Usage) -> None:

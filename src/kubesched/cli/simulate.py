@@ -23,6 +23,7 @@ from kubesched.cli.scenarios import (
     read,
     refuse_two_readers,
     say,
+    say_names,
     say_table,
     say_usage,
     scenario_options,
@@ -38,6 +39,7 @@ from kubesched.sim.simulation import Simulation
 from kubesched.sim.world import World
 
 _ROWS_MAX = 30
+_FORMS = ("text", "json", "html")
 
 _EPILOG = """\b
 Examples:
@@ -60,7 +62,7 @@ Examples:
     "-o",
     "--format",
     "form",
-    type=click.Choice(["text", "json", "html"]),
+    type=click.Choice(_FORMS),
     default="text",
     show_default=True,
     help="What to print: something to read, JSON, or a page that needs nothing else.",
@@ -85,6 +87,7 @@ def simulate(
     first. Pods may evict others; what had a controller is made anew and waits in turn.
     """
     config_file = options.config_file
+    _check_output(output)
     refuse_two_readers(*options.files, config_file, other_file)
     # Both configurations are looked at before anything takes time.
     configs = [config_file] if other_file is None else [config_file, other_file]
@@ -103,6 +106,15 @@ def simulate(
     _write(output, form, compare(_names(config_file, other_file), (runs[0], runs[1])))
 
 
+def _check_output(output: str) -> None:
+    """End with an error if nothing could be written there, before anything takes time."""
+    if output in _FORMS:
+        raise click.UsageError(f"--output is a file; did you mean -o {output}?")
+    directory = Path(output).parent
+    if output != "-" and not directory.is_dir():
+        raise click.ClickException(f"{output}: No such directory: {directory}")
+
+
 def _names(first: str | None, second: str) -> tuple[str, str]:
     """Return how two configurations are called: by file, with folders only where they differ."""
     names = ("default" if first is None else shown(first), shown(second))
@@ -112,7 +124,7 @@ def _names(first: str | None, second: str) -> tuple[str, str]:
 
 def _run(world: World) -> Simulation:
     run = Simulation(world)
-    for _ in progress.counted(run.steps(), "attempts"):
+    for _ in progress.counted(run.steps(), "attempts", len(world.pending)):
         pass
     return run
 
@@ -195,7 +207,7 @@ def _show_left(run: Simulation) -> None:
     say(f"Left ({len(run.left)}):")
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     for (verdict, message), pods in ordered[:_ROWS_MAX]:
-        say(f"  {listed([one_line(pod) for pod in pods])}")
+        say_names(listed([one_line(pod) for pod in pods]))
         say(f"    {verdict}: {one_line(message)}")
     if len(ordered) > _ROWS_MAX:
         say(f"  and {counted(len(ordered) - _ROWS_MAX, 'more reason')} (-o json has them)")

@@ -137,6 +137,7 @@ class _WhatIf:
         self._fits_now = np.zeros(one.view.row_count, dtype=np.bool_)
         self._fits_now[now] = True
         self._tries_left = CHANGES_MAX
+        self._tried_already: set[tuple[str, str, str]] = set()
 
     def changes(self) -> Iterator[Change]:
         """Yield what opens nodes."""
@@ -159,6 +160,9 @@ class _WhatIf:
         if len(opened):
             yield from self._of_fields(plugin, opened)
             yield self._change("plugin", plugin, f"without {plugin}", opened)
+        elif _FIELDS.get(plugin) is without_volume:
+            # Several plugins read a volume: passing over one of them may open nothing.
+            yield from self._of_fields(plugin, opened)
 
     def _refusing_plugins(self) -> list[str]:
         """Return who refused the pod or some node first, in the order of the profile."""
@@ -202,6 +206,9 @@ class _WhatIf:
 
     def _tried(self, plugin: str, changes: Iterable[PodChange]) -> Iterator[Change]:
         for change in changes:
+            if (change.kind, change.field, change.text) in self._tried_already:
+                continue  # Another plugin reads the same field.
+            self._tried_already.add((change.kind, change.field, change.text))
             opened = self._opened(self._profile, change.pod)
             if len(opened):
                 yield self._change(change.kind, plugin, change.text, opened, change.field)

@@ -58,9 +58,11 @@ def histogram(title: str, before: Sequence[float], after: Sequence[float]) -> st
             tall = round(120 * count[number] / most, 1)
             parts.append(_rect(css, left + offset, base - tall, 24, tall))
             if count[number]:
+                # A large number is made narrow, so that it does not run into the next one.
+                narrow = ' textLength="23" lengthAdjust="spacingAndGlyphs"'
                 parts.append(
-                    f'<text class="count" x="{left + offset + 12}" y="{base - tall - 4}">'
-                    f"{count[number]}</text>"
+                    f'<text class="count" x="{left + offset + 12}" y="{base - tall - 4}"'
+                    f"{narrow if count[number] > 999 else ''}>{count[number]}</text>"
                 )
         parts.append(
             f'<text class="tick" x="{left + step / 2}" y="{base + 18}">'

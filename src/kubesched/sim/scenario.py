@@ -15,14 +15,15 @@ from typing import BinaryIO
 from msgspec.structs import replace
 
 from kubesched.app.admission import DEFAULT_NAMESPACE, Admission
+from kubesched.app.explain import ExplainError, Subject, choose_pod, is_waiting
 from kubesched.app.manifests import (
     ManifestError,
     ManifestReader,
     Placed,
     Tree,
     file_contents,
-    split_documents,
 )
+from kubesched.engine.naming import nearest
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.errors import MalformedObject
 from kubesched.objects.node import Node
@@ -30,12 +31,28 @@ from kubesched.objects.pod import Pod, PodStatus
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.objects.workloads import ReplicaSet
 from kubesched.sim.workloads import (
+    OwnedPods,
     Workload,
+    adopting,
     is_workload,
     replica_set_of,
     template_pod,
+    template_uid,
     workload_of,
 )
+
+# Kinds that are read for their template alone; of the others, decisions read more.
+_ONLY_TEMPLATES = ("Deployment", "Job", "CronJob")
+# As kubectl has them; a Job has none.
+_SHORT_NAMES = {
+    "Pod": "po",
+    "Deployment": "deploy",
+    "ReplicaSet": "rs",
+    "StatefulSet": "sts",
+    "Job": "job",
+    "CronJob": "cj",
+    "ReplicationController": "rc",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,8 @@ class Template:
     admission: Admission
     argument: int
     """Which of the given files or directories it stood in."""
+    is_part: bool = False
+    """Whether it is a ReplicaSet whose Deployment is there too, which makes the pods."""
 
     def copy(self, index: int) -> tuple[Pod, list[PersistentVolumeClaim]]:
         """Return a copy, and the claims that are made for it."""
@@ -84,7 +103,7 @@ class Scenario:
 
     def with_missing_pods(self) -> Scenario:
         """Return the scenario with the pods that its workloads still have to make."""
-        pods = [obj for obj in self.objects if isinstance(obj, Pod)]
+        pods = OwnedPods(obj for obj in self.objects if isinstance(obj, Pod))
         known = {(obj.kind, obj.key) for obj in self.objects}
         objects: list[KubeObject] = []
         made: list[str] = []
@@ -93,11 +112,11 @@ class Scenario:
                 objects.append(one)
                 continue
             assert one.workload is not None
-            count = one.workload.missing(pods)
+            count = 0 if one.is_part else one.workload.missing(pods)
             if count:
                 made.append(f"{count} of {one.title}")
                 objects += _copies(one, count, known)
-        notes = (*self.notes, f"pods made: {', '.join(made)}") if made else self.notes
+        notes = (*self.notes, *_notes_on(made, self.templates))
         return Scenario(tuple(objects), (), notes, self.arguments, tuple(objects), self.admission)
 
     def capacity_templates(self, names: Sequence[str] = ()) -> list[Template]:
@@ -109,23 +128,63 @@ class Scenario:
         everything = [*self.templates, *self._pod_templates()]
         if names:
             return [_named(everything, name) for name in names]
+        found = self.beside_the_cluster()
+        if not found:
+            there = nearest(_called(one) for one in everything if not one.is_part)
+            name_one = f"name one of {there}" if there else "there is none in the files"
+            raise ManifestError(
+                "no pod template: give a Pod or a workload in a file that holds no node and no "
+                f"bound pod, or {name_one}"
+            )
+        return found
+
+    def beside_the_cluster(self) -> list[Template]:
+        """Return the templates in files that hold no node and no bound pod."""
         cluster = {
             self.arguments.get((obj.kind, obj.key), 0)
             for obj in self.objects
             if isinstance(obj, Node) or (isinstance(obj, Pod) and obj.spec.node_name)
         }
-        pending = {
-            id(one)
-            for one in everything
-            if one.argument not in cluster and not one.pod.spec.node_name
-        }
-        found = [one for one in everything if id(one) in pending]
-        if not found:
-            raise ManifestError(
-                "no pod template: give a Pod or a workload in a file that holds no node and no "
-                "bound pod, or name one"
-            )
+        found = [
+            one
+            for one in (*self.templates, *self._pod_templates())
+            if one.argument not in cluster and not one.pod.spec.node_name and not one.is_part
+        ]
         return sorted(found, key=lambda one: one.argument)
+
+    def subject(self, name: str | None) -> Subject:
+        """Return the pod to explain: of a name, the only waiting one, or a workload's next pod.
+
+        Raises:
+            ExplainError: There is no such pod or workload, or there are several.
+            ManifestError: Several workloads have the name.
+        """
+        template = self._template_to_explain(name)
+        if template is None:
+            return choose_pod(self.objects, name)
+        known = {(obj.kind, obj.key) for obj in self.objects}
+        *claims, pod = _copies(template, 1, known)
+        assert isinstance(pod, Pod)
+        note = f"what is explained is the next pod of {template.title}, here called {pod.key}"
+        return Subject(pod, [*self.objects, *claims], (note,))
+
+    def _template_to_explain(self, name: str | None) -> Template | None:
+        pods = [obj for obj in self.objects if isinstance(obj, Pod)]
+        if name is not None:
+            if any(name in (pod.key, pod.metadata.name) for pod in pods):
+                return None
+            found = [one for one in self.templates if name in _names(one)]
+            return _named(self.templates, name) if found else None
+        waiting = [pod.key for pod in pods if is_waiting(pod)]
+        beside = [one for one in self.beside_the_cluster() if one.workload is not None]
+        if not pods and not beside:
+            beside = [one for one in self.templates if not one.is_part]
+        if not waiting and len(beside) == 1:
+            return beside[0]
+        if not beside:
+            return None
+        names = nearest((*waiting, *map(_called, beside)))
+        raise ExplainError(f"several pods and workloads could be explained; name one of {names}")
 
     def _pod_templates(self) -> list[Template]:
         return [
@@ -160,8 +219,7 @@ def read_scenario(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Sce
     for number, path in enumerate(paths):
         reader.argument = number
         for name, data in file_contents([path], stdin):
-            for document in split_documents(name, data):
-                reader.take(document)
+            reader.take_file(name, data)
     return reader.scenario()
 
 
@@ -172,12 +230,14 @@ class _ScenarioReader(ManifestReader):
     argument: int = 0
     workloads: dict[str, tuple[Workload, str]] = field(default_factory=dict)
     arguments: dict[tuple[str, str], int] = field(default_factory=dict)
+    parts: set[str] = field(default_factory=set)
+    """Templates of ReplicaSets whose Deployment is among the workloads."""
 
     def take_object(self, where: str, tree: Tree) -> None:
         workload = None
         if isinstance(tree, Mapping) and is_workload(tree):
             workload = workload_of(tree, DEFAULT_NAMESPACE)
-        if workload is None or workload.kind not in ("Deployment", "Job"):
+        if workload is None or workload.kind not in _ONLY_TEMPLATES:
             # Named in full: a class with slots is made twice, and `super()` knows the first only.
             ManifestReader.take_object(self, where, tree)
             key = next(reversed(self.placed), None)
@@ -185,7 +245,11 @@ class _ScenarioReader(ManifestReader):
                 self.arguments[key] = self.argument
         if workload is not None:
             key = ("template", workload.pod_uid)
-            self.placed.pop(key, None)
+            earlier = self.placed.pop(key, None)
+            if workload.kind in _ONLY_TEMPLATES:
+                self.note_unknown_fields(where, tree)
+                if earlier is not None:
+                    self.note_twice(f"{workload.kind} {workload.key}", earlier.where, where)
             self.placed[key] = Placed(template_pod(workload), where)
             self.arguments[key] = self.argument
             self.workloads[workload.pod_uid] = (workload, where)
@@ -204,7 +268,8 @@ class _ScenarioReader(ManifestReader):
             assert isinstance(obj, Pod)
             argument = self.arguments["template", found[0].pod_uid]
             title = f"{found[0].kind} {found[0].key}"
-            order.append(Template(title, obj, found[0], admission, argument))
+            is_part = found[0].pod_uid in self.parts
+            order.append(Template(title, obj, found[0], admission, argument, is_part))
         return Scenario(
             objects=tuple(one for one in order if not isinstance(one, Template)),
             templates=tuple(one for one in order if isinstance(one, Template)),
@@ -215,25 +280,37 @@ class _ScenarioReader(ManifestReader):
         )
 
     def _make_replica_sets(self) -> None:
-        """Give every Deployment a ReplicaSet, unless the files hold one of it."""
-        controlled = {
-            (obj.metadata.namespace, owner.name)
-            for obj, _ in self.placed.values()
-            if isinstance(obj, ReplicaSet)
-            for owner in obj.metadata.owner_references
-            if owner.controller and owner.kind == "Deployment"
-        }
+        """Give every Deployment a ReplicaSet: those in the files that it controls, or a new one."""
+        controlled: dict[tuple[str, str], list[ReplicaSet]] = {}
+        for obj, _ in self.placed.values():
+            for owner in obj.metadata.owner_references if isinstance(obj, ReplicaSet) else ():
+                if owner.controller and owner.kind == "Deployment":
+                    assert isinstance(obj, ReplicaSet)
+                    controlled.setdefault((obj.metadata.namespace, owner.name), []).append(obj)
         for uid, (workload, where) in list(self.workloads.items()):
             if workload.kind != "Deployment":
                 continue
-            if (workload.namespace, workload.name) in controlled:
-                # Its pods are made from the template of that ReplicaSet.
-                del self.workloads[uid], self.placed["template", uid]
-                continue
+            sets = controlled.get((workload.namespace, workload.name))
             try:
-                ManifestReader.take_object(self, where, replica_set_of(workload))
+                if sets is None:
+                    ManifestReader.take_object(self, where, replica_set_of(workload))
+                    continue
+                adopted = adopting(workload, sets)
+                self.workloads[uid] = (adopted, where)
+                self.placed["template", uid] = Placed(template_pod(adopted), where)
+                self.parts |= {template_uid(one.kind, one.key) for one in sets}
             except MalformedObject as problem:
                 raise ManifestError(f"{where}: {problem}") from None
+
+
+def _notes_on(made: Sequence[str], templates: Iterable[Template]) -> list[str]:
+    """Return what was made, and of what nothing is made."""
+    notes = [f"pods made: {', '.join(made)}"] if made else []
+    timed = [one.title for one in templates if one.workload and one.workload.kind == "CronJob"]
+    if timed:
+        more = f" and {len(timed) - 1} more" if len(timed) > 1 else ""
+        notes.append(f"no pods are made for {timed[0]}{more}: nothing happens at a time here")
+    return notes
 
 
 def _admitted(admission: Admission, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -261,14 +338,22 @@ def _copies(template: Template, count: int, known: set[tuple[str, str]]) -> list
 def _named(templates: Sequence[Template], name: str) -> Template:
     found = [one for one in templates if name in _names(one)]
     if not found:
-        raise ManifestError(f"no pod or workload in the files is named {name}")
+        there = nearest((_called(one) for one in templates if not one.is_part), name)
+        hint = f"; there are {there}" if there else ""
+        raise ManifestError(f"no pod or workload in the files is named {name}{hint}")
     if len(found) > 1:
-        listed = ", ".join(one.title for one in found[:10])
-        raise ManifestError(f"several are named {name}: {listed}")
+        raise ManifestError(f"several are named {name}: {nearest(map(_called, found))}; say which")
     return found[0]
+
+
+def _called(template: Template) -> str:
+    """Return the name by which a user can ask for a template."""
+    kind, _, key = template.title.partition(" ")
+    return key if kind == "Pod" else f"{kind.lower()}/{key}"
 
 
 def _names(template: Template) -> set[str]:
     kind, _, key = template.title.partition(" ")
     name = key.rpartition("/")[2]
-    return {name, key, f"{kind.lower()}/{name}", f"{kind.lower()}/{key}"}
+    kinds = (kind.lower(), f"{kind.lower()}s", _SHORT_NAMES[kind])
+    return {name, key, *(f"{one}/{called}" for one in kinds for called in (name, key))}

@@ -3,14 +3,16 @@
 Owns which kinds have a template, how many pods they want, and what names, labels, owners and claims
 those pods get. Never decides where a pod goes, and never reads a file.
 Upstream: pkg/controller/controller_utils.go GetPodFromTemplate,
-pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/job/job_controller.go
+pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/job/job_controller.go,
+pkg/controller/cronjob/utils.go getJobFromTemplate2
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import msgspec
@@ -24,6 +26,7 @@ from kubesched.objects.pod import Pod
 from kubesched.objects.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
 from kubesched.objects.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.objects.wire import Int32, Wire
+from kubesched.objects.workloads import ReplicaSet
 
 WORKLOAD_KINDS = frozenset(
     {
@@ -31,11 +34,14 @@ WORKLOAD_KINDS = frozenset(
         ("apps", "ReplicaSet"),
         ("apps", "StatefulSet"),
         ("batch", "Job"),
+        ("batch", "CronJob"),
         ("", "ReplicationController"),
     }
 )
 _POD_COUNT_MAX = 1_000_000
-_HASH_LABEL = "pod-template-hash"
+_REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
+_JOBS = ("Job", "CronJob")
+HASH_LABEL = "pod-template-hash"
 
 
 class WorkloadStatus(Wire, frozen=True, kw_only=True):
@@ -73,8 +79,13 @@ class Workload:
     name: str
     namespace: str
     owner: OwnerReference
+    """Whose the pods are that it makes now: a Deployment's newest ReplicaSet, or itself."""
     spec: WorkloadSpec
     succeeded: int = 0
+    template_hash: str = ""
+    """Of a Deployment: what its ReplicaSet's pods are marked with."""
+    other_owners: tuple[OwnerReference, ...] = ()
+    """Whose pods are its own besides: a Deployment's older ReplicaSets."""
 
     @property
     def key(self) -> str:
@@ -89,20 +100,20 @@ class Workload:
     @property
     def pod_uid(self) -> str:
         """Return the uid that marks the template among objects."""
-        return f"template/{self.kind}/{self.key}"
+        return template_uid(self.kind, self.key)
 
-    def missing(self, pods: Iterable[Pod]) -> int:
+    def missing(self, pods: OwnedPods) -> int:
         """Return how many pods the controller still has to make, given those there are."""
         live = done = 0
-        for pod in pods:
-            if not self._owns(pod):
-                continue
+        for pod in pods.of(self.namespace, (self.owner, *self.other_owners)):
             live += pod.status.phase not in ("Succeeded", "Failed")
             done += pod.status.phase == "Succeeded"
         return max(0, self._wanted(max(done, self.succeeded)) - live)
 
     def _wanted(self, done: int) -> int:
         spec = self.spec
+        if self.kind == "CronJob":
+            return 0  # It makes jobs by the clock, and nothing happens at a time here.
         if self.kind != "Job":
             return 1 if spec.replicas is None else spec.replicas
         if spec.suspend:
@@ -110,14 +121,6 @@ class Workload:
         parallelism = 1 if spec.parallelism is None else spec.parallelism
         left = parallelism if spec.completions is None else max(0, spec.completions - done)
         return min(parallelism, left)
-
-    def _owns(self, pod: Pod) -> bool:
-        owner = next((one for one in pod.metadata.owner_references if one.controller), None)
-        if owner is None or pod.metadata.namespace != self.namespace:
-            return False
-        if owner.uid and owner.uid == self.owner.uid:
-            return True
-        return (owner.kind, owner.name) == (self.owner.kind, self.owner.name)
 
     def pod(self, template: Pod, index: int) -> Pod:
         """Return the pod of an index, made from the template."""
@@ -148,7 +151,7 @@ class Workload:
                 "statefulset.kubernetes.io/pod-name": name,
                 "apps.kubernetes.io/pod-index": str(index),
             }
-        if self.kind == "Job" and self.is_indexed:
+        if self.kind in _JOBS and self.is_indexed:
             return {"batch.kubernetes.io/job-completion-index": str(index)}
         return {}
 
@@ -172,6 +175,36 @@ class Workload:
         return made
 
 
+def template_uid(kind: str, key: str) -> str:
+    """Return the uid that marks a controller's template among objects."""
+    return f"template/{kind}/{key}"
+
+
+class OwnedPods:
+    """The pods of a cluster by who controls them."""
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._by_name: dict[tuple[str, str, str], list[Pod]] = {}
+        self._by_uid: dict[tuple[str, str], list[Pod]] = {}
+        for pod in pods:
+            owner = next((one for one in pod.metadata.owner_references if one.controller), None)
+            if owner is None:
+                continue
+            namespace = pod.metadata.namespace
+            self._by_name.setdefault((namespace, owner.kind, owner.name), []).append(pod)
+            if owner.uid:
+                self._by_uid.setdefault((namespace, owner.uid), []).append(pod)
+
+    def of(self, namespace: str, owners: Iterable[OwnerReference]) -> list[Pod]:
+        """Return the pods that any of the owners controls, known by uid or by kind and name."""
+        found: dict[str, Pod] = {}
+        for owner in owners:
+            named = self._by_name.get((namespace, owner.kind, owner.name), ())
+            same = self._by_uid.get((namespace, owner.uid), ()) if owner.uid else ()
+            found |= {pod.key: pod for pod in (*named, *same)}
+        return list(found.values())
+
+
 def is_workload(tree: Mapping[str, Any]) -> bool:
     """Return whether a document is a controller that has a pod template worth the name."""
     version, kind = tree.get("apiVersion"), tree.get("kind")
@@ -179,16 +212,16 @@ def is_workload(tree: Mapping[str, Any]) -> bool:
         return False
     if (version.rpartition("/")[0], kind) not in WORKLOAD_KINDS:
         return False
-    spec = tree.get("spec")
-    template = spec.get("template") if isinstance(spec, Mapping) else None
-    inner = template.get("spec") if isinstance(template, Mapping) else None
-    return isinstance(inner, Mapping) and bool(inner.get("containers"))
+    part: Any = tree
+    for name in (*_spec_path(kind), "template", "spec"):
+        part = part.get(name) if isinstance(part, Mapping) else None
+    return isinstance(part, Mapping) and bool(part.get("containers"))
 
 
 def workload_of(tree: Mapping[str, Any], default_namespace: str) -> Workload:
     """Return the controller a document describes; raise MalformedObject if it is none."""
     kind = str(tree["kind"])
-    obj = decode_as(WorkloadObject, tree)
+    obj = _decoded(kind, tree)
     namespace = obj.metadata.namespace or default_namespace
     if not obj.metadata.name:
         raise MalformedObject(
@@ -205,9 +238,69 @@ def workload_of(tree: Mapping[str, Any], default_namespace: str) -> Workload:
     if kind == "Deployment":
         name = f"{obj.metadata.name}-{_template_hash(obj.spec.template)}"
         owner = replace(owner, kind="ReplicaSet", name=name, uid="")
+    if kind == "CronJob":
+        owner = replace(owner, kind="Job", name=f"{obj.metadata.name}-next", uid="")
     return Workload(
-        kind, obj.metadata.name, namespace, owner, obj.spec, succeeded=obj.status.succeeded
+        kind,
+        obj.metadata.name,
+        namespace,
+        owner,
+        obj.spec,
+        succeeded=obj.status.succeeded,
+        template_hash=_template_hash(obj.spec.template) if kind == "Deployment" else "",
     )
+
+
+def adopting(workload: Workload, sets: Sequence[ReplicaSet]) -> Workload:
+    """Return a Deployment as the owner of the ReplicaSets it has, the newest for new pods."""
+    newest = max(sets, key=_revision)
+    owners = {
+        one.key: OwnerReference(
+            api_version=one.api_version,
+            kind=one.kind,
+            name=one.metadata.name,
+            uid=one.metadata.uid,
+            controller=True,
+        )
+        for one in sets
+    }
+    return replace_fields(
+        workload,
+        owner=owners.pop(newest.key),
+        other_owners=tuple(owners.values()),
+        template_hash=newest.metadata.labels.get(HASH_LABEL, ""),
+    )
+
+
+def _revision(replica_set: ReplicaSet) -> tuple[int, int]:
+    # Parity: deployment/util/deployment_util.go Revision, v1.36.
+    text = replica_set.metadata.annotations.get(_REVISION_ANNOTATION, "")
+    revision = int(text) if text.isascii() and text.isdigit() else 0
+    return revision, replica_set.spec.replicas or 0
+
+
+def _spec_path(kind: str) -> tuple[str, ...]:
+    """Return where a kind keeps what the others have in `spec`."""
+    return ("spec", "jobTemplate", "spec") if kind == "CronJob" else ("spec",)
+
+
+def _decoded(kind: str, tree: Mapping[str, Any]) -> WorkloadObject:
+    if kind != "CronJob":
+        return decode_as(WorkloadObject, tree)
+    # Its own status counts jobs, not pods.
+    inner = {**tree, "spec": tree["spec"]["jobTemplate"]["spec"], "status": {}}
+    try:
+        return decode_as(WorkloadObject, inner)
+    except MalformedObject as problem:
+        if not problem.field.startswith("spec"):
+            raise
+        raise MalformedObject(
+            kind=kind,
+            key=problem.key,
+            field=problem.field.replace("spec", "spec.jobTemplate.spec", 1),
+            value=problem.value,
+            problem=problem.problem,
+        ) from None
 
 
 def template_pod(workload: Workload) -> Pod:
@@ -227,10 +320,11 @@ def template_pod(workload: Workload) -> Pod:
         pod = replace(pod, metadata=meta)
         check_object(pod)
     except MalformedObject as problem:
+        where = ".".join((*_spec_path(workload.kind), "template"))
         raise MalformedObject(
             kind=workload.kind,
             key=workload.key,
-            field=f"spec.template.{problem.field}" if problem.field else "spec.template",
+            field=f"{where}.{problem.field}" if problem.field else where,
             value=problem.value,
             problem=problem.problem,
         ) from None
@@ -239,7 +333,7 @@ def template_pod(workload: Workload) -> Pod:
 
 def replica_set_of(workload: Workload) -> dict[str, Any]:
     """Return the document of the ReplicaSet a Deployment makes."""
-    label = {_HASH_LABEL: _template_hash(workload.spec.template)}
+    label = {HASH_LABEL: workload.template_hash}
     selector = dict(workload.spec.selector)
     matched = selector.get("matchLabels")
     if matched is None or isinstance(matched, Mapping):
@@ -253,11 +347,12 @@ def replica_set_of(workload: Workload) -> dict[str, Any]:
 
 
 def _template_labels(workload: Workload) -> dict[str, str]:
-    if workload.kind == "Deployment":
-        return {_HASH_LABEL: _template_hash(workload.spec.template)}
-    if workload.kind == "Job":
+    if workload.template_hash:
+        return {HASH_LABEL: workload.template_hash}
+    if workload.kind in _JOBS:
         # Parity: job_controller.go newControllerRefManager's labels, v1.36, both spellings.
-        return {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
+        name = workload.owner.name
+        return {"batch.kubernetes.io/job-name": name, "job-name": name}
     return {}
 
 
@@ -280,7 +375,7 @@ def _check_counts(kind: str, key: str, spec: WorkloadSpec) -> None:
         raise MalformedObject(
             kind=kind,
             key=key,
-            field=f"spec.{field}",
+            field=".".join((*_spec_path(kind), field)),
             value=short_repr(value),
             problem=f"Invalid value: must be {limit}",
         )

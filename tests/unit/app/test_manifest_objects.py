@@ -18,7 +18,12 @@ def an_object(kind: str, version: str = "v1", *, name: str = "x", **rest: Any) -
 
 
 def a_pod(name: str, **metadata: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": {"containers": [{"name": "c"}]},
+    }
 
 
 def test_kinds_that_no_decision_reads_are_counted(tmp_path: Path) -> None:
@@ -62,7 +67,11 @@ def test_a_file_given_twice_is_told_in_a_few_lines(tmp_path: Path) -> None:
 
 ITEMS = [
     a_pod("a", labels={"v": "1"}, creationTimestamp=None),
-    {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "inner"}}]},
+    {
+        "apiVersion": "v1",
+        "kind": "PodList",
+        "items": [{"metadata": {"name": "inner"}, "spec": {"containers": [{"name": "c"}]}}],
+    },
     an_object("Event"),
     an_object("Deployment", "apps/v1"),
     an_object("StorageClass", "storage.k8s.io/v1", provisioner="p"),
@@ -212,3 +221,158 @@ def test_a_malformed_object_is_named_with_file_document_field_and_value(
     assert problem in shown
     assert "(value " in shown
     assert "\n" not in shown
+
+
+# -- what a user should know ----------------------------------------------------------------------
+
+
+def test_fields_that_a_kind_does_not_have_are_told(tmp_path: Path) -> None:
+    typo = a_pod("p")
+    typo["spec"]["containers"][0]["resources"] = {"request": {"cpu": "2"}}
+    typo["spec"]["nodeSelecter"] = {"a": "b"}
+    where = f"{tmp_path / 'all.json'}: document 1: Pod p"
+    assert sorted(read(tmp_path, typo).notes) == [
+        f'{where}: unknown field "spec.containers[0].resources.request", passed over',
+        f'{where}: unknown field "spec.nodeSelecter", passed over',
+    ]
+
+
+def test_what_an_api_server_stored_is_not_checked_again(tmp_path: Path) -> None:
+    for stored in ({"uid": "u"}, {"resourceVersion": "7"}):
+        newer = a_pod("p", **stored)
+        newer["spec"]["fieldOfTheNextVersion"] = 1
+        assert read(tmp_path, newer).notes == ()
+
+
+def test_many_unknown_fields_are_told_in_a_few_lines(tmp_path: Path) -> None:
+    pods = [a_pod(f"p{number}") | {"stauts": {}} for number in range(300)]
+    notes = read(tmp_path, *pods).notes
+    assert len(notes) == 6
+    # Of so many objects, not all are looked at.
+    assert notes[-1] == "and 195 more unknown fields are passed over"
+
+
+def test_pods_without_containers_are_told(tmp_path: Path) -> None:
+    bare = a_pod("bare") | {"spec": {}}
+    assert read(tmp_path, bare, a_pod("p")).notes == (
+        "Pod default/bare has no containers: nothing is asked for",
+    )
+    other = a_pod("other") | {"spec": {}}
+    assert read(tmp_path, bare, other).notes == (
+        "Pod default/bare and 1 more have no containers: nothing is asked for",
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        pytest.param(
+            a_pod("x") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]}},
+            "Pod default/x: spec.containers[0].resources.requests.cpu",
+            id="asked for",
+        ),
+        pytest.param(
+            a_pod("x") | {"spec": {"initContainers": [{"resources": {"limits": {"cpu": -0.5}}}]}},
+            "Pod default/x: spec.initContainers[0].resources.limits.cpu",
+            id="a limit",
+        ),
+        pytest.param(
+            an_object("Node", status={"allocatable": {"memory": "-1Gi"}}),
+            "Node x: status.allocatable.memory",
+            id="of a node",
+        ),
+    ],
+)
+def test_amounts_below_zero_are_refused(
+    tmp_path: Path, document: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(ManifestError) as raised:
+        read(tmp_path, document)
+    assert f"{field}: Invalid value: must be greater than or equal to 0" in str(raised.value)
+
+
+def test_minus_zero_is_zero(tmp_path: Path) -> None:
+    zero = a_pod("x") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "-0"}}}]}}
+    assert len(read(tmp_path, zero).objects) == 2
+
+
+# -- large lists in YAML --------------------------------------------------------------------------
+
+
+MANY = 12
+FILLER = 100_000 * "x"
+"""So many make more than a megabyte, which is read item by item."""
+
+
+def large_list(count: int, tail: str = 'kind: List\nmetadata:\n  resourceVersion: ""\n') -> str:
+    """Return so many pods as kubectl prints them."""
+    pod = """- apiVersion: v1
+  kind: Pod
+  metadata:
+    annotations:
+      text: |
+        - a line that looks like an item
+
+        and one after nothing
+      quoted: "one
+        two"
+      filler: FILLER
+    name: p{number}
+  spec:
+    containers:
+    - name: c
+      resources:
+        requests:
+          cpu: 100m
+"""
+    pod = pod.replace("FILLER", FILLER)
+    pods = "".join(pod.replace("{number}", str(number)) for number in range(count))
+    return f"apiVersion: v1\nitems:\n{pods}{tail}"
+
+
+def read_yaml(tmp_path: Path, text: str) -> Manifests:
+    file = tmp_path / "all.yaml"
+    file.write_text(text)
+    return read_manifests([str(file)])
+
+
+def test_a_large_list_in_yaml_is_read_as_a_small_one_is(tmp_path: Path) -> None:
+    (small,) = (obj for obj in read_yaml(tmp_path, large_list(1)).objects if obj.kind == "Pod")
+    large = [obj for obj in read_yaml(tmp_path, large_list(MANY)).objects if obj.kind == "Pod"]
+    assert [obj.metadata.name for obj in large] == [f"p{number}" for number in range(MANY)]
+    assert large[0] == small
+    assert large[-1].metadata.annotations == {
+        "text": "- a line that looks like an item\n\nand one after nothing\n",
+        "quoted": "one two",
+        "filler": FILLER,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(
+            large_list(MANY).replace(
+                "metadata:\n  resourceVersion", "metadata: [\n  resourceVersion"
+            ),
+            "document 1: yaml: line",
+            id="a broken end",
+        ),
+        pytest.param(
+            large_list(MANY).replace("name: p11", "name: [p11"),
+            "document 1: yaml: line",
+            id="a broken item",
+        ),
+        pytest.param(
+            large_list(MANY).replace("cpu: 100m", "cpu: much", 1),
+            "document 1, items[0]: Pod default/p0: spec.containers[0].resources.requests.cpu",
+            id="a faulty item",
+        ),
+    ],
+)
+def test_a_fault_in_a_large_list_is_told_with_its_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(ManifestError) as raised:
+        read_yaml(tmp_path, text)
+    assert f"all.yaml: {problem}" in str(raised.value)

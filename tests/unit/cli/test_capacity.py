@@ -67,6 +67,8 @@ def test_few_nodes_are_listed_of_many(tmp_path: Path) -> None:
     many = stream(*(node(f"n{i:02}", "1") for i in range(30)), pod("p")).read()
     ran = kubesched("capacity", "-f", "-", "--top", "3", "p", stdin=many)
     assert "  and 27 more nodes (--top, or -o json)" in ran.out.splitlines()
+    everything = kubesched("capacity", "-f", "-", "--top", "0", "p", stdin=many)
+    assert sum(line.startswith("  n") for line in everything.out.splitlines()) == 32
 
 
 def test_a_pod_of_the_sample_cluster_can_be_named() -> None:
@@ -114,3 +116,10 @@ def test_a_plugin_that_fails_is_what_stops_the_next_copy(tmp_path: Path, cluster
     assert ran.status == 0
     assert "(Error): " in ran.out
     assert "broken" in ran.out
+
+
+def test_tables_keep_to_80_columns() -> None:
+    ran = kubesched("capacity", "-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS))
+    event = "The next one does not fit"
+    assert max(len(line) for line in ran.out.splitlines() if not line.startswith(event)) <= 80
+    assert "                       (VolumeBinding)" in ran.out.splitlines()

@@ -55,7 +55,7 @@ def explained(*arguments: str, pod: str = "web-7") -> Run:
 
 
 def decided(pod: str = "web-7") -> dict[str, Any]:
-    found: dict[str, Any] = explained("-o", "json", pod=pod).json
+    found: dict[str, Any] = explained("-o", "decision", pod=pod).json
     return found
 
 
@@ -84,13 +84,13 @@ def many_nodes(count: int) -> bytes:
 
 def test_yaml_and_json_are_the_same_object() -> None:
     as_yaml = yaml.safe_load(explained("-o", "yaml").out)
-    assert as_yaml == explained("-o", "explanation").json
+    assert as_yaml == explained("-o", "json").json
     assert list(as_yaml) == KEYS
 
 
 def test_the_object_is_what_the_library_returns() -> None:
     found = library.explain("default/web-7", SAMPLE_CLUSTER)
-    told = explained("-o", "explanation").json
+    told = explained("-o", "json").json
     assert (told["node"], told["total"], told["event"]["message"]) == (
         found.node,
         found.total,
@@ -101,7 +101,7 @@ def test_the_object_is_what_the_library_returns() -> None:
 
 
 def test_the_object_agrees_with_the_decision() -> None:
-    told, decision = explained("-o", "explanation").json, decided()
+    told, decision = explained("-o", "json").json, decided()
     assert told["node"] in decision["best"]
     for row in told["ranking"]:
         assert {**row["scores"], "total": row["total"]} == decision["scores"][row["node"]]
@@ -111,11 +111,11 @@ def test_the_object_agrees_with_the_decision() -> None:
 
 def test_the_object_stays_small() -> None:
     cluster = many_nodes(1000)
-    ran = kubesched("explain", "-f", "-", "-o", "explanation", stdin=cluster)
+    ran = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster)
     assert ran.json["nodeCount"] == 1000
     assert len(ran.json["ranking"]) == 10
     assert len(ran.out) < 10_000
-    everything = kubesched("explain", "-f", "-", "-o", "explanation", "--top", "0", stdin=cluster)
+    everything = kubesched("explain", "-f", "-", "-o", "json", "--top", "0", stdin=cluster)
     assert len(everything.json["ranking"]) == 900
 
 
@@ -159,7 +159,7 @@ def test_wide_has_a_column_for_every_plugin() -> None:
 
 def test_a_fitting_node_is_set_beside_the_chosen_one() -> None:
     scores = decided()["scores"]
-    told = explained("--node", "a1", "-o", "explanation").json
+    told = explained("--node", "a1", "-o", "json").json
     assert (told["fits"], told["chosen"], told["refused"]) == (True, "c1", None)
     assert told["total"] == scores["a1"]["total"]
     assert told["behind"] == scores["c1"]["total"] - scores["a1"]["total"]
@@ -176,7 +176,7 @@ def test_a_fitting_node_is_set_beside_the_chosen_one() -> None:
 
 
 def test_a_refused_node_has_every_filters_verdict() -> None:
-    told = explained("--node", "b2-draining", "-o", "explanation").json
+    told = explained("--node", "b2-draining", "-o", "json").json
     assert told["refused"]["plugin"] == "NodeUnschedulable"
     refusing = [v["plugin"] for v in told["verdicts"] if v["reasons"]]
     # The first refusal counts; the taint that a cordoned node has would be the next.
@@ -191,7 +191,7 @@ def test_a_refused_node_has_every_filters_verdict() -> None:
 
 
 def test_room_is_told_with_what_is_lacking() -> None:
-    told = explained("--node", "a1", "-o", "explanation", pod="trainer-0").json
+    told = explained("--node", "a1", "-o", "json", pod="trainer-0").json
     room = {one["resource"]: one for one in told["room"]}
     assert room["nvidia.com/gpu"] == {
         "resource": "nvidia.com/gpu",
@@ -231,7 +231,7 @@ def written(tmp_path: Path, plugins: str) -> str:
 
 def test_the_same_configuration_changes_nothing(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
-    told = explained("--compare", other, "-o", "explanation").json
+    told = explained("--compare", other, "-o", "json").json
     assert told["same"]
     assert (told["verdicts"], told["scores"]) == ([], [])
     assert told["first"] == told["second"]
@@ -241,7 +241,7 @@ def test_the_same_configuration_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_verdicts_that_differ_are_told_with_their_plugin(no_taints: str) -> None:
-    told = explained("--compare", no_taints, "-o", "explanation").json
+    told = explained("--compare", no_taints, "-o", "json").json
     assert told["verdicts"] == [
         {
             "refusedUnder": 1,
@@ -260,7 +260,7 @@ def test_verdicts_that_differ_are_told_with_their_plugin(no_taints: str) -> None
 
 def test_scores_that_differ_are_told_with_their_plugin(tmp_path: Path) -> None:
     other = written(tmp_path, ONLY_IMAGES)
-    told = explained("--compare", other, "-o", "explanation").json
+    told = explained("--compare", other, "-o", "json").json
     scores = decided()["scores"]
     first, second = told["between"]
     assert not told["same"]
@@ -281,7 +281,7 @@ def test_scores_that_differ_are_told_with_their_plugin(tmp_path: Path) -> None:
 def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
     plugin = f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot"
-    told = explained("--plugin", plugin, "--compare", other, "-o", "explanation").json
+    told = explained("--plugin", plugin, "--compare", other, "-o", "json").json
     assert [(v["refusedUnder"], v["plugin"], v["nodes"]) for v in told["verdicts"]] == [
         (1, "NotOnSpot", ["a2-spot"])
     ]
@@ -292,7 +292,9 @@ def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
     [
         pytest.param(["--top", "-1"], 2, "--top", id="fewer than none"),
         pytest.param(["--node", "a1", "--compare", "x"], 2, "cannot be given together", id="both"),
-        pytest.param(["--node", "a1", "-o", "json"], 2, "-o json prints", id="no decision of it"),
+        pytest.param(
+            ["--node", "a1", "-o", "decision"], 2, "-o decision prints", id="no decision of it"
+        ),
         pytest.param(["--compare", "-", "--config", "-"], 2, "only once", id="stdin twice"),
         pytest.param(["--compare", "no/such"], 1, "no/such: No such file", id="nothing to compare"),
     ],

@@ -187,13 +187,13 @@ def first_line(ran: Run) -> str:
 
 
 def test_the_decision_as_json_is_kube_schedulers(worked: str) -> None:
-    ran = kubesched("explain", "-f", worked, "web-3", "-o", "json")
+    ran = kubesched("explain", "-f", worked, "web-3", "-o", "decision")
     assert (ran.status, ran.err) == (0, "")
     assert ran.json == WEB_3
 
 
 def test_the_refusal_as_json_is_kube_schedulers(picky: str) -> None:
-    decision = kubesched("explain", "-f", picky, "web-4", "-o", "json").json
+    decision = kubesched("explain", "-f", picky, "web-4", "-o", "decision").json
     assert decision["feasible"] == []
     assert decision["rejected"]["n1"]["plugin"] == "NodeAffinity"
     assert decision["message"] == decision["messageAfterPostFilter"] == NOWHERE
@@ -241,7 +241,7 @@ def test_the_only_node_there_is() -> None:
 def test_equals_are_named() -> None:
     cluster = cluster_of(a_node("a"), a_node("b"), pods=(a_pod(),))
     shown = first_line(kubesched("explain", "-f", "-", stdin=cluster))
-    decision = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json
+    decision = kubesched("explain", "-f", "-", "-o", "decision", stdin=cluster).json
     assert decision["best"] == ["a", "b"]
     assert "shared with" in shown
     assert shown.endswith("any of them may be taken.")
@@ -285,7 +285,7 @@ def test_long_lists_are_cut_and_json_has_them_whole() -> None:
     ran = kubesched("explain", "-f", "-", stdin=cluster)
     assert "and 15 more (--top 0 shows all)" in ran.out
     assert "c08, c09 and 2 more" in ran.out
-    decision = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json
+    decision = kubesched("explain", "-f", "-", "-o", "decision", stdin=cluster).json
     assert len(decision["feasible"]) == 25
     assert len(decision["rejected"]) == 12
 

@@ -35,7 +35,7 @@ def written(tmp_path: Path, text: str) -> str:
 
 
 def decision(*arguments: str, pod: str) -> dict[str, Any]:
-    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "-o", "json", *arguments)
+    ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "-o", "decision", *arguments)
     assert ran.status == 0, ran.err
     found: dict[str, Any] = ran.json
     return found
@@ -65,7 +65,7 @@ def test_a_pod_that_wants_a_gpu_wastes_none(plugin: str, tmp_path: Path) -> None
         + "\n---\n"
         + POD % ("", "nvidia.com/gpu: 1"),
     )
-    ran = kubesched("explain", "-f", cluster, "p", "--plugin", plugin, "-o", "json")
+    ran = kubesched("explain", "-f", cluster, "p", "--plugin", plugin, "-o", "decision")
     assert scores(ran.json, "SpareGpu") == {"a": 100, "b": 100}
 
 

@@ -1,6 +1,7 @@
 """Which pod is explained."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,8 +57,13 @@ def test_a_pod_is_named_with_or_without_its_namespace(name: str) -> None:
 @pytest.mark.parametrize(
     ("pods", "name", "problem"),
     [
-        pytest.param((), None, "no pod is pending in the files", id="no pod"),
-        pytest.param((a_pod("a", spec=BOUND),), None, "no pod is pending", id="all are bound"),
+        pytest.param((), None, "there is no pod in the files", id="no pod"),
+        pytest.param(
+            (a_pod("a", spec=BOUND),),
+            None,
+            "no pod is pending in the files; name the pod to explain: default/a",
+            id="all are bound",
+        ),
         pytest.param(
             (a_pod("b"), a_pod("a")),
             None,
@@ -155,3 +161,67 @@ def test_a_pod_that_is_being_deleted_is_explained_with_a_note() -> None:
     ran = explained(a_pod("p", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
     assert ran.status == 0
     assert ran.err == "note: pod default/p is being deleted; the scheduler passes over it\n"
+
+
+# -- workloads ------------------------------------------------------------------------------------
+
+
+def a_workload(kind: str, name: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"template": {"spec": a_pod("x")["spec"]}}
+    if kind == "CronJob":
+        spec = {"schedule": "@daily", "jobTemplate": {"spec": spec}}
+    version = "batch/v1" if kind.endswith("Job") else "apps/v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def beside(tmp_path: Path, *documents: dict[str, Any], name: str | None = None) -> Run:
+    """Explain over two nodes, with documents in a file of their own."""
+    file = tmp_path / "beside.json"
+    file.write_text("\n".join(map(json.dumps, documents)))
+    node = {"apiVersion": "v1", "kind": "Node", "status": {"allocatable": ALLOCATABLE}}
+    stdin = "\n".join(json.dumps(node | {"metadata": {"name": one}}) for one in "ab").encode()
+    arguments = ["-f", "-", "-f", str(file), *([] if name is None else [name])]
+    return kubesched("explain", *arguments, stdin=stdin)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob"])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_of_a_workload_the_next_pod_is_explained(tmp_path: Path, kind: str, is_named: bool) -> None:
+    name = f"{kind.lower()}/w" if is_named else None
+    ran = beside(tmp_path, a_workload(kind, "w"), name=name)
+    assert ran.status == 0
+    assert ran.out.startswith("default/w")
+    assert " goes to " in ran.out.splitlines()[0]
+    (note,) = ran.err.splitlines()
+    assert note.startswith(f"note: what is explained is the next pod of {kind} default/w, here")
+
+
+def test_a_pod_is_preferred_to_a_workload_of_its_name(tmp_path: Path) -> None:
+    ran = beside(tmp_path, a_workload("Deployment", "w"), a_pod("w"), name="w")
+    assert ran.out.startswith("default/w goes to ")
+    assert not ran.err
+
+
+def test_the_next_pod_of_a_stateful_set_has_the_next_number(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "controller": True}
+    first = a_pod("w-0", metadata={"ownerReferences": [owner]}, spec=BOUND)
+    ran = beside(tmp_path, a_workload("StatefulSet", "w"), first, name="sts/w")
+    assert ran.out.startswith("default/w-1 goes to b")
+
+
+def test_of_pods_and_workloads_one_must_be_named(tmp_path: Path) -> None:
+    ran = beside(tmp_path, a_workload("Deployment", "w"), a_pod("p"))
+    assert ran.status == 1
+    assert ran.err == (
+        "kubesched: several pods and workloads could be explained; "
+        "name one of default/p, deployment/default/w\n"
+    )
+
+
+def test_without_any_pod_a_workload_may_stand_among_the_nodes() -> None:
+    ran = explained(a_workload("Deployment", "w"))
+    assert ran.out.startswith("default/w-")
+    ran = explained(a_workload("Deployment", "w"), a_workload("Job", "j"))
+    assert "name one of deployment/default/w, job/default/j" in ran.err
+    ran = explained(a_workload("Deployment", "w"), a_pod("a", spec=BOUND))
+    assert "no pod is pending in the files" in ran.err

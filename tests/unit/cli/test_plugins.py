@@ -249,12 +249,21 @@ def test_a_configuration_need_not_enable_what_a_program_offers(
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     )
-    arguments = ["explain", "-f", SAMPLE_CLUSTER, "--config", str(config), "web-7", "-o", "json"]
+    arguments = [
+        "explain",
+        "-f",
+        SAMPLE_CLUSTER,
+        "--config",
+        str(config),
+        "web-7",
+        "-o",
+        "decision",
+    ]
     with pytest.raises(SystemExit) as ended:
         library.main([Shown], arguments)
     assert ended.value.code == 0, capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
-        library.main([Shown], [*arguments[:3], "web-7", "-o", "json"])
+        library.main([Shown], [*arguments[:3], "web-7", "-o", "decision"])
     assert ended.value.code == 0
     assert "enabled at multiPoint of the default profile: shown" in capsys.readouterr().err
 

@@ -42,8 +42,8 @@ def test_leftovers_stand_under_the_reason_they_share() -> None:
     lines = kubesched("simulate", "-f", "-", stdin=documents).out.splitlines()
     assert lines[0] == "12 waiting, 1 node: 1 pod placed, 11 left."
     place = lines.index("Left (11):")
-    assert lines[place + 1].endswith("default/p8 and 3 more")
-    assert lines[place + 2].startswith("    Unschedulable: 0/1 nodes are available: 1 Insufficient")
+    assert lines[place + 2] == "  default/p7, default/p8 and 3 more"
+    assert lines[place + 3].startswith("    Unschedulable: 0/1 nodes are available: 1 Insufficient")
 
 
 def test_json_is_what_the_documentation_says() -> None:
@@ -131,6 +131,14 @@ def test_a_page_is_written_where_one_asks(tmp_path: Path, more: list[str]) -> No
     ElementTree.fromstring(page.read_text(encoding="utf-8"))
 
 
+def test_many_names_keep_to_80_columns() -> None:
+    names = [f"a-pod-with-a-long-name-{number}" for number in range(9)]
+    ran = kubesched("simulate", "-f", "-", stdin=stream(*(pod(name) for name in names)).read())
+    told = [line for line in ran.out.splitlines() if "a-pod-with" in line]
+    assert len(told) > 1
+    assert all(len(line) <= 80 and line.startswith("  default/") for line in told)
+
+
 def test_any_form_can_be_written_to_a_file(tmp_path: Path) -> None:
     file = tmp_path / "run"
     for form in ("text", "json"):
@@ -150,6 +158,8 @@ def test_any_form_can_be_written_to_a_file(tmp_path: Path) -> None:
         pytest.param(["-f", "-", "--compare", "none"], b"", 1, "none: No such", id="no config"),
         pytest.param(["-f", "-", "-o", "pdf"], b"", 2, "pdf", id="no such form"),
         pytest.param(["-f", "-", "--output", "/none/x"], b"", 1, "/none/x: No", id="no folder"),
+        pytest.param(["-f", "none", "--output", "/none/x"], b"", 1, "/none/x: No", id="told first"),
+        pytest.param(["-f", "-", "--output", "json"], b"", 2, "mean -o json?", id="form for file"),
         pytest.param(["-f", "-", "--seed", "x"], b"", 2, "--seed", id="no number"),
         pytest.param(["-f", "-", "x"], b"", 2, "unexpected extra argument", id="too much"),
     ],

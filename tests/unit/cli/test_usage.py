@@ -14,6 +14,7 @@ from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
         pytest.param("unknown", "No such command 'unknown'", id="no such command"),
         pytest.param("--unknown", "No such option", id="no such option"),
         pytest.param("explain", "Missing option '-f' / '--file'", id="explain without files"),
+        pytest.param("explain .", "'--file'. Did you mean -f .?", id="a file for a pod"),
         pytest.param("explain -f a b c", "unexpected extra argument", id="two pods"),
         pytest.param("explain -f a -o xml", "'xml' is not one of", id="no such output"),
         pytest.param(
@@ -94,7 +95,7 @@ def test_an_unreadable_file_is_one_line_and_status_one(
     "arguments",
     [
         pytest.param(
-            ("explain", "-f", SAMPLE_CLUSTER, "web-7", "-o", "json"), id="written by click"
+            ("explain", "-f", SAMPLE_CLUSTER, "web-7", "-o", "decision"), id="written by click"
         ),
         pytest.param(("explain", "-f", SAMPLE_CLUSTER, "web-7"), id="written by the sheet"),
         pytest.param(("simulate", "-f", SAMPLE_CLUSTER), id="simulate"),

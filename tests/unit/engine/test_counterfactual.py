@@ -452,7 +452,7 @@ CASES = [
         World(
             a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]), [A, B]
         ),
-        [],
+        ["volume fits: without the volume v (claim gone)"],
         id="a claim that is not there",
     ),
     pytest.param(

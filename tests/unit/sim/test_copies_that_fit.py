@@ -178,7 +178,10 @@ def test_without_a_template_there_is_nothing_to_count() -> None:
         scenario(node("n"), pod("waits")).capacity_templates()
 
 
-@pytest.mark.parametrize("name", ["d", "default/d", "deployment/d", "deployment/default/d"])
+@pytest.mark.parametrize(
+    "name",
+    ["d", "default/d", "deployment/d", "deployment/default/d", "deploy/d", "deployments/default/d"],
+)
 def test_a_template_can_be_named_in_many_ways(name: str) -> None:
     read = scenario(node("n"), workload("Deployment", "d"))
     assert [one.title for one in read.capacity_templates([name])] == ["Deployment default/d"]
@@ -186,7 +189,23 @@ def test_a_template_can_be_named_in_many_ways(name: str) -> None:
 
 def test_a_name_must_name_one_thing() -> None:
     read = scenario(node("n"), workload("Deployment", "d"), workload("Job", "d"))
-    with pytest.raises(ManifestError, match="several are named d: Deployment default/d, Job"):
+    with pytest.raises(ManifestError, match="several are named d: deployment/default/d, job"):
         read.capacity_templates(["d"])
-    with pytest.raises(ManifestError, match="no pod or workload in the files is named e"):
+    with pytest.raises(
+        ManifestError,
+        match="no pod or workload in the files is named e; there are "
+        "deployment/default/d, job/default/d",
+    ):
         read.capacity_templates(["e"])
+
+
+def test_a_deployment_is_known_by_name_though_its_replica_set_is_there() -> None:
+    replica_set = workload("ReplicaSet", "web-1", "1", replicas=1)
+    replica_set["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
+    ]
+    cluster = [node("n", "4"), replica_set, pod("web-1-x", on="n", owner="ReplicaSet/web-1")]
+    assert capacity_of(cluster, workload("Deployment", "web", "1")).count == 3
+    read = scenario(*cluster, workload("Deployment", "web", "1"))
+    titles = [one.title for one in read.capacity_templates(["rs/web-1"])]
+    assert titles == ["ReplicaSet default/web-1"]

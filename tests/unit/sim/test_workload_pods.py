@@ -167,3 +167,117 @@ def test_a_fault_is_told_in_one_line_with_its_place(document: Document, text: st
         scenario(node("n"), document)
     assert "\n" not in str(raised.value)
     assert str(raised.value).startswith("standard input: document 1, items[1]: ")
+
+
+# -- workloads of a running cluster ---------------------------------------------------------------
+
+
+def controlled(document: Document, deployment: str, revision: str = "") -> Document:
+    """Return a ReplicaSet as a Deployment's."""
+    document["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment, "controller": True}
+    ]
+    document["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": revision}
+    document["metadata"]["labels"] = {"pod-template-hash": f"hash{revision}"}
+    return document
+
+
+def running(*wanted: int) -> list[Document]:
+    """Return a Deployment with a ReplicaSet of so many pods for each revision."""
+    documents = [node("n", "40")]
+    for revision, count in enumerate(wanted, start=1):
+        name = f"web-{revision}"
+        replica_set = workload("ReplicaSet", name, replicas=count)
+        documents.append(controlled(replica_set, "web", str(revision)))
+        documents += [pod(f"{name}-{i}", on="n", owner=f"ReplicaSet/{name}") for i in range(count)]
+    return documents
+
+
+def made_of(*documents: Document) -> list[Pod]:
+    return [one for one in pods(*documents) if not one.spec.node_name]
+
+
+def test_a_deployment_with_more_replicas_is_scaled_up() -> None:
+    # 2 of the old and 3 of the new revision are there.
+    made = made_of(*running(2, 3), workload("Deployment", "web", "2", replicas=7))
+    assert [one.metadata.name for one in made] == ["web-2-3", "web-2-4"]
+    assert made[0].metadata.labels["pod-template-hash"] == "hash2"
+    assert made[0].spec.containers[0].resources.requests == {"cpu": "2"}
+    owner = made[0].metadata.owner_references[0]
+    assert (owner.kind, owner.name) == ("ReplicaSet", "web-2")
+
+
+def test_a_replica_set_leaves_it_to_its_deployment() -> None:
+    documents = running(2, 3)
+    documents[4]["spec"]["replicas"] = 9
+    assert documents[4]["metadata"]["name"] == "web-2"
+    assert len(made_of(*documents)) == 6
+    assert made_of(*documents, workload("Deployment", "web", replicas=5)) == []
+
+
+def test_the_newest_revision_is_the_highest_number() -> None:
+    tenth = controlled(workload("ReplicaSet", "web-a", replicas=0), "web", "10")
+    ninth = controlled(workload("ReplicaSet", "web-b", replicas=5), "web", "9")
+    (made,) = made_of(tenth, ninth, workload("Deployment", "web"))
+    assert made.metadata.name == "web-a-0"
+
+
+def test_pods_are_their_owners_by_uid_or_by_name() -> None:
+    replica_set = workload("ReplicaSet", "w", replicas=4)
+    replica_set["metadata"]["uid"] = "u"
+    by_uid = pod("by-uid", on="n", owner="ReplicaSet/other")
+    by_uid["metadata"]["ownerReferences"][0]["uid"] = "u"
+    elsewhere = pod("elsewhere", on="n", owner="ReplicaSet/w", metadata={"namespace": "far"})
+    by_name = pod("by-name", on="n", owner="ReplicaSet/w")
+    assert len(made_of(node("n"), replica_set, by_uid, by_name, elsewhere)) == 2
+
+
+def cron_job(name: str, **spec: Any) -> Document:
+    job = workload("Job", name, **spec)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": "@daily", "jobTemplate": {"spec": job["spec"]}},
+    }
+
+
+def test_a_cron_job_makes_nothing_and_says_so() -> None:
+    read = scenario(node("n"), cron_job("report")).with_missing_pods()
+    assert not [one for one in read.objects if isinstance(one, Pod)]
+    assert read.notes == (
+        "no pods are made for CronJob default/report: nothing happens at a time here",
+    )
+
+
+def test_a_cron_job_is_a_template_of_its_next_job() -> None:
+    (template,) = scenario(node("n"), cron_job("report")).capacity_templates(["cj/report"])
+    made, _ = template.copy(0)
+    assert made.metadata.name == "report-next-0"
+    assert made.metadata.labels["job-name"] == "report-next"
+    owner = made.metadata.owner_references[0]
+    assert (owner.kind, owner.name) == ("Job", "report-next")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"parallelism": -1}, "spec.jobTemplate.spec.parallelism: Invalid value"),
+        ({"parallelism": "x"}, "spec.jobTemplate.spec.parallelism: "),
+        (
+            {"template": {"spec": {"containers": [{}], "nodeSelector": 7}}},
+            "spec.jobTemplate.spec.template.spec.nodeSelector",
+        ),
+    ],
+)
+def test_a_fault_in_a_cron_job_is_told_with_its_place(spec: dict[str, Any], field: str) -> None:
+    with pytest.raises(ManifestError) as raised:
+        scenario(node("n"), cron_job("report", **spec))
+    assert field in str(raised.value)
+
+
+def test_a_deployment_given_twice_is_told() -> None:
+    read = scenario(workload("Deployment", "w"), workload("Deployment", "w", replicas=2))
+    (note,) = read.notes
+    assert note.startswith("Deployment default/w is given twice: in standard input: ")
+    assert len(read.templates) == 1
