@@ -25,6 +25,8 @@ from kubesched.plugins.node_resources.resource_allocation import (
 )
 
 _SCRATCH = Scratch()
+# A few nodes are scored in half the time if numbers do not have to be made arrays first.
+_NOTHING, _HUNDRED = np.array(0.0), np.array(100.0)
 
 
 def least_allocated(nodes: NodeTable | NodeRow, counted: Counted) -> Values:
@@ -49,8 +51,8 @@ def _mean_of_free(
     free: NDArray[np.float64], allocatable: NDArray[np.float64], counted: Counted
 ) -> IntColumn:
     """Return the weighted mean by what the pod would leave, which is used up."""
-    np.maximum(free, 0.0, out=free)
-    free *= 100.0
+    np.maximum(free, _NOTHING, out=free)
+    free *= _HUNDRED
     # A quotient of integers that floats hold is never rounded up to the next integer.
     free /= allocatable
     np.floor(free, out=free)
