@@ -36,6 +36,8 @@ from kubesched.model.pod_info import PodInfo
 # Below any key, and so are sums of it and any total made a key.
 _NEVER = -(1 << 62)
 _ORDER_MASK = (1 << ORDER_BITS) - 1
+# As an array: a few keys are made in half the time.
+_SHIFT = np.array(ORDER_BITS)
 # How many sets of rows that fit are kept of a plan; hard spread goes round among a few.
 RANKINGS_MAX = 8
 # Making keys costs as much as choosing several times without: only what comes again pays.
@@ -294,7 +296,7 @@ class Ranking:
             totals = plain_sum.take(where)
             if added is not None:
                 totals += added.take(where)
-            totals <<= ORDER_BITS
+            totals <<= _SHIFT
             totals += preferences.take(where)
             keys[where] = totals
             return
@@ -319,7 +321,7 @@ class Ranking:
             totals = plain_sum.take(where)
             if added is not None:
                 totals += added.take(where)
-            totals <<= ORDER_BITS
+            totals <<= _SHIFT
             totals += heap_preferences(len(base)).take(places)
             base[places] = totals
             return
