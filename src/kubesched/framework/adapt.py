@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeRow, NodeTable
+from kubesched.columns.view import ClusterView, NodeRow, NodeTable
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.fence import NONSENSE as _NONSENSE
 from kubesched.framework.fence import RAISED as _RAISED
@@ -52,6 +52,8 @@ class ColumnFilter:
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
         self.refuses_by_cells = _cells_rule_maker(plugin, "refuses_by_cells")
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
+        self.follower = _follower_maker(plugin, "filter_follower", ("pre_filter", "filter_nodes"))
+        """Makes what keeps the verdict of a template current; see `followers`."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -189,6 +191,9 @@ class ColumnScore:
         self.keeps_equals_equal = bool(getattr(plugin, "normalizes_by_scaling", False))
         self.scores_by_cells = _cells_rule_maker(plugin, "scores_by_cells")
         """Makes what scores a row by its numbers, where none of them is large."""
+        calls = ("pre_score", "score_nodes", "normalize_scores")
+        self.follower = _follower_maker(plugin, "score_follower", calls)
+        """Makes what keeps the scores of a template current; see `followers`."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
@@ -254,6 +259,22 @@ def _cells_rule_maker(plugin: Any, method: str) -> CellsRuleMaker | None:
     # What is behind a fence is asked through it, which takes longer than this saves.
     fence = getattr(plugin, "kubesched_fence", None)
     return getattr(plugin, method, None) if fence is None else None
+
+
+def _follower_maker(
+    plugin: Any, method: str, in_place_of: Sequence[str]
+) -> Callable[[PodInfo, ClusterView], Any] | None:
+    """Return a plugin's maker of followers, if it speaks for the calls it takes the place of."""
+    if getattr(plugin, "kubesched_fence", None) is not None:
+        return None
+    # A class made from another may have given these calls another meaning.
+    kinds = type(plugin).__mro__
+    makers = {_first_with(name, kinds) for name in (method, *in_place_of)}
+    return getattr(plugin, method) if len(makers) == 1 and None not in makers else None
+
+
+def _first_with(name: str, kinds: Iterable[type]) -> type | None:
+    return next((kind for kind in kinds if name in vars(kind)), None)
 
 
 def column_filter(plugin: Any) -> ColumnFilter | OneNodeFilter:

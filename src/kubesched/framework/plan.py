@@ -63,6 +63,8 @@ class Plan:
 
     counted_bytes = 0
     """Kept here for whoever counts how much memory plans take."""
+    followers: Any = None
+    """Kept here for whoever asks plugins anew."""
 
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
@@ -278,7 +280,7 @@ class Plan:
     def release(self) -> None:
         """Let go of what refers back to the plan, so that its memory is free at once."""
         self.rankings.clear()
-        self.promised = None
+        self.promised = self.followers = None
 
     # -- keeping current ------------------------------------------------------------------------
 

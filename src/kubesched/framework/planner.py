@@ -19,10 +19,12 @@ PLANS_MIN = 4
 FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
 # bytes, what others are added to 16 more; each set of rows that fit which filters asked anew have
-# narrowed takes 26. Sets, states and the heads of columns do not depend on the rows.
+# narrowed takes 26. Followers count pods by row and host, and note each row's way: 24. Sets, states
+# and the heads of columns do not depend on the rows.
 BYTES_PER_ROW = 24
 BYTES_PER_ROW_ADDED_TO = 16
 BYTES_PER_ROW_NARROWED = 26
+BYTES_PER_ROW_FOLLOWED = 24
 BYTES_PER_PLAN = 8_000
 MET_ONCE_MAX = 4096
 
@@ -129,6 +131,8 @@ def _bytes_of(plan: Plan) -> int:
     per_row = BYTES_PER_ROW
     if plan.live_scores:
         per_row += BYTES_PER_ROW_ADDED_TO
+    if plan.followers is not None:
+        per_row += BYTES_PER_ROW_FOLLOWED
     if len(plan.rankings) > 1:
         per_row += BYTES_PER_ROW_NARROWED * (len(plan.rankings) - 1)
     return BYTES_PER_PLAN + per_row * len(plan.rows)
