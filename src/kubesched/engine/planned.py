@@ -243,8 +243,11 @@ class Ranking:
         if len(positions) > ROWS_MOVED_MAX:
             return False
         refusals, differing = self._plan.refusals, []
-        for position in positions:
-            fits = not refusals.item(position) and not any(m.item(position) for m in masks)
+        # Several masks may have changed in one row.
+        for position in dict.fromkeys(positions):
+            fits = not refusals.item(position)
+            for mask in masks:
+                fits = fits and not mask.item(position)
             if fits != narrowed.item(position):
                 narrowed[position] = fits
                 differing.append(position)
