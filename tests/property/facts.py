@@ -67,19 +67,16 @@ def _check_lines(nodes: NodeTable) -> None:
     lines = nodes.view.lines(nodes.rows)
     if lines is None:
         return
-    offered, taken = nodes.allocatable, nodes.requested
-    assert lines.offered.tolist() == [
-        *(offered[r].tolist() for r in RESOURCES[:2]),
-        nodes.allowed_pods.tolist(),
+    first, offered, taken = RESOURCES[:2], nodes.allocatable, nodes.requested
+    assert lines.allocatable.tolist() == [offered[name].tolist() for name in first]
+    assert lines.requested.tolist() == [taken[name].tolist() for name in first]
+    assert lines.left.tolist() == [
+        *((offered[name] - taken[name]).tolist() for name in first),
+        (nodes.allowed_pods - nodes.pod_count).tolist(),
     ]
-    assert lines.taken.tolist() == [
-        *(taken[r].tolist() for r in RESOURCES[:2]),
-        nodes.pod_count.tolist(),
+    assert lines.hundredfold_nonzero_left.tolist() == [
+        (100 * (offered[name] - nodes.nonzero_requested[name])).tolist() for name in first
     ]
-    assert lines.allocatable.tolist() == lines.offered[:2].tolist()
-    assert lines.requested.tolist() == lines.taken[:2].tolist()
-    weighed = [nodes.nonzero_requested[r].tolist() for r in RESOURCES[:2]]
-    assert lines.nonzero_requested.tolist() == weighed
 
 
 def _check_row(row: NodeRow, cells: dict[str, Any]) -> None:

@@ -25,17 +25,20 @@ class Change(NamedTuple):
 class ChangeLog:
     """Changes by stamp; the oldest are dropped when there are too many."""
 
-    __slots__ = ("_entries", "_first", "stamp")
+    __slots__ = ("_entries", "_first", "latest", "stamp")
 
     def __init__(self) -> None:
         self._entries: list[Change] = []
         self._first = 0
         self.stamp = 0
         """The stamp of the next change."""
+        self.latest: tuple[Change, ...] | None = None
+        """The last change alone, which is all that many readers have not seen."""
 
     def append(self, change: Change) -> None:
         """Record a change."""
         self._entries.append(change)
+        self.latest = (change,)
         self.stamp += 1
         if len(self._entries) > 2 * LENGTH_MAX:
             del self._entries[:LENGTH_MAX]

@@ -20,6 +20,7 @@ from kubesched.engine.planned import visited_positions
 from kubesched.engine.search import Basis, Detail
 from kubesched.engine.selection import ORDER_BITS, heap_order
 from kubesched.framework.adapt import ColumnFilter, attributed
+from kubesched.framework.followers import FilterFollower
 from kubesched.framework.interface import AllReasons, FilterVerdict
 from kubesched.framework.promised_rows import PromisedRows
 from kubesched.framework.status import Status
@@ -160,8 +161,8 @@ class PlanEvidence:
         for score, column in fitting.normalized:
             if not isinstance(column, int):
                 found[score.plugin.name] = column.take(where).tolist()
-        for name, column in basis.live_scores.items():
-            found[name] = column.take(places).tolist()
+        for name, added in basis.live_scores.items():
+            found[name] = added.take(places).tolist()
         return {p.name: found[p.name] for p in basis.parts.scores if p.name in found}
 
     # -- who does not ---------------------------------------------------------------------------
@@ -234,7 +235,11 @@ class PlanEvidence:
         return groups
 
     def _sort_out_said(
-        self, groups: list[Group], places: Rows, plugin: ColumnFilter, said: FilterVerdict
+        self,
+        groups: list[Group],
+        places: Rows,
+        plugin: ColumnFilter,
+        said: FilterVerdict | FilterFollower,
     ) -> Rows:
         """Add the positions to the groups that a filter refuses which was asked anew."""
         if isinstance(said, AllReasons):

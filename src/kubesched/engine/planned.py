@@ -20,6 +20,7 @@ from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
 from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX, as_keys, heap_preferences
 from kubesched.framework.adapt import OneNodeFilter, asked
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.followers import Added, FilterFollower, Followers
 from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
 from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.named_rows import NamedRows
@@ -40,6 +41,8 @@ _ORDER_MASK = (1 << ORDER_BITS) - 1
 _SHIFT = np.array(ORDER_BITS)
 # How many sets of rows that fit are kept of a plan; hard spread goes round among a few.
 RANKINGS_MAX = 8
+# Up to so many rows that begin or cease to fit are put in or taken out one by one.
+ROWS_MOVED_MAX = 4
 # Making keys costs as much as choosing several times without: only what comes again pays.
 MEETINGS_MIN = 3
 
@@ -108,7 +111,7 @@ def _schedule(
     if plan.rankings:
         _follow_changes(plan, changed if want >= count else None, start)
     state.adopt(plan.state)
-    begun = _Begun(plan, start, want)
+    begun = _Begun(plan, start, want, count, changed is None)
     if plan.is_all_kept and not search.detail:
         ranking = _current_ranking(begun, view, None, ())
         if len(ranking.rows):
@@ -154,25 +157,29 @@ class Ranking:
     __slots__ = (
         "_added",
         "_base",
+        "_fits",
         "_is_fixed",
         "_keys",
+        "_moves",
         "_plan",
         "_preferences",
+        "_raised",
         "_slots",
         "_start",
         "_version",
-        "fits",
+        "follower",
         "masks",
         "meetings",
         "narrowed",
         "normalized",
+        "number",
         "positions",
         "rows",
         "visited_count",
     )
     normalized_by_position = True
-    fits: bytes
-    """Which of the plan's rows these are."""
+    _fits: bytes
+    """Which of the plan's rows these are; empty until it is wanted."""
     positions: Rows
     """Where the rows are in the plan."""
     rows: Rows
@@ -208,7 +215,7 @@ class Ranking:
         # Most plans are refused nothing beside what many are refused together.
         self._is_fixed = narrowed is None and plan.moving_refusal_count == 0
         kept = plan.fixed.kept(("rows that fit", start), make) if self._is_fixed else make()
-        fits, self.fits, self.positions, self.rows = kept
+        fits, self._fits, self.positions, self.rows = kept
         self._preferences: IntColumn | None = None
         """What tells equals apart, by position."""
         if self._is_fixed:
@@ -225,6 +232,15 @@ class Ranking:
         """The same by place among the rows that fit, to which others add."""
         self._slots: Rows | None = None
         """Each position's place among the rows that fit, -1 if it does not."""
+        self._raised: IntColumn | None = None
+        """Totals without what tells equals apart, by place; there once rows came or went."""
+        in_order = not start and _visiting_order(plan, view) is None
+        self._moves = in_order and self._added is None and len(plan.rows) == view.row_count
+        """Whether a row can be put in or taken out: where it is, so it is visited."""
+        self.follower: FilterFollower | None = None
+        """What they were narrowed by, if it was one filter that follows."""
+        self.number = 0
+        """Of its verdict."""
         self.meetings = 1
         """In how many attempts these were the rows that fit."""
         self.visited_count = view.node_count
@@ -237,6 +253,68 @@ class Ranking:
         """Return whether the rows were narrowed by these very masks, which never change."""
         known = self.masks
         return known is not None and len(known) == len(masks) and all(map(is_, known, masks))
+
+    def has_as_bytes(self, fits: bytes) -> bool:
+        """Return whether these are the rows that fit."""
+        if not self._fits and self.narrowed is not None:
+            self._fits = self.narrowed.tobytes()
+        return self._fits == fits
+
+    def narrow_to(self, fits: BoolColumn, masks: Masks | None) -> bool:
+        """Have other rows fit, if they differ in few; return whether that could be done."""
+        if self.narrowed is None or not self._moves:
+            return False
+        differing = np.not_equal(fits, self.narrowed).nonzero()[0]
+        if len(differing) > ROWS_MOVED_MAX:
+            return False
+        self.narrowed, self.masks, self.follower = fits, masks, None
+        self._move(differing.tolist())
+        return True
+
+    def look_again(self, positions: list[int] | None, masks: Masks) -> bool:
+        """Have other rows fit, which differ in some of these alone; return whether it was done."""
+        narrowed = self.narrowed
+        if positions is None or narrowed is None or not self._moves:
+            return False
+        if len(positions) > ROWS_MOVED_MAX:
+            return False
+        refusals, differing = self._plan.refusals, []
+        # Several masks may have changed in one row.
+        for position in dict.fromkeys(positions):
+            fits = not refusals.item(position)
+            for mask in masks:
+                fits = fits and not mask.item(position)
+            if fits != narrowed.item(position):
+                narrowed[position] = fits
+                differing.append(position)
+        self.masks = masks
+        self._move(differing)
+        return True
+
+    def _move(self, differing: list[int]) -> None:
+        """Put in or take out rows, after which all others move up.
+
+        Where hardly a row differs from attempt to attempt, that takes a third of the time of
+        finding them anew.
+        """
+        narrowed, raised, positions = self.narrowed, self._raised, self.positions
+        assert narrowed is not None, "who calls this knows"
+        if raised is None:
+            raised = self.totals()
+            raised <<= ORDER_BITS
+        for position in differing:
+            place = int(positions.searchsorted(position))
+            if narrowed.item(position):
+                new, total = [position], [self._plan.plain_sum.item(position) << ORDER_BITS]
+                positions = np.concatenate((positions[:place], new, positions[place:]))
+                raised = np.concatenate((raised[:place], total, raised[place:]))
+            else:
+                positions = np.concatenate((positions[:place], positions[place + 1 :]))
+                raised = np.concatenate((raised[:place], raised[place + 1 :]))
+        self.positions = self.rows = positions
+        self._raised, self._fits = raised, b""
+        self._keys = self._preferences = self._base = self._slots = None
+        self.meetings = 1
 
     def _prefer(self) -> IntColumn:
         preferences: IntColumn = np.full(len(self._plan.rows), _NEVER)
@@ -261,7 +339,8 @@ class Ranking:
         if keys is None:
             if self._preferences is None:
                 if self.meetings < MEETINGS_MIN:
-                    return _best_of(self.rows, self.totals())
+                    keys = self.base()
+                    return self.rows.item(keys.argmax()), keys, False
                 self._preferences = self._prefer()
             keys = self._plan.plain_sum << ORDER_BITS
             if self._added is not None:
@@ -274,9 +353,12 @@ class Ranking:
         """Return the keys of the rows under kept plugins alone, by place; not to be written."""
         base = self._base
         if base is None:
+            raised = self._raised
+            if raised is not None and self.meetings < MEETINGS_MIN:
+                return raised + heap_preferences(len(raised))
             base = as_keys(self.totals())
             if self.meetings >= MEETINGS_MIN:
-                self._base = base
+                self._base, self._raised = base, None
                 fixed, key = self._plan.fixed, ("slots", self._start)
                 self._slots = fixed.kept(key, self._place) if self._is_fixed else self._place()
         return base
@@ -287,6 +369,8 @@ class Ranking:
             self._update_keys(self._keys, positions)
         if self._base is not None:
             self._update_base(self._base, positions)
+        if self._raised is not None:
+            self._update_raised(self._raised, positions)
 
     def _update_keys(self, keys: IntColumn, positions: Sequence[int] | Rows) -> None:
         added, plain_sum, preferences = self._added, self._plan.plain_sum, self._preferences
@@ -333,6 +417,15 @@ class Ranking:
                     total += added.item(position)
                 base[place] = (total << ORDER_BITS) | (base.item(place) & _ORDER_MASK)
 
+    def _update_raised(self, raised: IntColumn, positions: Sequence[int] | Rows) -> None:
+        if len(positions) > ROWS_MOVED_MAX:
+            self._raised = None
+            return
+        for position in positions:
+            place = int(self.positions.searchsorted(position))
+            if place < len(raised) and self.positions.item(place) == position:
+                raised[place] = self._plan.plain_sum.item(position) << ORDER_BITS
+
 
 class Sample:
     """The first of a plan's rows that fit, as many as are wanted, in visiting order.
@@ -344,12 +437,11 @@ class Sample:
     normalized_by_position = False
 
     def __init__(self, begun: _Begun, view: ClusterView, narrowed: BoolColumn | None) -> None:
-        plan, start, want = begun
+        plan, start, want, count, _ = begun
         self._plan = plan
         self.narrowed = narrowed
         order = _visiting_order(plan, view)
         places = _visited(plan.fits if narrowed is None else narrowed, order, start)[:want]
-        count = view.node_count
         self.visited_count = (places.item(-1) - start) % count + 1 if len(places) == want else count
         """How many rows were looked at."""
         self.positions: Rows = places if order is None else order.take(places)
@@ -422,15 +514,21 @@ class _Begun(NamedTuple):
     start: int
     want: int
     """How many rows that fit are enough."""
+    row_count: int
+    """How many rows there are."""
+    is_new: bool
+    """Whether the plan was made for this attempt."""
 
 
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
     __slots__ = (
+        "_follower",
+        "_followers",
         "_live_on_promised",
+        "_masks",
         "_measuring",
-        "_narrowed",
         "_nodes",
         "_one_by_one",
         "_plan",
@@ -451,23 +549,31 @@ class _Attempt:
         self._view = view
         self._state = state
         self._pod = pod
-        self._plan, self._start = begun.plan, begun.start
-        self._nodes: NodeTable = view.whole()
+        plan = self._plan = begun.plan
+        self._start = begun.start
+        self._nodes: NodeTable | None = None
         self._measuring = profile.measuring
+        self._said: dict[str, FilterVerdict | FilterFollower] = {}
+        """What filters that are asked anew say of all rows."""
+        self._masks: list[BoolColumn] = []
+        """The rows that these refuse."""
+        self._follower: FilterFollower | None = None
+        """The one of them that was asked, if it was one and follows."""
+        self._followers = _followers_of(begun, view, state)
         self._pre_filter_live()
         if self._measuring is not None:
             self._measuring.pre_filtered()
-        self._live_on_promised = judge_promised(self._plan, view, state, pod, profile.filters)
-        self._said: dict[str, FilterVerdict] = {}
+        self._live_on_promised: dict[str, Verdicts] = {}
+        if plan.promised is not None:
+            self._live_on_promised = judge_promised(plan, view, state, pod, profile.filters)
         self._one_by_one: Verdicts | None = None
-        masks = self._ask_filters()
+        self._ask_filters()
         if self._planner.parts.one_node_filters:
-            self._ranking: Ranking | Sample = self._ranking_one_by_one(begun, masks or [])
-        elif masks is None:
-            self._ranking = _current_ranking(begun, view, None, ())
+            self._ranking: Ranking | Sample = self._ranking_one_by_one(begun, self._masks)
+        elif self._said:
+            self._ranking = self._ranking_by(begun, self._masks)
         else:
-            self._ranking = self._ranking_by(begun, masks)
-        self._narrowed = self._ranking.narrowed
+            self._ranking = _current_ranking(begun, view, None, ())
         if self._measuring is not None:
             self._measuring.filtered()
 
@@ -477,13 +583,13 @@ class _Attempt:
         rows = ranking.rows
         if len(rows) == 0:
             raise FitError(self._view.node_count, self._diagnosis())
-        live: dict[str, IntColumn] = {}
+        live: dict[str, Added] = {}
         row, keys, by_position = rows.item(0), None, False
         if len(rows) > 1:
             live = self._score_live(rows)
             row, keys, by_position = self._best_row(live) if live else ranking.best_row()
         name, visited = self._view.name_of(row), ranking.visited_count
-        search.next_start_index = (self._start + visited) % self._view.node_count
+        search.next_start_index = (self._start + visited) % len(self._plan.rows)
         detail = self._detail(live, scored=len(rows) > 1) if search.detail else None
         basis = Basis(
             self._plan,
@@ -493,48 +599,94 @@ class _Attempt:
             keys,
             by_position,
             live,
-            self._narrowed,
+            ranking.narrowed,
             self._said,
             self._live_on_promised,
             self._one_by_one,
         )
         return ScheduleResult(name, len(rows), visited, detail, basis)
 
+    def _whole(self) -> NodeTable:
+        nodes = self._nodes
+        if nodes is None:
+            nodes = self._nodes = self._view.whole()
+        return nodes
+
     # -- filtering ------------------------------------------------------------------------------
 
     def _pre_filter_live(self) -> None:
-        plan, state = self._plan, self._state
-        skipped: tuple[str, ...] = ()
-        for plugin in plan.live_pre_filters:
+        plan, state, followers = self._plan, self._state, self._followers
+        skipped = self._follow_filters() if followers.filters else ()
+        for plugin in followers.pre_filters:
             call = plugin.pre_filter
-            result = asked("PreFilter", plugin.name, call, state, self._pod, self._nodes)
+            result = asked("PreFilter", plugin.name, call, state, self._pod, self._whole())
             if result is SKIP:
                 skipped = (*skipped, plugin.name)
             elif result is not None and not _is_plain(result):
                 raise NotLocalError
         state.skip_filter_plugins = plan.skipping("filter", skipped)
 
-    def _ask_filters(self) -> list[BoolColumn] | None:
-        """Return the rows that are refused by filters asked anew; None if none was asked."""
-        plan, skipped = self._plan, self._state.skip_filter_plugins
-        asked = [p for p in plan.live_filters if p.name not in skipped]
-        if not asked:
-            return None
-        masks: list[BoolColumn] = []
-        for plugin in asked:
-            said = self._said[plugin.name] = plugin.ask(self._state, self._pod, self._nodes)
-            for rejected in said.rejections if isinstance(said, AllReasons) else said:
-                if not rejected.status.is_rejected:
-                    raise NotLocalError
-                masks.append(rejected.mask)
-        return masks
+    def _follow_filters(self) -> tuple[str, ...]:
+        """Have the verdicts of filters that follow; return those that are skipped."""
+        view, state, skipped = self._view, self._state, tuple[str, ...]()
+        try:
+            for name, follower in self._followers.filters:
+                said = follower.follow(view)
+                if said is follower:
+                    state.write(follower.key, follower.value)
+                    self._said[name] = self._follower = follower
+                    self._masks += follower.masks
+                elif said is None:
+                    raise self._outdated()
+                else:
+                    skipped = (*skipped, name)
+        except Exception as problem:
+            raise _not_local(problem) from problem
+        if len(self._said) != 1 or self._followers.live_filters:
+            self._follower = None
+        return skipped
+
+    def _outdated(self) -> NotLocalError:
+        """Have new followers made in the next attempt."""
+        self._plan.followers = None
+        return NotLocalError()
+
+    def _ask_filters(self) -> None:
+        skipped = self._state.skip_filter_plugins
+        for plugin in self._followers.live_filters:
+            if plugin.name not in skipped:
+                said = plugin.ask(self._state, self._pod, self._whole())
+                self._said[plugin.name] = said
+                for rejected in said.rejections if isinstance(said, AllReasons) else said:
+                    if not rejected.status.is_rejected:
+                        raise NotLocalError
+                    self._masks.append(rejected.mask)
 
     def _ranking_by(self, begun: _Begun, masks: list[BoolColumn]) -> Ranking | Sample:
         """Return the rows that fit and are in none of the masks."""
+        follower = self._follower
+        if follower is None or self._live_on_promised or begun.want < begun.row_count:
+            return self._ranking_anew(begun, masks)
+        rankings: list[Ranking] = self._plan.rankings
+        latest = rankings[-1] if rankings else None
+        if latest is not None and latest.follower is follower:
+            ahead = follower.number - latest.number
+            if ahead == 0:
+                latest.meetings += 1
+                return latest
+            if ahead == 1 and latest.look_again(follower.moved, masks):
+                latest.number = follower.number
+                return latest
+        ranking = self._ranking_anew(begun, masks)
+        assert isinstance(ranking, Ranking), "all rows were wanted"
+        ranking.follower, ranking.number = follower, follower.number
+        return ranking
+
+    def _ranking_anew(self, begun: _Begun, masks: list[BoolColumn]) -> Ranking | Sample:
         plan, promised = self._plan, self._live_on_promised
         # A mask that nobody can write is the same whenever it comes again.
         are_lasting = not promised and not any(map(_is_writeable, masks))
-        if are_lasting and begun.want >= self._view.node_count:
+        if are_lasting and begun.want >= begun.row_count:
             for known in plan.rankings:
                 if known.is_by(masks):
                     known.meetings += 1
@@ -556,7 +708,7 @@ class _Attempt:
         order = _in_visiting_order(plan, self._view, begun.start, fits)
         skipped = self._state.skip_filter_plugins
         asked = [plugin for plugin in filters if plugin.name not in skipped]
-        said = judged_in_turn(asked, self._state, self._pod, self._nodes, order, begun.want)
+        said = judged_in_turn(asked, self._state, self._pod, self._whole(), order, begun.want)
         failure = said.first_error()
         if failure is not None:
             # A row after the last one wanted was never visited.
@@ -592,8 +744,8 @@ class _Attempt:
         live: dict[str, Verdicts] = {}
         for plugin in self._plan.live_filters:
             if plugin.name not in self._state.skip_filter_plugins:
-                verdicts = live[plugin.name] = Verdicts(len(self._nodes))
-                plugin.judge(self._state, self._pod, self._nodes, verdicts)
+                verdicts = live[plugin.name] = Verdicts(len(self._whole()))
+                plugin.judge(self._state, self._pod, self._whole(), verdicts)
         joined = joined_verdicts(
             self._plan, self._planner.parts.filters, live, self._live_on_promised
         )
@@ -603,7 +755,7 @@ class _Attempt:
         statuses = NodeToStatus(self._view)
         visited = self._visited_positions()
         if visited is None:
-            statuses.set_all(self._nodes.rows, joined)
+            statuses.set_all(self._plan.rows, joined)
         else:
             statuses.set_all(self._plan.rows_at(visited), joined.at(visited))
         return statuses
@@ -617,47 +769,71 @@ class _Attempt:
 
     # -- scoring --------------------------------------------------------------------------------
 
-    def _score_live(self, fit_rows: Rows) -> dict[str, IntColumn]:
+    def _score_live(self, fit_rows: Rows) -> dict[str, Added]:
         """Return what each plugin that is asked anew adds to the fitting rows."""
-        plan, state = self._plan, self._state
-        if not plan.live_pre_scores and not plan.live_scores:
-            return {}
-        fitting = self._view.nodes_at(fit_rows)
-        skipped: tuple[str, ...] = ()
-        for plugin in plan.live_pre_scores:
+        followers, live = self._followers, dict[str, Added]()
+        skipped = self._pre_score_live(fit_rows) if followers.pre_scores else ()
+        if self._measuring is not None and self._plan.live_pre_scores:
+            self._measuring.pre_scored()
+        weights = self._planner.parts.weights
+        if followers.scores:
+            skipped += self._follow_scores(fit_rows, live)
+        for score in followers.live_scores:
+            if score.name not in skipped:
+                fitting, weight = self._view.nodes_at(fit_rows), weights[score.name]
+                added = normalized_and_weighted(score, weight, self._state, self._pod, fitting)
+                if isinstance(added, Status):
+                    raise NotLocalError
+                live[score.name] = Added(added)
+        self._state.skip_score_plugins = self._plan.skipping("score", skipped)
+        return live
+
+    def _pre_score_live(self, fit_rows: Rows) -> tuple[str, ...]:
+        """Have plugins prepare that do not follow; return those that are skipped."""
+        fitting, skipped = self._view.nodes_at(fit_rows), tuple[str, ...]()
+        for plugin in self._followers.pre_scores:
             call = plugin.pre_score
-            status = asked("PreScore", plugin.name, call, state, self._pod, fitting)
+            status = asked("PreScore", plugin.name, call, self._state, self._pod, fitting)
             if status is SKIP:
                 skipped = (*skipped, plugin.name)
             elif status is not None and not _is_plain(status):
                 raise NotLocalError
-        state.skip_score_plugins = plan.skipping("score", skipped)
-        if self._measuring is not None:
-            self._measuring.pre_scored()
-        live: dict[str, IntColumn] = {}
-        for score in plan.live_scores:
-            if score.name not in skipped:
-                weight = self._planner.parts.weights[score.name]
-                added = normalized_and_weighted(score, weight, state, self._pod, fitting)
-                if isinstance(added, Status):
-                    raise NotLocalError
-                live[score.name] = added
-        return live
+        return skipped
 
-    def _best_row(self, live: dict[str, IntColumn]) -> Best:
+    def _follow_scores(self, fit_rows: Rows, live: dict[str, Added]) -> tuple[str, ...]:
+        """Have the scores of plugins that follow; return those that are skipped."""
+        weights, skipped = self._planner.parts.weights, tuple[str, ...]()
+        try:
+            for name, follower in self._followers.scores:
+                said = follower.follow(self._view, fit_rows)
+                if said is SKIP:
+                    skipped = (*skipped, name)
+                elif isinstance(said, Added):
+                    self._state.write(follower.key, follower.value)
+                    weight = weights[name]
+                    live[name] = said if weight == 1 else Added(said.amounts * weight, said.ways)
+                else:
+                    raise self._outdated()
+        except Exception as problem:
+            raise _not_local(problem) from problem
+        return skipped
+
+    def _best_row(self, live: dict[str, Added]) -> Best:
         """Return the best of the rows that fit."""
         keys = self._ranking.base()
-        for added in live.values():
-            shifted = added << ORDER_BITS
+        for amounts, ways in live.values():
+            shifted = amounts << ORDER_BITS
+            if ways is not None:
+                shifted = shifted.take(ways)
             keys = np.add(keys, shifted, out=shifted)
         return self._ranking.rows.item(keys.argmax()), keys, False
 
-    def _detail(self, live: dict[str, IntColumn], *, scored: bool) -> Detail:
+    def _detail(self, live: dict[str, Added], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""
         feasible = self._view.nodes_at(self._ranking.rows)
         return Detail(feasible, self._scores(live) if scored else None, self._diagnosis())
 
-    def _scores(self, live: dict[str, IntColumn]) -> Scores:
+    def _scores(self, live: dict[str, Added]) -> Scores:
         plan, positions = self._plan, self._ranking.positions
         fits = np.zeros(len(plan.rows), dtype=np.bool_)
         fits[positions] = True
@@ -667,7 +843,7 @@ class _Attempt:
         for plugin in self._planner.parts.scores:
             name = plugin.name
             if name in live:
-                by_plugin[name] = live[name]
+                by_plugin[name] = live[name].column()
             elif name in normalized:
                 by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[positions]
             elif name in kept:
@@ -707,6 +883,26 @@ def judged_in_turn(
     return verdicts
 
 
+def _followers_of(begun: _Begun, view: ClusterView, state: CycleState) -> Followers:
+    """Return how the plugins are asked that have to be asked anew."""
+    plan = begun.plan
+    # Following pays from the second attempt on; calls that are measured are made one by one.
+    if begun.is_new or state.plugin_times is not None:
+        return Followers(plan, None)
+    found: Followers | None = plan.followers
+    if found is None:
+        try:
+            found = plan.followers = Followers(plan, view)
+        except Exception as problem:
+            raise _not_local(problem) from problem
+    return found
+
+
+def _not_local(problem: Exception) -> NotLocalError:
+    """Have the ordinary way be gone, which asks again and tells what went wrong."""
+    return problem if isinstance(problem, NotLocalError) else NotLocalError()
+
+
 def _is_writeable(mask: BoolColumn) -> bool:
     return mask.flags.writeable
 
@@ -721,17 +917,19 @@ def _current_ranking(
     begun: _Begun, view: ClusterView, narrowed: BoolColumn | None, masks: Masks | None
 ) -> Ranking | Sample:
     """Return the rows that no filter refuses, those included that are asked anew."""
-    plan, start, want = begun
-    if want < view.node_count:
+    plan, start, want, count, _ = begun
+    if want < count:
         return Sample(begun, view, narrowed)
     rankings: list[Ranking] = plan.rankings
     # Bytes compare ten times as fast as columns.
     fits = None if narrowed is None else narrowed.tobytes()
     for known in rankings:
-        if known.narrowed is None if fits is None else known.fits == fits:
+        if known.narrowed is None if fits is None else known.has_as_bytes(fits):
             known.meetings += 1
             known.masks = masks
             return _used(plan, known)
+    if rankings and narrowed is not None and rankings[-1].narrow_to(narrowed, masks):
+        return rankings[-1]
     ranking = Ranking(plan, view, start, narrowed, masks)
     if len(rankings) > 1 and rankings[-1].meetings == 1:
         rankings.pop()  # Rows that fitted once only are hardly those of a later attempt.

@@ -13,6 +13,7 @@ from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.sampling import nodes_to_find
+from kubesched.framework.followers import Added, FilterFollower
 from kubesched.framework.interface import FilterVerdict
 from kubesched.framework.kept_columns import LocalScore, PlanParts
 from kubesched.framework.plan import Plan
@@ -102,11 +103,11 @@ class Basis(NamedTuple):
     was scored."""
     keys_by_position: bool = False
     """Whether there is a key for each of the plan's rows, not only for those that fit."""
-    live_scores: Mapping[str, IntColumn] = {}
+    live_scores: Mapping[str, Added] = {}
     """What plugins that are asked anew add to the rows that fit."""
     narrowed: BoolColumn | None = None
     """The plan's rows that fit, where filters were asked anew; None for those that the plan has."""
-    said: Mapping[str, FilterVerdict] = {}
+    said: Mapping[str, FilterVerdict | FilterFollower] = {}
     """What these filters said of all rows."""
     live_on_promised: Mapping[str, Verdicts] = {}
     """What filters that are asked anew say of rows that were promised to others."""

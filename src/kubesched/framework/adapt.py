@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells, NodeLines
 from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeRow, NodeTable, Rows
+from kubesched.columns.view import ClusterView, NodeRow, NodeTable, Rows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.fence import NONSENSE as _NONSENSE
 from kubesched.framework.fence import RAISED as _RAISED
@@ -56,6 +56,8 @@ class ColumnFilter:
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
         self.refuses_by_lines: LinesRuleMaker | None = _unfenced(plugin, "refuses_by_lines")
         """Makes what tells quickly that certainly none of some rows is refused."""
+        self.follower = _follower_maker(plugin, "filter_follower", ("pre_filter", "filter_nodes"))
+        """Makes what keeps the verdict of a template current; see `followers`."""
 
     def judge(self, state: CycleState, pod: PodInfo, nodes: NodeTable, verdicts: Verdicts) -> None:
         """Refuse nodes among those still standing."""
@@ -213,6 +215,9 @@ class ColumnScore:
         """Makes what scores a row by its numbers, where none of them is large."""
         self.scores_by_lines: LinesRuleMaker | None = _unfenced(plugin, "scores_by_lines")
         """Makes what scores some rows by their numbers, never leaving the range of scores."""
+        calls = ("pre_score", "score_nodes", "normalize_scores")
+        self.follower = _follower_maker(plugin, "score_follower", calls)
+        """Makes what keeps the scores of a template current; see `followers`."""
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeRow) -> int | Status:
@@ -237,6 +242,9 @@ class ColumnScore:
 
 class OneNodeScore:
     """A score for one node, asked for each fitting node."""
+
+    follower = None
+    """Nothing is kept of it."""
 
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
@@ -287,6 +295,22 @@ def _unfenced(plugin: Any, method: str) -> Any | None:
     # What is behind a fence is asked through it, which takes longer than this saves.
     fence = getattr(plugin, "kubesched_fence", None)
     return getattr(plugin, method, None) if fence is None else None
+
+
+def _follower_maker(
+    plugin: Any, method: str, in_place_of: Sequence[str]
+) -> Callable[[PodInfo, ClusterView], Any] | None:
+    """Return a plugin's maker of followers, if it speaks for the calls it takes the place of."""
+    if getattr(plugin, "kubesched_fence", None) is not None:
+        return None
+    # A class made from another may have given these calls another meaning.
+    kinds = type(plugin).__mro__
+    makers = {_first_with(name, kinds) for name in (method, *in_place_of)}
+    return getattr(plugin, method) if len(makers) == 1 and None not in makers else None
+
+
+def _first_with(name: str, kinds: Iterable[type]) -> type | None:
+    return next((kind for kind in kinds if name in vars(kind)), None)
 
 
 def column_filter(plugin: Any) -> ColumnFilter | OneNodeFilter:

@@ -71,6 +71,8 @@ class Plan:
     """Kept here for whoever tells why no row fits: what `seen` was, and the verdicts then."""
     _by_lines: _RulesByLines | None = None
     """Made when many rows are first judged again."""
+    followers: Any = None
+    """Kept here for whoever asks plugins anew."""
 
     def __init__(self, parts: PlanParts, view: ClusterView, pod: PodInfo) -> None:
         self._parts = parts
@@ -241,7 +243,7 @@ class Plan:
     def release(self) -> None:
         """Let go of what refers back to the plan, so that its memory is free at once."""
         self.rankings.clear()
-        self.promised = None
+        self.promised = self.followers = None
 
     # -- keeping current ------------------------------------------------------------------------
 

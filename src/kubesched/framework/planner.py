@@ -20,11 +20,13 @@ PLANS_MIN = 4
 FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
 # bytes, with what others are added to in place of keys where others are asked to score. Each set of
-# rows that fit which filters asked anew have narrowed takes 26, why no row fits 20. States and the
-# heads of columns do not depend on the rows.
+# rows that fit which filters asked anew have narrowed takes 26, why no row fits 20. Followers count
+# pods by row and host, and note each row's way: 24. States and the heads of columns do not depend
+# on the rows.
 BYTES_PER_ROW = 24
 BYTES_PER_ROW_NARROWED = 26
 BYTES_PER_ROW_REFUSED = 20
+BYTES_PER_ROW_FOLLOWED = 24
 BYTES_PER_PLAN = 8_000
 MET_ONCE_MAX = 4096
 
@@ -137,4 +139,6 @@ def _bytes_of(plan: Plan) -> int:
         per_row += BYTES_PER_ROW_NARROWED * (ranking_count - 1)
     if plan.refused is not None:
         per_row += BYTES_PER_ROW_REFUSED
+    if plan.followers is not None:
+        per_row += BYTES_PER_ROW_FOLLOWED
     return BYTES_PER_PLAN + per_row * len(plan.rows)

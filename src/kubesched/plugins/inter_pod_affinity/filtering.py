@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from kubesched.columns.counts import DomainTable, Sums, Tally, Topology
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.framework.followers import Refusal
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.model.affinity_terms import TermSet
@@ -27,6 +28,7 @@ from kubesched.plugins.inter_pod_affinity.matching import (
     table_of,
 )
 
+PRE_FILTER_KEY = "PreFilterInterPodAffinity"
 AFFINITY_NOT_MATCH = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_NOT_MATCH = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY_NOT_MATCH = unschedulable(
@@ -38,6 +40,7 @@ class FilterPlan:
     """What all pods of a template are filtered by, as long as namespaces are the same."""
 
     __slots__ = (
+        "_tables",
         "affinity_keys",
         "affinity_tally",
         "anti_tallies",
@@ -73,6 +76,8 @@ class FilterPlan:
         """Where pods are that match its own anti-affinity."""
         self.existing_tables: Tables = {}
         """Where pods are whose anti-affinity matches the pod."""
+        self._tables: list[DomainTable] = []
+        """All of these."""
         self.topology: Topology = view.counters.topology
         self._sum_up_own()
         self.follow(self.topology)
@@ -80,21 +85,24 @@ class FilterPlan:
     @property
     def byte_count(self) -> int:
         """Return about how much memory this takes."""
-        by_keys = (self.near, self.far, self.existing_tables)
-        return sum(table.nbytes for by_key in by_keys for ts in by_key.values() for table in ts)
+        return sum(table.nbytes for table in self._tables)
 
     def follow(self, topology: Topology) -> None:
         """Bring all counts up to date."""
+        existing = self.existing
+        existing.follow()
         if self.topology is not topology:
             self.topology = topology
             self._sum_up_own()
-        for own in (self.near, self.far):
-            for tables in own.values():
-                for table in tables:
-                    table.follow()
-        self.existing.follow()
-        for key, matching in self.existing.by_key.items():
-            self.existing_tables[key] = (matching.table(topology),)
+            self.existing_tables = {}
+            self._tables = []
+        if not self._tables or len(self.existing_tables) != len(existing.by_key):
+            for key, matching in existing.by_key.items():
+                self.existing_tables[key] = (matching.table(topology),)
+            by_keys = (self.near, self.far, self.existing_tables)
+            self._tables = [table for by in by_keys for tables in by.values() for table in tables]
+        for table in self._tables:
+            table.follow()
 
     def _sum_up_own(self) -> None:
         topology, tally = self.topology, self.affinity_tally
@@ -104,43 +112,42 @@ class FilterPlan:
         for key, anti_tally in self.anti_tallies:
             self.far[key] = (*self.far.get(key, ()), table_of(topology, anti_tally, key))
 
-    def rejections(self, nodes: NodeTable) -> list[Rejected]:
-        """Return the verdicts on nodes as they are."""
-        verdicts: list[Rejected] = []
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing required concerns the pod, from either side."""
+        return not self.has_own_terms and not _is_any(self.existing_tables)
+
+    def refusals(self) -> list[Refusal]:
+        """Return which rows are refused, over all rows; nobody can write the columns."""
+        found: list[Refusal] = []
         # The first pod of a series that wants to be near itself finds nobody, and may start.
         starts = self.matches_itself and not _is_any(self.near)
         for key, tables in self.near.items():
-            domains = self.topology.domains(key)
-            if not starts:
-                self._refuse_unless_near(nodes, tables, verdicts)
-            elif not domains.is_everywhere:
-                lacking = self.topology.over(nodes, domains.lacking)
-                verdicts.append(Rejected(lacking, AFFINITY_NOT_MATCH))
-        self._refuse_near(nodes, self.far, ANTI_AFFINITY_NOT_MATCH, verdicts)
-        self._refuse_near(nodes, self.existing_tables, EXISTING_ANTI_AFFINITY_NOT_MATCH, verdicts)
-        return verdicts
-
-    def _refuse_unless_near(
-        self, nodes: NodeTable, tables: Sequence[DomainTable], verdicts: list[Rejected]
-    ) -> None:
-        for table in tables:
-            # Nothing is counted where the key is missing.
-            far = table.rows_not_above(0)
-            refused = (
-                np.ones(len(nodes), dtype=np.bool_)
-                if far is None
-                else self.topology.over(nodes, far)
-            )
-            verdicts.append(Rejected(refused, AFFINITY_NOT_MATCH))
-
-    def _refuse_near(
-        self, nodes: NodeTable, by_key: Tables, status: Status, verdicts: list[Rejected]
-    ) -> None:
-        for tables in by_key.values():
+            if starts:
+                domains = self.topology.domains(key)
+                if not domains.is_everywhere:
+                    found.append((domains.lacking, AFFINITY_NOT_MATCH, None))
+                continue
             for table in tables:
-                near = table.rows_above(0)
-                if near is not None:
-                    verdicts.append(Rejected(self.topology.over(nodes, near), status))
+                # Nothing is counted where the key is missing.
+                far = table.rows_not_above(0)
+                refused = self.topology.all_rows() if far is None else far
+                found.append((refused, AFFINITY_NOT_MATCH, None))
+        for by_key, status in (
+            (self.far, ANTI_AFFINITY_NOT_MATCH),
+            (self.existing_tables, EXISTING_ANTI_AFFINITY_NOT_MATCH),
+        ):
+            for tables in by_key.values():
+                for table in tables:
+                    near = table.rows_above(0)
+                    if near is not None:
+                        found.append((near, status, table))
+        return found
+
+    def rejections(self, nodes: NodeTable) -> list[Rejected]:
+        """Return the verdicts on nodes as they are."""
+        over = self.topology.over
+        return [Rejected(over(nodes, refused), status) for refused, status, _ in self.refusals()]
 
 
 def _is_any(by_key: Tables) -> bool:
@@ -282,7 +289,7 @@ class PreFilterState:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing required concerns the pod, from either side."""
-        return not self._plan.has_own_terms and not _is_any(self._plan.existing_tables)
+        return self._plan.is_idle
 
     def clone(self) -> PreFilterState:
         """Return a state that a trial may change."""

@@ -142,6 +142,7 @@ class Subject:
         "_labels",
         "_namespace",
         "_namespace_labels",
+        "_term_sets",
         "_terms_of",
         "_view",
         "by_key",
@@ -158,6 +159,7 @@ class Subject:
             terms_of: the terms of a set that are asked about, each with its weight.
         """
         self._view = view
+        self._term_sets = view.term_sets
         self._namespace = pod.namespace
         self._labels = pod.labels
         self._namespace_labels = view.namespace_labels(pod.namespace)
@@ -167,7 +169,7 @@ class Subject:
 
     def follow(self) -> None:
         """Ask the term sets that are new."""
-        term_sets = self._view.term_sets
+        term_sets = self._term_sets
         count = len(term_sets.values)
         if self._known == count:
             return

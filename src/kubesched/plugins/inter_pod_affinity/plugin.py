@@ -37,16 +37,23 @@ from kubesched.model.affinity_terms import NO_TERMS
 from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
-from kubesched.plugins.inter_pod_affinity.filtering import FilterPlan, PreFilterState
+from kubesched.plugins.inter_pod_affinity.filtering import (
+    PRE_FILTER_KEY,
+    FilterPlan,
+    PreFilterState,
+)
+from kubesched.plugins.inter_pod_affinity.following import PreferredFollower, RequiredFollower
 from kubesched.plugins.inter_pod_affinity.hints import (
     after_node_change,
     after_pod_change,
     reads_after_pod_change,
 )
-from kubesched.plugins.inter_pod_affinity.scoring import PreScoreState, ScorePlan
+from kubesched.plugins.inter_pod_affinity.scoring import (
+    PRE_SCORE_KEY,
+    PreScoreState,
+    ScorePlan,
+)
 
-PRE_FILTER_KEY = "PreFilterInterPodAffinity"
-PRE_SCORE_KEY = "PreScoreInterPodAffinity"
 LABELS_SIGNER = "v1.Pod.Labels"
 _READS = Reads(terms=True)
 _IDLE = Reads(terms=True, idle=True)
@@ -119,6 +126,12 @@ class InterPodAffinity:
             return [Rejected(np.ones(len(nodes), dtype=np.bool_), found)]
         return found.rejections(nodes)
 
+    def filter_follower(self, pod: PodInfo, view: ClusterView) -> RequiredFollower | None:
+        """Return what refuses nodes for all pods of a template; None to be asked each time."""
+        if pod.terms.error or not view.counters.keeps:
+            return None
+        return RequiredFollower(self._filter_plan(view, pod), view.whole())
+
     def add_pods(
         self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
     ) -> Status | None:
@@ -167,6 +180,17 @@ class InterPodAffinity:
             plan.weights(counters.topology)
             counters.keep(key, plan, plan.byte_count)
         return plan
+
+    def score_follower(self, pod: PodInfo, view: ClusterView) -> PreferredFollower | None:
+        """Return what scores nodes for all pods of a template; None to be asked each time."""
+        if pod.terms.error or not view.counters.keeps:
+            return None
+        skips = self._ignores_existing and not _has_preferred_terms(pod)
+        if skips:
+            return PreferredFollower(None)
+        plan = self._score_plan(view, pod)
+        plan.tables(view.counters.topology)
+        return PreferredFollower(plan)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of each node's domains."""

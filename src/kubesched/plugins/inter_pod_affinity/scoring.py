@@ -6,11 +6,13 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
-from kubesched.columns.counts import DomainTable, Places, Tally, Topology
+from kubesched.columns.counts import DomainTable, Tally, Topology
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import NODE_SCORE_MAX
@@ -24,8 +26,13 @@ from kubesched.plugins.inter_pod_affinity.matching import (
     table_of,
 )
 
+PRE_SCORE_KEY = "PreScoreInterPodAffinity"
 # Up to so many distinct scores are stretched once for all nodes.
 STRETCHED_MAX = 1024
+
+
+WeighedTable: TypeAlias = tuple[DomainTable, int]
+"""Counts by domain, and what one of them weighs."""
 
 
 class ScorePlan:
@@ -58,57 +65,73 @@ class ScorePlan:
         own = sum(table.nbytes for _, table, _ in self._tables)
         return own + 100_000 * len(self._existing.by_key)
 
+    def tables(self, topology: Topology) -> dict[str, list[WeighedTable]]:
+        """Return by topology key the counts that are up to date, each with what one weighs.
+
+        A key that no term touches is left out.
+        """
+        if self.topology is not topology:
+            self._tables = [(key, table_of(topology, tally, key), w) for key, tally, w in self._own]
+            self.topology = topology
+        found: dict[str, list[WeighedTable]] = {}
+        for key, table, weight in self._tables:
+            table.follow()
+            if table.nonzero_count:
+                found.setdefault(key, []).append((table, weight))
+        self._existing.follow()
+        for key, matching in self._existing.by_key.items():
+            table = matching.table(topology)
+            if table.nonzero_count or matching.is_touched(topology):
+                found.setdefault(key, []).append((table, 1))
+        return found
+
     def weights(self, topology: Topology) -> dict[str, IntColumn]:
         """Return the weight of each domain by topology key, for keys that a term touches.
 
         Each array has one zero more than domains, for nodes without the key.
         """
-        if self.topology is not topology:
-            self._tables = [(key, table_of(topology, tally, key), w) for key, tally, w in self._own]
-            self.topology = topology
-        weights: dict[str, IntColumn] = {}
-        for key, table, weight in self._tables:
-            counts = table.follow()
-            if table.nonzero_count:
-                _add(weights, key, counts * np.int64(weight))
-        self._existing.follow()
-        for key, matching in self._existing.by_key.items():
-            table = matching.table(topology)
-            if table.nonzero_count or matching.is_touched(topology):
-                _add(weights, key, table.sums)
-        return weights
+        return {key: summed(tables) for key, tables in self.tables(topology).items()}
 
 
-def _add(weights: dict[str, IntColumn], key: str, more: IntColumn) -> None:
-    known = weights.get(key)
-    weights[key] = more if known is None else known + more
+def summed(tables: Iterable[WeighedTable]) -> IntColumn:
+    """Return the weights of some tables of one topology key, added up by domain."""
+    total: IntColumn | None = None
+    for table, weight in tables:
+        more: IntColumn = table.sums if weight == 1 else table.sums * np.int64(weight)
+        total = more if total is None else total + more
+    assert total is not None, "a key that is touched has a table"
+    return total.astype(np.int64, copy=False)
 
 
 class PreScoreState:
     """The weight of every domain that a term touches, by topology key."""
 
-    __slots__ = ("_by_domain", "_topology", "_weights")
+    __slots__ = ("_plan", "_topology", "_weights")
 
     def __init__(self, plan: ScorePlan, topology: Topology) -> None:
+        self._plan = plan
         self._topology = topology
-        self._weights = plan.weights(topology)
-        self._by_domain: tuple[IntColumn, Places] | None = None
-        """The last raw scores, if there is one key, and the domains that have them."""
+        self._weights: dict[str, IntColumn] | None = None
+        """None until they are wanted."""
+
+    def weights(self) -> dict[str, IntColumn]:
+        """Return the weight of each domain by topology key, for keys that a term touches."""
+        weights = self._weights
+        if weights is None:
+            weights = self._weights = self._plan.weights(self._topology)
+        return weights
 
     @property
     def is_untouched(self) -> bool:
         """Return whether no term matched a pod on a node that has the key."""
         # Kept apart from the sums, which may cancel out.
-        return not self._weights
+        return not self.weights()
 
     def raw_scores(self, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of each node's domains."""
         scores: IntColumn | None = None
-        for key, weights in self._weights.items():
-            column = self._topology.column(nodes, key)
-            here = weights.take(column)
-            if len(self._weights) == 1:
-                self._by_domain = (here, column)
+        for key, weights in self.weights().items():
+            here = weights.take(self._topology.column(nodes, key))
             scores = here if scores is None else np.add(scores, here, out=scores)
         return np.zeros(len(nodes), dtype=np.int64) if scores is None else scores
 
@@ -118,28 +141,23 @@ class PreScoreState:
             return scores
         # Looking for the places takes half the time of looking for the values.
         lowest, highest = scores.item(scores.argmin()), scores.item(scores.argmax())
-        if lowest == highest:
-            return np.zeros_like(scores)
-        if self._by_domain is not None and self._by_domain[0] is scores:
-            (weights,), column = self._weights.values(), self._by_domain[1]
-            if len(weights) < len(scores) // 2:
-                # Stretched once per domain, then handed to its nodes; one without any of the nodes
-                # may be outside, which nobody is given.
-                return _stretched(weights - lowest, highest - lowest).take(column)
         above = scores - lowest
-        if highest - lowest <= STRETCHED_MAX:
+        if 0 < highest - lowest <= STRETCHED_MAX:
             return _stretched_to(highest - lowest).take(above)
-        return _stretched(above, highest - lowest)
+        return stretched(above, highest - lowest)
 
 
 @lru_cache(maxsize=256)
 def _stretched_to(width: int) -> IntColumn:
     """Return the scores that 0, 1 ... up to a width are stretched to."""
-    return _stretched(np.arange(width + 1), width)
+    return stretched(np.arange(width + 1), width)
 
 
-def _stretched(above: IntColumn, width: int) -> IntColumn:
+def stretched(above: IntColumn, width: int) -> IntColumn:
+    """Return what is above the lowest score, stretched from 0 to 100; all 0 without a width."""
     # Parity: interpodaffinity/scoring.go NormalizeScore, v1.36: truncated, not rounded.
+    if width == 0:
+        return np.zeros_like(above)
     shares = above / float(width)
     shares *= float(NODE_SCORE_MAX)
     return shares.astype(np.int64)

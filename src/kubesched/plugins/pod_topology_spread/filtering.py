@@ -14,6 +14,7 @@ from kubesched.columns.counts import DomainTable, Places, Values
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.framework.followers import Refusal
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.model.pod_info import PodInfo
@@ -28,6 +29,7 @@ CONSTRAINTS_NOT_MATCH = unschedulable("node(s) didn't match pod topology spread 
 NODE_LABEL_NOT_MATCH = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
+PRE_FILTER_KEY = "PreFilterPodTopologySpread"
 # What upstream takes the least count to be where there is no domain.
 COUNT_MAX = 2**31 - 1
 
@@ -121,13 +123,20 @@ class PreFilterState:
         self._plan = plan
         self._least = [counts.least() for counts in plan.counts]
         self._lowest: list[Lowest | None] = [None] * len(plan.counts)
-        self._deltas: list[IntColumn | None] = [None] * len(plan.counts)
+        self._deltas: list[IntColumn] | None = None
+        """By constraint; None until a trial changes anything."""
+
+    def follow(self) -> None:
+        """Have the counts as they are now."""
+        # Clones share the lists, so they are replaced.
+        self._least = [counts.least() for counts in self._plan.counts]
+        self._lowest = [None] * len(self._least)
 
     def clone(self) -> PreFilterState:
         """Return a state that a trial may change."""
         copy = object.__new__(PreFilterState)
         copy._plan, copy._least, copy._lowest = self._plan, self._least, self._lowest
-        copy._deltas = list(self._deltas)
+        copy._deltas = self._deltas
         return copy
 
     def shift(self, pods: PodRows, nodes: NodeTable, sign: int) -> None:
@@ -136,34 +145,42 @@ class PreFilterState:
         # nor an empty selector is looked at, so that a count may go below zero.
         if not pods.present.any():
             return
-        label_class = pods.label_class
+        label_class, known, deltas = pods.label_class, self._deltas, list[IntColumn]()
         for place, counts in enumerate(self._plan.counts):
             matched = counts.classes.up_to_date()[label_class] != 0
             moved = pods.present & matched & counts.included[nodes.rows]
-            delta = self._deltas[place]
             change = sign * moved.astype(np.int64)
-            # Clones share the arrays, so they are replaced and never written.
-            self._deltas[place] = change if delta is None else delta + change
+            deltas.append(change if known is None else known[place] + change)
+        # Clones share the list and the arrays, so they are replaced and never written.
+        self._deltas = deltas
+
+    def refusals(self) -> list[Refusal]:
+        """Return which rows are refused in the order of the constraints, as the cluster is."""
+        found: list[Refusal] = []
+        for counts, least in zip(self._plan.counts, self._least, strict=True):
+            if not counts.domains.is_everywhere:
+                found.append((counts.domains.lacking, NODE_LABEL_NOT_MATCH, None))
+            table = counts.table
+            skewed = table.rows_above(counts.bearable + least)
+            if skewed is not None:
+                found.append((skewed, CONSTRAINTS_NOT_MATCH, table))
+        return found
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts in the order of the constraints."""
         # Parity: podtopologyspread/filtering.go Filter, v1.36.
+        over, deltas = self._plan.topology.over, self._deltas
+        if deltas is None:
+            return [Rejected(over(nodes, mask), status) for mask, status, _ in self.refusals()]
         verdicts: list[Rejected] = []
-        topology = self._plan.topology
         for place, counts in enumerate(self._plan.counts):
-            domains, delta = counts.domains, self._deltas[place]
-            if not domains.is_everywhere:
-                lacking = topology.over(nodes, domains.lacking)
+            if not counts.domains.is_everywhere:
+                lacking = over(nodes, counts.domains.lacking)
                 verdicts.append(Rejected(lacking, NODE_LABEL_NOT_MATCH))
-            if delta is None:
-                skewed = counts.table.rows_above(counts.bearable + self._least[place])
-                if skewed is not None:
-                    verdicts.append(Rejected(topology.over(nodes, skewed), CONSTRAINTS_NOT_MATCH))
-            else:
-                column = topology.column(nodes, counts.constraint.topology_key)
-                own = counts.table.sums.take(column) + delta
-                least = self._supposed_least(place, nodes, column, own)
-                verdicts.append(Rejected(own - least > counts.bearable, CONSTRAINTS_NOT_MATCH))
+            column = self._plan.topology.column(nodes, counts.constraint.topology_key)
+            own = counts.table.sums.take(column) + deltas[place]
+            least = self._supposed_least(place, nodes, column, own)
+            verdicts.append(Rejected(own - least > counts.bearable, CONSTRAINTS_NOT_MATCH))
         return verdicts
 
     def _supposed_least(

@@ -7,6 +7,7 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,12 @@ from kubesched.plugins.pod_topology_spread.constraints import (
     Constraints,
     ConstraintSource,
 )
-from kubesched.plugins.pod_topology_spread.filtering import HardPlan, PreFilterState
+from kubesched.plugins.pod_topology_spread.filtering import (
+    PRE_FILTER_KEY,
+    HardPlan,
+    PreFilterState,
+)
+from kubesched.plugins.pod_topology_spread.following import Given, HardFollower, SoftFollower
 from kubesched.plugins.pod_topology_spread.hints import (
     AnyPod,
     after_node_change,
@@ -46,10 +52,12 @@ from kubesched.plugins.pod_topology_spread.hints import (
     reads_after_node_change,
     reads_after_pod_change,
 )
-from kubesched.plugins.pod_topology_spread.scoring import PreScoreState, SoftPlan
+from kubesched.plugins.pod_topology_spread.scoring import (
+    PRE_SCORE_KEY,
+    PreScoreState,
+    SoftPlan,
+)
 
-PRE_FILTER_KEY = "PreFilterPodTopologySpread"
-PRE_SCORE_KEY = "PreScorePodTopologySpread"
 _IDLE = Reads(idle=True)
 _IDLE_BY_DEFAULTS = Reads(objects=SELECTING_STORES, idle=True)
 
@@ -111,6 +119,23 @@ class PodTopologySpread:
             return [Rejected(np.ones(len(nodes), dtype=np.bool_), found)]
         return found.rejections(nodes)
 
+    def filter_follower(self, pod: PodInfo, view: ClusterView) -> HardFollower | None:
+        """Return what refuses nodes for all pods of a template; None to be asked each time."""
+        given = self._given(pod, view, DO_NOT_SCHEDULE)
+        if given is None:
+            return None
+        constraints = given.constraints
+        plan = self._hard_plan(view, pod, constraints) if constraints else None
+        return HardFollower(given, plan, view.whole())
+
+    def _given(self, pod: PodInfo, view: ClusterView, action: str) -> Given | None:
+        if not view.counters.keeps:
+            return None
+        try:
+            return Given(view, partial(self._source.constraints_of, pod, action))
+        except ValueError:
+            return None  # Whoever asks is told.
+
     def add_pods(
         self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
     ) -> Status | None:
@@ -161,6 +186,14 @@ class PodTopologySpread:
             plan = SoftPlan(view, pod, constraints, require_all=require_all)
             counters.keep(key, plan, plan.nbytes)
         return plan
+
+    def score_follower(self, pod: PodInfo, view: ClusterView) -> SoftFollower | None:
+        """Return what scores nodes for all pods of a template; None to be asked each time."""
+        given = self._given(pod, view, SCHEDULE_ANYWAY)
+        if given is None:
+            return None
+        constraints = given.constraints
+        return SoftFollower(given, self._soft_plan(view, pod, constraints) if constraints else None)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the weighted number of matching pods near each node."""

@@ -21,9 +21,8 @@ from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constrai
 from kubesched.plugins.pod_topology_spread.counting import Inclusion, matching_pods
 from kubesched.plugins.pod_topology_spread.logarithm import go_log
 
+PRE_SCORE_KEY = "PreScorePodTopologySpread"
 _INVALID_SCORE = -1
-# Up to so many ways in which nodes can differ are worked out on their own.
-WAYS_MAX = 2048
 
 
 class SoftCounts:
@@ -48,21 +47,23 @@ class SoftCounts:
             slots = inclusion.slots(constraint, self.missing)
             self.table = DomainTable(self.tally, slots, domains)
 
-    def by_domain(self, weight: float) -> NDArray[np.float64]:
+    def by_domain(self, weight: np.float64) -> NDArray[np.float64]:
         """Return what the constraint adds in each domain, and nothing where the key is missing."""
         assert self.table is not None, "the hostname has none"
-        by_domain: NDArray[np.float64] = self.table.sums * np.float64(weight)
+        by_domain: NDArray[np.float64] = self.table.sums * weight
         by_domain += float(self.constraint.max_skew - 1)
         by_domain[-1] = 0.0
         return by_domain
 
-    def values(self, topology: Topology, nodes: NodeTable, weight: float) -> NDArray[np.float64]:
+    def values(
+        self, topology: Topology, nodes: NodeTable, weight: np.float64
+    ) -> NDArray[np.float64]:
         """Return what the constraint adds to each node's score; nothing to one without the key."""
         # Parity: podtopologyspread/scoring.go Score, scoreForCount, v1.36.
         more = float(self.constraint.max_skew - 1)
         if self.table is not None:
             return self.by_domain(weight).take(topology.column(nodes, self.key))
-        by_row: NDArray[np.float64] = self.tally.rows.take(nodes.rows) * np.float64(weight)
+        by_row: NDArray[np.float64] = self.tally.rows.take(nodes.rows) * weight
         if more:
             by_row += more
         if not self._domains.is_everywhere:
@@ -107,9 +108,10 @@ class SoftPlan:
         found = self._fitting
         if found is None or found.rows is not nodes.rows:
             ignored = self.lacking(nodes) if self.require_all else None
-            weights = tuple(go_log(self._size(c, nodes, ignored) + 2) for c in self.counts)
-            grid = None if ignored is not None else grid_of(self, nodes)
-            found = self._fitting = Fitting(nodes.rows, ignored, weights, grid)
+            weights = tuple(
+                np.float64(go_log(self._size(c, nodes, ignored) + 2)) for c in self.counts
+            )
+            found = self._fitting = Fitting(nodes.rows, ignored, weights)
         return found
 
     def lacking(self, nodes: NodeTable) -> BoolColumn | None:
@@ -142,133 +144,29 @@ class Fitting:
     rows: Places
     ignored: BoolColumn | None
     """Which of the nodes are not scored, in their order; None for none."""
-    weights: tuple[float, ...]
+    weights: tuple[np.float64, ...]
     """What one pod weighs, by constraint."""
-    grid: Grid | None
-    """There where nodes differ in few ways."""
-
-
-class Grid:
-    """All ways in which nodes can differ to the constraints, and which of them is each node's.
-
-    The score is worked out once for each way, then handed to the nodes. A way is the number of pods
-    on the node, if a constraint is about hosts, and the node's domain of each other constraint.
-    """
-
-    __slots__ = ("_hosts", "_more", "_places", "_plan", "_seen", "_size", "_static", "_ways", "raw")
-
-    def __init__(
-        self, plan: SoftPlan, hosts: Tally | None, static: Places, size: int, places: Places
-    ) -> None:
-        """Begin without having looked at the pods.
-
-        Args:
-            plan: with the constraints.
-            hosts: the number of pods by row, if a constraint is about hosts.
-            static: each node's domains as one number.
-            size: how many such numbers there are.
-            places: the node of each row, -1 if it is not among them.
-        """
-        self._plan = plan
-        self._hosts = hosts
-        self._static = static
-        self._size = size
-        self._places = places
-        self._ways: Places = static
-        self._more = 1
-        """How many numbers of pods on a node are reckoned with."""
-        self._seen = -1
-        self.raw: IntColumn = np.zeros(0, dtype=np.int64)
-        """The last raw scores by way."""
-
-    def ways(self, rows: Places) -> Places | None:
-        """Return the way of each node as it is now; None if there are too many."""
-        tally = self._hosts
-        if tally is None:
-            return self._ways
-        done = tally.first_hit + len(tally.hits)
-        if self._seen < tally.first_hit:
-            counts = tally.rows.take(rows).astype(np.intp)
-            self._more = max(self._more, int(counts.max(initial=0)) + 1)
-            self._ways = counts * self._size + self._static
-        elif self._seen != done:
-            for row, amount in tally.hits[self._seen - tally.first_hit :]:
-                place = self._places.item(row) if row < len(self._places) else -1
-                if place >= 0:
-                    self._ways[place] += amount * self._size
-                    self._more = max(self._more, tally.rows.item(row) + 1)
-        self._seen = done
-        return self._ways if self._more * self._size <= WAYS_MAX else None
-
-    def scores(self, weights: tuple[float, ...]) -> IntColumn:
-        """Return the raw score of each way."""
-        counts_of = self._plan.counts
-        totals: NDArray[np.float64] | None = None
-        axis = 1
-        for counts, weight in zip(counts_of, weights, strict=True):
-            shape = [1] * (1 + sum(one.table is not None for one in counts_of))
-            if counts.table is None:
-                values = np.arange(self._more) * np.float64(weight)
-                values += float(counts.constraint.max_skew - 1)
-                shape[0] = self._more
-            else:
-                values = counts.by_domain(weight)
-                shape[axis] = len(values)
-                axis += 1
-            values = values.reshape(shape)
-            totals = values if totals is None else totals + values
-        assert totals is not None, "a plan has a constraint"
-        # A number that was never met costs little, and is nobody's.
-        self.raw = _rounded(totals.ravel(), are_counts=self._plan.are_counts)
-        return self.raw
-
-
-def grid_of(plan: SoftPlan, nodes: NodeTable) -> Grid | None:
-    """Return the ways in which nodes can differ; None if these are not few."""
-    topology = plan.topology
-    static: Places = np.zeros(len(nodes), dtype=np.intp)
-    size, hosts = 1, None
-    for counts in plan.counts:
-        if counts.table is not None:
-            domain_count = len(counts.table.sums)
-            size *= domain_count
-            if size > WAYS_MAX:
-                return None
-            static = static * domain_count + topology.column(nodes, counts.key)
-        elif hosts is not None or not topology.domains(counts.key).is_everywhere:
-            return None
-        else:
-            hosts = counts.tally
-    return Grid(plan, hosts, static, size, topology.places(nodes.rows))
 
 
 class PreScoreState:
     """What scoring the fitting nodes needs."""
 
-    __slots__ = ("_fitting", "_plan", "_raw", "_ways")
+    __slots__ = ("_fitting", "_plan")
 
     def __init__(self, plan: SoftPlan, nodes: NodeTable) -> None:
         plan.follow()
         self._plan = plan
         self._fitting = plan.fitting(nodes)
-        self._ways: Places | None = None
-        self._raw: IntColumn | None = None
-        """The last raw scores, if they were worked out by ways."""
 
     def raw_scores(self, nodes: NodeTable) -> IntColumn:
         """Return the weighted number of pods in the domains of each node."""
-        plan, grid = self._plan, self._fitting.grid
-        if grid is not None and nodes.rows is self._fitting.rows:
-            ways = self._ways = grid.ways(nodes.rows)
-            if ways is not None:
-                self._raw = grid.scores(self._fitting.weights).take(ways)
-                return self._raw
+        plan = self._plan
         totals: NDArray[np.float64] | None = None
         for counts, weight in zip(plan.counts, self._fitting.weights, strict=True):
             values = counts.values(plan.topology, nodes, weight)
             totals = values if totals is None else np.add(totals, values, out=totals)
         assert totals is not None, "a plan has a constraint"
-        raw = _rounded(totals, are_counts=plan.are_counts)
+        raw = rounded(totals, are_counts=plan.are_counts)
         fitting = self._fitting
         lacking = fitting.ignored
         if nodes.rows is not fitting.rows and plan.require_all:
@@ -289,18 +187,8 @@ class PreScoreState:
             highest = max(scored.item(scored.argmax()), 0)
         if highest == 0:
             turned = np.full_like(scores, NODE_SCORE_MAX)
-        elif scores is self._raw and self._ways is not None and self._fitting.grid is not None:
-            # Nobody is ignored here, and what is nobody's way may come out anyhow.
-            turned = (highest + lowest) - self._fitting.grid.raw
-            turned *= NODE_SCORE_MAX
-            # Of those that are somebody's, none is negative unless a raw score is.
-            turned = turned // highest if lowest >= 0 else truncated_divide(turned, highest)
-            turned = turned.take(self._ways)
         elif ignored is None and lowest >= 0:
-            turned = (highest + lowest) - scores
-            turned *= NODE_SCORE_MAX
-            turned //= highest  # Nothing is negative here.
-            return turned
+            return turned_round(scores, lowest, highest)
         else:
             turned = truncated_divide(NODE_SCORE_MAX * (highest + lowest - scores), highest)
         if ignored is not None:
@@ -310,7 +198,18 @@ class PreScoreState:
         return turned
 
 
-def _rounded(values: NDArray[np.float64], *, are_counts: bool) -> IntColumn:
+def turned_round(scores: IntColumn, lowest: int, highest: int) -> IntColumn:
+    """Return scores turned round, none of which is negative."""
+    if highest == 0:
+        return np.full_like(scores, NODE_SCORE_MAX)
+    turned: IntColumn = (highest + lowest) - scores
+    turned *= NODE_SCORE_MAX
+    turned //= highest
+    return turned
+
+
+def rounded(values: NDArray[np.float64], *, are_counts: bool) -> IntColumn:
+    """Return whole numbers, half away from zero; the values are overwritten."""
     if are_counts:
         # Each value is a whole number, or at least the logarithm of 2: adding a half cannot go
         # wrong as it does for 0.49999999999999994, and truncates to the nearest.
