@@ -77,7 +77,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["leave", "service", "namespace", "node"]), st.integers(0, 9)),
     ),
     min_size=12,
-    max_size=40,
+    max_size=24,
 )
 
 
@@ -126,7 +126,7 @@ def change(world: World, verb: str, variant: int, placed: list[PodInfo]) -> None
     ("in_turn", "has_gap", "all_labels"),
     [(True, False, True), (False, False, True), (True, True, True), (True, False, False)],
 )
-@settings(max_examples=20)
+@settings(max_examples=15)
 @given(steps=STEPS, explained=st.booleans())
 def test_pods_come_and_go(
     in_turn: bool,
