@@ -92,9 +92,9 @@ class Profile:
                 self._sets.score_weights,
                 names=names,
                 declarations={n: getattr(self.plugins[n], "reads", None) for n in names},
-                same_for_family=[
+                same_for_family=frozenset(
                     n for n in names if getattr(self.plugins[n], "same_for_family", False)
-                ],
+                ),
             )
         )
 

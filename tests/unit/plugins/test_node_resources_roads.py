@@ -71,8 +71,7 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.allocatable[:, :NODE_COUNT] = allocatable
     cluster.nodes.requested[:, :NODE_COUNT] = allocated
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
-    for row in range(NODE_COUNT):
-        cluster.nodes.set_floats(row)
+    cluster.nodes.stale_rows.update(range(NODE_COUNT))
     for index, cells in enumerate(cluster.nodes.cells):
         cells.allocatable = resources_of(named(column[index] for column in allocatable))
         cells.taken.update(named(column[index] for column in allocated))
