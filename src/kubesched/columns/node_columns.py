@@ -27,8 +27,11 @@ SMALL_BITS = 46
 """Numbers of so many bits (70 TB) stay exact in floats, a hundred times over."""
 
 LEFT, NONZERO_LEFT = "left", "hundredfold_nonzero_left"
+FLOAT_KINDS = frozenset(("allocatable", "requested", LEFT, NONZERO_LEFT))
 _NUMBERS = 9
 _FIRST = (CPU, MEMORY)
+# More rows than these are cheaper made together with all others.
+_STALE_ROWS_MAX = 32
 
 _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "valid": (np.bool_, 0),
@@ -156,6 +159,8 @@ class NodeColumns:
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
+        self.stale_rows: set[int] = set()
+        """The rows whose floats are behind; brought up to date when somebody wants them."""
         self._shown_floats: dict[tuple[str, int], NDArray[np.float64]] = {}
         self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
@@ -178,22 +183,27 @@ class NodeColumns:
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
-        self._set_numbers(grown(self.numbers, capacity))
+        self._set_numbers(grown(self._numbers, capacity))
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
 
     def _set_numbers(self, numbers: NDArray[np.float64]) -> None:
-        self.numbers = numbers
-        """See `NodeLines`."""
+        self._numbers = numbers
         lines = NodeLines(numbers)
-        self.floats = {
+        self._floats = {
             "allocatable": lines.allocatable,
             "requested": lines.requested,
             LEFT: lines.left,
             NONZERO_LEFT: lines.hundredfold_nonzero_left,
         }
         """The same by kind."""
+
+    def lines(self, rows: NDArray[np.int64]) -> NodeLines:
+        """Return numbers of some rows as floats."""
+        if self.stale_rows:
+            self.current_floats()
+        return NodeLines(self._numbers.take(rows, axis=1))
 
     def take_ports(self, row: int, ports: Iterable[HostPort]) -> None:
         """Have host ports taken on a row."""
@@ -223,20 +233,48 @@ class NodeColumns:
             self.requested = np.concatenate((self.requested, more))
         return place
 
-    def set_floats(self, row: int) -> None:
-        """Have the floats of a row say what its integers say."""
-        floats, allocatable = self.floats, self.allocatable[:2, row].astype(np.float64)
-        floats["allocatable"][:, row] = allocatable
-        floats["requested"][:, row] = self.requested[:2, row]
-        floats[LEFT][:2, row] = allocatable - self.requested[:2, row]
-        floats[LEFT][2, row] = self.allowed_pods[row] - self.pod_count[row]
-        floats[NONZERO_LEFT][:, row] = 100.0 * (allocatable - self.nonzero_requested[:, row])
+    def current_floats(self) -> dict[str, NDArray[np.float64]]:
+        """Return cpu and memory as floats, brought up to date."""
+        stale = self.stale_rows
+        if stale:
+            if len(stale) > _STALE_ROWS_MAX:
+                self._set_all_floats()
+            else:
+                for row in stale:  # Each on its own, in any order.
+                    self._set_floats(row)
+            stale.clear()
+        return self._floats
+
+    def _set_floats(self, row: int) -> None:
+        floats, cells = self._floats, self.cells[row]
+        offered, taken, weighed = cells.allocatable, cells.taken, cells.nonzero_taken
+        left = floats[LEFT]
+        for place, name in enumerate(_FIRST):
+            whole = offered[name]
+            floats["allocatable"][place, row] = whole
+            floats["requested"][place, row] = taken[name]
+            left[place, row] = whole - taken[name]
+            floats[NONZERO_LEFT][place, row] = 100 * (whole - weighed[name])
+        left[2, row] = cells.allowed_pods - cells.pod_count
+
+    def _set_all_floats(self) -> None:
+        floats, rows = self._floats, slice(0, self.row_count)
+        allocatable = floats["allocatable"][:, rows]
+        allocatable[:] = self.allocatable[:2, rows]
+        floats["requested"][:, rows] = self.requested[:2, rows]
+        left, nonzero_left = floats[LEFT][:, rows], floats[NONZERO_LEFT][:, rows]
+        np.subtract(allocatable, self.requested[:2, rows], out=left[:2])
+        np.subtract(self.allowed_pods[rows], self.pod_count[rows], out=left[2])
+        np.subtract(allocatable, self.nonzero_requested[:, rows], out=nonzero_left)
+        nonzero_left *= 100.0
 
     def shown_floats(self, kind: str, count: int) -> NDArray[np.float64]:
         """Return the first lines of a kind of floats over all rows, for reading."""
+        if self.stale_rows:
+            self.current_floats()
         found = self._shown_floats.get((kind, count))
         if found is None:
-            found = self.floats[kind][:count, : self.row_count]
+            found = self._floats[kind][:count, : self.row_count]
             found.flags.writeable = False
             self._shown_floats[kind, count] = found
         return found

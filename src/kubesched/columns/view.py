@@ -18,6 +18,7 @@ from kubesched.columns.counts import Counters
 from kubesched.columns.importance import PodsByImportance
 from kubesched.columns.interning import Interner
 from kubesched.columns.node_columns import (
+    FLOAT_KINDS,
     LEFT,
     NONZERO_LEFT,
     BoolColumn,
@@ -132,7 +133,7 @@ class ClusterView:
         nodes = self._nodes
         if not nodes.has_small_numbers or not self._cluster.all_offer_the_first():
             return None
-        return NodeLines(nodes.numbers.take(rows, axis=1))
+        return nodes.lines(rows)
 
     def rank(self) -> IntColumn:
         """Return each row's place in the visiting order; meaningless for rows without a node."""
@@ -413,7 +414,7 @@ class NodeTable:
             dtype: int64, or float64 where `has_small_numbers`.
         """
         nodes = self._nodes
-        is_in_floats = dtype is np.float64 and kind in nodes.floats and are_first(resources)
+        is_in_floats = dtype is np.float64 and kind in FLOAT_KINDS and are_first(resources)
         if is_in_floats and self._is_whole:
             return nodes.shown_floats(kind, len(resources))
         key = (kind, resources, dtype)
@@ -441,7 +442,8 @@ class NodeTable:
         if is_live and are_first(resources):
             # Those of every node stand together in the tables.
             nodes = self._nodes
-            table = nodes.floats.get(kind) if dtype is np.float64 else getattr(nodes, kind, None)
+            floats = nodes.current_floats()
+            table = floats.get(kind) if dtype is np.float64 else getattr(nodes, kind, None)
             if table is not None:
                 lines: NDArray[Any] = table[: len(resources)]
                 return lines[:, self._where] if self._is_whole else lines.take(self.rows, axis=1)

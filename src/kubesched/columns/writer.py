@@ -14,14 +14,7 @@ import numpy as np
 from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.compaction import compact_if_due
-from kubesched.columns.node_columns import (
-    LEFT,
-    NONZERO_LEFT,
-    NOTHING,
-    SMALL_BITS,
-    ImageEntry,
-    NodeCells,
-)
+from kubesched.columns.node_columns import NOTHING, SMALL_BITS, ImageEntry, NodeCells
 from kubesched.columns.pod_columns import BoundPod, LabelClass
 from kubesched.columns.view import Rows
 from kubesched.model.node_info import NodeInfo
@@ -99,9 +92,9 @@ class ClusterWriter:
 
     def _set_facts(self, row: int, info: NodeInfo) -> None:
         nodes = self._nodes
-        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = info.allowed_pods
         self._set_allocatable(row, info)
         self._set_labels(row, info)
+        nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = info.allowed_pods
         nodes.unschedulable[row] = info.unschedulable
         nodes.taint_set[row] = nodes.taint_sets.intern(info.taints)
         nodes.feature_set[row] = nodes.feature_sets.intern(info.declared_features)
@@ -115,7 +108,6 @@ class ClusterWriter:
         nodes.allocatable[:, row] = 0
         nodes.cells[row].allocatable = NOTHING
         nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = 0
-        nodes.set_floats(row)
         nodes.unschedulable[row] = False
         nodes.taint_set[row] = nodes.feature_set[row] = 0
         self._node_changed(row)
@@ -126,7 +118,9 @@ class ClusterWriter:
 
     def _log(self, change: Change) -> None:
         log = self._cluster.log
-        self._nodes.stamp[change[0]] = log.stamp
+        row = change[0]
+        self._nodes.stale_rows.add(row)
+        self._nodes.stamp[row] = log.stamp
         log.append(change)
 
     def _row_for(self, name: str) -> int:
@@ -165,7 +159,7 @@ class ClusterWriter:
         nodes.names[row] = ""
         nodes.requested[:, row] = 0
         nodes.nonzero_requested[:, row] = 0
-        nodes.set_floats(row)
+        nodes.stale_rows.add(row)
         nodes.cells[row] = NodeCells()
         nodes.ports_of[row] = set()
         nodes.free_rows.append(row)
@@ -194,7 +188,6 @@ class ClusterWriter:
             nodes.allocatable[place, row] = value
             if value >> SMALL_BITS:
                 nodes.has_small_numbers = False
-        nodes.set_floats(row)
 
     def _set_labels(self, row: int, info: NodeInfo) -> None:
         for key, column in self._nodes.labels.items():
@@ -328,26 +321,20 @@ class ClusterWriter:
     def _weigh(self, bound: BoundPod, row: int, shape: int, sign: int) -> None:
         nodes, pods, index = self._nodes, self._pods, bound.index
         cells, requested, nonzero = nodes.cells[row], nodes.requested, nodes.nonzero_requested
-        offered, taken = cells.allocatable, cells.taken
-        floats, left = nodes.floats["requested"], nodes.floats[LEFT]
+        taken = cells.taken
         for place, name, value in pods.shape_items[shape]:
             amount = taken[name] + sign * value
             if amount >> SMALL_BITS:
                 amount = self._large(amount)
             taken[name] = requested[place, row] = amount
-            if place < 2:
-                floats[place, row] = amount
-                left[place, row] = offered[name] - amount
-        cells.pod_count += sign
-        nodes.pod_count[row] = cells.pod_count
-        left[2, row] = cells.allowed_pods - cells.pod_count
-        taken, left = cells.nonzero_taken, nodes.floats[NONZERO_LEFT]
+        taken = cells.nonzero_taken
         for place, name, value in pods.shape_nonzero_items[shape]:
             amount = taken[name] + sign * value
             if amount >> SMALL_BITS:
                 amount = self._large(amount)
             taken[name] = nonzero[place, row] = amount
-            left[place, row] = 100 * (offered[name] - amount)
+        cells.pod_count += sign
+        nodes.pod_count[row] = cells.pod_count
         live = 0 if bound.terminating else sign
         self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
         ports = pods.shapes[shape].host_ports

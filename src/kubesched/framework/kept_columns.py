@@ -127,7 +127,7 @@ class PlanParts:
     """The plugins that filter or score."""
     declarations: Mapping[str, Any] = field(default_factory=dict)
     """Their `reads` methods; None for those that have none, or are asked about one node."""
-    same_for_family: Sequence[str] = ()
+    same_for_family: frozenset[str] = frozenset()
     """Those that say the same of every pod of a family before they look at rows."""
 
     def reads_of(self, name: str, pod: PodInfo) -> Reads | None:

@@ -6,7 +6,7 @@ where that is all it depends on, and the lists that follow from it. Never judges
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kubesched.columns.view import NodeTable
@@ -101,21 +101,30 @@ class Family:
     def __init__(self, parts: PlanParts, pod: PodInfo, nodes: NodeTable) -> None:
         self._parts = parts
         self._reads: dict[str, Reads | None] = {}
-        for name in parts.same_for_family:
-            reads = parts.reads_of(name, pod)
-            if reads is not None and not reads.objects and not reads.terms:
-                self._reads[name] = reads
-        pre_filters = [plugin for plugin in parts.pre_filters if plugin.name in self._reads]
-        pre_scores = [plugin for plugin in parts.pre_scores if plugin.name in self._reads]
         self._state = CycleState()
-        self._skipped = (
-            _pre_filter(pre_filters, self._reads, self._state, pod, nodes),
-            _pre_score(pre_scores, self._reads, self._state, pod, nodes),
-        )
+        # Before anything else: a pod that is refused or sent to named nodes has no plan.
+        pre_filters = self._of_family(parts.pre_filters, pod)
+        skipped_filters = _pre_filter(pre_filters, self._reads, self._state, pod, nodes)
+        for name in parts.names:
+            self._is_of_family(name, pod)
+        pre_scores = self._of_family(parts.pre_scores, pod)
+        skipped_scores = _pre_score(pre_scores, self._reads, self._state, pod, nodes)
+        self._skipped = (skipped_filters, skipped_scores)
         self._others = [name for name in parts.names if name not in self._reads]
         self._other_pre_filters = [p for p in parts.pre_filters if p.name not in self._reads]
         self._other_pre_scores = [p for p in parts.pre_scores if p.name not in self._reads]
         self._frames: dict[Hashable, Frame] = {}
+
+    def _of_family(self, plugins: Iterable[Any], pod: PodInfo) -> Iterator[Any]:
+        return (plugin for plugin in plugins if self._is_of_family(plugin.name, pod))
+
+    def _is_of_family(self, name: str, pod: PodInfo) -> bool:
+        """Return whether a plugin says the same of the whole family; note what it reads."""
+        if name not in self._reads and name in self._parts.same_for_family:
+            reads = self._parts.reads_of(name, pod)
+            if reads is not None and not reads.objects and not reads.terms:
+                self._reads[name] = reads
+        return name in self._reads
 
     def frame_of(self, pod: PodInfo, nodes: NodeTable) -> tuple[Frame, CycleState]:
         """Return the frame of a pod of this family, and what plugins wrote for the pod.
@@ -148,7 +157,7 @@ class Family:
 
 
 def _pre_filter(
-    plugins: Sequence[Any],
+    plugins: Iterable[Any],
     reads: Mapping[str, Reads | None],
     state: CycleState,
     pod: PodInfo,
@@ -171,7 +180,7 @@ def _pre_filter(
 
 
 def _pre_score(
-    plugins: Sequence[Any],
+    plugins: Iterable[Any],
     reads: Mapping[str, Reads | None],
     state: CycleState,
     pod: PodInfo,

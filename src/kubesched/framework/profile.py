@@ -105,9 +105,9 @@ class Profile:
                     n: None if n in asked else getattr(self.plugins[n], "reads", None)
                     for n in names
                 },
-                same_for_family=[
+                same_for_family=frozenset(
                     n for n in names if getattr(self.plugins[n], "same_for_family", False)
-                ],
+                ),
             )
         )
 

@@ -191,3 +191,42 @@ def test_a_pod_evicted_by_a_scheduler_is_a_disruption_target(
 ) -> None:
     status = {"conditions": [{"type": "DisruptionTarget", **condition}]}
     assert a_pod(status=status).disruption_target is expected
+
+
+CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "a"}}
+OTHER_CLAIM = {"name": "files", "persistentVolumeClaim": {"claimName": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"requests": {"cpu": "1"}}, {"requests": {"memory": "1Gi"}}, id="requests"),
+        pytest.param({"labels": {"a": "b"}}, {}, id="labels, which are of no shape"),
+        pytest.param({"volumes": [CLAIM]}, {"volumes": [OTHER_CLAIM]}, id="names of claims"),
+    ],
+)
+def test_shapes_of_one_family(one: Any, other: Any) -> None:
+    shapes = PodShapes()
+    first, second = (shapes.shape_of(a_wire_pod(**parts)) for parts in (one, other))
+    assert first.family is second.family
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"namespace": "other"}, id="namespace"),
+        pytest.param({"image": "other:1"}, id="image"),
+        pytest.param({"nodeSelector": {"a": "b"}}, id="node selector"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, id="tolerations"),
+        pytest.param({"volumes": [CLAIM]}, id="a claim"),
+        pytest.param({"preemptionPolicy": "Never"}, id="preemption policy"),
+        pytest.param({"schedulerName": "other"}, id="scheduler name"),
+        pytest.param(
+            {"initContainers": [{"name": "first", "image": "app:1"}]}, id="an init container"
+        ),
+    ],
+)
+def test_shapes_of_another_family(parts: Any) -> None:
+    shapes = PodShapes()
+    plain, other = shapes.shape_of(a_wire_pod()), shapes.shape_of(a_wire_pod(**parts))
+    assert plain.family is not other.family

@@ -71,8 +71,7 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.allocatable[:, :NODE_COUNT] = allocatable
     cluster.nodes.requested[:, :NODE_COUNT] = allocated
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
-    for row in range(NODE_COUNT):
-        cluster.nodes.set_floats(row)
+    cluster.nodes.stale_rows.update(range(NODE_COUNT))
     for index, cells in enumerate(cluster.nodes.cells):
         cells.allocatable = resources_of(named(column[index] for column in allocatable))
         cells.taken.update(named(column[index] for column in allocated))
@@ -335,8 +334,7 @@ def test_room_is_the_same_by_columns_and_by_integers(
     nodes.pod_count[:NODE_COUNT], nodes.allowed_pods[:NODE_COUNT] = zip(*pods, strict=True)
     for cells, (count, allowed) in zip(nodes.cells, pods, strict=True):
         cells.pod_count, cells.allowed_pods = count, allowed
-    for row in range(NODE_COUNT):
-        nodes.set_floats(row)
+    nodes.stale_rows.update(range(NODE_COUNT))
     plugin = fit("LeastAllocated", (1, 1, 1))
     state, table, pod = CycleState(), view.all_nodes(), a_pod_of(requests)
     plugin.pre_filter(state, pod, table)
