@@ -139,6 +139,9 @@ class Session:
 @contextmanager
 def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
     """Have the collector as a running scheduler has it: what is loaded is out of its sight."""
+    # A run is forked, and each page is copied when it is first touched; of a running scheduler none
+    # is. Looking for garbage touches every object.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     collect_rarely()

@@ -30,6 +30,8 @@ LEFT, NONZERO_LEFT = "left", "hundredfold_nonzero_left"
 FLOAT_KINDS = frozenset(("allocatable", "requested", LEFT, NONZERO_LEFT))
 _NUMBERS = 9
 _FIRST = (CPU, MEMORY)
+# By these nearly every cluster spreads pods: its first pod does not wait for their columns.
+_OFTEN_ASKED_FOR = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 # More rows than these are cheaper made together with all others.
 _STALE_ROWS_MAX = 32
 
@@ -165,7 +167,7 @@ class NodeColumns:
         self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
-        self.labels: dict[str, LabelColumn] = {}
+        self.labels = {key: LabelColumn(self.capacity) for key in _OFTEN_ASKED_FOR}
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
         self.taint_sets.intern(())
         self.feature_sets: Interner[tuple[str, ...]] = Interner()
@@ -285,8 +287,10 @@ class NodeColumns:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
-            for row in range(self.row_count):
-                info = self.infos[row]
-                if info is not None and key in info.labels:
-                    column.ids[row] = column.values.intern(info.labels[key])
+            intern = column.values.intern
+            for row, info in enumerate(self.infos):
+                if info is not None:
+                    value = info.labels.get(key)
+                    if value is not None:
+                        column.ids[row] = intern(value)
         return column
