@@ -208,10 +208,10 @@ def drain(
         build_profiles(workload, caching=limits.caching),
         Search(all_nodes=not workload.adaptive_sampling),
     )
-    cpu_start = process_time()
     with around or nullcontext():
+        cpu_start = process_time()
         seconds = runner.run(burst, limits.seconds_max)
-    cpu_seconds = process_time() - cpu_start
+        cpu_seconds = process_time() - cpu_start
     micros: NDArray[np.float64] = np.array(runner.latencies_ns or [0]) / 1000
     return Drained(
         burst=len(burst),
