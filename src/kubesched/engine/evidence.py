@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.diagnosis import Diagnosis
-from kubesched.engine.planned import visited_positions
+from kubesched.engine.rankings import visited_positions
 from kubesched.engine.search import Basis, Detail
 from kubesched.engine.selection import ORDER_BITS, heap_order
 from kubesched.framework.adapt import ColumnFilter, attributed

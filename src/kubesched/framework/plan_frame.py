@@ -104,11 +104,11 @@ class Family:
         self._state = CycleState()
         # Before anything else: a pod that is refused or sent to named nodes has no plan.
         pre_filters = self._of_family(parts.pre_filters, pod)
-        skipped_filters = _pre_filter(pre_filters, self._reads, self._state, pod, nodes)
+        skipped_filters = _prepared("pre_filter", pre_filters, self._reads, self._state, pod, nodes)
         for name in parts.names:
             self._is_of_family(name, pod)
         pre_scores = self._of_family(parts.pre_scores, pod)
-        skipped_scores = _pre_score(pre_scores, self._reads, self._state, pod, nodes)
+        skipped_scores = _prepared("pre_score", pre_scores, self._reads, self._state, pod, nodes)
         self._skipped = (skipped_filters, skipped_scores)
         self._others = [name for name in parts.names if name not in self._reads]
         self._other_pre_filters = [p for p in parts.pre_filters if p.name not in self._reads]
@@ -136,8 +136,8 @@ class Family:
         reads = {name: reads_of(name, pod) for name in self._others}
         state = CycleState()
         state.adopt(self._state)
-        skipped_filters = _pre_filter(self._other_pre_filters, reads, state, pod, nodes)
-        skipped_scores = _pre_score(self._other_pre_scores, reads, state, pod, nodes)
+        skipped_filters = _prepared("pre_filter", self._other_pre_filters, reads, state, pod, nodes)
+        skipped_scores = _prepared("pre_score", self._other_pre_scores, reads, state, pod, nodes)
         key = (*reads.values(), skipped_filters, skipped_scores)
         frame = self._frames.get(key)
         if frame is None:
@@ -156,46 +156,34 @@ class Family:
         return frame, state
 
 
-def _pre_filter(
+def _prepared(
+    method: str,
     plugins: Iterable[Any],
     reads: Mapping[str, Reads | None],
     state: CycleState,
     pod: PodInfo,
     nodes: NodeTable,
 ) -> tuple[str, ...]:
-    """Ask the local ones among plugins about a pod; return who is to be left out."""
+    """Have the local ones among plugins prepare for a pod; return who is to be left out.
+
+    Args:
+        method: `pre_filter` or `pre_score`.
+        plugins: to be asked, in order.
+        reads: what each of them reads.
+        state: what they write to.
+        pod: which pod it is.
+        nodes: all rows.
+    """
     skipped: tuple[str, ...] = ()
     for plugin in plugins:
         name = plugin.name
         declared = reads[name]
         if declared is None:
             continue
-        result = SKIP if declared.idle else guarded(plugin.pre_filter, state, pod, nodes)
+        result = SKIP if declared.idle else guarded(getattr(plugin, method), state, pod, nodes)
         if result is SKIP:
             skipped += (name,)
         elif result is not None:
             # Whatever it says of the pod as a whole is said in the ordinary way.
-            raise NotLocalError
-    return skipped
-
-
-def _pre_score(
-    plugins: Iterable[Any],
-    reads: Mapping[str, Reads | None],
-    state: CycleState,
-    pod: PodInfo,
-    nodes: NodeTable,
-) -> tuple[str, ...]:
-    """Ask the local ones among plugins about a pod; return who is to be left out."""
-    skipped: tuple[str, ...] = ()
-    for plugin in plugins:
-        name = plugin.name
-        declared = reads[name]
-        if declared is None:
-            continue
-        status = SKIP if declared.idle else guarded(plugin.pre_score, state, pod, nodes)
-        if status is SKIP:
-            skipped += (name,)
-        elif status is not None:
             raise NotLocalError
     return skipped
