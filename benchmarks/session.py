@@ -140,9 +140,11 @@ class Session:
 def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
     """Have the collector as a running scheduler has it: what is loaded is out of its sight."""
     # A run is forked, and each page is copied when it is first touched; of a running scheduler none
-    # is. Looking for garbage touches every object.
+    # is. So all objects are touched before.
     gc.unfreeze()
     gc.collect()
+    for one in gc.get_objects():
+        gc.get_referents(one)
     gc.freeze()
     collect_rarely()
     gc.enable()

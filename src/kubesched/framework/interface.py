@@ -152,9 +152,9 @@ class Plugin(Protocol):
 class CacheablePlugin(Plugin, Protocol):
     """Says what its verdicts depend on, so that they can be kept; None: on more than that.
 
-    With an attribute `same_for_family = True` it is asked once for all pods of a family (see
-    `PodShape.family`) what it reads and whether it is skipped: while it reads no other objects,
-    that and what it writes before it looks at nodes depends on family and node name alone.
+    With an attribute `same_for_family = True` of its very class it is asked once for all pods of a
+    family (see `PodShape.family`) what it reads and whether it is skipped: while it reads no other
+    objects, that and what it writes before it looks at nodes depends on family and node name alone.
     """
 
     def reads(self, pod: PodInfo) -> Reads | None: ...

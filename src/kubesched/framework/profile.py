@@ -105,8 +105,9 @@ class Profile:
                     n: None if n in asked else getattr(self.plugins[n], "reads", None)
                     for n in names
                 },
+                # Not by inheritance: a class made from another may look at more of a pod.
                 same_for_family=frozenset(
-                    n for n in names if getattr(self.plugins[n], "same_for_family", False)
+                    n for n in names if vars(type(self.plugins[n])).get("same_for_family")
                 ),
             )
         )

@@ -56,7 +56,12 @@ class EachPod(Counting):
 class ByServices(Counting):
     """Depends on other objects."""
 
+    same_for_family = True
     declared = Reads(nodes=True, objects=("services",))
+
+
+class Derived(Counting):
+    """Made from one that says the same, and does not say so itself."""
 
 
 class Idle(EachPod):
@@ -112,7 +117,7 @@ def test_when_a_node_changes_it_is_asked_again(cluster: Cache) -> None:
     assert plugin.calls == {"reads": 2, "pre_filter": 2, "pre_score": 2}
 
 
-@pytest.mark.parametrize("kind", [EachPod, ByServices])
+@pytest.mark.parametrize("kind", [EachPod, ByServices, Derived])
 def test_others_are_asked_about_every_template(cluster: Cache, kind: type[Counting]) -> None:
     plugin = kind()
     planner = planner_of(plugin)
