@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.app.build import Built, build
+from kubesched.cache.cache import Cache
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.trial import Trial
 from kubesched.columns.view import ClusterView
@@ -157,6 +158,14 @@ def a_budget(
             },
         }
     )
+
+
+def a_cache(*names: str) -> Cache:
+    """Return a cache with nodes of these names."""
+    cache = Cache()
+    for name in names:
+        cache.add_node(a_wire_node(name))
+    return cache
 
 
 def a_cluster(

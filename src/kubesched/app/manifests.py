@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias
@@ -377,15 +377,9 @@ class ManifestReader:
                 objects.append(admission.admit(one.obj))
             except MalformedObject as problem:
                 raise ManifestError(f"{one.where}: {problem}") from None
-        self.notes += self.unknown[:_NOTES_SHOWN_MAX]
-        more = len(self.unknown) - _NOTES_SHOWN_MAX
-        if more > 0:
-            self.notes.append(f"and {more} more unknown fields are passed over")
+        self.notes += _first_of(self.unknown, "unknown fields are passed over")
         self.notes += _without_containers(objects)
-        self.notes += self.given_twice[:_NOTES_SHOWN_MAX]
-        more = len(self.given_twice) - _NOTES_SHOWN_MAX
-        if more > 0:
-            self.notes.append(f"and {more} more objects are given twice; the last one counts")
+        self.notes += _first_of(self.given_twice, "objects are given twice; the last one counts")
         if self.left_out:
             counted = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
             listed = ", ".join(f"{count} {one_line(kind)}" for kind, count in counted)
@@ -415,6 +409,12 @@ class ManifestReader:
             owners[obj.kind, made] = obj.key
             placed.append(Placed(replace(obj, metadata=replace(obj.metadata, uid=made)), where))
         return placed
+
+
+def _first_of(notes: Sequence[str], what: str) -> list[str]:
+    """Return the first notes of a kind, and how many more there are of what they tell."""
+    more = len(notes) - _NOTES_SHOWN_MAX
+    return [*notes[:_NOTES_SHOWN_MAX], *([f"and {more} more {what}"] if more > 0 else [])]
 
 
 def _without_containers(objects: Iterable[KubeObject]) -> list[str]:

@@ -309,20 +309,23 @@ class _Attempt:
                 if known.is_by(masks):
                     known.meetings += 1
                     return used_last(plan, known)
-        fits = plan.fits
-        for mask in masks:
-            # What fits and is not in the mask is greater than the mask.
-            np.greater(fits, mask, out=fits)
+        fits = self._outside_of(masks)
         for verdicts in promised.values():
             fits[plan.promised.positions] &= verdicts.fits
         return current_ranking(begun, self._view, fits, masks if are_lasting else None)
 
+    def _outside_of(self, masks: list[BoolColumn]) -> BoolColumn:
+        """Return which rows fit by what is kept, and are in none of the masks."""
+        fits = self._plan.fits
+        for mask in masks:
+            # What fits and is not in the mask is greater than the mask.
+            np.greater(fits, mask, out=fits)
+        return fits
+
     def _ranking_one_by_one(self, begun: Begun, masks: list[BoolColumn]) -> Ranking | Sample:
         """Return the rows that fit and are in none of the masks, nor refused one by one."""
         plan, filters = self._plan, self._planner.parts.one_node_filters
-        fits = plan.fits
-        for mask in masks:
-            np.greater(fits, mask, out=fits)
+        fits = self._outside_of(masks)
         order = in_visiting_order(plan, self._view, begun.start, fits)
         skipped = self._state.skip_filter_plugins
         asked = [plugin for plugin in filters if plugin.name not in skipped]
@@ -390,7 +393,12 @@ class _Attempt:
     def _score_live(self, fit_rows: Rows) -> dict[str, Added]:
         """Return what each plugin that is asked anew adds to the fitting rows."""
         followers, live = self._followers, dict[str, Added]()
-        skipped = self._pre_score_live(fit_rows) if followers.pre_scores else ()
+        # What plugins look up is kept with the table: one serves all of them.
+        fitting: NodeTable | None = None
+        skipped: tuple[str, ...] = ()
+        if followers.pre_scores or followers.live_scores:
+            fitting = self._view.nodes_at(fit_rows)
+            skipped = self._pre_score_live(fitting)
         if self._measuring is not None and self._plan.live_pre_scores:
             self._measuring.pre_scored()
         weights = self._planner.parts.weights
@@ -398,7 +406,8 @@ class _Attempt:
             skipped += self._follow_scores(fit_rows, live)
         for score in followers.live_scores:
             if score.name not in skipped:
-                fitting, weight = self._view.nodes_at(fit_rows), weights[score.name]
+                assert fitting is not None, "it was made for them"
+                weight = weights[score.name]
                 added = normalized_and_weighted(score, weight, self._state, self._pod, fitting)
                 if isinstance(added, Status):
                     raise NotLocalError
@@ -406,9 +415,9 @@ class _Attempt:
         self._state.skip_score_plugins = self._plan.skipping("score", skipped)
         return live
 
-    def _pre_score_live(self, fit_rows: Rows) -> tuple[str, ...]:
+    def _pre_score_live(self, fitting: NodeTable) -> tuple[str, ...]:
         """Have plugins prepare that do not follow; return those that are skipped."""
-        fitting, skipped = self._view.nodes_at(fit_rows), tuple[str, ...]()
+        skipped: tuple[str, ...] = ()
         for plugin in self._followers.pre_scores:
             call = plugin.pre_score
             status = asked("PreScore", plugin.name, call, self._state, self._pod, fitting)

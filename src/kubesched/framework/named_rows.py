@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from kubesched.columns.node_columns import NodeCells
 from kubesched.columns.view import ClusterView, NodeRow
-from kubesched.framework.adapt import guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.kept_columns import PlanParts
-from kubesched.framework.plan_frame import NotLocalError
-from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.framework.plan_frame import NotLocalError, prepared
+from kubesched.framework.status import Status, unresolvable
 from kubesched.model.pod_info import PodInfo
 
 TEMPLATES_MAX = 256
@@ -36,10 +35,13 @@ class NamedTemplate:
         self._parts = parts
         self._node_epoch, self._objects_seen = view.node_epoch, view.objects.change_count
         self._term_count = len(view.term_sets)
-        if any(parts.reads_of(name, pod) is None for name in parts.names):
+        reads = {name: parts.reads_of(name, pod) for name in parts.names}
+        if None in reads.values():
             raise NotLocalError
-        self.state = CycleState()
-        self.state.skip_filter_plugins = self._pre_filter(view, pod)
+        self.state = state = CycleState()
+        others = (plugin for plugin in parts.pre_filters if plugin is not parts.naming_plugin)
+        skipped = prepared("pre_filter", others, reads, state, pod, view.all_nodes())
+        state.skip_filter_plugins = frozenset(skipped)
         self.named_by: str = parts.naming_plugin.name
         self.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{self.named_by}]")
         """The verdict on all other nodes."""
@@ -51,20 +53,6 @@ class NamedTemplate:
                 make = plugin.refuses_by_cells
                 refuses = None if make is None else make(self.state, pod)
                 self._rules.append(_RowRule(refuses, plugin.judge_row))
-
-    def _pre_filter(self, view: ClusterView, pod: PodInfo) -> frozenset[str]:
-        """Ask all but the plugin that names nodes; return who is to be skipped."""
-        skipped: set[str] = set()
-        nodes = view.all_nodes()
-        for plugin in self._parts.pre_filters:
-            if plugin is self._parts.naming_plugin:
-                continue
-            result = guarded(plugin.pre_filter, self.state, pod, nodes)
-            if result is SKIP:
-                skipped.add(plugin.name)
-            elif result is not None:
-                raise NotLocalError  # Whatever it says is said in the ordinary way.
-        return frozenset(skipped)
 
     def still_holds(self, view: ClusterView) -> bool:
         """Return whether nothing has changed that plugins may have read, usage of rows aside."""

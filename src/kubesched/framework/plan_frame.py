@@ -104,11 +104,11 @@ class Family:
         self._state = CycleState()
         # Before anything else: a pod that is refused or sent to named nodes has no plan.
         pre_filters = self._of_family(parts.pre_filters, pod)
-        skipped_filters = _prepared("pre_filter", pre_filters, self._reads, self._state, pod, nodes)
+        skipped_filters = prepared("pre_filter", pre_filters, self._reads, self._state, pod, nodes)
         for name in parts.names:
             self._is_of_family(name, pod)
         pre_scores = self._of_family(parts.pre_scores, pod)
-        skipped_scores = _prepared("pre_score", pre_scores, self._reads, self._state, pod, nodes)
+        skipped_scores = prepared("pre_score", pre_scores, self._reads, self._state, pod, nodes)
         self._skipped = (skipped_filters, skipped_scores)
         self._others = [name for name in parts.names if name not in self._reads]
         self._other_pre_filters = [p for p in parts.pre_filters if p.name not in self._reads]
@@ -136,8 +136,8 @@ class Family:
         reads = {name: reads_of(name, pod) for name in self._others}
         state = CycleState()
         state.adopt(self._state)
-        skipped_filters = _prepared("pre_filter", self._other_pre_filters, reads, state, pod, nodes)
-        skipped_scores = _prepared("pre_score", self._other_pre_scores, reads, state, pod, nodes)
+        skipped_filters = prepared("pre_filter", self._other_pre_filters, reads, state, pod, nodes)
+        skipped_scores = prepared("pre_score", self._other_pre_scores, reads, state, pod, nodes)
         key = (*reads.values(), skipped_filters, skipped_scores)
         frame = self._frames.get(key)
         if frame is None:
@@ -156,7 +156,7 @@ class Family:
         return frame, state
 
 
-def _prepared(
+def prepared(
     method: str,
     plugins: Iterable[Any],
     reads: Mapping[str, Reads | None],

@@ -6,15 +6,12 @@ import pytest
 
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.model.pod_info import PodInfo
-from tests.unit.builders import a_pod, a_wire_node
+from tests.unit.builders import a_cache, a_pod
 
 
 @pytest.fixture
 def cache() -> Cache:
-    made = Cache()
-    for name in ("n1", "n2"):
-        made.add_node(a_wire_node(name))
-    return made
+    return a_cache("n1", "n2")
 
 
 def a_web(**spec: Any) -> PodInfo:

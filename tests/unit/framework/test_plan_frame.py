@@ -11,7 +11,7 @@ from kubesched.framework.interface import Reads
 from kubesched.framework.plan import Plan
 from kubesched.framework.planner import Planner
 from kubesched.framework.status import SKIP, Status
-from tests.unit.builders import a_profile, a_wire_node, a_wire_pod
+from tests.unit.builders import a_cache, a_profile, a_wire_node, a_wire_pod
 
 
 class Counting:
@@ -72,10 +72,7 @@ class Idle(EachPod):
 
 @pytest.fixture
 def cluster() -> Cache:
-    cache = Cache()
-    for name in ("n1", "n2"):
-        cache.add_node(a_wire_node(name))
-    return cache
+    return a_cache("n1", "n2")
 
 
 def planner_of(plugin: Counting) -> Planner:

@@ -18,7 +18,7 @@ from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.planner import Planner
 from kubesched.framework.status import error
 from kubesched.model.pod_info import PodInfo
-from tests.unit.builders import a_pod, a_profile, a_wire_node, a_wire_pod
+from tests.unit.builders import a_cache, a_pod, a_profile, a_wire_node, a_wire_pod
 
 
 class Emptiest:
@@ -37,10 +37,7 @@ class Emptiest:
 
 @pytest.fixture
 def cluster() -> Cache:
-    cache = Cache()
-    for name in ("n1", "n2"):
-        cache.add_node(a_wire_node(name))
-    return cache
+    return a_cache("n1", "n2")
 
 
 @pytest.fixture
