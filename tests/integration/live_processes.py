@@ -26,7 +26,7 @@ from kubesched.testing import (
     start_scheduler,
 )
 from kubesched.testing.companions import HEARTBEAT
-from kubesched.testing.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from kubesched.testing.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer
 from kubesched.testing.ports import free_ports
 from kubesched.testing.processes import ProcessGroup
 from kubesched.testing.server import SCHEDULER
@@ -36,6 +36,7 @@ Scheduler = SchedulerProcess
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 _OPEN = "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics,/debug/explain"
+_UNKNOWN_CLASS = "no PriorityClass with name"
 _numbers = count(1)
 
 
@@ -151,7 +152,15 @@ class Place:
             nodeSelector=selector,
             **spec,
         )
-        self.api.post(self.pods, pod).must(201)
+        made: list[Answer] = []
+
+        def is_answered() -> bool:
+            made.append(self.api.post(self.pods, pod))
+            return made[-1].code == 201 or _UNKNOWN_CLASS not in made[-1].text
+
+        # A real server's admission hears of a new priority class by a watch of its own.
+        until(is_answered, f"the priority class of {name} is known")
+        made[-1].must(201)
         return name
 
     def read(self, name: str) -> Document:

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -120,7 +121,19 @@ class SchedulerProcess:
         return re.findall(rf'\] "([^"]*)".* pod="{re.escape(pod)}"', self.log)
 
     def page(self, path: str) -> tuple[int, str]:
-        """Return status and text of one of its pages."""
+        """Return status and text of one of its pages; waits for it while it starts."""
+        got: list[tuple[int, str]] = []
+
+        def is_answered() -> bool:
+            # A program that was just started does not listen yet.
+            with suppress(ConnectionRefusedError):
+                got.append(self._get(path))
+            return bool(got)
+
+        self.until(is_answered, f"{self.label} serves {path}")
+        return got[0]
+
+    def _get(self, path: str) -> tuple[int, str]:
         trusting = ssl.create_default_context()
         # Its certificate is its own; nothing is told to it that matters.
         trusting.check_hostname = False
@@ -157,7 +170,7 @@ class SchedulerProcess:
 
     def _is_ready(self) -> bool:
         try:
-            return self.page("/readyz")[0] == 200
+            return self._get("/readyz")[0] == 200
         except OSError:
             return False
 
