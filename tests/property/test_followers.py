@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.app.build import Built
-from kubesched.columns import counts
+from kubesched.columns import domains
 from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
@@ -27,7 +27,7 @@ from tests.property.test_explained_decisions import check
 from tests.property.test_kept_verdicts import NAME, agreed, pair_with
 from tests.unit.builders import a_wire_node, a_wire_pod
 
-HOSTS = counts.FEW_DOMAINS_MAX + 6
+HOSTS = domains.FEW_DOMAINS_MAX + 6
 
 
 def term(key: str, app: str) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def objects_of(registration: EventRegistration, data: st.DataObject) -> tuple[An
         known: list[Any] = CHANGED_PODS
         old, new = (data.draw(st.sampled_from(known)) for _ in range(2))
         if old.node_name and data.draw(st.booleans()):
-            old = BoundPod(old, old.node_name, nominated=False, whole=None)
+            old = BoundPod(old, old.node_name, None)
     else:
         old, new = (data.draw(st.sampled_from(OBJECTS[resource])) for _ in range(2))
     names = [name for name in ("ADD", "DELETE") if action & type(action)[name]]

@@ -138,7 +138,7 @@ class Cache:
             return  # What was assumed has come true, or nothing changed that counts.
         self.remove_pod(pod)
         if pod.phase not in TERMINAL_PHASES:
-            self._count(pod, pod.node_name)
+            self._writer.add_pod(pod, pod.node_name, self._whole(pod))
 
     update_pod = add_pod
 
@@ -150,12 +150,12 @@ class Cache:
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
         """Count a pod on the node chosen for it, before the API server knows."""
-        uid = pod.uid
-        if uid in self._cluster.pods.index_of:
+        uid, cluster = pod.uid, self._cluster
+        if uid in cluster.pods.index_of:
             if self.is_bound(pod):
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
             self.remove_pod(pod)  # A promise is kept now, or broken.
-        self._count(pod, node_name)
+        self._writer.add_pod(pod, node_name, pod.raw if cluster.keep_whole_pods else None)
         self._assumed.add(uid)
 
     def forget_pod(self, pod: PodInfo | BoundPod) -> None:
@@ -195,9 +195,6 @@ class Cache:
     def assumed_count(self) -> int:
         """Return how many pods are assumed and not yet confirmed."""
         return len(self._assumed)
-
-    def _count(self, pod: PodInfo, node_name: str) -> None:
-        self._writer.add_pod(pod, node_name, whole=self._whole(pod))
 
     def _whole(self, pod: PodInfo) -> bytes | None:
         return pod.raw if self._cluster.keep_whole_pods else None

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 LENGTH_MAX = 65_536
+# Of so many changes, or up to twice as many, the rows stand in an array as well.
+ROWS_MIN = 1024
 
 
 class Change(NamedTuple):
@@ -25,11 +30,13 @@ class Change(NamedTuple):
 class ChangeLog:
     """Changes by stamp; the oldest are dropped when there are too many."""
 
-    __slots__ = ("_entries", "_first", "latest", "stamp")
+    __slots__ = ("_entries", "_first", "_rows", "_rows_first", "latest", "stamp")
 
     def __init__(self) -> None:
         self._entries: list[Change] = []
         self._first = 0
+        self._rows: NDArray[np.int64] = np.zeros(2 * ROWS_MIN, dtype=np.int64)
+        self._rows_first = 0
         self.stamp = 0
         """The stamp of the next change."""
         self.latest: tuple[Change, ...] | None = None
@@ -37,11 +44,18 @@ class ChangeLog:
 
     def append(self, change: Change) -> None:
         """Record a change."""
-        self._entries.append(change)
+        entries = self._entries
+        entries.append(change)
         self.latest = (change,)
+        rows, place = self._rows, self.stamp - self._rows_first
+        if place == len(rows):
+            rows[:ROWS_MIN] = rows[ROWS_MIN:]
+            self._rows_first += ROWS_MIN
+            place = ROWS_MIN
+        rows[place] = change[0]
         self.stamp += 1
-        if len(self._entries) > 2 * LENGTH_MAX:
-            del self._entries[:LENGTH_MAX]
+        if len(entries) > 2 * LENGTH_MAX:
+            del entries[:LENGTH_MAX]
             self._first += LENGTH_MAX
 
     def since(self, seen: int) -> list[Change] | None:
@@ -49,3 +63,8 @@ class ChangeLog:
         if seen < self._first:
             return None
         return self._entries[seen - self._first :]
+
+    def rows_since(self, seen: int) -> NDArray[np.int64] | None:
+        """Return the row of each change from a stamp on, until the next one; None if too many."""
+        place = seen - self._rows_first
+        return None if place < 0 else self._rows[place : self.stamp - self._rows_first]

@@ -37,6 +37,8 @@ class Cluster:
         """Moves when a pod is promised a node, or no longer."""
         self.zones: dict[str, dict[str, int]] = {}
         """The nodes of each zone in the order in which they came, with their rows."""
+        self.node_count = 0
+        """How many nodes there are."""
         self.stand_ins: dict[tuple[str, int], int] = {}
         """Rows of nodes that nobody visits, by name and how many of that name came before."""
         self.identity = object()
@@ -57,12 +59,6 @@ class Cluster:
     def forget_order(self) -> None:
         """Have the visiting order worked out anew when it is next wanted."""
         self._visiting_rows = self._valid_rows = None
-
-    @property
-    def node_count(self) -> int:
-        """Return how many nodes there are."""
-        rows = self._visiting_rows
-        return len(self.visiting_rows() if rows is None else rows)
 
     def all_offer_the_first(self) -> bool:
         """Return whether every node offers cpu and memory."""

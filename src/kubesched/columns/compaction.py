@@ -77,6 +77,7 @@ def _compact(cluster: Cluster) -> None:
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
     pods.label_classes = _dealt_anew(pods.label_classes, pods.writable.label_class, used, ())
+    pods.entries.clear()
     pods.class_labels.clear()
     pods.known_owners.clear()
     _compact_shapes(cluster, pods, used)

@@ -1,8 +1,8 @@
 """How many pods count where: per row and per topology domain, kept current by the change log.
 
-Owns tallies (a sum per row over the pods there), their sums per domain, and the facts of nodes that
-both are read through. A tally is built once and then follows the changes; it equals at any time
-what building it anew would give. Never judges a node, and never writes a table.
+Owns tallies (a sum per row over the pods there) and their sums per domain. A tally is built once
+and then follows the changes; it equals at any time what building it anew would give. Never judges a
+node, and never writes a table.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.columns.change_log import Change, ChangeLog
+from kubesched.columns.domains import Domains, Places, RowsAbove, Sums, Topology
 from kubesched.columns.interning import Interner, grown
 from kubesched.columns.postings import ClassPostings, TermPostings
+from kubesched.kit.memory import budget
 
 if TYPE_CHECKING:
     from kubesched.columns.cluster import Cluster
-    from kubesched.columns.node_columns import LabelColumn
-    from kubesched.columns.view import NodeTable
 
-Places = NDArray[np.intp]
-Sums = NDArray[np.signedinteger[Any]]
-"""Counts of pods are int32, weights int64."""
 ValueT = TypeVar("ValueT", bound=Hashable)
 KeptT = TypeVar("KeptT")
 
@@ -36,10 +33,6 @@ CHANGES_MAX: Final = 8192
 HITS_MAX: Final = 256
 HITS_ONE_BY_ONE_MAX: Final = 64
 COMPARED_MAX: Final = 4
-FEW_DOMAINS_MAX: Final = 64
-KNOWN_MAX: Final = 32
-COLUMNS_MAX: Final = 32
-FACTS_MAX: Final = 512
 BYTES_MAX: Final = 64 * 1024 * 1024
 
 _ROW, _LABEL_CLASS, _TERM_SET, _DELTA, _LIVE_DELTA = range(5)
@@ -261,38 +254,10 @@ class Tally:
         self.hits.clear()
 
 
-class Domains:
-    """One topology key: each row's domain, `count` for a row without the key."""
-
-    __slots__ = ("_row_bounds", "_rows_by_domain", "count", "ids", "is_everywhere", "lacking")
-
-    def __init__(self, column: LabelColumn, row_count: int, judged_rows: Places) -> None:
-        self.count = len(column.values)
-        ids: Places = column.ids[:row_count].astype(np.intp)
-        ids[ids < 0] = self.count
-        self.ids = ids
-        self.lacking: NDArray[np.bool_] = ids == self.count
-        self.lacking.flags.writeable = False
-        """Which rows do not have the key."""
-        self.is_everywhere = not self.lacking[judged_rows].any()
-        """Whether every node has the key."""
-        self._rows_by_domain: Places | None = None
-        self._row_bounds: list[int] = []
-
-    def rows_of(self, domain: int) -> Places:
-        """Return the rows of a domain."""
-        rows = self._rows_by_domain
-        if rows is None:
-            rows = self._rows_by_domain = np.argsort(self.ids, kind="stable")
-            ends = np.bincount(self.ids, minlength=self.count + 1).cumsum()
-            self._row_bounds = [0, *ends.tolist()]
-        return rows[self._row_bounds[domain] : self._row_bounds[domain + 1]]
-
-
 class DomainTable:
     """A tally's sums per domain of a topology key, over the rows that count."""
 
-    __slots__ = ("_domains", "_last", "_seen", "_slots", "above", "nonzero_count", "sums", "tally")
+    __slots__ = ("_above", "_domains", "_last", "_seen", "_slots", "nonzero_count", "sums", "tally")
 
     def __init__(self, tally: Tally, slots: Places, domains: Domains) -> None:
         """Sum up once.
@@ -307,7 +272,7 @@ class DomainTable:
         self._domains = domains
         self._last = domains.count
         self._seen = -1
-        self.above: RowsAbove | None = None
+        self._above: RowsAbove | None = None
         """There once rows above a limit were asked for."""
         self.sums: Sums = np.zeros(0, dtype=np.int32)
         self.nonzero_count = 0
@@ -323,45 +288,39 @@ class DomainTable:
         """Return the sums as they are now, and one zero more, for rows in no domain."""
         tally = self.tally
         tally.follow()
-        done = tally.first_hit + len(tally.hits)
+        hits, first = tally.hits, tally.first_hit
+        done = first + len(hits)
         seen = self._seen
         if seen != done:
-            if seen < tally.first_hit or done - seen > HITS_ONE_BY_ONE_MAX:
+            if seen < first or done - seen > HITS_ONE_BY_ONE_MAX:
                 self._rebuild()
             else:
-                self._take_over(tally.hits[seen - tally.first_hit :])
-            self._seen = done
+                self._take_over(hits[seen - first :])
+                self._seen = done
         return self.sums
 
-    def rows_above(self, limit: int) -> NDArray[np.bool_] | None:
-        """Return which rows are in a domain whose sum is above a limit; None for none of them.
+    def above(self, limit: int) -> RowsAbove:
+        """Return the rows in a domain whose sum is above a limit; a row in no domain has zero.
 
-        The sums are those of the last `follow`; a row in no domain has zero. An array handed out is
-        never written again.
+        The sums are those of the last `follow`.
         """
-        above = self.above
+        above = self._above
         if above is None:
-            above = self.above = RowsAbove(self._domains)
-        elif above.limit == limit and not above.touched:
-            return above.rows if above.count else None
-        return above.follow(self.sums, limit)
-
-    def rows_not_above(self, limit: int) -> NDArray[np.bool_] | None:
-        """Return the opposite of `rows_above`; None for all of them."""
-        if self.rows_above(limit) is None:
-            return None
-        assert self.above is not None, "it was just asked"
-        return self.above.others()
+            above = self._above = RowsAbove(self._domains)
+        if above.limit != limit:
+            above.look_at_all(self.sums, limit)
+        elif above.touched:
+            above.look_at_touched(self.sums, limit)
+        return above
 
     def _take_over(self, hits: list[tuple[int, int]]) -> None:
-        slots, sums, above = self._slots, self.sums, self.above
+        slots, sums, above, last = self._slots, self.sums, self._above, self._last
         for row, amount in hits:
             # A row that came after the nodes were looked at has no node.
-            slot = slots.item(row) if row < len(slots) else self._last
-            if slot != self._last:
+            slot = slots.item(row) if row < len(slots) else last
+            if slot != last:
                 before = sums.item(slot)
-                after = before + amount
-                sums[slot] = after
+                after = sums[slot] = before + amount
                 if not before or not after:
                     self.nonzero_count += 1 if after else -1
                 if above is not None:
@@ -378,195 +337,8 @@ class DomainTable:
         self.sums = sums.astype(rows.dtype)
         self.nonzero_count = int(np.count_nonzero(self.sums))
         self._seen = self.tally.first_hit + len(self.tally.hits)
-        if self.above is not None:
-            self.above.forget()
-
-
-class RowsAbove:
-    """Which rows are in a domain whose sum is above a limit, kept while sums and limit move."""
-
-    __slots__ = (
-        "_domains",
-        "_flags",
-        "_known",
-        "_others",
-        "before",
-        "count",
-        "limit",
-        "moved",
-        "rows",
-        "touched",
-    )
-
-    def __init__(self, domains: Domains) -> None:
-        self._domains = domains
-        self._known: dict[bytes, NDArray[np.bool_]] = {}
-        """Where there are few domains: the rows by which of the domains are."""
-        self._others: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None
-        """All other rows, after the rows they are made from."""
-        self.limit: int | None = None
-        """What the rows were last looked at by; None if they have to be looked at anew."""
-        self._flags: NDArray[np.bool_] = np.zeros(domains.count + 1, dtype=np.bool_)
-        """Which domains are."""
-        self.count = 0
-        """How many domains are."""
-        self.rows: NDArray[np.bool_] = np.zeros(len(domains.ids), dtype=np.bool_)
-        self.rows.flags.writeable = False
-        self.touched: list[int] = []
-        """The domains whose sum may have changed since last time."""
-        self.before: NDArray[np.bool_] | None = None
-        """The rows before these, if few have changed."""
-        self.moved: list[int] = []
-        """Which of them have changed."""
-
-    def forget(self) -> None:
-        """Have every domain looked at next time."""
-        self.limit = None
-        self.touched.clear()
-
-    def follow(self, sums: Sums, limit: int) -> NDArray[np.bool_] | None:
-        """Return the rows, None for none."""
-        if limit != self.limit:
-            self._look_at_all(sums, limit)
-        else:
-            self._look_at_touched(sums, limit)
-        self.touched.clear()
-        return self.rows if self.count else None
-
-    def others(self) -> NDArray[np.bool_]:
-        """Return all rows but those of the last `follow`."""
-        others = self._others
-        if others is None or others[0] is not self.rows:
-            others = self._others = (self.rows, ~self.rows)
-            others[1].flags.writeable = False
-        return others[1]
-
-    def _look_at_touched(self, sums: Sums, limit: int) -> None:
-        flags, changed = self._flags, []
-        for domain in self.touched:
-            above = sums.item(domain) > limit
-            if above != flags.item(domain):
-                flags[domain] = above
-                self.count += 1 if above else -1
-                changed.append(domain)
-        if not changed:
-            return
-        if len(flags) <= FEW_DOMAINS_MAX:
-            self._take_over()
-            return
-        # Whoever was given the old array keeps it as it was.
-        rows, moved = self.rows.copy(), list[int]()
-        for domain in changed:
-            near = self._domains.rows_of(domain)
-            # By a number it takes a seventh of the time.
-            rows[near.item(0) if len(near) == 1 else near] = flags.item(domain)
-            moved += near.tolist()
-        rows.setflags(write=False)
-        self.before, self.rows, self.moved = self.rows, rows, moved
-
-    def _look_at_all(self, sums: Sums, limit: int) -> None:
-        flags, self.limit = sums > limit, limit
-        # Bytes compare faster than columns.
-        if flags.tobytes() != self._flags.tobytes():
-            self._flags, self.count = flags, int(np.count_nonzero(flags))
-            self._take_over()
-
-    def _take_over(self) -> None:
-        """Have the rows as the flags are; the very same array for the same flags, if it pays."""
-        flags = self._flags
-        key = flags.tobytes() if len(flags) <= FEW_DOMAINS_MAX else None
-        rows = None if key is None else self._known.get(key)
-        if rows is None:
-            rows = flags.take(self._domains.ids)
-            rows.flags.writeable = False
-            if key is not None:
-                if len(self._known) >= KNOWN_MAX:
-                    self._known.clear()
-                self._known[key] = rows
-        self.rows, self.before = rows, None
-
-
-class Topology:
-    """What follows from the nodes alone; true until a node comes, goes or changes."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.node_epoch = cluster.node_epoch
-        self.rows: Places = cluster.visiting_rows()
-        self.row_count = cluster.nodes.row_count
-        """How long whole columns are; rows that come later have no node."""
-        valid = cluster.valid_rows()
-        self._all_rows: Places | None = valid if len(valid) == self.row_count else None
-        self._facts: dict[Hashable, Any] = {}
-        self._columns: dict[tuple[str, int], tuple[Places, Places]] = {}
-
-    def fact(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """Return what was worked out from the nodes under this key."""
-        found: KeptT | None = self._facts.pop(key, None)
-        if found is None:
-            found = make()
-            if len(self._facts) >= FACTS_MAX:
-                del self._facts[next(iter(self._facts))]
-        self._facts[key] = found
-        return found
-
-    def domains(self, key: str) -> Domains:
-        """Return each row's domain of a topology key."""
-
-        def make() -> Domains:
-            judged = self._cluster.judged_rows()
-            return Domains(self._cluster.nodes.label(key), self.row_count, judged)
-
-        return self.fact(("domains", key), make)
-
-    def over(self, nodes: NodeTable, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a column over all rows as one over the nodes of a table; not to be written."""
-        return self.all_over(nodes, [whole])[0]
-
-    def all_over(self, nodes: NodeTable, whole: list[NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
-        """Return several columns as `over` does each of them."""
-        if nodes.rows is self._all_rows:
-            return whole
-        taken = [column.take(nodes.rows) for column in whole]
-        for column in taken:
-            column.setflags(write=False)
-        return taken
-
-    def all_rows(self) -> NDArray[np.bool_]:
-        """Return a column over all rows that is true everywhere; not to be written."""
-
-        def make() -> NDArray[np.bool_]:
-            every = np.ones(self.row_count, dtype=np.bool_)
-            every.flags.writeable = False
-            return every
-
-        return self.fact("all rows", make)
-
-    def places(self, rows: Places) -> Places:
-        """Return where in an array of rows each row is, -1 if it is not there."""
-        known = self._columns.get(("", id(rows)))
-        if known is not None and known[0] is rows:
-            return known[1]
-        places: Places = np.full(self.row_count, -1, dtype=np.intp)
-        places[rows] = np.arange(len(rows))
-        self._remember("", rows, places)
-        return places
-
-    def _remember(self, key: str, rows: Places, column: Places) -> None:
-        if len(self._columns) >= COLUMNS_MAX:
-            self._columns.clear()
-        self._columns[key, id(rows)] = (rows, column)
-
-    def column(self, nodes: NodeTable, key: str) -> Places:
-        """Return the domain of each node of a table; that of one without the key is `count`."""
-        rows = nodes.rows
-        # The same arrays of rows come again and again: all nodes, all that fit.
-        known = self._columns.get((key, id(rows)))
-        if known is not None and known[0] is rows:
-            return known[1]
-        column: Places = self.domains(key).ids.take(rows)
-        self._remember(key, rows, column)
-        return column
+        if self._above is not None:
+            self._above.forget()
 
 
 class Counters:
@@ -634,6 +406,7 @@ class Counters:
         old = self._kept.pop(key, None)
         self._kept_bytes += byte_count - (0 if old is None else old[1])
         self._kept[key] = (value, byte_count)
-        while self._kept_bytes > BYTES_MAX and len(self._kept) > 1:
+        bytes_max = budget(BYTES_MAX, self.cluster.nodes.row_count)
+        while self._kept_bytes > bytes_max and len(self._kept) > 1:
             oldest = next(iter(self._kept))
             self._kept_bytes -= self._kept.pop(oldest)[1]

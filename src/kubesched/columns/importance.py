@@ -7,6 +7,7 @@ Upstream: pkg/scheduler/util/utils.go MoreImportantPod
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ NO_POD: Final = -1
 NOBODY: Final = np.iinfo(np.int64).max
 # Up to so many changes are followed row by row; after more, all rows are looked at anew.
 CHANGES_MAX: Final = 4096
+ROWS_ONE_BY_ONE_MAX: Final = 4
 
 
 class PodsByImportance:
@@ -46,7 +48,10 @@ class PodsByImportance:
     def matrix(self, rows: NDArray[np.int64]) -> IdColumn:
         """Return the pods of some rows, a line for each, filled up with -1."""
         self._follow()
-        for row in rows[~self._is_sorted[rows]].tolist():
+        unsorted: list[int] = rows[~self._is_sorted[rows]].tolist()
+        if len(unsorted) > ROWS_ONE_BY_ONE_MAX:
+            unsorted = self._sort_together(unsorted)
+        for row in unsorted:
             self._sort(row)
         width = int(self._cluster.nodes.pod_count[rows].max(initial=0))
         return self._order[rows, :width]
@@ -84,6 +89,29 @@ class PodsByImportance:
         there = (pods[index] for index in self._cluster.nodes.pods_of[row])
         return min((pod.priority for pod in there if pod is not None), default=int(NOBODY))
 
+    def _sort_together(self, rows: list[int]) -> list[int]:
+        """Sort rows by priority and start; return those where these are not enough."""
+        pods, pods_of = self._cluster.pods, self._cluster.nodes.pods_of
+        counts = np.array([len(pods_of[row]) for row in rows])
+        index = np.fromiter(chain.from_iterable(pods_of[row] for row in rows), dtype=np.int32)
+        lines = np.arange(len(rows)).repeat(counts)
+        order = np.lexsort((pods.start_s[index], -pods.priority[index], lines))
+        index = index[order]
+        self._widen(int(counts.max(initial=0)))
+        sorted_lines: IdColumn = np.full((len(rows), self._order.shape[1]), NO_POD, dtype=np.int32)
+        first = counts.cumsum() - counts
+        sorted_lines[lines, np.arange(len(index)) - first.repeat(counts)] = index
+        self._order[rows] = sorted_lines
+        self._is_sorted[rows] = True
+        equal = lines[1:] == lines[:-1]
+        for column in (pods.start_s, pods.priority):
+            equal &= column[index[1:]] == column[index[:-1]]
+        return [rows[line] for line in dict.fromkeys(lines[1:][equal].tolist())]
+
+    def _widen(self, count: int) -> None:
+        if count > self._order.shape[1]:
+            self._order = grown(self._order, count, NO_POD)
+
     def _sort(self, row: int) -> None:
         # Parity: pkg/scheduler/util/utils.go MoreImportantPod, v1.36. Among pods of equal priority
         # and start upstream goes by arrival; the key makes it repeatable.
@@ -94,8 +122,7 @@ class PodsByImportance:
             if (pod := self._cluster.pods.pods[index]) is not None
         ]
         there.sort()
-        if len(there) > self._order.shape[1]:
-            self._order = grown(self._order, len(there), NO_POD)
+        self._widen(len(there))
         line = self._order[row]
         line[: len(there)] = [entry[3] for entry in there]
         line[len(there) :] = NO_POD

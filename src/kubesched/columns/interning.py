@@ -85,7 +85,7 @@ class Lut(Generic[ValueT]):
         return answers
 
 
-def grown(array: NDArray[Any], count: int, fill: int = 0) -> NDArray[Any]:
+def grown(array: NDArray[Any], count: int, fill: float = 0) -> NDArray[Any]:
     """Return the array with room for `count` entries along its last axis, new ones filled."""
     room = array.shape[-1]
     if count <= room:

@@ -6,15 +6,17 @@ Owns the arrays and what belongs to a row. Only `writer` changes them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import lt
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.columns.evenness import UNEVENNESS_MAX, Evenness, evenness, evenness_of
 from kubesched.columns.interning import Interner, grown
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import HostPort, ResourceMap, Resources
+from kubesched.model.pod_info import HostPort, ResourceMap, Resources, resources_of
 from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.model.tolerations import Taint
 
@@ -29,6 +31,7 @@ SMALL_BITS = 46
 LEFT, NONZERO_LEFT = "left", "hundredfold_nonzero_left"
 FLOAT_KINDS = frozenset(("allocatable", "requested", LEFT, NONZERO_LEFT))
 _NUMBERS = 9
+_LEFT_LINES = slice(4, 9)
 _FIRST = (CPU, MEMORY)
 # By these nearly every cluster spreads pods: its first pod does not wait for their columns.
 _OFTEN_ASKED_FOR = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
@@ -45,6 +48,7 @@ _ONE_DIMENSIONAL: dict[str, tuple[Any, int]] = {
     "feature_set": (np.int32, 0),
     "nominated_count": (np.int64, 0),
     "stamp": (np.int64, -1),
+    "unevenness": (np.int32, 0),
 }
 
 
@@ -64,28 +68,69 @@ class LabelColumn:
 class NodeCells:
     """One row's numbers once more, as plain integers: a single row is judged by them.
 
-    Reading a number from an array takes several times as long as from a map. The maps for reading
-    cannot be written; `taken` and `nonzero_taken` are the same, for the writer.
+    Reading a number from an array takes ten times as long, from a map five times. So what nearly
+    all pods ask for has no map.
     """
 
     __slots__ = (
         "allocatable",
         "allowed_pods",
-        "nonzero_requested",
-        "nonzero_taken",
+        "cpu_offered",
+        "cpu_taken",
+        "cpu_weighed",
+        "memory_offered",
+        "memory_taken",
+        "memory_weighed",
+        "others_taken",
         "pod_count",
-        "requested",
-        "taken",
     )
 
     def __init__(self) -> None:
-        self.allocatable: Resources = NOTHING
-        self.taken = ResourceMap()
-        self.nonzero_taken = ResourceMap()
-        self.requested: Resources = MappingProxyType(self.taken)
-        self.nonzero_requested: Resources = MappingProxyType(self.nonzero_taken)
+        self.offer(NOTHING)
+        self.cpu_taken = self.memory_taken = 0
+        self.cpu_weighed = self.memory_weighed = 0
+        """What pods weigh in scoring."""
+        self.others_taken = ResourceMap()
+        """By resource, cpu and memory left out."""
         self.pod_count = 0
         self.allowed_pods = 0
+
+    def offer(self, allocatable: Resources) -> None:
+        """Take over what the node offers."""
+        self.allocatable = allocatable
+        self.cpu_offered, self.memory_offered = allocatable[CPU], allocatable[MEMORY]
+
+    @property
+    def requested(self) -> Resources:
+        """Return what pods take now, by resource."""
+        taken = {CPU: self.cpu_taken, MEMORY: self.memory_taken}
+        return resources_of({**taken, **self.others_taken})
+
+    @property
+    def nonzero_requested(self) -> Resources:
+        """Return what pods weigh in scoring now, by resource."""
+        return resources_of({CPU: self.cpu_weighed, MEMORY: self.memory_weighed})
+
+
+class Room(Protocol):
+    """What is left on some rows, as floats: a line each for cpu, memory and pods."""
+
+    @property
+    def left(self) -> NDArray[np.float64]:
+        """Return what is allocatable less what is requested, and how many pods more fit."""
+        ...
+
+    @property
+    def lowest_left(self) -> Sequence[float]:
+        """Return by line what no row has less of."""
+        ...
+
+
+class SupposedRoom(NamedTuple):
+    """What would be left on some rows if more pods were there."""
+
+    left: NDArray[np.float64]
+    lowest_left: Sequence[float] = (-np.inf, -np.inf, -np.inf)
 
 
 class NodeLines:
@@ -95,9 +140,26 @@ class NodeLines:
     numbers are small: floats divide much faster.
     """
 
-    __slots__ = ("allocatable", "hundredfold_nonzero_left", "left", "requested")
+    __slots__ = (
+        "allocatable",
+        "hundredfold_nonzero_left",
+        "left",
+        "lowest_left",
+        "requested",
+        "scratch",
+        "unevenness",
+    )
 
-    def __init__(self, numbers: NDArray[np.float64]) -> None:
+    def __init__(
+        self, numbers: NDArray[np.float64], unevenness: Evenness, lowest_left: Sequence[float]
+    ) -> None:
+        self.unevenness = unevenness
+        """How far cpu and memory are from being used alike."""
+        self.lowest_left = lowest_left
+        """No node has less `left`, and then `hundredfold_nonzero_left`, by line: mostly that tells
+        what else every row would have to be looked at for."""
+        self.scratch: NDArray[np.float64] | None = None
+        """Two lines that the next who asks may overwrite: of many rows, memory is dear."""
         self.allocatable = numbers[:2]
         self.requested = numbers[2:4]
         self.left = numbers[4:7]
@@ -140,6 +202,8 @@ class NodeColumns:
     nominated_count: IntColumn
     stamp: IntColumn
     """Of each row's latest change in the log."""
+    unevenness: Evenness
+    """How far cpu and memory are from being used alike; as far behind as the floats are."""
 
     def __init__(self) -> None:
         self.capacity = 16
@@ -161,12 +225,18 @@ class NodeColumns:
         self.allocatable: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.requested: IntColumn = np.zeros((3, self.capacity), dtype=np.int64)
         self.nonzero_requested: IntColumn = np.zeros((2, self.capacity), dtype=np.int64)
+        self._split_usage()
         self.stale_rows: set[int] = set()
         """The rows whose floats are behind; brought up to date when somebody wants them."""
         self._shown_floats: dict[tuple[str, int], NDArray[np.float64]] = {}
-        self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
+        self._lines_of_all: NodeLines | None = None
+        self._lowest_left = [np.inf] * 5
+        """No node has less left; see `NodeLines`."""
+        self._lowest_age = 0
+        """How many rows have changed since some node had no more."""
         for name, (dtype, fill) in _ONE_DIMENSIONAL.items():
             setattr(self, name, np.full(self.capacity, fill, dtype=dtype))
+        self._set_numbers(np.zeros((_NUMBERS, self.capacity)))
         self.labels = {key: LabelColumn(self.capacity) for key in _OFTEN_ASKED_FOR}
         self.taint_sets: Interner[tuple[Taint, ...]] = Interner()
         self.taint_sets.intern(())
@@ -177,6 +247,7 @@ class NodeColumns:
     def grow_rows(self, count: int) -> None:
         """Make room for `count` rows in every column."""
         self._shown_floats.clear()
+        self._lines_of_all = None
         if count <= self.capacity:
             return
         capacity = max(count, 2 * self.capacity)
@@ -185,14 +256,20 @@ class NodeColumns:
         self.allocatable = grown(self.allocatable, capacity)
         self.requested = grown(self.requested, capacity)
         self.nonzero_requested = grown(self.nonzero_requested, capacity)
+        self._split_usage()
         self._set_numbers(grown(self._numbers, capacity))
         for column in self.labels.values():
             column.ids = grown(column.ids, capacity, -1)
         self.capacity = capacity
 
+    def _split_usage(self) -> None:
+        # A number is written to a line in half the time of writing it to one of several.
+        self.usage_lines = (*self.requested[:2], *self.nonzero_requested)
+        """Cpu and memory of `requested`, and of `nonzero_requested`."""
+
     def _set_numbers(self, numbers: NDArray[np.float64]) -> None:
         self._numbers = numbers
-        lines = NodeLines(numbers)
+        lines = NodeLines(numbers, self.unevenness, self._lowest_left)
         self._floats = {
             "allocatable": lines.allocatable,
             "requested": lines.requested,
@@ -205,7 +282,21 @@ class NodeColumns:
         """Return numbers of some rows as floats."""
         if self.stale_rows:
             self.current_floats()
-        return NodeLines(self._numbers.take(rows, axis=1))
+        numbers, unevenness = self._numbers.take(rows, axis=1), self.unevenness.take(rows)
+        return NodeLines(numbers, unevenness, self._lowest_left)
+
+    def lines_of_all(self) -> NodeLines:
+        """Return numbers of all rows as floats, not to be written; valid until the next change."""
+        if self.stale_rows:
+            self.current_floats()
+        lines = self._lines_of_all
+        if lines is None:
+            count = self.row_count
+            numbers, unevenness = self._numbers[:, :count], self.unevenness[:count]
+            lines = NodeLines(numbers, unevenness, self._lowest_left)
+            lines.scratch = np.empty((2, count))
+            self._lines_of_all = lines
+        return lines
 
     def take_ports(self, row: int, ports: Iterable[HostPort]) -> None:
         """Have host ports taken on a row."""
@@ -233,6 +324,7 @@ class NodeColumns:
             more = np.zeros((place + 1 - self.allocatable.shape[0], self.capacity), dtype=np.int64)
             self.allocatable = np.concatenate((self.allocatable, more))
             self.requested = np.concatenate((self.requested, more))
+            self._split_usage()
         return place
 
     def current_floats(self) -> dict[str, NDArray[np.float64]]:
@@ -244,20 +336,34 @@ class NodeColumns:
             else:
                 for row in stale:  # Each on its own, in any order.
                     self._set_floats(row)
+                self._lowest_age += len(stale)
+                if self._lowest_age > self.row_count // 8:
+                    self._set_lowest()
             stale.clear()
         return self._floats
 
     def _set_floats(self, row: int) -> None:
-        floats, cells = self._floats, self.cells[row]
-        offered, taken, weighed = cells.allocatable, cells.taken, cells.nonzero_taken
-        left = floats[LEFT]
-        for place, name in enumerate(_FIRST):
-            whole = offered[name]
-            floats["allocatable"][place, row] = whole
-            floats["requested"][place, row] = taken[name]
-            left[place, row] = whole - taken[name]
-            floats[NONZERO_LEFT][place, row] = 100 * (whole - weighed[name])
-        left[2, row] = cells.allowed_pods - cells.pod_count
+        numbers, cells = self._numbers, self.cells[row]
+        cpu, memory = cells.cpu_offered, cells.memory_offered
+        cpu_taken, memory_taken = cells.cpu_taken, cells.memory_taken
+        left = (
+            cpu - cpu_taken,
+            memory - memory_taken,
+            cells.allowed_pods - cells.pod_count,
+            100 * (cpu - cells.cpu_weighed),
+            100 * (memory - cells.memory_weighed),
+        )
+        # In the order of `NodeLines`; one by one is quicker than making an array of large integers.
+        for line, number in enumerate((cpu, memory, cpu_taken, memory_taken, *left)):
+            numbers[line, row] = number
+        if not cpu or not memory:
+            return
+        lowest = self._lowest_left
+        if any(map(lt, left, lowest)):
+            lowest[:] = map(min, left, lowest)
+        if self.has_small_numbers:
+            even = evenness_of(cpu_taken, cpu, memory_taken, memory)
+            self.unevenness[row] = UNEVENNESS_MAX - even
 
     def _set_all_floats(self) -> None:
         floats, rows = self._floats, slice(0, self.row_count)
@@ -269,6 +375,19 @@ class NodeColumns:
         np.subtract(self.allowed_pods[rows], self.pod_count[rows], out=left[2])
         np.subtract(allocatable, self.nonzero_requested[:, rows], out=nonzero_left)
         nonzero_left *= 100.0
+        self._set_lowest()
+        if self.has_small_numbers:
+            used = np.ones_like(allocatable)
+            np.divide(floats["requested"][:, rows], allocatable, out=used, where=allocatable > 0)
+            self.unevenness[rows] = UNEVENNESS_MAX - evenness(used)
+
+    def _set_lowest(self) -> None:
+        """Look for the lowest anew: where pods leave, it rises."""
+        numbers = self._numbers[:, : self.row_count]
+        offering = numbers[:2].all(axis=0)
+        # In place, for all who have it.
+        self._lowest_left[:] = numbers[_LEFT_LINES, offering].min(axis=1, initial=np.inf).tolist()
+        self._lowest_age = 0
 
     def shown_floats(self, kind: str, count: int) -> NDArray[np.float64]:
         """Return the first lines of a kind of floats over all rows, for reading."""

@@ -1,11 +1,11 @@
 """The other objects rules ask about, each kind kept once.
 
-Owns lookup by name and by namespace, and a number that moves with every change of a kind.
+Owns lookup by name, and a number that moves with every change of a kind that a rule may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from kubesched.objects.namespace import Namespace
@@ -31,11 +31,23 @@ class ObjectStore(Generic[ObjectT]):
     Iteration is by key, so that no rule can depend on the order of arrival.
     """
 
-    def __init__(self, stores: ObjectStores | None = None) -> None:
+    def __init__(
+        self,
+        stores: ObjectStores | None = None,
+        read: Callable[[ObjectT], object] | None = None,
+    ) -> None:
+        """Begin without objects.
+
+        Args:
+            stores: those of all kinds, if there are others.
+            read: all that rules read of an object beside its key; None: they may read anything.
+        """
         self._objects: dict[str, ObjectT] = {}
         self._sorted: list[str] | None = []
         self._stores = stores
+        self._read = read
         self.epoch = 0
+        """Moves when an object comes, goes, or has other content that rules read."""
 
     def __repr__(self) -> str:
         return f"<ObjectStore of {len(self._objects)}, epoch {self.epoch}>"
@@ -52,16 +64,14 @@ class ObjectStore(Generic[ObjectT]):
         """Return the object of that key, if known."""
         return self._objects.get(key)
 
-    def in_namespace(self, namespace: str) -> Iterator[ObjectT]:
-        """Yield the objects of a namespace."""
-        prefix = f"{namespace}/"
-        return (self._objects[k] for k in sorted(self._objects) if k.startswith(prefix))
-
     def put(self, key: str, value: ObjectT) -> None:
         """Add or replace an object."""
-        if key not in self._objects:
-            self._sorted = None
+        before = self._objects.get(key)
         self._objects[key] = value
+        if before is None:
+            self._sorted = None
+        elif self._read is not None and self._read(before) == self._read(value):
+            return
         self._move_on()
 
     def remove(self, key: str) -> None:
@@ -76,12 +86,16 @@ class ObjectStore(Generic[ObjectT]):
             self._stores.change_count += 1
 
 
+def _selector(one: Service | ReplicationController | ReplicaSet | StatefulSet) -> object:
+    return one.spec.selector
+
+
 class ObjectStores:
     """One store per kind that scheduling reads beside nodes and pods."""
 
     def __init__(self) -> None:
         self.change_count = 0
-        """Moves with every change of any kind."""
+        """Moves with the epoch of any of them."""
         self.namespaces: ObjectStore[Namespace] = ObjectStore(self)
         self.persistent_volumes: ObjectStore[PersistentVolume] = ObjectStore(self)
         self.persistent_volume_claims: ObjectStore[PersistentVolumeClaim] = ObjectStore(self)
@@ -91,10 +105,13 @@ class ObjectStores:
         self.csi_storage_capacities: ObjectStore[CSIStorageCapacity] = ObjectStore(self)
         self.volume_attachments: ObjectStore[VolumeAttachment] = ObjectStore(self)
         self.pod_disruption_budgets: ObjectStore[PodDisruptionBudget] = ObjectStore(self)
-        self.services: ObjectStore[Service] = ObjectStore(self)
-        self.replication_controllers: ObjectStore[ReplicationController] = ObjectStore(self)
-        self.replica_sets: ObjectStore[ReplicaSet] = ObjectStore(self)
-        self.stateful_sets: ObjectStore[StatefulSet] = ObjectStore(self)
+        # The status of an owner changes with each of its pods; rules read whom it selects.
+        self.services: ObjectStore[Service] = ObjectStore(self, _selector)
+        self.replication_controllers: ObjectStore[ReplicationController] = ObjectStore(
+            self, _selector
+        )
+        self.replica_sets: ObjectStore[ReplicaSet] = ObjectStore(self, _selector)
+        self.stateful_sets: ObjectStore[StatefulSet] = ObjectStore(self, _selector)
         self.priority_classes: ObjectStore[PriorityClass] = ObjectStore(self)
         self._by_type: dict[type, ObjectStore[Any]] = {
             Namespace: self.namespaces,

@@ -21,16 +21,21 @@ from kubesched.objects.meta import OwnerReference
 from kubesched.objects.pod import Pod
 
 OWNERS_MAX = 65_536
+ENTRIES_MAX = 65_536
 
 ShapeItem: TypeAlias = "tuple[int, str, int]"
 """A resource's place in NodeColumns.resources, its name, and how much of it is taken."""
-_COLUMNS: dict[str, tuple[Any, int]] = {
+Entry: TypeAlias = "tuple[int, int, int, Mapping[str, str]]"
+"""The ids of shape, label class and term set, and the labels: what pods alike have in common."""
+ShapeWeight: TypeAlias = "tuple[int, int, int, int, tuple[ShapeItem, ...]]"
+"""Cpu and memory that are taken, cpu and memory weighed in scoring, and what else is taken."""
+_COLUMNS: dict[str, tuple[Any, float]] = {
     "row": (np.int32, -1),
     "label_class": (np.int32, 0),
     "term_set": (np.int32, 0),
     "shape": (np.int32, 0),
     "priority": (np.int64, 0),
-    "start_s": (np.float64, 0),
+    "start_s": (np.float64, np.inf),
     "counted": (np.bool_, 0),
     "terminating": (np.bool_, 0),
 }
@@ -75,7 +80,7 @@ class BoundPod:
     )
 
     def __init__(
-        self, pod: PodInfo, node_name: str, *, nominated: bool, whole: bytes | None
+        self, pod: PodInfo, node_name: str, whole: bytes | None, *, nominated: bool = False
     ) -> None:
         self.namespace = pod.namespace
         self.name = pod.name
@@ -179,6 +184,8 @@ class PodColumns(PodArrays):
         self.index_of: dict[str, int] = {}
         self.free: list[int] = []
         self.label_classes: Interner[LabelClass] = Interner()
+        self.entries: dict[tuple[PodShape, tuple[tuple[str, str], ...]], Entry] = {}
+        """What pods of a shape and such labels have in common, once one of them has come."""
         self.class_labels: dict[int, Mapping[str, str]] = {}
         """The labels of a class, one map for all pods that have them."""
         self.known_owners: dict[tuple[OwnerReference, ...], tuple[OwnerReference, ...]] = {}
@@ -190,20 +197,26 @@ class PodColumns(PodArrays):
         self.shape_terms: list[int] = []
         """Each shape's affinity term set."""
         self.shape_items: list[tuple[ShapeItem, ...]] = []
-        """What a pod of each shape takes; for single pods."""
-        self.shape_nonzero_items: list[tuple[ShapeItem, ...]] = []
-        """Cpu and memory a pod of each shape weighs in scoring; for single pods."""
+        """What a pod of each shape takes."""
+        self.shape_weights: list[ShapeWeight] = []
+        """What a pod of each shape takes and weighs; for single pods."""
         self._usage_by_shape: IntColumn = np.zeros((3, 16), dtype=np.int64)
         self._nonzero_by_shape: IntColumn = np.zeros((2, 16), dtype=np.int64)
         self._tabled = 0
         """How many shapes the two have."""
         self.nominated_of: dict[int, list[int]] = {}
 
-    def grow(self, count: int) -> None:
-        """Make room for `count` pods in every column."""
-        if count <= self.capacity:
-            return
-        capacity = max(count, 2 * self.capacity)
+    def new_index(self) -> int:
+        """Return an index that no pod ever had, with room for it in every column."""
+        index = self.count
+        if index == self.capacity:
+            self._grow()
+        self.count = index + 1
+        self.pods.append(None)
+        return index
+
+    def _grow(self) -> None:
+        capacity = 2 * self.capacity
         for name, (_, fill) in _COLUMNS.items():
             self._set_column(name, grown(getattr(self.writable, name), capacity, fill))
         self.capacity = capacity
@@ -213,6 +226,15 @@ class PodColumns(PodArrays):
         reading = array.view()
         reading.flags.writeable = False
         setattr(self, name, reading)
+
+    def free_place(self, index: int) -> None:
+        """Have a place as if no pod had ever been there."""
+        columns, self.pods[index] = self.writable, None
+        columns.row[index] = -1
+        columns.counted[index] = columns.terminating[index] = False
+        columns.term_set[index] = columns.priority[index] = 0
+        columns.start_s[index] = np.inf
+        self.free.append(index)
 
     def owners_of(self, pod: PodInfo) -> tuple[OwnerReference, ...]:
         """Return a pod's owners, the same tuple for all pods of these owners."""
@@ -232,7 +254,7 @@ class PodColumns(PodArrays):
         self.term_sets = Interner()
         self.term_sets.intern(NO_TERMS)
         self.shapes, self.shape_terms = [], []
-        self.shape_items, self.shape_nonzero_items = [], []
+        self.shape_items, self.shape_weights = [], []
         self._shape_ids = {}
         self._usage_by_shape = np.zeros((3, 16), dtype=np.int64)
         self._nonzero_by_shape = np.zeros((2, 16), dtype=np.int64)
@@ -245,8 +267,9 @@ class PodColumns(PodArrays):
         self.shapes.append(shape)
         self.shape_terms.append(self.term_sets.intern(shape.terms))
         self.shape_items.append(tuple(items))
-        cpu_milli, memory_bytes = shape.nonzero_usage
-        self.shape_nonzero_items.append(((0, CPU, cpu_milli), (1, MEMORY, memory_bytes)))
+        others = tuple(item for item in items if item[1] not in (CPU, MEMORY))
+        taken = shape.usage[CPU], shape.usage[MEMORY]
+        self.shape_weights.append((*taken, *shape.nonzero_usage, others))
         return place
 
     @property

@@ -25,7 +25,7 @@ from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.model.pod_info import HostPort
 
-__all__ = ["NO_POD", "PodRows", "Trial"]
+__all__ = ["NO_POD", "PodRows", "Trial", "Turns"]
 
 _USAGE_KINDS = frozenset(("pod_count", "requested", "nonzero_requested", LEFT, NONZERO_LEFT))
 
@@ -67,20 +67,57 @@ class _Step:
     index: IdColumn
     absent: BoolColumn
     shapes: IdColumn
+    has_absent: bool
 
     def sums(self, by_shape: IntColumn | None) -> IntColumn:
         """Return what moves on each row, given what a pod of each shape weighs (None: 1)."""
         if by_shape is None:
             weights = (~self.absent).astype(np.int64)
         else:
-            weights = by_shape[self.shapes]
-            weights[self.absent] = 0
+            weights = by_shape.take(self.shapes)
+            if self.has_absent:
+                weights[self.absent] = 0
         return weights.sum(axis=1) if weights.ndim > 1 else weights
 
     def at(self, positions: Rows) -> _Step:
         """Return the step on some of the rows."""
         parts = (self.index[positions], self.absent[positions], self.shapes[positions])
-        return _Step(self.sign, *parts)
+        return _Step(self.sign, *parts, self.has_absent)
+
+
+class Turns:
+    """Pods that are added in turn, one for each row; what they weigh is looked up once for all."""
+
+    __slots__ = ("_absent", "_shapes", "_sums", "index")
+
+    def __init__(self, view: ClusterView, index: IdColumn) -> None:
+        """Look up the pods.
+
+        Args:
+            view: of the cluster.
+            index: a line for each turn (-1: none there).
+        """
+        self.index = index
+        self._absent: BoolColumn = index < 0
+        self._shapes: IdColumn = view.pods.shape.take(index, mode="wrap")
+        self._sums: dict[tuple[str, int], IntColumn] = {}
+
+    def step(self, turn: int) -> _Step:
+        """Return the addition of a turn."""
+        absent = self._absent[turn]
+        return _Step(1, self.index[turn], absent, self._shapes[turn], bool(absent.any()))
+
+    def sums(self, turn: int, key: tuple[str, int], by_shape: IntColumn | None) -> IntColumn:
+        """Return what a turn moves on each row, given what a pod of each shape weighs (None: 1)."""
+        found = self._sums.get(key)
+        if found is None:
+            if by_shape is None:
+                found = (~self._absent).astype(np.int64)
+            else:
+                found = by_shape.take(self._shapes)
+                found[self._absent] = 0
+            self._sums[key] = found
+        return found[turn]
 
 
 class Trial:
@@ -94,10 +131,15 @@ class Trial:
         self._columns: dict[tuple[str, int], IntColumn] = {}
         self._moved: dict[tuple[str, int], IntColumn] = {}
         """What the last step moved in each column."""
-        self._pods: list[list[int]] | None = None
+        self._pods: dict[int, list[int]] = {}
+        """By position, where somebody asked."""
         self._ports: list[set[HostPort]] | None = None
         # Not the table itself: it refers to the trial, and both would wait to be collected.
         self._table_columns: dict[Any, Any] = {}
+        self._known_count = 0
+        """How many columns the last table had."""
+        self._lasting: dict[Any, Any] = {}
+        """Those of them that are of the nodes themselves."""
 
     @property
     def nodes(self) -> NodeTable:
@@ -105,13 +147,23 @@ class Trial:
         table = NodeTable(self.view, self.rows, self)
         # What is of the nodes themselves does not change from step to step.
         known = self._table_columns
-        table._columns = {key: known[key] for key in known if not _is_usage(key)}  # noqa: SLF001 - of the same package
-        self._table_columns = table._columns  # noqa: SLF001
+        if len(known) != self._known_count:
+            self._lasting = {key: known[key] for key in known if not _is_usage(key)}
+            self._known_count = len(known)
+        table._columns = self._table_columns = self._lasting.copy()  # noqa: SLF001 - of the same package
         return table
 
     def add(self, index: IdColumn) -> PodRows:
         """Suppose one more pod on each row (-1: none there)."""
         return self._change(index, 1)
+
+    def add_turn(self, turns: Turns, turn: int) -> PodRows:
+        """Suppose the pods of a turn on the rows."""
+        self._note(turns.step(turn))
+        for key, column in self._columns.items():
+            moved = self._moved[key] = turns.sums(turn, key, self._by_shape(*key))
+            self._columns[key] = column + moved
+        return PodRows(self.view, turns.index[turn])
 
     def remove(self, index: IdColumn) -> PodRows:
         """Suppose one pod less on each row (-1: none there)."""
@@ -126,7 +178,7 @@ class Trial:
         last = self._steps[-1]
         assert last.sign > 0, "only an addition is taken back"
         index = np.where(positions, last.index, NO_POD)
-        self._note(_Step(-1, index, index < 0, last.shapes))
+        self._note(_Step(-1, index, index < 0, last.shapes, has_absent=True))
         for key, column in self._columns.items():
             # What the addition moved is still known, so that it need not be looked up again.
             self._columns[key] = column - self._moved[key] * positions
@@ -137,7 +189,9 @@ class Trial:
         return PodRows(self.view, index)
 
     def _take_step(self, index: IdColumn, sign: int) -> None:
-        step = _Step(sign, index, index < 0, self.view.pods.shape[index])
+        absent = index < 0
+        shapes = self.view.pods.shape.take(index, mode="wrap")
+        step = _Step(sign, index, absent, shapes, bool(absent.any()))
         self._note(step)
         for key, column in self._columns.items():
             moved = self._moved[key] = step.sums(self._by_shape(*key))
@@ -145,7 +199,7 @@ class Trial:
 
     def _note(self, step: _Step) -> None:
         self._steps.append(step)
-        if self._pods is not None:
+        if self._pods:
             _move_pods(self._pods, step)
         if self._ports is not None:
             self._move_ports(self._ports, step)
@@ -193,11 +247,26 @@ class Trial:
 
     def pods_on(self, position: int) -> Sequence[int]:
         """Return the indices of the pods at a position."""
-        if self._pods is None:
-            self._pods = [list(self.view.pods_on(row)) for row in self.rows.tolist()]
+        found = self._pods.get(position)
+        if found is None:
+            found = list(self.view.pods_on(self.rows.item(position)))
             for step in self._steps:
-                _move_pods(self._pods, step)
-        return self._pods[position]
+                for index in np.ravel(step.index[position]).tolist():
+                    _move_pod(found, index, step.sign)
+            self._pods[position] = found
+        return found
+
+    def moved_positions(self, is_meant: BoolColumn) -> list[int]:
+        """Return where pods of some shapes came or went, those included that came back.
+
+        Args:
+            is_meant: which shapes, by id.
+        """
+        moved: BoolColumn = np.zeros(len(self.rows), dtype=np.bool_)
+        for step in self._steps:
+            meant = is_meant.take(step.shapes) & ~step.absent
+            moved |= meant.any(axis=1) if meant.ndim > 1 else meant
+        return moved.nonzero()[0].tolist()
 
     def ports_on(self, position: int) -> set[HostPort]:
         """Return the taken host ports at a position."""
@@ -258,9 +327,16 @@ def _entries(step: _Step) -> list[tuple[int, int]]:
     return list(zip(places[0].tolist(), step.index[places].tolist(), strict=True))
 
 
-def _move_pods(pods: list[list[int]], step: _Step) -> None:
+def _move_pods(pods: dict[int, list[int]], step: _Step) -> None:
     for position, index in _entries(step):
-        if step.sign > 0:
-            pods[position].append(index)
-        else:
-            pods[position].remove(index)
+        if position in pods:
+            _move_pod(pods[position], index, step.sign)
+
+
+def _move_pod(pods: list[int], index: int, sign: int) -> None:
+    if index == NO_POD:
+        return
+    if sign > 0:
+        pods.append(index)
+    else:
+        pods.remove(index)

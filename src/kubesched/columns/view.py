@@ -77,9 +77,14 @@ class ClusterView:
         return self._cluster.importance
 
     def rows_changed_since(self, stamp: int) -> Rows:
-        """Return the rows that changed from a stamp on, however long ago that was."""
-        changed: BoolColumn = self._nodes.stamp[: self._nodes.row_count] >= stamp
-        return changed.nonzero()[0]
+        """Return the rows that changed from a stamp on, however long ago that was, in any order."""
+        nodes, log = self._nodes, self._cluster.log
+        rows = log.rows_since(stamp)
+        if rows is None or len(rows) > nodes.row_count // 2:
+            changed: BoolColumn = nodes.stamp[: nodes.row_count] >= stamp
+            return changed.nonzero()[0]
+        # Each once: by its latest change.
+        return rows[nodes.stamp.take(rows) == np.arange(stamp, log.stamp)]
 
     @property
     def node_epoch(self) -> int:
@@ -128,12 +133,16 @@ class ClusterView:
         """Return one row's numbers, to be read only; None where some number is large."""
         return self._nodes.cells[row] if self._nodes.has_small_numbers else None
 
-    def lines(self, rows: Rows) -> NodeLines | None:
-        """Return some rows' numbers as they are; None where some is large, or not offered."""
+    def lines(self, rows: Rows | None) -> NodeLines | None:
+        """Return some rows' numbers as they are; None where some is large, or not offered.
+
+        Args:
+            rows: which; None for all there are, each of them a node's.
+        """
         nodes = self._nodes
         if not nodes.has_small_numbers or not self._cluster.all_offer_the_first():
             return None
-        return nodes.lines(rows)
+        return nodes.lines_of_all() if rows is None else nodes.lines(rows)
 
     def rank(self) -> IntColumn:
         """Return each row's place in the visiting order; meaningless for rows without a node."""
@@ -664,12 +673,11 @@ class NodeRow:
     """
 
     __slots__ = (
+        "_cells",
         "_nodes",
         "allocatable",
         "allowed_pods",
-        "nonzero_requested",
         "pod_count",
-        "requested",
         "rows",
         "view",
     )
@@ -679,10 +687,8 @@ class NodeRow:
         self.rows = row
         """The row, for whole-table columns."""
         self._nodes = nodes = view._nodes  # noqa: SLF001 - same module
-        cells = nodes.cells[row]
+        self._cells = cells = nodes.cells[row]
         self.allocatable: Resources = cells.allocatable
-        self.requested: Resources = cells.requested
-        self.nonzero_requested: Resources = cells.nonzero_requested
         self.pod_count = cells.pod_count
         self.allowed_pods = cells.allowed_pods
 
@@ -691,6 +697,16 @@ class NodeRow:
 
     def __len__(self) -> int:
         return 1
+
+    @property
+    def requested(self) -> Resources:
+        """Return what the node's pods take, by resource."""
+        return self._cells.requested
+
+    @property
+    def nonzero_requested(self) -> Resources:
+        """Return cpu and memory the pods weigh in scoring."""
+        return self._cells.nonzero_requested
 
     @property
     def has_small_numbers(self) -> bool:

@@ -15,7 +15,13 @@ from kubesched.columns.change_log import Change
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.compaction import compact_if_due
 from kubesched.columns.node_columns import NOTHING, SMALL_BITS, ImageEntry, NodeCells
-from kubesched.columns.pod_columns import BoundPod, LabelClass
+from kubesched.columns.pod_columns import (
+    ENTRIES_MAX,
+    BoundPod,
+    Entry,
+    LabelClass,
+    ShapeItem,
+)
 from kubesched.columns.view import Rows
 from kubesched.model.node_info import NodeInfo
 from kubesched.model.pod_info import PodInfo, PodShape
@@ -106,7 +112,7 @@ class ClusterWriter:
             column.ids[row] = -1
         nodes.infos[row] = None
         nodes.allocatable[:, row] = 0
-        nodes.cells[row].allocatable = NOTHING
+        nodes.cells[row].offer(NOTHING)
         nodes.allowed_pods[row] = nodes.cells[row].allowed_pods = 0
         nodes.unschedulable[row] = False
         nodes.taint_set[row] = nodes.feature_set[row] = 0
@@ -170,6 +176,7 @@ class ClusterWriter:
                 return
             self._leave_zone(old)
         self._cluster.zones.setdefault(new.zone_key, {})[new.name] = self._nodes.row_of[new.name]
+        self._cluster.node_count += 1
         self._cluster.forget_order()
 
     def _leave_zone(self, info: NodeInfo) -> None:
@@ -177,13 +184,14 @@ class ClusterWriter:
         del zones[info.zone_key][info.name]
         if not zones[info.zone_key]:
             del zones[info.zone_key]
+        self._cluster.node_count -= 1
         self._cluster.forget_order()
 
     def _set_allocatable(self, row: int, info: NodeInfo) -> None:
         nodes = self._nodes
         places = {nodes.resource_id(name): value for name, value in info.allocatable.items()}
         nodes.allocatable[:, row] = 0
-        nodes.cells[row].allocatable = info.allocatable
+        nodes.cells[row].offer(info.allocatable)
         for place, value in places.items():
             nodes.allocatable[place, row] = value
             if value >> SMALL_BITS:
@@ -212,12 +220,12 @@ class ClusterWriter:
 
     # -- pods ---------------------------------------------------------------------------------
 
-    def add_pod(self, pod: PodInfo, node_name: str, *, whole: bytes | None = None) -> int:
+    def add_pod(self, pod: PodInfo, node_name: str, whole: bytes | None = None) -> int:
         """Count a pod on a node, known or not; return its index."""
-        bound = BoundPod(pod, node_name, nominated=False, whole=whole)
-        row, shape = self._enter(pod, bound)
+        bound = BoundPod(pod, node_name, whole)
+        row, shape, label_class = self._enter(pod, bound)
         self._pods.writable.counted[bound.index] = True
-        self._weigh(bound, row, shape, 1)
+        self._weigh(bound, row, shape, label_class, 1)
         return bound.index
 
     def refresh_pod(self, pod: PodInfo, whole: bytes | None = None) -> bool:
@@ -240,8 +248,8 @@ class ClusterWriter:
 
     def nominate_pod(self, pod: PodInfo, node_name: str) -> int:
         """Remember that a pending pod was promised a node; it weighs on no row."""
-        bound = BoundPod(pod, node_name, nominated=True, whole=None)
-        row, _ = self._enter(pod, bound)
+        bound = BoundPod(pod, node_name, None, nominated=True)
+        row, _, _ = self._enter(pod, bound)
         index = bound.index
         self._pods.nominated_of.setdefault(row, []).append(index)
         self._nodes.nominated_count[row] += 1
@@ -262,50 +270,62 @@ class ClusterWriter:
             self._nodes.nominated_count[row] -= 1
             self._cluster.nomination_epoch += 1
         else:
-            self._weigh(bound, row, pods.shape.item(index), -1)
-        pods.writable.counted[index] = False
-        pods.writable.row[index] = -1
-        pods.pods[index] = None
-        pods.free.append(index)
+            self._weigh(bound, row, pods.shape.item(index), pods.label_class.item(index), -1)
+        pods.free_place(index)
         self._free_if_empty(row)
 
-    def _enter(self, pod: PodInfo, bound: BoundPod) -> tuple[int, int]:
-        """Give a pod an index; return its row and the id of its shape."""
-        pods = self._pods
+    def _enter(self, pod: PodInfo, bound: BoundPod) -> tuple[int, int, int]:
+        """Give a pod an index; return its row and the ids of its shape and label class."""
+        pods, nodes = self._pods, self._nodes
         compact_if_due(self._cluster)
-        row = self._row_for(bound.node_name)
-        if pods.free:
-            index = pods.free.pop()
-        else:
-            index = pods.count
-            pods.count += 1
-            pods.grow(pods.count)
-            pods.pods.append(None)
+        row = nodes.row_of.get(bound.node_name, -1)
+        if row < 0:
+            row = self._row_for(bound.node_name)
+        index = pods.free.pop() if pods.free else pods.new_index()
         uid = bound.uid
         assert uid not in pods.index_of, f"pod {pod.key} is in the table already"
         pods.index_of[uid] = index
         pods.pods[index] = bound
         bound.index = index
         columns, pod_shape = pods.writable, bound.shape.base
-        columns.row[index] = row
-        shape = pods.shape_id(pod_shape)
-        if shape < 0:
-            shape = self._new_shape(pod_shape)
-        columns.shape[index] = shape
-        columns.term_set[index] = pods.shape_terms[shape]
-        columns.label_class[index] = label_class = self._label_class(pod)
+        entry = pods.entries.get((pod_shape, pod.label_items))
+        if entry is None:
+            entry = self._new_entry(pod, pod_shape)
         # Most of what pods bring along is the same for many: it is kept once.
-        bound.labels = pods.class_labels.setdefault(label_class, bound.labels)
+        shape, label_class, term_set, bound.labels = entry
         if bound.owners:
             bound.owners = pods.owners_of(pod)
         bound.namespace = pod_shape.namespace
-        bound.node_name = self._nodes.names[row]
+        bound.node_name = nodes.names[row]
         if not bound.annotations:
             bound.annotations = NO_ANNOTATIONS
-        columns.priority[index] = pod.priority
-        columns.start_s[index] = np.inf if pod.start_s is None else pod.start_s
-        columns.terminating[index] = pod.terminating
-        return row, shape
+        columns.row[index] = row
+        columns.shape[index] = shape
+        columns.label_class[index] = label_class
+        # Most pods have what a free place has, and writing takes longer than looking.
+        if term_set:
+            columns.term_set[index] = term_set
+        if pod.priority:
+            columns.priority[index] = pod.priority
+        if pod.start_s is not None:
+            columns.start_s[index] = pod.start_s
+        if pod.terminating:
+            columns.terminating[index] = True
+        return row, shape, label_class
+
+    def _new_entry(self, pod: PodInfo, pod_shape: PodShape) -> Entry:
+        """Return what the first pod of its kind has in common with those to come."""
+        pods = self._pods
+        shape = pods.shape_id(pod_shape)
+        if shape < 0:
+            shape = self._new_shape(pod_shape)
+        label_class = self._label_class(pod)
+        labels = pods.class_labels.setdefault(label_class, pod.labels)
+        if len(pods.entries) >= ENTRIES_MAX:
+            pods.entries.clear()
+        entry = (shape, label_class, pods.shape_terms[shape], labels)
+        pods.entries[pod_shape, pod.label_items] = entry
+        return entry
 
     def _label_class(self, pod: PodInfo) -> int:
         classes, parts = self._pods.label_classes, (pod.namespace, pod.label_items)
@@ -318,25 +338,30 @@ class ClusterWriter:
         items = [(self._nodes.resource_id(name), name, value) for name, value in usage if value]
         return self._pods.add_shape(shape, items)
 
-    def _weigh(self, bound: BoundPod, row: int, shape: int, sign: int) -> None:
+    def _weigh(self, bound: BoundPod, row: int, shape: int, label_class: int, sign: int) -> None:
         nodes, pods, index = self._nodes, self._pods, bound.index
-        cells, requested, nonzero = nodes.cells[row], nodes.requested, nodes.nonzero_requested
-        taken = cells.taken
-        for place, name, value in pods.shape_items[shape]:
-            amount = taken[name] + sign * value
-            if amount >> SMALL_BITS:
-                amount = self._large(amount)
-            taken[name] = requested[place, row] = amount
-        taken = cells.nonzero_taken
-        for place, name, value in pods.shape_nonzero_items[shape]:
-            amount = taken[name] + sign * value
-            if amount >> SMALL_BITS:
-                amount = self._large(amount)
-            taken[name] = nonzero[place, row] = amount
+        cells = nodes.cells[row]
+        cpu, memory, cpu_weighed, memory_weighed, others = pods.shape_weights[shape]
+        cpu = cells.cpu_taken + sign * cpu
+        memory = cells.memory_taken + sign * memory
+        cpu_weighed = cells.cpu_weighed + sign * cpu_weighed
+        memory_weighed = cells.memory_weighed + sign * memory_weighed
+        if (cpu | memory | cpu_weighed | memory_weighed) >> SMALL_BITS:
+            cpu, memory = self._large(cpu), self._large(memory)
+            cpu_weighed, memory_weighed = self._large(cpu_weighed), self._large(memory_weighed)
+        cpus, memories, weighed_cpus, weighed_memories = nodes.usage_lines
+        cells.cpu_taken = cpus[row] = cpu
+        cells.memory_taken = memories[row] = memory
+        cells.cpu_weighed = weighed_cpus[row] = cpu_weighed
+        cells.memory_weighed = weighed_memories[row] = memory_weighed
+        if others:
+            self._weigh_others(cells, row, others, sign)
         cells.pod_count += sign
         nodes.pod_count[row] = cells.pod_count
         live = 0 if bound.terminating else sign
-        self._log(Change(row, pods.label_class.item(index), pods.shape_terms[shape], sign, live))
+        change = (row, label_class, pods.shape_terms[shape], sign, live)
+        # In half the time of the constructor that names the parts.
+        self._log(tuple.__new__(Change, change))
         ports = pods.shapes[shape].host_ports
         if sign > 0:
             nodes.pods_of[row].append(index)
@@ -346,6 +371,16 @@ class ClusterWriter:
             nodes.pods_of[row].remove(index)
             if ports:
                 nodes.free_ports(row, ports)
+
+    def _weigh_others(
+        self, cells: NodeCells, row: int, items: Iterable[ShapeItem], sign: int
+    ) -> None:
+        taken, requested = cells.others_taken, self._nodes.requested
+        for place, name, value in items:
+            amount = taken[name] + sign * value
+            if amount >> SMALL_BITS:
+                amount = self._large(amount)
+            taken[name] = requested[place, row] = amount
 
     def _large(self, amount: int) -> int:
         """Return an amount as int64 holds it, noting that floats might not."""

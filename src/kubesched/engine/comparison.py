@@ -19,10 +19,12 @@ from kubesched.engine.explanation import (
     Attempt,
     Change,
     Explanation,
+    Hold,
     Value,
     difference,
 )
 from kubesched.engine.naming import nearest
+from kubesched.framework.nominated import promised_pods
 from kubesched.framework.status import Status
 from kubesched.model.resources import PODS
 
@@ -34,6 +36,8 @@ class Verdict(Value, frozen=True, kw_only=True):
     code: str
     """`Success`, `Skip` if it has nothing to do with the pod, or the code of its refusal."""
     reasons: tuple[str, ...] = ()
+    whole: bool = False
+    """Whether it refuses the pod as a whole, before any node is looked at."""
 
 
 class Points(Value, frozen=True, kw_only=True):
@@ -51,6 +55,9 @@ class Room(Value, frozen=True, kw_only=True):
     resource: str
     asked: int
     free: int
+    """What the pods on the node leave."""
+    promised: int
+    """What of that was promised to pods that come before this one."""
     allocatable: int
 
 
@@ -61,6 +68,8 @@ class NodeReport(Value, frozen=True, kw_only=True):
     node: str
     chosen: str
     """The node taken instead; empty if none is."""
+    held: tuple[Hold, ...] | None = None
+    """Who keeps the pod from being tried at all."""
     fits: bool
     place: int | None
     """Among the fitting nodes by total; nodes of equal totals share one."""
@@ -73,8 +82,8 @@ class NodeReport(Value, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     scores: tuple[Points, ...]
     room: tuple[Room, ...]
-    changes: tuple[Change, ...]
-    """What would open this node."""
+    changes: tuple[Change, ...] | None
+    """What would open this node; None: not asked for."""
 
 
 class VerdictChange(Value, frozen=True, kw_only=True):
@@ -115,8 +124,13 @@ class Comparison(Value, frozen=True, kw_only=True):
 # -- one node ---------------------------------------------------------------------------------
 
 
-def report_on(one: Attempt, node: str) -> NodeReport:
+def report_on(one: Attempt, node: str, *, changes: bool = True) -> NodeReport:
     """Return what every plugin says of one node.
+
+    Args:
+        one: an attempt whose columns still stand, made with its detail.
+        node: the node.
+        changes: also try out what would open it.
 
     Raises:
         LookupError: There is no such node.
@@ -128,7 +142,7 @@ def report_on(one: Attempt, node: str) -> NodeReport:
         hint = f"there are {nearest(names, node)}" if names else "there is none at all"
         raise LookupError(f"there is no node {node}; {hint}")
     standing, winner = _standing(one, row), _winner(one)
-    refused = _status_of(one, row)
+    refused = _refusal_of(one, row)
     total = None if standing is None else standing.total
     found = view.node(node)
     assert found is not None
@@ -136,17 +150,22 @@ def report_on(one: Attempt, node: str) -> NodeReport:
         pod=one.pod.key,
         node=node,
         chosen="" if one.result is None else one.result.suggested_host,
+        held=one.held(),
         fits=refused is None and row in one.fitting_rows(),
         place=_place(one, row) if total is not None else None,
         fit_count=len(one.fitting_rows()),
         total=total,
         behind=None if total is None or winner is None else winner.total - total,
-        refused=None if refused is None else _verdict(refused.plugin, refused),
+        refused=refused,
         verdicts=tuple(_verdicts(one, row)),
         scores=tuple(_points(one, standing, winner)),
-        room=tuple(_room(one, found)),
-        changes=() if refused is None else changes_for(one, node=node),
+        room=tuple(_room(one, row, found)),
+        changes=_changes(one, node, refused) if changes else None,
     )
+
+
+def _changes(one: Attempt, node: str, refused: Verdict | None) -> tuple[Change, ...]:
+    return () if refused is None else changes_for(one, node=node)
 
 
 def _evidence(one: Attempt) -> DetailEvidence | None:
@@ -174,12 +193,14 @@ def _place(one: Attempt, row: int) -> int:
     return evidence.place_of(row)
 
 
-def _status_of(one: Attempt, row: int) -> Status | None:
+def _refusal_of(one: Attempt, row: int) -> Verdict | None:
     for status, rows in one.groups():
         if row in rows:
-            return status
+            return _verdict(status.plugin, status)
     from_pre_filter = getattr(getattr(one.failure, "diagnosis", None), "pre_filter_status", None)
-    return from_pre_filter if isinstance(from_pre_filter, Status) else None
+    if not isinstance(from_pre_filter, Status):
+        return None
+    return _verdict(from_pre_filter.plugin, from_pre_filter, whole=True)
 
 
 def _verdicts(one: Attempt, row: int) -> Iterator[Verdict]:
@@ -188,12 +209,12 @@ def _verdicts(one: Attempt, row: int) -> Iterator[Verdict]:
         if said.verdicts is None:
             yield Verdict(plugin=said.plugin, code="Skip")
         else:
-            yield _verdict(said.plugin, said.verdicts[0])
+            yield _verdict(said.plugin, said.verdicts[0], whole=said.is_whole)
 
 
-def _verdict(plugin: str, status: Status) -> Verdict:
+def _verdict(plugin: str, status: Status, *, whole: bool = False) -> Verdict:
     reasons = tuple(sorted(status.reasons))
-    return Verdict(plugin=plugin, code=status.code.wire_name, reasons=reasons)
+    return Verdict(plugin=plugin, code=status.code.wire_name, reasons=reasons, whole=whole)
 
 
 def _points(one: Attempt, standing: Standing | None, winner: Standing | None) -> Iterator[Points]:
@@ -204,14 +225,25 @@ def _points(one: Attempt, standing: Standing | None, winner: Standing | None) ->
         yield Points(plugin=name, weight=weight, node=points, chosen=winner.scores.get(name, 0))
 
 
-def _room(one: Attempt, node: NodeView) -> Iterator[Room]:
+def _room(one: Attempt, row: int, node: NodeView) -> Iterator[Room]:
+    (promised,) = promised_pods(one.view.nodes_at(np.array([row])), one.pod)
     for name, asked in one.pod.requests.items():
         offered = node.allocatable[name]
         yield Room(
-            resource=name, asked=asked, free=offered - node.requested[name], allocatable=offered
+            resource=name,
+            asked=asked,
+            free=offered - node.requested[name],
+            promised=sum(pod.requests[name] for pod in promised),
+            allocatable=offered,
         )
     allowed = node.allowed_pods
-    yield Room(resource=PODS, asked=1, free=allowed - node.pod_count, allocatable=allowed)
+    yield Room(
+        resource=PODS,
+        asked=1,
+        free=allowed - node.pod_count,
+        promised=len(promised),
+        allocatable=allowed,
+    )
 
 
 # -- two configurations -----------------------------------------------------------------------

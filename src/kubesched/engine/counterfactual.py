@@ -32,17 +32,21 @@ from kubesched.engine.search import Search
 from kubesched.framework.adapt import column_filter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import FilterPhase
+from kubesched.framework.nominated import promised_pods
 from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.profile import Profile
+from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
+from kubesched.model.amounts import amount
 from kubesched.model.pod_info import PodInfo
-from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kubesched.model.resources import PODS
 from kubesched.model.tolerations import Taint, untolerated
 
 CHANGES_MAX = 40
 TAINTS_MAX = 8
 EXAMPLES = 3
 VALUES_OF_A_KEY_MAX = 3
+SETS_MAX = 3
 _FIT = "NodeResourcesFit"
 _TAINTS = "TaintToleration"
 _CORDONED = "NodeUnschedulable"
@@ -50,7 +54,6 @@ _CORDON_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _KEEPING_OFF = ("NoSchedule", "NoExecute")
 _INSUFFICIENT = "Insufficient "
 _REQUESTS = "spec.containers[*].resources.requests"
-_UNITS = ((1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
 
 
 def changes_for(one: Attempt, *, node: str = "") -> tuple[Change, ...]:
@@ -90,35 +93,47 @@ def without_plugins(profile: Profile, names: Iterable[str]) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one filter says of the nodes by itself; None where it left itself out."""
+    """What one plugin says of the nodes by itself; None where it left itself out."""
 
     plugin: str
     verdicts: Verdicts | None
+    is_whole: bool = False
+    """Whether it refuses the pod before it comes to nodes, and so all of them."""
+
+    @property
+    def refuses_some(self) -> bool:
+        """Return whether any of the nodes is refused."""
+        return self.verdicts is not None and not self.verdicts.fits.all()
 
 
 def verdicts_by_plugin(profile: Profile, view: ClusterView, pod: PodInfo, rows: Rows) -> list[Said]:
     """Return every filter's verdict on some rows, whatever those before it said.
 
-    Plugins that refuse the pod as a whole before it comes to nodes have no verdict on any.
+    Plugins that refuse the pod as a whole refuse every row, and come along though they filter none.
     """
     pod = without_nomination(pod)
     nodes, state = view.nodes_at(rows), CycleState()
-    remaining, refusing = profile, set[str]()
+    remaining, refusing = profile, dict[str, Status]()
     while True:
         outcome = remaining.run_pre_filter_plugins(state, pod, view.all_nodes())
-        named = outcome.plugins_with_nodes
-        if outcome.status is None or not (outcome.status.plugin or named):
+        status, named = outcome.status, outcome.plugins_with_nodes
+        if status is None or not (status.plugin or named):
             break
-        refusing |= {outcome.status.plugin} - {""} or set(named)
+        refusing |= dict.fromkeys([status.plugin] if status.plugin else named, status)
         remaining, state = without_plugins(profile, refusing), CycleState()
     said = []
     pre_filters = [profile.plugins[name] for name in remaining.plugin_names("preFilter")]
-    for name in profile.plugin_names("filter"):
-        if name in state.skip_filter_plugins or name in refusing:
+    filters = profile.plugin_names("filter")
+    for name in (*(one for one in refusing if one not in filters), *filters):
+        if name in refusing:
+            verdicts = Verdicts(len(rows))
+            verdicts.refuse(verdicts.fits, refusing[name])
+            said.append(Said(name, verdicts, is_whole=True))
+        elif name in state.skip_filter_plugins:
             said.append(Said(name, None))
-            continue
-        phase = FilterPhase(pre_filters, [column_filter(profile.plugins[name])])
-        said.append(Said(name, phase.judge_with_nominated(state, pod, nodes)))
+        else:
+            phase = FilterPhase(pre_filters, [column_filter(profile.plugins[name])])
+            said.append(Said(name, phase.judge_with_nominated(state, pod, nodes)))
     return said
 
 
@@ -153,7 +168,7 @@ class _WhatIf:
     def _of_plugin(self, plugin: str) -> Iterator[Change]:
         if plugin == _CORDONED:
             # A cordoned node has a taint as well, so that passing over this plugin is not enough.
-            uncordoned = with_toleration(self._pod, _CORDON_TAINT)
+            uncordoned = with_toleration(self._pod, _CORDON_TAINT, any_value=True)
             change = PodChange("uncordon", "", "once uncordoned", uncordoned)
             yield from self._tried(plugin, [change])
         opened = self._opened(without_plugins(self._profile, [plugin]), self._pod)
@@ -176,7 +191,7 @@ class _WhatIf:
             if self._only_row >= 0:
                 rows = np.array([self._only_row])
             said = verdicts_by_plugin(self._profile, self._view, self._pod, rows)
-            here = {s.plugin for s in said if s.verdicts is not None and not s.verdicts.fits.all()}
+            here = {one.plugin for one in said if one.refuses_some}
             found = here | (found - set(self._profile.plugin_names("filter")))
         order = dict.fromkeys(
             (*self._profile.plugin_names("preFilter"), *self._profile.plugin_names("filter"))
@@ -260,7 +275,10 @@ class _WhatIf:
         # Of nodes that lack as large a part of one request, the one that lacks fewer others.
         place = int(np.lexsort((shares.sum(axis=0), worst))[0])
         row = candidates.item(place)
-        lacks = {name: column.item(place) for name, column in columns.items() if column[place]}
+        short = {name: column.item(place) for name, column in columns.items() if column[place]}
+        # Nobody can ask for less than nothing, which is enough where more is taken than there is.
+        most = dict(zip(columns, requests, strict=True)) | {PODS: short.get(PODS, 0)}
+        lacks = {name: min(value, most[name]) for name, value in short.items()}
         opened: Rows = np.array([row])
         if lacks and PODS not in lacks:
             opened = self._opened(self._profile, with_requests(self._pod, lacks))
@@ -271,7 +289,7 @@ class _WhatIf:
             kind="resources",
             plugin=_FIT,
             field="" if PODS in lacks else _REQUESTS,
-            text=self._shortfall_text(row, lacks, len(candidates)),
+            text=self._shortfall_text(row, short, len(candidates)),
             opens=len(opened),
             nodes=tuple(self._view.name_of(row) for row in (row, *others)),
             lacks=lacks,
@@ -279,15 +297,8 @@ class _WhatIf:
 
     def _shortages(self, rows: Rows) -> dict[str, IntColumn]:
         """Return by resource how much each row lacks, promised pods counted as there."""
-        nodes, view = self._view.nodes_at(rows), self._view
-        promised = [
-            [
-                p
-                for p in map(view.bound_pod, view.nominated_on(r))
-                if p.priority >= self._pod.priority
-            ]
-            for r in rows.tolist()
-        ]
+        nodes = self._view.nodes_at(rows)
+        promised = promised_pods(nodes, self._pod)
         columns: dict[str, IntColumn] = {}
         for name in self._complained_of(rows):
             request = self._pod.requests[name]
@@ -312,13 +323,22 @@ class _WhatIf:
         reasons = {reason for status in said.statuses for reason in status.reasons}
         return [name for name in pod.requests if f"{_INSUFFICIENT}{name}" in reasons]
 
-    def _shortfall_text(self, row: int, lacks: dict[str, int], count: int) -> str:
-        parts = [f"{amount(name, value)} {name}" for name, value in lacks.items() if name != PODS]
-        if PODS in lacks:
-            pods = lacks[PODS]
-            parts.append("room for one more pod" if pods == 1 else f"room for {pods} more pods")
+    def _shortfall_text(self, row: int, short: dict[str, int], count: int) -> str:
+        parts, over = [], []
+        for name, value in short.items():
+            request = self._pod.requests[name]
+            if name == PODS:
+                parts.append(
+                    "room for one more pod" if value == 1 else f"room for {value} more pods"
+                )
+            elif value <= request:
+                parts.append(f"{amount(name, value, up=True)} {name}")
+            else:
+                parts.append(f"all of its {amount(name, request, up=True)} {name}")
+                over.append(f"{amount(name, value - request, up=True)} {name}")
+        note = f" (overcommitted by {' and '.join(over)})" if over else ""
         least = f", the least short of {count} nodes that would fit otherwise" if count > 1 else ""
-        return f"lacks {' and '.join(parts)} on {self._view.name_of(row)}{least}"
+        return f"lacks {' and '.join(parts)} on {self._view.name_of(row)}{note}{least}"
 
     def _larger_than_any_node(self) -> Iterator[Change]:
         """Yield the resources of which the pod asks more than any node has."""
@@ -335,7 +355,7 @@ class _WhatIf:
                 kind="too-large",
                 plugin=_FIT,
                 field=_REQUESTS,
-                text=f"asks for {amount(name, request)} {name}; {has}",
+                text=f"asks for {amount(name, request, up=True)} {name}; {has}",
                 opens=0,
                 nodes=(),
                 lacks={name: request - largest},
@@ -344,28 +364,29 @@ class _WhatIf:
     # -- several at once ----------------------------------------------------------------------
 
     def _several(self, refusing: list[str]) -> Iterator[Change]:
-        """Yield the fewest plugins that would have to be passed over together."""
+        """Yield the fewest plugins that would have to be passed over together, most nodes first."""
         rows = self._view.visiting_rows()
         if self._only_row >= 0:
             rows = np.array([self._only_row])
         said = verdicts_by_plugin(self._profile, self._view, self._pod, rows)
         judging = {s.plugin for s in said if s.verdicts is not None}
-        against = [s for s in said if s.verdicts is not None and not s.verdicts.fits.all()]
+        against = [s for s in said if s.refuses_some]
         if not against:
             return
         refused = np.array([~s.verdicts.fits for s in against if s.verdicts is not None])
         fewest = int(refused.sum(axis=0).min())
         near = np.flatnonzero(refused.sum(axis=0) == fewest)
         patterns, counts = np.unique(refused[:, near], axis=1, return_counts=True)
-        commonest = patterns[:, np.argmax(counts)]
-        names = [s.plugin for s, is_in in zip(against, commonest, strict=True) if is_in]
-        names = [*(name for name in refusing if name not in judging), *names]
-        if len(names) < 2:
-            return
-        opened = self._opened(without_plugins(self._profile, names), self._pod)
-        if len(opened):
-            listed = f"{', '.join(names[:-1])} and {names[-1]}"
-            yield self._change("plugins", ", ".join(names), f"without {listed} together", opened)
+        narrowing = [name for name in refusing if name not in judging]
+        for place in np.argsort(-counts, kind="stable")[:SETS_MAX].tolist():
+            is_in = patterns[:, place].tolist()
+            names = [*narrowing, *(s.plugin for s, one in zip(against, is_in, strict=True) if one)]
+            if len(names) < 2:
+                return
+            opened = self._opened(without_plugins(self._profile, names), self._pod)
+            if len(opened):
+                text = f"without {', '.join(names[:-1])} and {names[-1]} together"
+                yield self._change("plugins", ", ".join(names), text, opened)
 
 
 _FIELDS: dict[str, Callable[[PodInfo], Iterator[PodChange]]] = {
@@ -379,18 +400,6 @@ _FIELDS: dict[str, Callable[[PodInfo], Iterator[PodChange]]] = {
     "NodeVolumeLimits": without_volume,
 }
 """What of a pod each plugin reads, one part after the other left out."""
-
-
-def amount(resource: str, value: int) -> str:
-    """Return an amount as users write it, rounded up where it is too long to read."""
-    if resource == CPU:
-        return f"{value}m" if value % 1000 else f"{value // 1000}"
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
-        for size, unit in _UNITS:
-            if value >= size:
-                tenths = -(-value * 10 // size)
-                return f"{tenths // 10}{unit}" if tenths % 10 == 0 else f"{tenths / 10:.1f}{unit}"
-    return f"{value}"
 
 
 def _taint_text(taint: Taint, *, any_value: bool) -> str:

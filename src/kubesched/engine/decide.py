@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesched.columns.view import ClusterView
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
-from kubesched.engine.schedule_pod import best_names, run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import best_names, schedule_without_extenders
 from kubesched.engine.search import ScheduleResult, Search
 from kubesched.engine.selection import best_positions
 from kubesched.framework.cycle_state import CycleState
@@ -62,9 +62,9 @@ class Decision:
 def decide(profile: Profile, view: ClusterView, pod: PodInfo) -> Decision:
     """Decide for one pod over all nodes; nothing is changed."""
     state = CycleState()
-    attempt = schedule_pod(profile, view, state, pod, Search(all_nodes=True, detail=True))
+    search = Search(all_nodes=True, detail=True)
     try:
-        result = run_without_extenders(attempt)
+        result = schedule_without_extenders(profile, view, state, pod, search)
     except FitError as failure:
         return _refused(profile, view, state, pod, failure)
     except NoNodesError as failure:

@@ -218,6 +218,7 @@ def _refusal(status: Status, count: int, nodes: tuple[str, ...]) -> Refusal:
         plugin=status.plugin,
         code=_CODE_NAMES[status.code],
         reasons=tuple(sorted(status.reasons)[:REASONS_MAX]),
+        reasons_left_out=max(len(status.reasons) - REASONS_MAX, 0),
         count=count,
         nodes=nodes,
     )

@@ -13,17 +13,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.columns.node_columns import BoolColumn, IdColumn
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.rankings import visited_positions
 from kubesched.engine.search import Basis, Detail
-from kubesched.engine.selection import ORDER_BITS, heap_order
+from kubesched.engine.selection import heap_order
 from kubesched.framework.adapt import ColumnFilter, attributed
 from kubesched.framework.followers import FilterFollower
 from kubesched.framework.interface import AllReasons, FilterVerdict
 from kubesched.framework.promised_rows import PromisedRows
 from kubesched.framework.status import Status
+from kubesched.framework.totals import ORDER_BITS, RaisedColumn
 from kubesched.framework.verdicts import FITS, Verdicts
 
 # So many highest keys are found one after the other; for more, sorting is quicker.
@@ -86,7 +87,7 @@ class DetailEvidence:
             return None
         total, order = scores.total, heap_order(np.arange(1, len(scores.total) + 1))
         if scores.lots is not None:
-            order[self._detail.chosen] = 0  # Chance put it first.
+            order[self._detail.chosen] = -1  # Chance put it first, before the root of the heap.
         places = np.lexsort((order, -total))[:count]
         return Standings(
             rows[places].tolist(),
@@ -154,15 +155,14 @@ class PlanEvidence:
         for score in basis.plan.scores:
             if score.constant is not None:
                 found[score.plugin.name] = [score.constant] * count
-            elif score.plugin.normalize is None:
-                weight = score.weight
-                raw = score.raw.take(positions).tolist()
-                found[score.plugin.name] = raw if weight == 1 else [weight * one for one in raw]
-        for score, column in fitting.normalized:
-            if not isinstance(column, int):
-                found[score.plugin.name] = column.take(where).tolist()
-        for name, added in basis.live_scores.items():
-            found[name] = added.take(places).tolist()
+        for score, column in basis.plan.plain_at(self._view, positions):
+            raw, weight = column.tolist(), score.weight
+            found[score.plugin.name] = raw if weight == 1 else [weight * one for one in raw]
+        for score, added in fitting.normalized:
+            if not isinstance(added, int):
+                found[score.plugin.name] = added.take(where).tolist()
+        for name, live in basis.live_scores.items():
+            found[name] = live.take(places).tolist()
         return {p.name: found[p.name] for p in basis.parts.scores if p.name in found}
 
     # -- who does not ---------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class PlanEvidence:
         slots = np.searchsorted(promised.positions, places)
         slots[slots == len(promised.positions)] = 0
         among: BoolColumn = promised.positions[slots] == places
-        groups, left = self._supposing(promised, places[among], slots[among])
+        groups, left = self._supposing(promised, places[among])
         return _merged(groups + self._in_order(np.concatenate((places[~among], left))))
 
     def _by_fixed(self) -> list[Group]:
@@ -254,22 +254,21 @@ class PlanEvidence:
                 places = places[~refused]
         return places
 
-    def _supposing(
-        self, promised: PromisedRows, places: Rows, slots: Rows
-    ) -> tuple[list[Group], Rows]:
+    def _supposing(self, promised: PromisedRows, places: Rows) -> tuple[list[Group], Rows]:
         """Return the refusals of promised positions if the pods are there, and who is left."""
         basis = self._basis
         kept = {local.plugin.name: local.verdicts for local in basis.plan.filters}
         supposed = {**promised.verdicts, **basis.live_on_promised}
         groups: list[Group] = []
         for plugin in basis.parts.filters:
-            there = supposed.get(plugin.name)
-            said, where = (there, slots) if there is not None else (kept.get(plugin.name), places)
-            if said is None:
-                continue
-            standing = said.ids.take(where) == FITS
-            self._sort_out(groups, places, said, where)
-            places, slots = places[standing], slots[standing]
+            name = plugin.name
+            if name in supposed:
+                slots = np.searchsorted(promised.positions, places)
+                places = self._sort_out(groups, places, supposed[name], slots)
+            elif name in basis.said:
+                places = self._sort_out_said(groups, places, plugin, basis.said[name])
+            elif name in kept:
+                places = self._sort_out(groups, places, kept[name], places)
         return groups, places
 
     def _sort_out(self, groups: list[Group], places: Rows, said: Verdicts, where: Rows) -> Rows:
@@ -349,11 +348,11 @@ def _merged(groups: Iterable[Group]) -> list[Group]:
     ]
 
 
-def _highest(keys: IntColumn, count: int) -> Rows:
+def _highest(keys: RaisedColumn, count: int) -> Rows:
     """Return the places of the highest keys, which are all different, the highest first."""
     if count > _ONE_BY_ONE_MAX:
         return keys.argsort()[::-1][:count]
-    keys, places, lowest = keys.copy(), [], np.iinfo(np.int64).min
+    keys, places, lowest = keys.copy(), [], np.iinfo(keys.dtype).min
     for _ in range(count):
         place = int(keys.argmax())
         places.append(place)

@@ -43,6 +43,8 @@ class Refusal(Value, frozen=True, kw_only=True):
     plugin: str
     code: str
     reasons: tuple[str, ...]
+    reasons_left_out: int = 0
+    """How many more there are."""
     count: int
     nodes: tuple[str, ...]
     """Some of them."""
@@ -61,6 +63,8 @@ class Budget(Value, frozen=True, kw_only=True):
     name: str
     disruptions_allowed: int
     victims: tuple[str, ...]
+    """Some of those it covers, most important first."""
+    victim_count: int = 0
 
 
 class Preemption(Value, frozen=True, kw_only=True):
@@ -68,11 +72,13 @@ class Preemption(Value, frozen=True, kw_only=True):
 
     node: str
     victims: tuple[Victim, ...]
-    """Most important first."""
+    """Most important first, some of them if there are many."""
     victim_count: int
     budget_violations: int
     """How many victims the scheduler counts against a budget."""
     budgets: tuple[Budget, ...]
+    """Those exceeded most come first."""
+    budgets_left_out: int = 0
 
 
 class Event(Value, frozen=True, kw_only=True):
@@ -81,6 +87,13 @@ class Event(Value, frozen=True, kw_only=True):
     type: str
     reason: str
     message: str
+
+
+class Hold(Value, frozen=True, kw_only=True):
+    """A plugin that keeps the pod, and what it says."""
+
+    plugin: str
+    message: str = ""
 
 
 class Change(Value, frozen=True, kw_only=True):
@@ -97,7 +110,8 @@ class Change(Value, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     """Some of them."""
     lacks: dict[str, int] = {}
-    """For resources: what is missing on the first of the nodes, in millicores, bytes, units."""
+    """For resources: how much less has to be asked for on the first of the nodes, all of it at
+    most, in millicores, bytes, units; of pods, how many are too many."""
 
 
 class Explanation(Value, frozen=True, kw_only=True):
@@ -107,6 +121,8 @@ class Explanation(Value, frozen=True, kw_only=True):
     pod: str
     profile: str
     outcome: Outcome
+    held: tuple[Hold, ...] | None = None
+    """Who keeps the pod from being tried at all: all else is as if nobody did. None: nobody."""
     node: str
     """The node taken; empty if there is none."""
     why: Why

@@ -7,11 +7,12 @@ would have to change is `counterfactual`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView, Rows
@@ -41,6 +42,7 @@ from kubesched.engine.explained import (
     Change,
     Event,
     Explanation,
+    Hold,
     Preemption,
     Ranked,
     Refusal,
@@ -48,7 +50,7 @@ from kubesched.engine.explained import (
     Value,
     Victim,
 )
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import schedule_without_extenders
 from kubesched.engine.search import ScheduleResult, Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult
@@ -58,6 +60,8 @@ from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import label_selector
 
 __all__ = [
+    "BUDGETS_MAX",
+    "BUDGET_VICTIMS_MAX",
     "EVENT_BYTES_MAX",
     "EXAMPLES",
     "GROUPS_MAX",
@@ -70,6 +74,7 @@ __all__ = [
     "Digest",
     "Event",
     "Explanation",
+    "Hold",
     "Preemption",
     "Ranked",
     "Refusal",
@@ -85,6 +90,8 @@ TOP: Final = 10
 EXAMPLES: Final = 3
 GROUPS_MAX: Final = 20
 VICTIMS_MAX: Final = 100
+BUDGETS_MAX: Final = 10
+BUDGET_VICTIMS_MAX: Final = 10
 _NOBODY: Final = Refused(0, ())
 
 
@@ -109,7 +116,13 @@ class Attempt:
             top: how many rows of the ranking to give, None for all.
             examples: how many nodes to name in each group.
         """
-        return self.digest(top=top, examples=examples).explanation()
+        found = self.digest(top=top, examples=examples).explanation()
+        return replace(found, held=self.held())
+
+    def held(self) -> tuple[Hold, ...] | None:
+        """Return who keeps the pod from being tried at all; None if nobody does."""
+        held = self.profile.run_pre_enqueue_plugins(self.pod)
+        return None if held is None else (Hold(plugin=held.plugin, message=held.message),)
 
     def digest(self, *, top: int | None = TOP, examples: int = EXAMPLES) -> Digest:
         """Return what an explanation can be made from at any time; arguments as there."""
@@ -178,7 +191,7 @@ def attempt(profile: Profile, view: ClusterView, pod: PodInfo) -> Attempt:
     state = CycleState()
     search = Search(all_nodes=True, detail=True)
     try:
-        result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+        result = schedule_without_extenders(profile, view, state, pod, search)
     except FitError as failure:
         return Attempt(
             profile,
@@ -255,35 +268,50 @@ def _not_placed(
 
 def _preemption(view: ClusterView, plan: PostFilterResult) -> Preemption:
     victims = () if plan.victims is None else plan.victims.pods
+    budgets = _budgets(view, victims)
     return Preemption(
         node=plan.nominated_node_name,
         victims=tuple(Victim(pod=v.key, priority=v.priority) for v in victims[:VICTIMS_MAX]),
         victim_count=len(victims),
         budget_violations=0 if plan.victims is None else plan.victims.pdb_violation_count,
-        budgets=tuple(_budgets(view, victims)),
+        budgets=tuple(budgets[:BUDGETS_MAX]),
+        budgets_left_out=max(len(budgets) - BUDGETS_MAX, 0),
     )
 
 
-def _budgets(view: ClusterView, victims: tuple[BoundPod, ...]) -> Iterator[Budget]:
+def _budgets(view: ClusterView, victims: tuple[BoundPod, ...]) -> list[Budget]:
+    """Return the budgets that cover any of the victims, those exceeded most first."""
+    found = []
     for budget in view.objects.pod_disruption_budgets:
-        covered = [victim.key for victim in victims if _covers(budget, victim)]
+        covered = _covered(budget, victims)
         if covered:
-            yield Budget(
-                name=budget.key,
-                disruptions_allowed=budget.status.disruptions_allowed,
-                victims=tuple(covered[:VICTIMS_MAX]),
+            found.append(
+                Budget(
+                    name=budget.key,
+                    disruptions_allowed=budget.status.disruptions_allowed,
+                    victims=tuple(victim.key for victim in covered[:BUDGET_VICTIMS_MAX]),
+                    victim_count=len(covered),
+                )
             )
+    return sorted(found, key=lambda one: (one.disruptions_allowed - one.victim_count, one.name))
 
 
-def _covers(budget: PodDisruptionBudget, pod: BoundPod) -> bool:
-    if (budget.metadata.namespace or "") != pod.namespace or not pod.labels:
-        return False
+def _covered(budget: PodDisruptionBudget, pods: Iterable[BoundPod]) -> list[BoundPod]:
     try:
         selector = label_selector(budget.spec.selector)
     except ValueError:
-        return False  # Parity: a budget with an invalid selector matches nothing.
-    known = pod.name in (budget.status.disrupted_pods or ())
-    return not selector.is_empty and not known and selector.matches(pod.labels)
+        return []  # Parity: a budget with an invalid selector matches nothing.
+    if selector.is_empty:
+        return []
+    namespace, known = budget.metadata.namespace or "", budget.status.disrupted_pods or ()
+    return [
+        pod
+        for pod in pods
+        if pod.namespace == namespace
+        and pod.labels
+        and pod.name not in known
+        and selector.matches(pod.labels)
+    ]
 
 
 # -- refusals -------------------------------------------------------------------------------------

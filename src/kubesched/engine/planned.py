@@ -15,23 +15,23 @@ from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.engine.diagnosis import Diagnosis, FitError, SchedulingError
 from kubesched.engine.rankings import (
     Begun,
-    Best,
     Ranking,
     Sample,
     current_ranking,
     follow_changes,
     in_visiting_order,
+    latest_of_all,
     used_last,
     visited_positions,
 )
 from kubesched.engine.sampling import nodes_to_ask
 from kubesched.engine.search import Basis, Detail, ScheduleResult, Search
-from kubesched.engine.selection import ORDER_BITS, TOTAL_MAX
+from kubesched.engine.selection import TOTAL_MAX
 from kubesched.framework.adapt import OneNodeFilter, asked
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.followers import Added, FilterFollower, Followers
 from kubesched.framework.interface import AllReasons, FilterVerdict, PreFilterResult
-from kubesched.framework.named_rows import NamedRows
+from kubesched.framework.named_rows import NamedRows, NamedTemplate
 from kubesched.framework.plan_frame import NotLocalError
 from kubesched.framework.planner import Planner
 from kubesched.framework.profile import Profile
@@ -94,24 +94,27 @@ def _schedule(
     plan, changed = profile.planner.plan_for(view, pod)
     if plan.promised is not None or view.pods.nominated_of:
         suppose_promised(plan, view, pod, profile.filters, changed)
-    count = view.node_count
-    start = 0 if search.all_nodes else search.next_start_index % count
-    want = search.want(profile, count)
+    start, want, count = 0, len(plan.rows), len(plan.rows)
+    if not search.all_nodes:
+        start, want = search.next_start_index % count, search.want(profile, count)
     # The changes are told once, so that they are taken over before anything can go wrong.
     if plan.rankings:
         follow_changes(plan, changed if want >= count else None, start)
     state.adopt(plan.state)
-    begun = Begun(plan, start, want, count, changed is None)
     if plan.is_all_kept and not search.detail:
-        ranking = current_ranking(begun, view, None, ())
-        if len(ranking.rows):
+        ranking: Ranking | Sample | None = latest_of_all(plan)
+        if ranking is None:
+            begun = Begun(plan, start, want, count, changed is None)
+            ranking = current_ranking(begun, view, None, ())
+        if ranking.fit_count:
             if profile.measuring is not None:
                 profile.measuring.filtered()
             search.next_start_index = (start + ranking.visited_count) % count
             row, keys, by_position = ranking.best_row()
             basis = Basis(plan, profile.planner.parts, ranking, start, keys, by_position)
-            name, found = view.name_of(row), len(ranking.rows)
-            return ScheduleResult(name, found, ranking.visited_count, None, basis)
+            name, visited = view.name_of(row), ranking.visited_count
+            return ScheduleResult(name, ranking.fit_count, visited, None, basis)
+    begun = Begun(plan, start, want, count, changed is None)
     return _Attempt(profile, view, state, pod, begun).choose(search)
 
 
@@ -124,26 +127,38 @@ def _schedule_named(
     search: Search,
 ) -> ScheduleResult:
     """Choose the node that a pod names."""
-    if search.detail or view.pods.nominated_of:
+    if search.detail:
         raise NotLocalError
     template = named_rows.template_of(view, pod)
     row = template.row_of(view, pod)
+    node = view.nodes_at(np.array((row,)))
+    if view.nominated_on(row) and not _fits_with_promised(template, profile, node, pod):
+        raise NotLocalError
     if profile.measuring is not None:
         profile.measuring.filtered()
     state.adopt(template.state)
     search.next_start_index = (search.next_start_index + 1) % view.node_count
-    node = view.nodes_at(np.array((row,)))
     statuses = NodeToStatus(view, template.absent)
     diagnosis = Diagnosis(statuses, None, {template.named_by}, candidates=node.rows)
     return ScheduleResult(view.name_of(row), 1, 1, Detail(node, None, diagnosis))
+
+
+def _fits_with_promised(
+    template: NamedTemplate, profile: Profile, node: NodeTable, pod: PodInfo
+) -> bool:
+    """Return whether the node fits with the pods, too, that were promised it."""
+    if profile.filters.follows_pods(template.state):
+        return False  # It keeps a state of its own, which a template knows nothing of.
+    promised = profile.filters.promised(node, pod)
+    return promised is None or template.fits_with(promised.steps, node, pod)
 
 
 class _Attempt:
     """One pod over a plan: what plugins said that are asked anew, joined with what is kept."""
 
     __slots__ = (
-        "_follower",
         "_followers",
+        "_following",
         "_live_on_promised",
         "_masks",
         "_measuring",
@@ -174,22 +189,25 @@ class _Attempt:
         self._said: dict[str, FilterVerdict | FilterFollower] = {}
         """What filters that are asked anew say of all rows."""
         self._masks: list[BoolColumn] = []
-        """The rows that these refuse."""
-        self._follower: FilterFollower | None = None
-        """The one of them that was asked, if it was one and follows."""
+        """The rows that those of them refuse who do not follow."""
+        self._following: list[FilterFollower] = []
+        """Those that do."""
         self._followers = _followers_of(begun, view, state)
         self._pre_filter_live()
         if self._measuring is not None:
             self._measuring.pre_filtered()
         self._live_on_promised: dict[str, Verdicts] = {}
         if plan.promised is not None:
-            self._live_on_promised = judge_promised(plan, view, state, pod, profile.filters)
+            following = dict(self._followers.filters)
+            self._live_on_promised = judge_promised(
+                plan, view, state, pod, profile.filters, following
+            )
         self._one_by_one: Verdicts | None = None
         self._ask_filters()
         if self._planner.parts.one_node_filters:
-            self._ranking: Ranking | Sample = self._ranking_one_by_one(begun, self._masks)
+            self._ranking: Ranking | Sample = self._ranking_one_by_one(begun)
         elif self._said:
-            self._ranking = self._ranking_by(begun, self._masks)
+            self._ranking = self._ranking_by(begun)
         else:
             self._ranking = current_ranking(begun, view, None, ())
         if self._measuring is not None:
@@ -198,17 +216,19 @@ class _Attempt:
     def choose(self, search: Search) -> ScheduleResult:
         """Return the best row's node."""
         ranking = self._ranking
-        rows = ranking.rows
-        if len(rows) == 0:
+        found = ranking.fit_count
+        if found == 0:
             raise FitError(self._view.node_count, self._diagnosis())
         live: dict[str, Added] = {}
-        row, keys, by_position = rows.item(0), None, False
-        if len(rows) > 1:
-            live = self._score_live(rows)
-            row, keys, by_position = self._best_row(live) if live else ranking.best_row()
+        if found > 1:
+            live = self._score_live(ranking)
+            best = ranking.best_row_with(list(live.values())) if live else ranking.best_row()
+            row, keys, by_position = best
+        else:
+            row, keys, by_position = ranking.rows.item(0), None, False
         name, visited = self._view.name_of(row), ranking.visited_count
         search.next_start_index = (self._start + visited) % len(self._plan.rows)
-        detail = self._detail(live, scored=len(rows) > 1) if search.detail else None
+        detail = self._detail(live, scored=found > 1) if search.detail else None
         basis = Basis(
             self._plan,
             self._planner.parts,
@@ -222,7 +242,7 @@ class _Attempt:
             self._live_on_promised,
             self._one_by_one,
         )
-        return ScheduleResult(name, len(rows), visited, detail, basis)
+        return ScheduleResult(name, found, visited, detail, basis)
 
     def _whole(self) -> NodeTable:
         nodes = self._nodes
@@ -252,16 +272,14 @@ class _Attempt:
                 said = follower.follow(view)
                 if said is follower:
                     state.write(follower.key, follower.value)
-                    self._said[name] = self._follower = follower
-                    self._masks += follower.masks
+                    self._said[name] = follower
+                    self._following.append(follower)
                 elif said is None:
                     raise self._outdated()
                 else:
                     skipped = (*skipped, name)
         except Exception as problem:
             raise _not_local(problem) from problem
-        if len(self._said) != 1 or self._followers.live_filters:
-            self._follower = None
         return skipped
 
     def _outdated(self) -> NotLocalError:
@@ -280,30 +298,29 @@ class _Attempt:
                         raise NotLocalError
                     self._masks.append(rejected.mask)
 
-    def _ranking_by(self, begun: Begun, masks: list[BoolColumn]) -> Ranking | Sample:
-        """Return the rows that fit and are in none of the masks."""
-        follower = self._follower
-        if follower is None or self._live_on_promised or begun.want < begun.row_count:
-            return self._ranking_anew(begun, masks)
+    def _ranking_by(self, begun: Begun) -> Ranking | Sample:
+        """Return the rows that fit and that nobody refuses who was asked."""
+        following = self._following
+        is_followed = len(following) == len(self._said) == 1
+        if not is_followed or self._live_on_promised or begun.want < begun.row_count:
+            return self._ranking_anew(begun)
+        follower = following[0]
         rankings: list[Ranking] = self._plan.rankings
-        latest = rankings[-1] if rankings else None
-        if latest is not None and latest.follower is follower:
-            ahead = follower.number - latest.number
-            if ahead == 0:
-                latest.meetings += 1
-                return latest
-            if ahead == 1 and latest.look_again(follower.moved, masks):
-                latest.number = follower.number
-                return latest
-        ranking = self._ranking_anew(begun, masks)
+        if rankings and rankings[-1].look_again(follower):
+            return rankings[-1]
+        sign = follower.sign()
+        for known in rankings:
+            if known.is_signed(follower, sign):
+                return used_last(self._plan, known)
+        ranking = self._ranking_anew(begun)
         assert isinstance(ranking, Ranking), "all rows were wanted"
-        ranking.follower, ranking.number = follower, follower.number
+        ranking.follow(follower, sign)
         return ranking
 
-    def _ranking_anew(self, begun: Begun, masks: list[BoolColumn]) -> Ranking | Sample:
-        plan, promised = self._plan, self._live_on_promised
-        # A mask that nobody can write is the same whenever it comes again.
-        are_lasting = not promised and not any(map(_is_writeable, masks))
+    def _ranking_anew(self, begun: Begun) -> Ranking | Sample:
+        plan, promised, masks = self._plan, self._live_on_promised, self._all_masks()
+        # A mask that nobody can write is the same whenever it comes again; so are followers'.
+        are_lasting = not promised and not any(map(_is_writeable, self._masks))
         if are_lasting and begun.want >= begun.row_count:
             for known in plan.rankings:
                 if known.is_by(masks):
@@ -314,6 +331,11 @@ class _Attempt:
             fits[plan.promised.positions] &= verdicts.fits
         return current_ranking(begun, self._view, fits, masks if are_lasting else None)
 
+    def _all_masks(self) -> list[BoolColumn]:
+        """Return all rows that are refused by those who were asked."""
+        masks = [mask for follower in self._following for mask in follower.masks()]
+        return masks + self._masks if self._masks else masks
+
     def _outside_of(self, masks: list[BoolColumn]) -> BoolColumn:
         """Return which rows fit by what is kept, and are in none of the masks."""
         fits = self._plan.fits
@@ -322,10 +344,10 @@ class _Attempt:
             np.greater(fits, mask, out=fits)
         return fits
 
-    def _ranking_one_by_one(self, begun: Begun, masks: list[BoolColumn]) -> Ranking | Sample:
-        """Return the rows that fit and are in none of the masks, nor refused one by one."""
+    def _ranking_one_by_one(self, begun: Begun) -> Ranking | Sample:
+        """Return the rows that fit and that nobody refuses, those included asked one by one."""
         plan, filters = self._plan, self._planner.parts.one_node_filters
-        fits = self._outside_of(masks)
+        fits = self._outside_of(self._all_masks())
         order = in_visiting_order(plan, self._view, begun.start, fits)
         skipped = self._state.skip_filter_plugins
         asked = [plugin for plugin in filters if plugin.name not in skipped]
@@ -354,11 +376,11 @@ class _Attempt:
     def _statuses(self) -> NodeToStatus:
         plan = self._plan
         is_visited = self._ranking.visited_count == len(plan.rows)
-        if not is_visited or not plan.is_all_kept or plan.promised is not None:
+        if not is_visited or not plan.is_all_kept:
             return self._statuses_anew()
-        known = plan.refused
-        if known is None or known[0] != plan.seen:
-            known = plan.refused = (plan.seen, self._statuses_anew())
+        key, known = (plan.seen, self._view.nomination_epoch, self._pod.priority), plan.refused
+        if known is None or known[0] != key:
+            known = plan.refused = (key, self._statuses_anew())
         return known[1]
 
     def _statuses_anew(self) -> NodeToStatus:
@@ -390,20 +412,20 @@ class _Attempt:
 
     # -- scoring --------------------------------------------------------------------------------
 
-    def _score_live(self, fit_rows: Rows) -> dict[str, Added]:
+    def _score_live(self, fit: Ranking | Sample) -> dict[str, Added]:
         """Return what each plugin that is asked anew adds to the fitting rows."""
         followers, live = self._followers, dict[str, Added]()
         # What plugins look up is kept with the table: one serves all of them.
         fitting: NodeTable | None = None
         skipped: tuple[str, ...] = ()
         if followers.pre_scores or followers.live_scores:
-            fitting = self._view.nodes_at(fit_rows)
+            fitting = self._view.nodes_at(fit.rows)
             skipped = self._pre_score_live(fitting)
         if self._measuring is not None and self._plan.live_pre_scores:
             self._measuring.pre_scored()
         weights = self._planner.parts.weights
         if followers.scores:
-            skipped += self._follow_scores(fit_rows, live)
+            skipped += self._follow_scores(fit, live)
         for score in followers.live_scores:
             if score.name not in skipped:
                 assert fitting is not None, "it was made for them"
@@ -427,33 +449,22 @@ class _Attempt:
                 raise NotLocalError
         return skipped
 
-    def _follow_scores(self, fit_rows: Rows, live: dict[str, Added]) -> tuple[str, ...]:
+    def _follow_scores(self, fit: Ranking | Sample, live: dict[str, Added]) -> tuple[str, ...]:
         """Have the scores of plugins that follow; return those that are skipped."""
         weights, skipped = self._planner.parts.weights, tuple[str, ...]()
         try:
             for name, follower in self._followers.scores:
-                said = follower.follow(self._view, fit_rows)
+                said = follower.follow(self._view, fit)
                 if said is SKIP:
                     skipped = (*skipped, name)
                 elif isinstance(said, Added):
                     self._state.write(follower.key, follower.value)
-                    weight = weights[name]
-                    live[name] = said if weight == 1 else Added(said.amounts * weight, said.ways)
+                    live[name] = self._followers.weighed(name, said, weights[name])
                 else:
                     raise self._outdated()
         except Exception as problem:
             raise _not_local(problem) from problem
         return skipped
-
-    def _best_row(self, live: dict[str, Added]) -> Best:
-        """Return the best of the rows that fit."""
-        keys = self._ranking.base()
-        for amounts, ways in live.values():
-            shifted = amounts << ORDER_BITS
-            if ways is not None:
-                shifted = shifted.take(ways)
-            keys = np.add(keys, shifted, out=shifted)
-        return self._ranking.rows.item(keys.argmax()), keys, False
 
     def _detail(self, live: dict[str, Added], *, scored: bool) -> Detail:
         """Return what led to the choice, in visiting order."""
@@ -466,15 +477,18 @@ class _Attempt:
         fits[positions] = True
         by_plugin: dict[str, IntColumn] = {}
         normalized = {score.plugin.name: column for score, column in plan.normalized(fits)}
-        kept = {score.plugin.name: score for score in plan.scores}
+        plain = {
+            score.plugin.name: column.astype(np.int64) * score.weight
+            for score, column in plan.plain_at(self._view, positions)
+        }
         for plugin in self._planner.parts.scores:
             name = plugin.name
             if name in live:
                 by_plugin[name] = live[name].column()
             elif name in normalized:
                 by_plugin[name] = np.broadcast_to(normalized[name], len(fits))[positions]
-            elif name in kept:
-                by_plugin[name] = kept[name].raw[positions].astype(np.int64) * kept[name].weight
+            elif name in plain:
+                by_plugin[name] = plain[name]
         total = np.zeros(len(positions), dtype=np.int64)
         for column in by_plugin.values():
             total += column

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.model.pod_info import PodInfo, compile_shape, resources_of
+from kubesched.model.pod_info import HostPort, PodInfo, compile_shape, meets_rules, resources_of
 from kubesched.model.tolerations import Taint
 from kubesched.objects.affinity import (
     Affinity,
@@ -20,10 +20,14 @@ from kubesched.objects.affinity import (
     NodeSelectorTerm,
     Toleration,
 )
+from kubesched.objects.meta import LabelSelector
 from kubesched.objects.pod import PodSpec
+from kubesched.objects.selectors import label_selector
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _DO_NOT_SCHEDULE = "DoNotSchedule"
+_ANY_ADDRESS = "0.0.0.0"
+_REQUIREMENTS_MAX = 3
 
 
 class PodChange(NamedTuple):
@@ -61,7 +65,7 @@ def with_toleration(pod: PodInfo, taint: Taint, *, any_value: bool = False) -> P
     """Return the pod tolerating a taint, or all of its key and effect."""
     toleration = Toleration(
         key=taint.key,
-        operator="Exists" if any_value or not taint.value else "Equal",
+        operator="Exists" if any_value else "Equal",
         value="" if any_value else taint.value,
         effect=taint.effect,
     )
@@ -73,15 +77,17 @@ def spread_changes(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each of its hard spread constraints."""
     spec = pod.object.spec
     constraints = spec.topology_spread_constraints
-    for number, constraint in enumerate(constraints):
-        if constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
-            continue
+    hard = {
+        number: (one.topology_key, f"maxSkew {one.max_skew}", _selector_text(one.label_selector))
+        for number, one in enumerate(constraints)
+        if one.when_unsatisfiable == _DO_NOT_SCHEDULE
+    }
+    for number, told in _told_apart(hard, least=2).items():
         others = constraints[:number] + constraints[number + 1 :]
         yield PodChange(
             "spread-constraint",
             f"spec.topologySpreadConstraints[{number}]",
-            f"without the spread constraint over {constraint.topology_key} "
-            f"(maxSkew {constraint.max_skew})",
+            f"without the spread constraint over {told}",
             with_spec(pod, replace(spec, topology_spread_constraints=others)),
         )
 
@@ -97,15 +103,53 @@ def affinity_changes(pod: PodInfo) -> Iterator[PodChange]:
     ):
         part = getattr(affinity, attribute)
         terms = () if part is None else part.required_during_scheduling_ignored_during_execution
-        for number, term in enumerate(terms):
+        details = {
+            number: (
+                term.topology_key,
+                _selector_text(term.label_selector),
+                f"in {', '.join(term.namespaces)}" if term.namespaces else "",
+            )
+            for number, term in enumerate(terms)
+        }
+        for number, told in _told_apart(details, least=1).items():
             others = terms[:number] + terms[number + 1 :]
             fewer = replace(part, required_during_scheduling_ignored_during_execution=others)
             yield PodChange(
                 f"{words.replace(' ', '-')}-term",
                 f"spec.affinity.{wire_name}.{_REQUIRED}[{number}]",
-                f"without the {words} term over {term.topology_key}",
+                f"without the {words} term over {told}",
                 _with_affinity(pod, replace(affinity, **{attribute: fewer})),
             )
+
+
+def _told_apart(parts: Mapping[int, tuple[str, ...]], *, least: int) -> dict[int, str]:
+    """Return each part of a list in words: as few as tell it from the others, its place at last.
+
+    Args:
+        parts: by place, what can be said of each, in this order.
+        least: how much of that is said in any case.
+    """
+    told = {}
+    for number, own in parts.items():
+        others = [other for place, other in parts.items() if place != number]
+        count = least
+        while count <= len(own) and any(other[:count] == own[:count] for other in others):
+            count += 1
+        words = (*own, f"number {number + 1}")[:count]
+        notes = ", ".join(filter(None, words[1:]))
+        told[number] = f"{words[0]} ({notes})" if notes else words[0]
+    return told
+
+
+def _selector_text(selector: LabelSelector | None) -> str:
+    if selector is None:
+        return "no pods"
+    try:
+        listed = [str(one) for one in label_selector(selector).requirements]
+    except ValueError:
+        return "an invalid selector"
+    more = ",..." if len(listed) > _REQUIREMENTS_MAX else ""
+    return ",".join(listed[:_REQUIREMENTS_MAX]) + more or "all pods"
 
 
 def node_affinity_changes(pod: PodInfo) -> Iterator[PodChange]:
@@ -184,17 +228,23 @@ def port_changes(pod: PodInfo) -> Iterator[PodChange]:
         yield PodChange(
             "host-port",
             "spec.containers[*].ports",
-            f"without host port {port.port}/{port.protocol}",
+            f"without host port {_port_text(port)}",
             PodInfo(pod.object, shape),
         )
+
+
+def _port_text(port: HostPort) -> str:
+    ip = f"[{port.ip}]" if ":" in port.ip else port.ip
+    address = "" if ip == _ANY_ADDRESS else f"{ip}:"
+    return f"{address}{port.port}/{port.protocol}"
 
 
 def without_volume(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each of its volumes that a rule reads."""
     spec = pod.object.spec
-    telling = {volume.name for volume in pod.shape.volumes}
     for number, volume in enumerate(spec.volumes):
-        if volume.name not in telling:
+        # Not by name: pods of one shape may name their volumes differently.
+        if not meets_rules(volume):
             continue
         others = spec.volumes[:number] + spec.volumes[number + 1 :]
         claim = volume.persistent_volume_claim

@@ -6,34 +6,35 @@ rows that is enough where not all are wanted. Never asks a plugin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from operator import is_
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, Rows
-from kubesched.engine.selection import ORDER_BITS, as_keys, heap_preferences
-from kubesched.framework.followers import FilterFollower
+from kubesched.engine.moving_rows import MovingRows
+from kubesched.engine.placed_keys import PlacedKeys, summed_keys
+from kubesched.engine.selection import as_keys, heap_preferences
+from kubesched.framework.followers import Added, FilterFollower
 from kubesched.framework.kept_columns import LocalScore
 from kubesched.framework.plan import ROWS_BY_INTEGERS_MAX, Plan
+from kubesched.framework.totals import ORDER_BITS, RaisedColumn, never, raise_all
 
-# Below any key, and so are sums of it and any total made a key.
-_NEVER = -(1 << 62)
-_ORDER_MASK = (1 << ORDER_BITS) - 1
-# As an array: a few keys are made in half the time.
-_SHIFT = np.array(ORDER_BITS)
 # How many sets of rows that fit are kept of a plan; hard spread goes round among a few.
 RANKINGS_MAX = 8
 # Up to so many rows that begin or cease to fit are put in or taken out one by one.
 ROWS_MOVED_MAX = 4
 # Making keys costs as much as choosing several times without: only what comes again pays.
 MEETINGS_MIN = 3
+# Keys are kept if they are wanted again after so many changes; making them takes as long as four.
+CHANGES_MAX = 4
 
 Masks: TypeAlias = "Sequence[BoolColumn]"
 """Columns of rows that are refused."""
-Best: TypeAlias = "tuple[int, IntColumn, bool]"
+Best: TypeAlias = "tuple[int, RaisedColumn, bool]"
 """The best row, the keys by which it is, and whether these are by the plan's positions."""
 
 
@@ -45,33 +46,45 @@ class Ranking:
 
     __slots__ = (
         "_added",
-        "_base",
+        "_behind",
         "_fits",
+        "_follower",
         "_is_fixed",
         "_keys",
+        "_masks",
         "_moves",
+        "_moving",
+        "_number",
+        "_placed",
         "_plan",
+        "_positions",
         "_preferences",
-        "_raised",
-        "_slots",
+        "_rows",
+        "_sign",
         "_start",
+        "_used_at",
         "_version",
-        "follower",
-        "masks",
+        "fit_count",
+        "keeps",
         "meetings",
         "narrowed",
         "normalized",
-        "number",
-        "positions",
-        "rows",
         "visited_count",
     )
     normalized_by_position = True
     _fits: bytes
     """Which of the plan's rows these are; empty until it is wanted."""
-    positions: Rows
-    """Where the rows are in the plan."""
-    rows: Rows
+    _positions: Rows | None
+    """None until they are wanted."""
+    _rows: Rows | None
+    _sign: Hashable
+    """Of the follower's verdict, None if that is not known."""
+    _number: int
+    """Of that verdict."""
+    keeps: bool
+    """Whether there is anything that has to follow changed rows."""
+    _behind: list[int]
+    """The positions that changed since it last did."""
 
     def __init__(
         self,
@@ -94,7 +107,7 @@ class Ranking:
         self._version = plan.version
         self._start = start
         self.narrowed = narrowed
-        self.masks = masks
+        self._masks = masks
 
         def make() -> tuple[BoolColumn, bytes, Rows, Rows]:
             fits = plan.fits if narrowed is None else narrowed
@@ -104,32 +117,30 @@ class Ranking:
         # Most plans are refused nothing beside what many are refused together.
         self._is_fixed = narrowed is None and plan.moving_refusal_count == 0
         kept = plan.fixed.kept(("rows that fit", start), make) if self._is_fixed else make()
-        fits, self._fits, self.positions, self.rows = kept
-        self._preferences: IntColumn | None = None
+        fits, self._fits, self._positions, self._rows = kept
+        self.fit_count = len(kept[2])
+        self._preferences: RaisedColumn | None = None
         """What tells equals apart, by position."""
         if self._is_fixed:
             self._preferences = plan.fixed.kept(("preferences", start), self._prefer)
-        self._added: IntColumn | None = None
-        """What normalising plugins add, by position; None if it is the same for all."""
         self.normalized: list[tuple[LocalScore, IntColumn | int]] = plan.normalized(fits)
-        for _, column in self.normalized:
-            if not isinstance(column, int):
-                self._added = column if self._added is None else self._added + column
-        self._keys: IntColumn | None = None
+        self._added = self._raised_normalized()
+        """What normalising plugins add, raised, by position; None if it is the same for all."""
+        self._keys: RaisedColumn | None = None
         """By position, under kept plugins alone."""
-        self._base: IntColumn | None = None
-        """The same by place among the rows that fit, to which others add."""
-        self._slots: Rows | None = None
-        """Each position's place among the rows that fit, -1 if it does not."""
-        self._raised: IntColumn | None = None
-        """Totals without what tells equals apart, by place; there once rows came or went."""
+        self._used_at = -1
+        """What the plan had seen when keys were last wanted."""
+        self._placed: PlacedKeys | None = None
+        """By place among the rows that fit, to which others add."""
+        self._moving: MovingRows | None = None
+        """There once rows came or went."""
+        self.keeps, self._behind = False, []
         in_order = not start and _visiting_order(plan, view) is None
         self._moves = in_order and self._added is None and len(plan.rows) == view.row_count
         """Whether a row can be put in or taken out: where it is, so it is visited."""
-        self.follower: FilterFollower | None = None
+        self._follower: FilterFollower | None = None
         """What they were narrowed by, if it was one filter that follows."""
-        self.number = 0
-        """Of its verdict."""
+        self._sign, self._number = None, 0
         self.meetings = 1
         """In how many attempts these were the rows that fit."""
         self.visited_count = view.node_count
@@ -138,10 +149,32 @@ class Ranking:
         """Return whether nothing changed but what `update` takes over."""
         return self._version == self._plan.version and self._start == start
 
+    @property
+    def positions(self) -> Rows:
+        """Return where the rows are in the plan."""
+        if self._positions is None:
+            assert self.narrowed is not None, "rows moved"
+            self._positions = self._rows = self.narrowed.nonzero()[0]
+        return self._positions
+
+    @property
+    def rows(self) -> Rows:
+        """Return the rows."""
+        return self.positions if self._rows is None else self._rows
+
+    def _row_at(self, place: int) -> int:
+        if self._rows is not None:
+            return self._rows.item(place)
+        return self.rows.item(place) if self._moving is None else self._moving.position_at(place)
+
     def is_by(self, masks: Masks) -> bool:
         """Return whether the rows were narrowed by these very masks, which never change."""
-        known = self.masks
+        known = self._masks
         return known is not None and len(known) == len(masks) and all(map(is_, known, masks))
+
+    def narrowed_by(self, masks: Masks | None) -> None:
+        """Note what the rows are narrowed by now."""
+        self._masks = masks
 
     def has_as_bytes(self, fits: bytes) -> bool:
         """Return whether these are the rows that fit."""
@@ -156,58 +189,81 @@ class Ranking:
         differing = np.not_equal(fits, self.narrowed).nonzero()[0]
         if len(differing) > ROWS_MOVED_MAX:
             return False
-        self.narrowed, self.masks, self.follower = fits, masks, None
-        self._move(differing.tolist())
+        moving = self._as_moving()
+        self.narrowed, self._masks, self._follower = fits, masks, None
+        for position in differing.tolist():
+            self._move(moving, position, fits=fits.item(position))
+        self._moved(moving)
         return True
 
-    def look_again(self, positions: list[int] | None, masks: Masks) -> bool:
-        """Have other rows fit, which differ in some of these alone; return whether it was done."""
-        narrowed = self.narrowed
-        if positions is None or narrowed is None or not self._moves:
+    def follow(self, follower: FilterFollower, sign: Hashable) -> None:
+        """Note that the rows were narrowed by a follower alone, and by which verdict."""
+        self._follower, self._sign, self._number = follower, sign, follower.number
+
+    def is_signed(self, follower: FilterFollower, sign: Hashable) -> bool:
+        """Return whether the rows were narrowed by the very verdict that is given now."""
+        if self._sign != sign or self._follower is not follower:
             return False
-        if len(positions) > ROWS_MOVED_MAX:
+        self._number = follower.number
+        self.meetings += 1
+        return True
+
+    def look_again(self, follower: FilterFollower) -> bool:
+        """Have the rows fit that a follower leaves now; return whether that could be done."""
+        if self._follower is not follower:
             return False
-        refusals, differing = self._plan.refusals, []
-        # Several masks may have changed in one row.
-        for position in dict.fromkeys(positions):
+        ahead, moved, narrowed = follower.number - self._number, follower.moved, self.narrowed
+        if ahead == 0:
+            self.meetings += 1
+            return True
+        if ahead > 1 or moved is None or narrowed is None or not self._moves:
+            return False
+        if len(moved) > ROWS_MOVED_MAX:
+            return False
+        moving, refusals = self._as_moving(), self._plan.refusals
+        # Several refusals may have changed in one row.
+        for position in dict.fromkeys(moved):
             fits = not refusals.item(position)
-            for mask in masks:
-                fits = fits and not mask.item(position)
+            for rows, _ in follower.refusals:
+                fits = fits and not rows.has(position)
             if fits != narrowed.item(position):
                 narrowed[position] = fits
-                differing.append(position)
-        self.masks = masks
-        self._move(differing)
+                self._move(moving, position, fits=fits)
+        self._number, self._sign, self._masks = follower.number, None, None
+        self._moved(moving)
         return True
 
-    def _move(self, differing: list[int]) -> None:
-        """Put in or take out rows, after which all others move up.
+    def _as_moving(self) -> MovingRows:
+        moving = self._moving
+        if moving is None:
+            moving = self._moving = MovingRows(self.positions, len(self._plan.rows), self.raised())
+            self.keeps = True
+        return moving
 
-        Where hardly a row differs from attempt to attempt, that takes a third of the time of
-        finding them anew.
-        """
-        narrowed, raised, positions = self.narrowed, self._raised, self.positions
-        assert narrowed is not None, "who calls this knows"
-        if raised is None:
-            raised = self.totals()
-            raised <<= ORDER_BITS
-        for position in differing:
-            place = int(positions.searchsorted(position))
-            if narrowed.item(position):
-                new, total = [position], [self._plan.plain_sum.item(position) << ORDER_BITS]
-                positions = np.concatenate((positions[:place], new, positions[place:]))
-                raised = np.concatenate((raised[:place], total, raised[place:]))
-            else:
-                positions = np.concatenate((positions[:place], positions[place + 1 :]))
-                raised = np.concatenate((raised[:place], raised[place + 1 :]))
-        self.positions = self.rows = positions
-        self._raised, self._fits = raised, b""
-        self._keys = self._preferences = self._base = self._slots = None
+    def _move(self, moving: MovingRows, position: int, *, fits: bool) -> None:
+        if fits:
+            moving.put_in(position, self._plan.raised_sum.item(position))
+        else:
+            moving.take_out(position)
+
+    def _moved(self, moving: MovingRows) -> None:
+        self.fit_count, self._fits = len(moving), b""
+        self._positions = self._rows = self._keys = self._preferences = self._placed = None
         self.meetings = 1
 
-    def _prefer(self) -> IntColumn:
-        preferences: IntColumn = np.full(len(self._plan.rows), _NEVER)
-        preferences[self.positions] = heap_preferences(len(self.positions))
+    def _raised_normalized(self) -> RaisedColumn | None:
+        columns = [column for _, column in self.normalized if not isinstance(column, int)]
+        if not columns:
+            return None
+        added = columns[0].astype(self._plan.raised_sum.dtype)
+        for column in columns[1:]:
+            added += column
+        return raise_all(added)
+
+    def _prefer(self) -> RaisedColumn:
+        width = self._plan.raised_sum.dtype
+        preferences: RaisedColumn = np.full(len(self._plan.rows), never(width), dtype=width)
+        preferences[self.positions] = heap_preferences(len(self.positions), width)
         return preferences
 
     def _place(self) -> Rows:
@@ -215,105 +271,98 @@ class Ranking:
         slots[self.positions] = np.arange(len(self.positions))
         return slots
 
-    def totals(self) -> IntColumn:
-        """Return what kept plugins give to each of the rows, but for what they give to all."""
-        totals: IntColumn = self._plan.plain_sum.take(self.positions)
+    def raised(self) -> RaisedColumn:
+        """Return what kept plugins give to each of the rows, raised, but for what all get."""
+        raised: RaisedColumn = self._plan.raised_sum.take(self.positions)
         if self._added is not None:
-            totals += self._added.take(self.positions)
-        return totals
+            raised += self._added.take(self.positions)
+        return raised
 
     def best_row(self) -> Best:
         """Return the row that is best under kept plugins alone."""
+        if self._behind:
+            self._catch_up()
         keys = self._keys
         if keys is None:
             if self._preferences is None:
-                if self.meetings < MEETINGS_MIN:
-                    keys = self.base()
-                    return self.rows.item(keys.argmax()), keys, False
+                if self.meetings < MEETINGS_MIN or self._moving is not None:
+                    keys = self._by_place()
+                    return self._row_at(int(keys.argmax())), keys, False
                 self._preferences = self._prefer()
-            keys = self._plan.plain_sum << ORDER_BITS
+            keys = self._plan.raised_sum + self._preferences
             if self._added is not None:
-                keys += self._added << ORDER_BITS
-            keys += self._preferences
-            self._keys = keys
+                keys += self._added
+            self._keep_keys(keys)
         return self._plan.rows.item(keys.argmax()), keys, True
 
-    def base(self) -> IntColumn:
+    def _keep_keys(self, keys: RaisedColumn) -> None:
+        """Keep keys if a few rows are to be changed in them; for many, all are made anew."""
+        seen = self._plan.seen
+        if seen - self._used_at <= CHANGES_MAX:
+            self._keys, self.keeps = keys, True
+        self._used_at = seen
+
+    def _by_place(self) -> RaisedColumn:
         """Return the keys of the rows under kept plugins alone, by place; not to be written."""
-        base = self._base
-        if base is None:
-            raised = self._raised
-            if raised is not None and self.meetings < MEETINGS_MIN:
-                return raised + heap_preferences(len(raised))
-            base = as_keys(self.totals())
-            if self.meetings >= MEETINGS_MIN:
-                self._base, self._raised = base, None
-                fixed, key = self._plan.fixed, ("slots", self._start)
-                self._slots = fixed.kept(key, self._place) if self._is_fixed else self._place()
-        return base
+        return as_keys(self.raised()) if self._moving is None else self._moving.keys()
+
+    def best_row_with(self, live: Sequence[Added]) -> Best:
+        """Return the row that is best with what others add."""
+        if self._behind:
+            self._catch_up()
+        if self._placed is None and self.meetings >= MEETINGS_MIN:
+            self._placed, self.keeps = self._as_placed(), True
+        placed = self._placed
+        keys = summed_keys(self._by_place(), live) if placed is None else placed.with_live(live)
+        return self._row_at(int(keys.argmax())), keys, False
+
+    def _as_placed(self) -> PlacedKeys:
+        fixed, key = self._plan.fixed, ("slots", self._start)
+        slots = fixed.kept(key, self._place) if self._is_fixed else self._place()
+        keys, self._moving = self._by_place(), None
+        return PlacedKeys(self._plan, self._added, slots, keys)
+
+    def note(self, positions: Sequence[int]) -> None:
+        """Note that rows have new totals, none of which began or ceased to fit."""
+        self._behind += positions
+        if len(self._behind) > ROWS_BY_INTEGERS_MAX:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        behind, self._behind = self._behind, []
+        self.update(behind)
 
     def update(self, positions: Sequence[int] | Rows) -> None:
         """Take over the new totals of some rows, none of which began or ceased to fit."""
         if self._keys is not None:
             self._update_keys(self._keys, positions)
-        if self._base is not None:
-            self._update_base(self._base, positions)
-        if self._raised is not None:
-            self._update_raised(self._raised, positions)
+        if self._placed is not None and not self._placed.update(positions):
+            self._placed = None
+        if self._moving is not None:
+            self._update_moving(self._moving, positions)
 
-    def _update_keys(self, keys: IntColumn, positions: Sequence[int] | Rows) -> None:
-        added, plain_sum, preferences = self._added, self._plan.plain_sum, self._preferences
+    def _update_keys(self, keys: RaisedColumn, positions: Sequence[int] | Rows) -> None:
+        if len(positions) > ROWS_BY_INTEGERS_MAX:
+            self._keys = None
+            self.keeps = self._placed is not None or self._moving is not None
+            return
+        added, raised_sum, preferences = self._added, self._plan.raised_sum, self._preferences
         assert preferences is not None, "keys are made of them"
-        if len(positions) > ROWS_BY_INTEGERS_MAX:
-            where = np.asarray(positions)
-            totals = plain_sum.take(where)
-            if added is not None:
-                totals += added.take(where)
-            totals <<= _SHIFT
-            totals += preferences.take(where)
-            keys[where] = totals
-            return
         for position in positions:
-            total = plain_sum.item(position)
+            key = raised_sum.item(position) + preferences.item(position)
             if added is not None:
-                total += added.item(position)
-            keys[position] = (total << ORDER_BITS) + preferences.item(position)
+                key += added.item(position)
+            keys[position] = key
 
-    def _update_base(self, base: IntColumn, positions: Sequence[int] | Rows) -> None:
-        added, plain_sum, slots = self._added, self._plan.plain_sum, self._slots
-        assert slots is not None, "they are made together"
-        if len(positions) > len(base) // 4:
-            self._base = self._slots = None
-            return
+    def _update_moving(self, moving: MovingRows, positions: Sequence[int] | Rows) -> None:
         if len(positions) > ROWS_BY_INTEGERS_MAX:
-            where = np.asarray(positions)
-            places = slots.take(where)
-            fitting = places >= 0
-            if np.count_nonzero(fitting) < len(places):
-                where, places = where[fitting], places[fitting]
-            totals = plain_sum.take(where)
-            if added is not None:
-                totals += added.take(where)
-            totals <<= _SHIFT
-            totals += heap_preferences(len(base)).take(places)
-            base[places] = totals
+            self._moving = None
             return
+        narrowed, raised_sum = self.narrowed, self._plan.raised_sum
+        assert narrowed is not None, "otherwise rows do not move"
         for position in positions:
-            place = slots.item(position)
-            if place >= 0:
-                total = plain_sum.item(position)
-                if added is not None:
-                    total += added.item(position)
-                base[place] = (total << ORDER_BITS) | (base.item(place) & _ORDER_MASK)
-
-    def _update_raised(self, raised: IntColumn, positions: Sequence[int] | Rows) -> None:
-        if len(positions) > ROWS_MOVED_MAX:
-            self._raised = None
-            return
-        for position in positions:
-            place = int(self.positions.searchsorted(position))
-            if place < len(raised) and self.positions.item(place) == position:
-                raised[place] = self._plan.plain_sum.item(position) << ORDER_BITS
+            if narrowed.item(position):
+                moving.set_total(position, raised_sum.item(position))
 
 
 class Sample:
@@ -322,11 +371,19 @@ class Sample:
     The start moves on with every attempt, so that there is nothing to keep.
     """
 
-    __slots__ = ("_plan", "narrowed", "normalized", "positions", "rows", "visited_count")
+    __slots__ = (
+        "_plan",
+        "fit_count",
+        "narrowed",
+        "normalized",
+        "positions",
+        "rows",
+        "visited_count",
+    )
     normalized_by_position = False
 
     def __init__(self, begun: Begun, view: ClusterView, narrowed: BoolColumn | None) -> None:
-        plan, start, want, count, _ = begun
+        plan, start, want, count = begun.plan, begun.start, begun.want, begun.row_count
         self._plan = plan
         self.narrowed = narrowed
         order = _visiting_order(plan, view)
@@ -335,30 +392,26 @@ class Sample:
         """How many rows were looked at."""
         self.positions: Rows = places if order is None else order.take(places)
         self.rows: Rows = plan.rows_at(self.positions)
+        self.fit_count = len(self.rows)
         self.normalized: list[tuple[LocalScore, IntColumn | int]] = []
         """What normalising plugins add, once the totals were wanted."""
 
-    def totals(self) -> IntColumn:
-        """Return what kept plugins give to each of the rows, but for what they give to all."""
-        totals: IntColumn = self._plan.plain_sum.take(self.positions)
-        self.normalized = list(self._plan.normalized_at(self.positions))
-        for _, added in self.normalized:
-            totals += added
-        return totals
-
     def best_row(self) -> Best:
         """Return the row that is best under kept plugins alone."""
-        return _best_of(self.rows, self.totals())
+        keys = self._by_place()
+        return self.rows.item(keys.argmax()), keys, False
 
-    def base(self) -> IntColumn:
-        """Return the keys of the rows under kept plugins alone."""
-        return as_keys(self.totals())
+    def best_row_with(self, live: Sequence[Added]) -> Best:
+        """Return the row that is best with what others add."""
+        keys = summed_keys(self._by_place(), live)
+        return self.rows.item(keys.argmax()), keys, False
 
-
-def _best_of(rows: Rows, totals: IntColumn) -> Best:
-    """Return the best of the rows by their totals, which are overwritten."""
-    keys = as_keys(totals)
-    return rows.item(keys.argmax()), keys, False
+    def _by_place(self) -> RaisedColumn:
+        raised: RaisedColumn = self._plan.raised_sum.take(self.positions)
+        self.normalized = list(self._plan.normalized_at(self.positions))
+        for _, added in self.normalized:
+            raised += added << ORDER_BITS
+        return as_keys(raised)
 
 
 def visited_positions(plan: Plan, view: ClusterView, start: int, count: int) -> Rows:
@@ -396,7 +449,7 @@ def in_visiting_order(plan: Plan, view: ClusterView, start: int, fits: BoolColum
     return places if order is None else order.take(places)
 
 
-class Begun(NamedTuple):
+class Begun(msgspec.Struct, frozen=True):
     """A plan that is up to date with its rankings, and how far to look from where."""
 
     plan: Plan
@@ -413,8 +466,8 @@ def current_ranking(
     begun: Begun, view: ClusterView, narrowed: BoolColumn | None, masks: Masks | None
 ) -> Ranking | Sample:
     """Return the rows that no filter refuses, those included that are asked anew."""
-    plan, start, want, count, _ = begun
-    if want < count:
+    plan = begun.plan
+    if begun.want < begun.row_count:
         return Sample(begun, view, narrowed)
     rankings: list[Ranking] = plan.rankings
     # Bytes compare ten times as fast as columns.
@@ -422,17 +475,27 @@ def current_ranking(
     for known in rankings:
         if known.narrowed is None if fits is None else known.has_as_bytes(fits):
             known.meetings += 1
-            known.masks = masks
+            known.narrowed_by(masks)
             return used_last(plan, known)
     if rankings and narrowed is not None and rankings[-1].narrow_to(narrowed, masks):
         return rankings[-1]
-    ranking = Ranking(plan, view, start, narrowed, masks)
+    ranking = Ranking(plan, view, begun.start, narrowed, masks)
     if len(rankings) > 1 and rankings[-1].meetings == 1:
         rankings.pop()  # Rows that fitted once only are hardly those of a later attempt.
     elif len(rankings) == RANKINGS_MAX:
         del rankings[0]
     rankings.append(ranking)
     return ranking
+
+
+def latest_of_all(plan: Plan) -> Ranking | None:
+    """Return the ranking of all rows that the plan has, if that was the last one wanted."""
+    rankings: list[Ranking] = plan.rankings
+    if not rankings or rankings[-1].narrowed is not None:
+        return None
+    latest = rankings[-1]
+    latest.meetings += 1
+    return latest
 
 
 def used_last(plan: Plan, ranking: Ranking) -> Ranking:
@@ -447,14 +510,14 @@ def used_last(plan: Plan, ranking: Ranking) -> Ranking:
 def follow_changes(plan: Plan, changed: Sequence[int] | Rows | None, start: int) -> None:
     """Have the rankings as they are now, and drop those that are of no use."""
     rankings: list[Ranking] = plan.rankings
-    if changed is None:
+    # All of them are of one version of the plan, and of one start.
+    if changed is None or not rankings[-1].is_current(start):
         rankings.clear()
-        return
-    outdated = False
-    for ranking in rankings:
-        if ranking.is_current(start):
+    elif len(rankings) == 1 or not isinstance(changed, list):
+        for ranking in rankings:
             ranking.update(changed)
-        else:
-            outdated = True
-    if outdated:
-        rankings[:] = [ranking for ranking in rankings if ranking.is_current(start)]
+    else:
+        # Hardly more than one is used in an attempt.
+        for ranking in rankings:
+            if ranking.keeps:
+                ranking.note(changed)

@@ -1,8 +1,8 @@
 """One attempt: from a pod to the node chosen for it, or to why there is none.
 
-Owns the order of the scheduling cycle up to the choice. It is a generator that gives way in two
-places only, when extenders are to be asked; whoever drives it answers with `send`, or throws a
-SchedulingError where there is no answer. It never writes a table.
+Owns the order of the scheduling cycle up to the choice. Where there may be extenders, it is a
+generator that gives way in two places only, when they are to be asked; whoever drives it answers
+with `send`, or throws a SchedulingError where there is no answer. It never writes a table.
 Upstream: pkg/scheduler/schedule_one.go schedulePod, findNodesThatFitPod, prioritizeNodes
 """
 
@@ -87,8 +87,23 @@ def schedule_pod(
     if view.node_count == 0:
         raise NoNodesError
     planned = schedule_planned(profile, view, state, pod, search)
-    if planned is not None:
-        return planned
+    return planned or (yield from _schedule_asking_all(profile, view, state, pod, search))
+
+
+def schedule_without_extenders(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ScheduleResult:
+    """Choose a node as `schedule_pod` does, where nobody outside is asked."""
+    if view.node_count == 0:
+        raise NoNodesError
+    planned = schedule_planned(profile, view, state, pod, search)
+    return planned or run_without_extenders(_schedule_asking_all(profile, view, state, pod, search))
+
+
+def _schedule_asking_all(
+    profile: Profile, view: ClusterView, state: CycleState, pod: PodInfo, search: Search
+) -> ResultT:
+    """Choose a node the ordinary way."""
     feasible, diagnosis = yield from find_nodes_that_fit(profile, view, state, pod, search)
     if len(feasible) == 0:
         raise FitError(view.node_count, diagnosis)
@@ -274,7 +289,7 @@ def _pass_filters(
     want = search.want(profile, len(nodes))
     if not search.all_nodes:
         nodes = nodes.take(np.roll(np.arange(len(nodes)), -(search.next_start_index % len(nodes))))
-    if len(nodes) <= FEW_ROWS_MAX and not nodes.view.pods.nominated_of:
+    if len(nodes) <= FEW_ROWS_MAX and not any(map(nodes.view.nominated_on, nodes.rows.tolist())):
         by_row = profile.filters.row_filters(state)
         if by_row is not None:
             return _pass_one_by_one(by_row, state, pod, nodes, diagnosis, want)

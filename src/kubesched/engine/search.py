@@ -1,13 +1,16 @@
 """What an attempt is asked, and what it answers.
 
-Owns how far to look, and the result. Upstream: pkg/scheduler/schedule_one.go ScheduleResult
+Owns how far to look, and the result, made in every attempt: a `Struct` is made in a third of the
+time of a named tuple. Upstream: pkg/scheduler/schedule_one.go ScheduleResult
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import NodeTable, Rows
@@ -19,6 +22,7 @@ from kubesched.framework.kept_columns import LocalScore, PlanParts
 from kubesched.framework.plan import Plan
 from kubesched.framework.profile import Profile
 from kubesched.framework.score_phase import Scores
+from kubesched.framework.totals import RaisedColumn
 from kubesched.framework.verdicts import Verdicts
 
 
@@ -90,7 +94,7 @@ class Fitting(Protocol):
         ...
 
 
-class Basis(NamedTuple):
+class Basis(msgspec.Struct, frozen=True):
     """What a choice by kept verdicts was made from: the very columns, true until they change."""
 
     plan: Plan
@@ -98,7 +102,7 @@ class Basis(NamedTuple):
     fitting: Fitting
     start: int
     """The place in the visiting order where the search began."""
-    keys: IntColumn | None = None
+    keys: RaisedColumn | None = None
     """The total of each row and, in the lowest ORDER_BITS, what tells equals apart; None if nothing
     was scored."""
     keys_by_position: bool = False
@@ -115,7 +119,7 @@ class Basis(NamedTuple):
     """What filters for one node say of the rows that no other filter refuses, as far as asked."""
 
 
-class ScheduleResult(NamedTuple):
+class ScheduleResult(msgspec.Struct, frozen=True):
     """The chosen node, and how many were looked at."""
 
     suggested_host: str

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.framework.totals import ORDER_BITS, RaisedColumn
 
 
 def best_positions(total: IntColumn) -> list[int]:
@@ -19,39 +21,39 @@ def best_positions(total: IntColumn) -> list[int]:
     return positions
 
 
-PLACE_BITS = 20
-DEPTH_BITS = 5
-ORDER_BITS = PLACE_BITS + DEPTH_BITS
+PLACE_BITS = ORDER_BITS
 TOTAL_MAX = 1 << 36
 """What totals have to stay below, above or below zero, to be made keys."""
 
 
 @lru_cache(maxsize=4)
-def _heap_orders(bit_count: int) -> IntColumn:
-    """Return what orders the first places of a heap (from 1) as pre-order does, by place."""
-    # A place's path from the root is its binary form; padded to one length, paths compare as
-    # pre-order does, and an ancestor comes before its own.
-    places = np.arange(1 << bit_count, dtype=np.int64)
-    depths = np.frexp(places)[1].astype(np.int64)
-    orders: IntColumn = ((places << (PLACE_BITS - depths)) << DEPTH_BITS) + depths
+def _heap_orders(bit_count: int) -> IdColumn:
+    """Return the pre-order numbers of the first places of a heap (from 1) of all places."""
+    # The path to a place is its binary form without the first bit: each 0 goes to the next number,
+    # each 1 past all that is below the other side.
+    places = np.arange(1, 1 << bit_count, dtype=np.int32)
+    depths = np.frexp(places)[1].astype(np.int32) - 1
+    path = places - (1 << depths)
+    orders: IdColumn = (path << (PLACE_BITS - depths)) + depths - np.bitwise_count(path)
     return orders
 
 
 @lru_cache(maxsize=4)
-def _heap_preferences(bit_count: int) -> IntColumn:
+def _heap_preferences(bit_count: int, width: np.dtype[Any]) -> RaisedColumn:
     """Return what is the larger the earlier a position (from 0) comes in pre-order."""
-    preferences: IntColumn = (1 << ORDER_BITS) - 1 - _heap_orders(bit_count)[1:]
+    preferences: RaisedColumn = ((1 << PLACE_BITS) - 1 - _heap_orders(bit_count)).astype(width)
+    preferences.flags.writeable = False
     return preferences
 
 
-def heap_preferences(count: int) -> IntColumn:
+def heap_preferences(count: int, width: np.dtype[Any]) -> RaisedColumn:
     """Return what is the larger the earlier a position comes in pre-order, for so many of them."""
-    return _heap_preferences(_bits(count))[:count]
+    return _heap_preferences(_bits(count), width)[:count]
 
 
-def heap_order(places: IntColumn) -> IntColumn:
+def heap_order(places: IntColumn) -> IdColumn:
     """Return what orders places of a heap (from 1) as pre-order does."""
-    return _heap_orders(_bits(int(places.max(initial=1))))[places]
+    return _heap_orders(_bits(int(places.max(initial=1))))[places - 1]
 
 
 def _bits(highest: int) -> int:
@@ -75,8 +77,7 @@ def select_host(total: IntColumn) -> int:
     return int(places[np.argmin(heap_order(places))]) - 1
 
 
-def as_keys(total: IntColumn) -> IntColumn:
+def as_keys(raised: RaisedColumn) -> RaisedColumn:
     """Turn totals into keys, in place: the largest is that of the position `select_host` gives."""
-    total <<= ORDER_BITS
-    total += heap_preferences(len(total))
-    return total
+    raised += heap_preferences(len(raised), raised.dtype)
+    return raised

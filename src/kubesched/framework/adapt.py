@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells, NodeLines
+from kubesched.columns.node_columns import BoolColumn, IntColumn, NodeCells, NodeLines, Room
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeRow, NodeTable, Rows
 from kubesched.framework.cycle_state import CycleState
@@ -36,6 +36,7 @@ from kubesched.model.pod_info import PodInfo
 ResultT = TypeVar("ResultT")
 CellsRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeCells], Any] | None]"
 LinesRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[NodeLines], Any] | None]"
+RoomRuleMaker: TypeAlias = "Callable[[CycleState, PodInfo], Callable[[Room], Any] | None]"
 _FEW_REJECTIONS = 12
 _OUT = unschedulable()
 """Stands for what refused a node before."""
@@ -54,7 +55,7 @@ class ColumnFilter:
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
         self.refuses_by_cells: CellsRuleMaker | None = _unfenced(plugin, "refuses_by_cells")
         """Makes what tells quickly, by a row's numbers, that the row is certainly not refused."""
-        self.refuses_by_lines: LinesRuleMaker | None = _unfenced(plugin, "refuses_by_lines")
+        self.refuses_by_lines: RoomRuleMaker | None = _unfenced(plugin, "refuses_by_lines")
         """Makes what tells quickly that certainly none of some rows is refused."""
         self.follower = _follower_maker(plugin, "filter_follower", ("pre_filter", "filter_nodes"))
         """Makes what keeps the verdict of a template current; see `followers`."""

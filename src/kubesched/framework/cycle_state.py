@@ -17,6 +17,9 @@ class Times(Protocol):
     async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any: ...
 
 
+_NOBODY: frozenset[str] = frozenset()
+
+
 class StateNotFoundError(LookupError):
     """Nothing was written under that key in this attempt."""
 
@@ -39,10 +42,10 @@ class CycleState:
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
-        self.skip_filter_plugins: frozenset[str] = frozenset()
-        self.skip_score_plugins: frozenset[str] = frozenset()
-        self.skip_pre_bind_plugins: frozenset[str] = frozenset()
-        self.parallel_pre_bind_plugins: frozenset[str] = frozenset()
+        self.skip_filter_plugins = _NOBODY
+        self.skip_score_plugins = _NOBODY
+        self.skip_pre_bind_plugins = _NOBODY
+        self.parallel_pre_bind_plugins = _NOBODY
         """Those whose pre-bind may run beside that of the next."""
         self.may_wait = False
         """Whether an in-tree post-filter plugin may answer with something to await."""
@@ -74,7 +77,7 @@ class CycleState:
     def clear(self) -> None:
         """Forget everything, as if the attempt began now."""
         self._values = {}
-        self.skip_filter_plugins = self.skip_score_plugins = frozenset()
+        self.skip_filter_plugins = self.skip_score_plugins = _NOBODY
 
     def adopt(self, other: CycleState) -> None:
         """Start from what another attempt's plugins wrote; the values are shared."""

@@ -8,37 +8,49 @@ equals what these calls would.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from operator import is_
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
-from kubesched.columns.counts import DomainTable, Topology
+from kubesched.columns.domains import Marked, Topology
 from kubesched.columns.node_columns import BoolColumn, IntColumn
+from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.framework.interface import Rejected
 from kubesched.framework.plan import Plan
 from kubesched.framework.status import Status
+from kubesched.framework.totals import ORDER_BITS
 
 
 class Added(NamedTuple):
-    """What a plugin adds to some rows."""
+    """What a plugin adds to some rows.
+
+    As long as a follower returns the very same one, the amounts are the same, and rows have another
+    way only where that was noted.
+    """
 
     amounts: IntColumn
     """One for each row; or, where rows differ in few ways, one for each way."""
     ways: Rows | None = None
     """Each row's way; None if there is an amount for each row."""
+    moved: Sequence[int] = ()
+    """The places of rows that got another way since this was first returned."""
 
     def take(self, places: Rows) -> IntColumn:
         """Return what is added at some places among the rows."""
         return self.amounts.take(places if self.ways is None else self.ways.take(places))
+
+    def raised_at(self, place: int) -> int:
+        """Return what is added at one place, raised as totals are."""
+        ways = self.ways
+        return self.amounts.item(place if ways is None else ways.item(place)) << ORDER_BITS
 
     def column(self) -> IntColumn:
         """Return what is added to each row."""
         return self.amounts if self.ways is None else self.amounts.take(self.ways)
 
 
-Refusal: TypeAlias = tuple[BoolColumn, Status, DomainTable | None]
-"""Rows that are refused, why, and the counts if they are `rows_above` of these."""
+Refusal: TypeAlias = tuple[Marked, Status]
+"""Rows that are refused, and why."""
 
 
 class FilterFollower(Protocol):
@@ -48,8 +60,8 @@ class FilterFollower(Protocol):
     """Under what an attempt's state has what pre-filter would have written."""
     value: Any
     """What that is; true until the next call."""
-    masks: list[BoolColumn]
-    """The rows that are refused, which cannot be written."""
+    refusals: list[Refusal]
+    """What is refused of all rows of the cluster."""
     number: int
     """Of the verdict: it moves on when others are refused."""
     moved: list[int] | None
@@ -62,13 +74,34 @@ class FilterFollower(Protocol):
         """
         ...
 
+    def sign(self) -> Hashable:
+        """Return what is equal for verdicts that are the same, as far as that can be known."""
+        ...
+
+    def masks(self) -> list[BoolColumn]:
+        """Return the plan's rows that are refused; nobody can write the columns."""
+        ...
+
+    def concerns(self, pods: PodRows) -> bool:
+        """Return whether the verdict on any node may be another if these pods were on it."""
+        ...
+
     def __iter__(self) -> Iterator[Rejected]: ...
 
 
 class RefusingFollower:
     """What a filter by counts refuses, and how that differs from what it refused before."""
 
-    __slots__ = ("_nodes", "_refusals", "_topology", "_whole", "masks", "moved", "number")
+    __slots__ = (
+        "_list_number",
+        "_masks",
+        "_nodes",
+        "_numbers",
+        "_topology",
+        "moved",
+        "number",
+        "refusals",
+    )
 
     def __init__(self, topology: Topology, nodes: NodeTable) -> None:
         """Begin without a verdict.
@@ -79,42 +112,68 @@ class RefusingFollower:
         """
         self._topology = topology
         self._nodes = nodes
-        self._refusals: list[Refusal] = []
-        self._whole: list[BoolColumn] = []
-        self.masks: list[BoolColumn] = []
+        self.refusals: list[Refusal] = []
+        self._list_number = 0
+        """Of the list: another one is about others, whatever their numbers are."""
+        self._numbers: list[int] = []
+        """Of each refusal's rows, when they were last looked at."""
+        self._masks: list[BoolColumn] | None = None
         self.number = 0
         self.moved: list[int] | None = None
 
     def __iter__(self) -> Iterator[Rejected]:
         """Yield what is refused, in order."""
-        for mask, (_, status, _) in zip(self.masks, self._refusals, strict=True):
-            yield Rejected(mask, status)
+        return rejections(self.refusals, self._topology, self._nodes)
+
+    def sign(self) -> Hashable:
+        """Return what is equal for verdicts that are the same, as far as that can be known."""
+        return (self._list_number, *[rows.sign() for rows, _ in self.refusals])
+
+    def masks(self) -> list[BoolColumn]:
+        """Return the rows that are refused; nobody can write the columns."""
+        masks = self._masks
+        if masks is None:
+            masks = self._masks = [rejected.mask for rejected in self]
+        return masks
 
     def refuse(self, refusals: list[Refusal]) -> Self:
-        """Take over what is refused now, over all rows; no two have a mask in common."""
-        whole = [refusal[0] for refusal in refusals]
-        known = self._whole
-        if len(whole) != len(known):
-            self.moved = None
-        elif all(map(is_, whole, known)):
-            return self
+        """Take over what is refused now, over all rows; it is known by the very list."""
+        moved: list[int] | None = []
+        if refusals is self.refusals:
+            numbers, is_same = self._numbers, True
+            for place, (rows, _) in enumerate(refusals):
+                ahead = rows.number - numbers[place]
+                if ahead:
+                    is_same = False
+                    numbers[place] += ahead
+                    here = rows.moved if ahead == 1 else None
+                    moved = None if moved is None or here is None else moved + here
+            if is_same:
+                return self
         else:
-            self.moved = _moved(known, refusals)
+            self.refusals, moved = refusals, None
+            self._list_number += 1
+            self._numbers = [rows.number for rows, _ in refusals]
         self.number += 1
-        self._whole, self._refusals = whole, refusals
-        self.masks = self._topology.all_over(self._nodes, whole)
+        self.moved, self._masks = moved, None
         return self
 
 
-def _moved(before: list[BoolColumn], refusals: list[Refusal]) -> list[int] | None:
-    moved: list[int] = []
-    for known, (mask, _, table) in zip(before, refusals, strict=True):
-        if mask is not known:
-            above = None if table is None else table.above
-            if above is None or above.before is not known:
-                return None
-            moved += above.moved
-    return moved
+def rejections(refusals: list[Refusal], topology: Topology, nodes: NodeTable) -> Iterator[Rejected]:
+    """Yield what is refused of the nodes of a table."""
+    for rows, status in refusals:
+        column = rows.column()
+        if column is not None:
+            yield Rejected(topology.over(nodes, column), status)
+
+
+class Fitting(Protocol):
+    """The rows that fit."""
+
+    @property
+    def rows(self) -> Rows:
+        """Return them: the very same array as long as they are the same."""
+        ...
 
 
 class ScoreFollower(Protocol):
@@ -125,7 +184,7 @@ class ScoreFollower(Protocol):
     value: Any
     """What that is; true until the next call."""
 
-    def follow(self, view: ClusterView, rows: Rows) -> Added | Status | None:
+    def follow(self, view: ClusterView, fitting: Fitting) -> Added | Status | None:
         """Return the scores, or that the plugin is skipped; None if a new follower is needed."""
         ...
 
@@ -133,7 +192,15 @@ class ScoreFollower(Protocol):
 class Followers:
     """The plugins of a plan that are asked in every attempt, those apart that follow."""
 
-    __slots__ = ("filters", "live_filters", "live_scores", "pre_filters", "pre_scores", "scores")
+    __slots__ = (
+        "_weighed",
+        "filters",
+        "live_filters",
+        "live_scores",
+        "pre_filters",
+        "pre_scores",
+        "scores",
+    )
 
     def __init__(self, plan: Plan, view: ClusterView | None) -> None:
         """Ask each plugin for a follower; without a view, none follows."""
@@ -148,6 +215,16 @@ class Followers:
         self.live_filters = [p for p in plan.live_filters if p.name not in following]
         self.pre_scores = [p for p in plan.live_pre_scores if p.name not in scoring]
         self.live_scores = [p for p in plan.live_scores if p.name not in scoring]
+        self._weighed: dict[str, tuple[Added, Added]] = {}
+        """By plugin: what was last added, without and with the plugin's weight."""
+
+    def weighed(self, plugin: str, added: Added, weight: int) -> Added:
+        """Return what a plugin adds times its weight; the same for the same."""
+        known = self._weighed.get(plugin)
+        if known is None or known[0] is not added:
+            weighed = Added(added.amounts * weight, added.ways, added.moved)
+            known = self._weighed[plugin] = (added, weighed)
+        return known[1]
 
 
 def _find(

@@ -267,7 +267,11 @@ class ScoreExtensions(Plugin, Protocol):
 
 
 class ReservePlugin(Plugin, Protocol):
-    """Takes what the chosen node gives, and gives it back."""
+    """Takes what the chosen node gives, and gives it back.
+
+    With an attribute `reserves_if_skipped = False` of its very class it is not asked to reserve
+    anything for a pod for which its pre-filter had it skipped.
+    """
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import NodeLines, Room
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, OneNodeFilter, OneNodeScore
 from kubesched.framework.interface import Reads
+from kubesched.framework.totals import RaisedColumn
 from kubesched.framework.verdicts import FITS, Verdicts
 from kubesched.model.pod_info import PodInfo
 
 ColumnT = TypeVar("ColumnT")
+LinesRule: TypeAlias = "Callable[[NodeLines], Any]"
+RoomRule: TypeAlias = "Callable[[Room], Any]"
 
 
 @dataclass(slots=True)
@@ -29,6 +32,8 @@ class LocalFilter:
     plugin: ColumnFilter
     reads: Reads
     verdicts: Verdicts
+    by_lines: RoomRule | None = None
+    """Tells by their room that certainly none of some rows is refused, if it does."""
 
 
 @dataclass(slots=True)
@@ -38,9 +43,12 @@ class LocalScore:
     plugin: ColumnScore
     reads: Reads
     weight: int
-    raw: NDArray[Any]
+    raw: NDArray[Any] | None
+    """None where it is not normalised, changes with usage and is cheaply made anew."""
     constant: int | None = None
     """What it adds to every node, where that is the same for any choice of nodes."""
+    by_lines: LinesRule | None = None
+    """Scores some rows by their numbers, if it does."""
 
 
 class Fixed:
@@ -48,7 +56,21 @@ class Fixed:
 
     __slots__ = ("_kept", "filters", "plain_sum", "refusals", "scores")
 
-    def __init__(self, filters: list[LocalFilter], scores: list[LocalScore], count: int) -> None:
+    def __init__(
+        self,
+        filters: list[LocalFilter],
+        scores: list[LocalScore],
+        count: int,
+        width: np.dtype[Any],
+    ) -> None:
+        """Add up.
+
+        Args:
+            filters: and what they said.
+            scores: and what they gave.
+            count: how many rows there are.
+            width: of totals.
+        """
         self.filters = filters
         self.scores = scores
         self.refusals: NDArray[np.int8] = np.zeros(count, dtype=np.int8)
@@ -56,10 +78,12 @@ class Fixed:
         for kept in filters:
             if len(kept.verdicts.statuses) > 1:
                 self.refusals += kept.verdicts.ids != FITS
-        self.plain_sum: IntColumn = np.zeros(count, dtype=np.int64)
+        self.plain_sum: RaisedColumn = np.zeros(count, dtype=width)
+        """What plugins that do not normalise give to each row; not raised yet."""
         for score in scores:
             if score.plugin.normalize is None:
-                self.plain_sum += np.multiply(score.raw, score.weight, dtype=np.int64)
+                assert score.raw is not None, "it does not change with usage"
+                self.plain_sum += np.multiply(score.raw, score.weight, dtype=width)
         self._kept: dict[Hashable, Any] = {}
 
     def kept(self, what: Hashable, make: Callable[[], ColumnT]) -> ColumnT:
@@ -127,6 +151,8 @@ class PlanParts:
     """The plugins that filter or score."""
     declarations: Mapping[str, Any] = field(default_factory=dict)
     """Their `reads` methods; None for those that have none, or are asked about one node."""
+    width: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.int64))
+    """Of totals."""
     same_for_family: frozenset[str] = frozenset()
     """Those that say the same of every pod of a family before they look at rows."""
 

@@ -6,15 +6,18 @@ one row is all there is to judge for the next of them. Never keeps a verdict on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from kubesched.columns.node_columns import NodeCells
-from kubesched.columns.view import ClusterView, NodeRow
+from kubesched.columns.node_columns import IdColumn, NodeCells
+from kubesched.columns.trial import Trial
+from kubesched.columns.view import ClusterView, NodeRow, NodeTable
+from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.kept_columns import PlanParts
 from kubesched.framework.plan_frame import NotLocalError, prepared
 from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.verdicts import Verdicts
 from kubesched.model.pod_info import PodInfo
 
 TEMPLATES_MAX = 256
@@ -38,6 +41,7 @@ class NamedTemplate:
         reads = {name: parts.reads_of(name, pod) for name in parts.names}
         if None in reads.values():
             raise NotLocalError
+        moving = {name for name, one in reads.items() if one is not None and one.usage}
         self.state = state = CycleState()
         others = (plugin for plugin in parts.pre_filters if plugin is not parts.naming_plugin)
         skipped = prepared("pre_filter", others, reads, state, pod, view.all_nodes())
@@ -46,6 +50,8 @@ class NamedTemplate:
         self.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{self.named_by}]")
         """The verdict on all other nodes."""
         self._rules: list[_RowRule] = []
+        self._moving: list[ColumnFilter] = []
+        """Those of the filters that read what pods take."""
         for plugin in parts.filters:
             if plugin.name not in self.state.skip_filter_plugins:
                 if not plugin.takes_rows:
@@ -53,6 +59,8 @@ class NamedTemplate:
                 make = plugin.refuses_by_cells
                 refuses = None if make is None else make(self.state, pod)
                 self._rules.append(_RowRule(refuses, plugin.judge_row))
+                if plugin.name in moving:
+                    self._moving.append(plugin)
 
     def still_holds(self, view: ClusterView) -> bool:
         """Return whether nothing has changed that plugins may have read, usage of rows aside."""
@@ -78,6 +86,22 @@ class NamedTemplate:
             if judge(state, pod, node) is not None:
                 raise NotLocalError
         return row
+
+    def fits_with(self, steps: Sequence[IdColumn], node: NodeTable, pod: PodInfo) -> bool:
+        """Return whether a row that fits does so with more pods on it, too.
+
+        Args:
+            steps: those pods.
+            node: the row.
+            pod: that names it.
+        """
+        trial, verdicts = Trial(node.view, node.rows), Verdicts(1)
+        for step in steps:
+            trial.add(step)
+        nodes = trial.nodes
+        for plugin in self._moving:
+            plugin.judge(self.state, pod, nodes, verdicts)
+        return bool(verdicts.fits.all())
 
 
 class NamedRows:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubesched.columns.node_columns import IdColumn
+from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.trial import NO_POD
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.model.pod_info import PodInfo
@@ -81,6 +82,19 @@ class Nominations:
         if found is None:
             found = self._standing[priority] = _standing(view, priority)
         return found
+
+
+def promised_pods(nodes: NodeTable, pod: PodInfo) -> list[list[BoundPod]]:
+    """Return for each of the nodes the pods to suppose there before the pod."""
+    found: list[list[BoundPod]] = [[] for _ in range(len(nodes))]
+    promised = Nominations().on(nodes, pod)
+    if promised is None:
+        return found
+    for step in promised.steps:
+        for position, index in zip(promised.positions.tolist(), step.tolist(), strict=True):
+            if index != NO_POD:
+                found[position].append(nodes.view.bound_pod(index))
+    return found
 
 
 def _standing(view: ClusterView, priority: int) -> _Standing:

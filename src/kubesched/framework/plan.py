@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from kubesched.framework.interface import NODE_SCORE_MAX, NODE_SCORE_MIN, Reads
 from kubesched.framework.kept_columns import Fixed, LocalFilter, LocalScore, PlanParts
 from kubesched.framework.plan_frame import Family, Frame, NotLocalError
 from kubesched.framework.status import Status
+from kubesched.framework.totals import ORDER_BITS, RaisedColumn, raise_all
 from kubesched.framework.verdicts import FITS, NodeToStatus, Verdicts
 from kubesched.model.pod_info import PodInfo
 
@@ -34,32 +35,19 @@ _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 ColumnT = TypeVar("ColumnT")
 
 
-class _RowFilter(NamedTuple):
-    """How a filter is asked about one row."""
-
-    refuses: Callable[[NodeCells], Any] | None
-    """False if the row is certainly not refused; there is none if the filter has to be asked."""
-    judge: Callable[[CycleState, PodInfo, NodeRow], Status | None]
-    verdicts: Verdicts
-
-
-class _RowScore(NamedTuple):
-    """How a score of one row is asked for."""
-
-    score: Callable[[NodeCells], Any] | None
-    """By numbers alone, where none is large."""
-    ask: Callable[[CycleState, PodInfo, NodeRow], int | Status]
-    raw: NDArray[Any]
-    weight: int
-    is_plain: bool
-    """Whether it is not normalised."""
-
-
-_LinesRule: TypeAlias = "Callable[[NodeLines], Any] | None"
-_RulesByLines: TypeAlias = (
-    "tuple[list[tuple[LocalFilter, _LinesRule]], list[tuple[LocalScore, _LinesRule]]]"
+# Plain tuples: those with names take several times as long to take apart.
+_RowFilter: TypeAlias = (
+    "tuple[_CellsRule, Callable[[CycleState, PodInfo, NodeRow], Status | None], Verdicts]"
 )
-"""How filters and scores are asked about rows by their numbers alone, where they can be."""
+"""What tells by numbers that a row is certainly not refused; who is asked if it might be; verdicts.
+"""
+_RowScore: TypeAlias = (
+    "tuple[_CellsRule, Callable[[CycleState, PodInfo, NodeRow], int | Status], "
+    "NDArray[Any] | None, int, bool]"
+)
+"""What scores a row by numbers, where none is large; who is asked if one is; the scores if
+they are kept, their weight, and whether they are not normalised."""
+_CellsRule: TypeAlias = "Callable[[NodeCells], Any] | None"
 
 
 class Plan:
@@ -67,10 +55,8 @@ class Plan:
 
     counted_bytes = 0
     """Kept here for whoever counts how much memory plans take."""
-    refused: tuple[int, NodeToStatus] | None = None
-    """Kept here for whoever tells why no row fits: what `seen` was, and the verdicts then."""
-    _by_lines: _RulesByLines | None = None
-    """Made when many rows are first judged again."""
+    refused: tuple[Hashable, NodeToStatus] | None = None
+    """Kept here for whoever tells why no row fits: the verdicts, and when they were true."""
     followers: Any = None
     """Kept here for whoever asks plugins anew."""
 
@@ -99,10 +85,12 @@ class Plan:
         """By how many filters each row is refused."""
         self.moving_refusal_count = 0
         """How many refusals there are beside the fixed ones."""
-        self.plain_sum: IntColumn = self.fixed.plain_sum.copy()
-        """What plugins that do not normalise give to each row."""
-        self._moving_filters = [self._keep_filter(*one, nodes) for one in frame.moving_filters]
-        self._moving_scores = [self._keep_score(*one, nodes) for one in frame.moving_scores]
+        self.raised_sum: RaisedColumn = self.fixed.plain_sum.copy()
+        """What plugins that do not normalise give to each row, raised."""
+        self._moving_filters: list[LocalFilter] = []
+        self._moving_scores: list[LocalScore] = []
+        self._judge_all(view, nodes)
+        raise_all(self.raised_sum)
         self.filters = self.fixed.filters + self._moving_filters
         self.scores = self.fixed.scores + self._moving_scores
         self.rankings: list[Any] = []
@@ -154,7 +142,7 @@ class Plan:
                 ask = partial(self._raw, score, reads, nodes)
                 raw = shared.column("score", score.name, fragments[score.name], ask)
                 kept_scores.append(LocalScore(score, reads, weights[score.name], *raw))
-            return Fixed(kept_filters, kept_scores, len(nodes))
+            return Fixed(kept_filters, kept_scores, len(nodes), self._parts.width)
 
         if None in fragments.values():
             return make()
@@ -165,19 +153,45 @@ class Plan:
         )
         return shared.column("fixed", "", key, make)
 
-    def _keep_filter(self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable) -> LocalFilter:
+    def _judge_all(self, view: ClusterView, nodes: NodeTable) -> None:
+        """Ask whoever reads what pods take about all rows."""
+        frame = self.frame
+        try:
+            lines = view.lines(None if self._is_whole else self.rows)
+            for plugin, reads in frame.moving_filters:
+                self._moving_filters.append(self._keep_filter(plugin, reads, nodes, lines))
+            for score, reads in frame.moving_scores:
+                self._moving_scores.append(self._keep_score(score, reads, nodes, lines))
+        except NotLocalError:
+            raise
+        except Exception as problem:  # The ordinary way asks again, and tells what went wrong.
+            raise NotLocalError from problem
+
+    def _keep_filter(
+        self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable, lines: NodeLines | None
+    ) -> LocalFilter:
+        make = plugin.refuses_by_lines
+        refuses = None if make is None else make(self.state, self.pod)
+        if lines is not None and refuses is not None and not refuses(lines):
+            return LocalFilter(plugin, reads, Verdicts(len(nodes)), refuses)
         verdicts = self._verdicts(plugin, nodes)
         if len(verdicts.statuses) > 1:
             self.shift_refusals(slice(None), (verdicts.ids != FITS).view(np.int8))
-        return LocalFilter(plugin, reads, verdicts)
+        return LocalFilter(plugin, reads, verdicts, refuses)
 
-    def _keep_score(self, plugin: ColumnScore, reads: Reads, nodes: NodeTable) -> LocalScore:
+    def _keep_score(
+        self, plugin: ColumnScore, reads: Reads, nodes: NodeTable, lines: NodeLines | None
+    ) -> LocalScore:
         weight = self._parts.weights[plugin.name]
         if plugin.normalize is not None:
             return LocalScore(plugin, reads, weight, *self._raw(plugin, reads, nodes))
-        raw = self._plain(plugin, nodes)
-        self.plain_sum += _weighed(raw, weight)
-        return LocalScore(plugin, reads, weight, raw)
+        make = plugin.scores_by_lines
+        ask = None if make is None else make(self.state, self.pod)
+        raw = self._plain(plugin, nodes) if lines is None or ask is None else ask(lines)
+        self.raised_sum += self._weighed(raw, weight)
+        # Plans are many: what is quickly told again when somebody asks is not kept.
+        kept = raw.astype(np.int8, copy=False) if ask is None else None
+        return LocalScore(plugin, reads, weight, kept, None, ask)
 
     def _plain(self, plugin: ColumnScore, nodes: NodeTable) -> NDArray[np.int8]:
         """Return scores that are not normalised."""
@@ -185,7 +199,7 @@ class Plan:
         if isinstance(raw, Status):
             raise NotLocalError
         _check_range(raw)
-        return raw.astype(np.int8)  # Plans are many.
+        return raw.astype(np.int8)
 
     def _verdicts(self, plugin: ColumnFilter, nodes: NodeTable) -> Verdicts:
         verdicts = Verdicts(len(nodes))
@@ -232,13 +246,13 @@ class Plan:
     def _row_filter(self, kept: LocalFilter) -> _RowFilter:
         make = kept.plugin.refuses_by_cells
         refuses = None if make is None else make(self.state, self.pod)
-        return _RowFilter(refuses, kept.plugin.judge_row, kept.verdicts)
+        return refuses, kept.plugin.judge_row, kept.verdicts
 
     def _row_score(self, kept: LocalScore) -> _RowScore:
         plugin = kept.plugin
         make = plugin.scores_by_cells
         score = None if make is None else make(self.state, self.pod)
-        return _RowScore(score, plugin.score_row, kept.raw, kept.weight, plugin.normalize is None)
+        return score, plugin.score_row, kept.raw, kept.weight, plugin.normalize is None
 
     def release(self) -> None:
         """Let go of what refers back to the plan, so that its memory is free at once."""
@@ -259,8 +273,9 @@ class Plan:
                 changes = view.changes_since(seen)
                 if changes is not None:
                     return self._follow_few(view, changes)
-            positions = self._positions(view.rows_changed_since(seen))
-            self._judge_rows(view, self.rows_at(positions), positions)
+            positions = self._positions(view.rows_changed_since(seen), view.row_count)
+            if len(positions):
+                self._judge_rows(view, self.rows_at(positions), positions)
         except NotLocalError:
             raise
         except Exception as problem:  # The ordinary way asks again, and tells what went wrong.
@@ -270,7 +285,7 @@ class Plan:
     def _follow_few(self, view: ClusterView, changes: Sequence[Change]) -> Sequence[int]:
         few = [changes[0][0]] if len(changes) == 1 else list({one[0]: None for one in changes})
         if not self._is_whole:
-            few = self._positions(np.array(few)).tolist()
+            few = self._positions(np.array(few), view.row_count).tolist()
         elif max(few) >= len(self.rows):
             # A row may be that of a node which is unknown, and only has pods.
             few = [place for place in few if place < len(self.rows)]
@@ -292,11 +307,16 @@ class Plan:
             self._term_count = len(view.term_sets)
         return True
 
-    def _positions(self, rows: Rows) -> Rows:
-        """Return where rows stand in the plan's columns, leaving out those that do not."""
+    def _positions(self, rows: Rows, row_count: int) -> Rows:
+        """Return where rows stand in the plan's columns, leaving out those that do not.
+
+        Args:
+            rows: of the cluster.
+            row_count: how many it has now.
+        """
         count = len(self.rows)
         if self._is_whole:
-            return rows if rows[-1] < count else rows[rows < count]
+            return rows if row_count == count else rows[rows < count]
         places = np.searchsorted(self.rows, rows)
         known = places < count
         known[known] = self.rows[places[known]] == rows[known]
@@ -326,13 +346,15 @@ class Plan:
                 if isinstance(value, Status):
                     raise NotLocalError
             if not is_plain:
+                assert raw is not None, "what is normalised is kept"
                 self.version += value != raw.item(position)
             elif NODE_SCORE_MIN <= value <= NODE_SCORE_MAX:
                 total += weight * value
             else:
                 raise NotLocalError
-            raw[position] = value
-        self.plain_sum[position] = total
+            if raw is not None:
+                raw[position] = value
+        self.raised_sum[position] = total << ORDER_BITS
 
     def _set_verdict(self, verdicts: Verdicts, position: int, status: Status | None) -> None:
         if status is not None and not status.is_rejected:
@@ -355,47 +377,35 @@ class Plan:
     def _judge_rows(self, view: ClusterView, rows: Rows, positions: Rows) -> None:
         """Judge many rows as a table."""
         lines, nodes = view.lines(rows), None
-        if self._by_lines is None:
-            self._by_lines = self._rules_by_lines()
-        filters, scores = self._by_lines
-        for kept, refuses in filters:
-            part = None
+        for kept in self._moving_filters:
+            part, refuses = None, kept.by_lines
             if lines is None or refuses is None or refuses(lines):
                 nodes = nodes or view.nodes_at(rows)
                 part = Verdicts(len(rows))
                 kept.plugin.judge(self.state, self.pod, nodes, part)
             if len(kept.verdicts.statuses) > 1 or (part is not None and len(part.statuses) > 1):
                 self._set_verdicts(kept.verdicts, positions, part or Verdicts(len(rows)))
-        total: IntColumn = self.fixed.plain_sum.take(positions)
-        for score, ask in scores:
-            if ask is not None and lines is not None:
-                values = ask(lines)
+        total: RaisedColumn = self.fixed.plain_sum.take(positions)
+        for score in self._moving_scores:
+            raw = score.raw
+            if lines is not None and score.by_lines is not None:
+                values = score.by_lines(lines)
             else:
                 nodes = nodes or view.nodes_at(rows)
-                values = self._new_values(score, nodes, positions)
+                values = self._new_values(score, nodes)
             if score.plugin.normalize is None:
-                total += _weighed(values, score.weight)
-            score.raw[positions] = values
-        self.plain_sum[positions] = total
+                total += self._weighed(values, score.weight)
+            elif raw is not None:
+                self.version += bool((values != raw[positions]).any())
+            if raw is not None:
+                raw[positions] = values
+        self.raised_sum[positions] = raise_all(total)
 
-    def _new_values(self, score: LocalScore, nodes: NodeTable, positions: Rows) -> NDArray[Any]:
-        if score.plugin.normalize is None:
-            return self._plain(score.plugin, nodes)
-        values, _ = self._raw(score.plugin, score.reads, nodes)
-        self.version += bool((values != score.raw[positions]).any())
-        return values
+    def _weighed(self, scores: NDArray[Any], weight: int) -> NDArray[Any]:
+        return scores if weight == 1 else np.multiply(scores, weight, dtype=self._parts.width)
 
-    def _rules_by_lines(self) -> _RulesByLines:
-        """Bind what the pod asks for to the rules over lines of numbers."""
-        state, pod = self.state, self.pod
-        filters, scores = [], []
-        for kept in self._moving_filters:
-            make = kept.plugin.refuses_by_lines
-            filters.append((kept, None if make is None else make(state, pod)))
-        for score in self._moving_scores:
-            make = score.plugin.scores_by_lines if score.plugin.normalize is None else None
-            scores.append((score, None if make is None else make(state, pod)))
-        return filters, scores
+    def _new_values(self, score: LocalScore, nodes: NodeTable) -> NDArray[Any]:
+        return self._raw(score.plugin, score.reads, nodes)[0]
 
     def _set_verdicts(self, verdicts: Verdicts, positions: Rows, part: Verdicts) -> None:
         if part.first_error() is not None:
@@ -430,13 +440,34 @@ class Plan:
         """
         for score in self.scores:
             if score.plugin.normalize is not None and score.constant is None:
+                assert score.raw is not None, "what is normalised is kept"
                 raw = score.raw.take(positions)
                 yield score, self._normalize(score.plugin, score.weight, raw)
+
+    def plain_at(
+        self, view: ClusterView, positions: Rows
+    ) -> Iterator[tuple[LocalScore, NDArray[Any]]]:
+        """Yield what plugins that do not normalise give to some rows, not weighed.
+
+        Of a plan that is up to date.
+        """
+        rows = self.rows_at(positions)
+        lines = view.lines(rows)
+        for score in self.scores:
+            if score.plugin.normalize is not None:
+                continue
+            if score.raw is not None:
+                yield score, score.raw.take(positions)
+            elif lines is not None and score.by_lines is not None:
+                yield score, score.by_lines(lines)
+            else:
+                yield score, self._plain(score.plugin, view.nodes_at(rows))
 
     def _normalized(self, score: LocalScore, fits: BoolColumn) -> IntColumn | int:
         if score.constant is not None:
             return score.constant
         raw = score.raw
+        assert raw is not None, "what is normalised is kept"
         column = np.zeros(len(raw), dtype=np.int64)
         column[fits] = self._normalize(score.plugin, score.weight, raw[fits])
         return column
@@ -462,7 +493,3 @@ def _check_range(scores: NDArray[Any]) -> None:
         # Looking for the place takes half the time of looking for the value.
         if unsigned.item(unsigned.argmax()) > NODE_SCORE_MAX:
             raise NotLocalError
-
-
-def _weighed(scores: NDArray[Any], weight: int) -> NDArray[Any]:
-    return scores if weight == 1 else np.multiply(scores, weight, dtype=np.int64)

@@ -6,19 +6,22 @@ where that is all it depends on, and the lists that follow from it. Never judges
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kubesched.columns.view import NodeTable
 from kubesched.framework.adapt import ColumnFilter, ColumnScore, guarded
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads
-from kubesched.framework.kept_columns import Fixed, PlanParts
+from kubesched.framework.kept_columns import Fixed, PlanParts, declared_reads
 from kubesched.framework.status import SKIP
 from kubesched.model.pod_info import PodInfo
 
 AnyPluginT = TypeVar("AnyPluginT", bound=Any)
 PluginT = TypeVar("PluginT", ColumnFilter, ColumnScore)
+Calls: TypeAlias = "list[tuple[str, Callable[..., Any]]]"
+"""What to call, by plugin."""
 
 
 class NotLocalError(Exception):
@@ -92,6 +95,20 @@ class Frame:
         return found
 
 
+class _Way(NamedTuple):
+    """Whom to ask about pods for which plugins declare the same."""
+
+    declared: Sequence[Reads | None]
+    reads: dict[str, Reads | None]
+    """The same by plugin, with what is so for the family."""
+    pre_filters: Calls
+    idle_filters: tuple[str, ...]
+    pre_scores: Calls
+    idle_scores: tuple[str, ...]
+    frames: dict[tuple[tuple[str, ...], tuple[str, ...]], Frame]
+    """By who else says that it is to be left out."""
+
+
 class Family:
     """What plugins say of every pod of a family, and whom to ask about each pod beside that.
 
@@ -111,9 +128,12 @@ class Family:
         skipped_scores = prepared("pre_score", pre_scores, self._reads, self._state, pod, nodes)
         self._skipped = (skipped_filters, skipped_scores)
         self._others = [name for name in parts.names if name not in self._reads]
+        self._declare = [parts.declarations[name] for name in self._others]
         self._other_pre_filters = [p for p in parts.pre_filters if p.name not in self._reads]
         self._other_pre_scores = [p for p in parts.pre_scores if p.name not in self._reads]
-        self._frames: dict[Hashable, Frame] = {}
+        self._ways: dict[tuple[Reads | None, ...], _Way] = {}
+        self._way: _Way | None = None
+        """That of the pod before."""
 
     def _of_family(self, plugins: Iterable[Any], pod: PodInfo) -> Iterator[Any]:
         return (plugin for plugin in plugins if self._is_of_family(plugin.name, pod))
@@ -132,28 +152,44 @@ class Family:
         Raises:
             NotLocalError: Somebody has something to say of the pod as a whole.
         """
-        reads_of = self._parts.reads_of
-        reads = {name: reads_of(name, pod) for name in self._others}
+        declared = [declared_reads(declare, pod) for declare in self._declare]
+        way = self._way
+        if way is None or not all(map(is_, declared, way.declared)):
+            way = self._way = self._way_by(declared)
         state = CycleState()
         state.adopt(self._state)
-        skipped_filters = prepared("pre_filter", self._other_pre_filters, reads, state, pod, nodes)
-        skipped_scores = prepared("pre_score", self._other_pre_scores, reads, state, pod, nodes)
-        key = (*reads.values(), skipped_filters, skipped_scores)
-        frame = self._frames.get(key)
+        skipped = (
+            prepare(way.pre_filters, state, pod, nodes),
+            prepare(way.pre_scores, state, pod, nodes),
+        )
+        frame = way.frames.get(skipped)
         if frame is None:
-            frame = self._frames[key] = Frame(
+            frame = way.frames[skipped] = Frame(
                 self._parts,
-                {
-                    name: reads[name] if name in reads else self._reads[name]
-                    for name in self._parts.names
-                },
-                (*self._skipped[0], *skipped_filters),
-                (*self._skipped[1], *skipped_scores),
+                way.reads,
+                (*self._skipped[0], *way.idle_filters, *skipped[0]),
+                (*self._skipped[1], *way.idle_scores, *skipped[1]),
                 frozenset(self._reads),
             )
         state.skip_filter_plugins = frame.skipped_filters
         state.skip_score_plugins = frame.skipped_scores
         return frame, state
+
+    def _way_by(self, declared: Sequence[Reads | None]) -> _Way:
+        """Return whom to ask about pods for which the others declare this."""
+        key = tuple(declared)
+        way = self._ways.get(key)
+        if way is None:
+            others = dict(zip(self._others, declared, strict=True))
+            reads = {name: others.get(name, self._reads.get(name)) for name in self._parts.names}
+            way = self._ways[key] = _Way(
+                declared,
+                reads,
+                *to_prepare("pre_filter", self._other_pre_filters, reads),
+                *to_prepare("pre_score", self._other_pre_scores, reads),
+                {},
+            )
+        return way
 
 
 def prepared(
@@ -174,13 +210,30 @@ def prepared(
         pod: which pod it is.
         nodes: all rows.
     """
-    skipped: tuple[str, ...] = ()
+    calls, idle = to_prepare(method, plugins, reads)
+    return (*idle, *prepare(calls, state, pod, nodes))
+
+
+def to_prepare(
+    method: str, plugins: Iterable[Any], reads: Mapping[str, Reads | None]
+) -> tuple[Calls, tuple[str, ...]]:
+    """Return whom of plugins to have prepare, and who is left out without that."""
+    calls: Calls = []
+    idle: tuple[str, ...] = ()
     for plugin in plugins:
-        name = plugin.name
-        declared = reads[name]
-        if declared is None:
-            continue
-        result = SKIP if declared.idle else guarded(getattr(plugin, method), state, pod, nodes)
+        declared = reads[plugin.name]
+        if declared is not None and declared.idle:
+            idle += (plugin.name,)
+        elif declared is not None:
+            calls.append((plugin.name, getattr(plugin, method)))
+    return calls, idle
+
+
+def prepare(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeTable) -> tuple[str, ...]:
+    """Have plugins prepare for a pod; return who of them is to be left out."""
+    skipped: tuple[str, ...] = ()
+    for name, call in calls:
+        result = guarded(call, state, pod, nodes)
         if result is SKIP:
             skipped += (name,)
         elif result is not None:

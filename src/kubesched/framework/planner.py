@@ -12,19 +12,20 @@ from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.framework.kept_columns import PlanParts
 from kubesched.framework.named_rows import NamedRows
 from kubesched.framework.plan import Plan
+from kubesched.kit.memory import budget
 from kubesched.model.pod_info import PodInfo
 
 BYTES_MAX = 128 * 1024 * 1024
 PLANS_MIN = 4
 # Up to here a plan is kept from the first meeting on; what takes new memory costs more to make.
 FRESH_BYTES_MAX = BYTES_MAX // 3
-# Measured over a default profile: verdict ids, refusals, raw scores, sums and keys of a row take 24
-# bytes, with what others are added to in place of keys where others are asked to score. Each set of
-# rows that fit which filters asked anew have narrowed takes 26, why no row fits 20. Followers count
-# pods by row and host, and note each row's way: 24. States and the heads of columns do not depend
-# on the rows.
-BYTES_PER_ROW = 24
-BYTES_PER_ROW_NARROWED = 26
+# Measured over a default profile: verdict ids, refusals, sums and keys of a row take 13 bytes, with
+# what others are added to in place of keys where others are asked to score. Each set of rows that
+# fit which filters asked anew have narrowed takes 22, why no row fits 20. Followers count pods by
+# row and host, and note each row's way: 24. States and the heads of columns do not depend on the
+# rows.
+BYTES_PER_ROW = 13
+BYTES_PER_ROW_NARROWED = 22
 BYTES_PER_ROW_REFUSED = 20
 BYTES_PER_ROW_FOLLOWED = 24
 BYTES_PER_PLAN = 8_000
@@ -119,7 +120,8 @@ class Planner:
             self._met_once.pop(key, None)
         if self._new == key:
             self._new = None
-        while self._bytes > BYTES_MAX and len(self._plans) > PLANS_MIN:
+        bytes_max = budget(BYTES_MAX, len(plan.rows))
+        while self._bytes > bytes_max and len(self._plans) > PLANS_MIN:
             # A plan that was used once only goes first.
             self._drop(next(iter(self._plans)) if self._new is None else self._new)
             self._new = None

@@ -40,6 +40,7 @@ from kubesched.framework.plugin_sets import PluginSets
 from kubesched.framework.post_filter_phase import post_filter, post_filter_waiting
 from kubesched.framework.score_phase import ScorePhase, Scores
 from kubesched.framework.status import Code, Status
+from kubesched.framework.totals import width_for
 from kubesched.framework.verdicts import Verdicts
 from kubesched.kit.log import NullLog
 from kubesched.model.metrics import SchedulerMetrics
@@ -72,6 +73,8 @@ class Profile:
             point: tuple(plugins[name] for name in sets.points.get(point, ()))
             for point in EXTENSION_POINTS
         }
+        self._reserving: dict[frozenset[str], tuple[Any, ...]] = {}
+        """The plugins that are asked to reserve, by those that are left out of filtering."""
         self.filters = FilterPhase(
             self._at["preFilter"], [column_filter(plugin) for plugin in self._at["filter"]]
         )
@@ -101,6 +104,7 @@ class Profile:
                 one_node,
                 naming,
                 names=names,
+                width=width_for(self._sets.score_weights.values()),
                 declarations={
                     n: None if n in asked else getattr(self.plugins[n], "reads", None)
                     for n in names
@@ -300,8 +304,24 @@ class Profile:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """Have plugins take what the node gives; the first failure ends it."""
-        plugins = self._at["reserve"]
+        skipped = state.skip_filter_plugins
+        plugins = self._reserving.get(skipped)
+        if plugins is None:
+            plugins = self._reserving[skipped] = self._with_something_to_reserve(skipped)
+        if state.plugin_times is not None:
+            plugins = self._at["reserve"]  # Whoever measures calls wants to see all of them.
+        if not plugins and self.measuring is None:
+            return None
         return self._run("Reserve", bind_phase.reserve, plugins, state, pod, node_name, self.log)
+
+    def _with_something_to_reserve(self, skipped: frozenset[str]) -> tuple[Any, ...]:
+        """Return the plugins to be asked, in order, if some were left out of filtering."""
+
+        def is_idle(plugin: Any) -> bool:
+            # Not by inheritance: a class made from another may have more to reserve.
+            return vars(type(plugin)).get("reserves_if_skipped") is False
+
+        return tuple(p for p in self._at["reserve"] if p.name not in skipped or not is_idle(p))
 
     def run_reserve_plugins_unreserve(
         self, state: CycleState, pod: PodInfo, node_name: str

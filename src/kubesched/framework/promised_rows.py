@@ -11,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IdColumn
-from kubesched.columns.trial import Trial
+from kubesched.columns.node_columns import (
+    SMALL_BITS,
+    BoolColumn,
+    IdColumn,
+    Room,
+    SupposedRoom,
+)
+from kubesched.columns.trial import PodRows, Trial
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import FilterPhase
+from kubesched.framework.followers import FilterFollower
 from kubesched.framework.nominated import Promised
 from kubesched.framework.plan import Plan
 from kubesched.framework.plan_frame import NotLocalError
@@ -30,7 +38,17 @@ _NOBODY = Promised(np.zeros(0, dtype=np.int64), [])
 class PromisedRows:
     """What local filters that read usage say of promised rows; counted in the plan's refusals."""
 
-    __slots__ = ("_key", "_plan", "_refused", "_slots", "positions", "rows", "steps", "verdicts")
+    __slots__ = (
+        "_key",
+        "_plan",
+        "_refused",
+        "_slots",
+        "_taken",
+        "positions",
+        "rows",
+        "steps",
+        "verdicts",
+    )
 
     def __init__(self, plan: Plan, view: ClusterView, pod: PodInfo, to: Promised) -> None:
         self._plan = plan
@@ -39,6 +57,8 @@ class PromisedRows:
         """Where the rows are in the plan."""
         self.rows: Rows = plan.rows[to.positions]
         self.steps: list[IdColumn] = to.steps
+        self._taken = _taken(view, self.steps)
+        """By slot, what the pods would take; None if that is large."""
         self._slots: IdColumn = np.full(len(plan.rows), -1, dtype=np.int32)
         self._slots[to.positions] = np.arange(len(to.positions))
         self.verdicts = {
@@ -63,18 +83,34 @@ class PromisedRows:
     def _judge(self, view: ClusterView, places: Rows) -> None:
         if len(places) == 0:
             return
-        trial = Trial(view, self.rows[places])
-        for step in self.steps:
-            trial.add(step[places])
-        nodes, refused = trial.nodes, np.zeros(len(places), dtype=np.bool_)
+        room, nodes = self._room(view, places), None
+        refused = np.zeros(len(places), dtype=np.bool_)
         for kept in self._plan.filters:
-            if kept.reads.usage:
-                part = _said(kept.plugin, self._plan.state, self._plan.pod, nodes)
-                verdicts = self.verdicts[kept.plugin.name]
+            if not kept.reads.usage:
+                continue
+            verdicts = self.verdicts[kept.plugin.name]
+            if len(verdicts.statuses) > 1:
                 verdicts.ids[places] = FITS
+            if room is None or kept.by_lines is None or kept.by_lines(room):
+                nodes = nodes or self._supposed(view, places)
+                part = _said(kept.plugin, self._plan.state, self._plan.pod, nodes)
                 verdicts.override(places, part)
                 refused |= ~part.fits
         self._refuse(places, refused)
+
+    def _room(self, view: ClusterView, places: Rows) -> Room | None:
+        """Return what the pods would leave on some of the rows."""
+        if self._taken is None:
+            return None
+        lines, taken = view.lines(self.rows.take(places)), self._taken.take(places, axis=1)
+        return None if lines is None else SupposedRoom(lines.left - taken)
+
+    def _supposed(self, view: ClusterView, places: Rows) -> NodeTable:
+        """Return some of the rows with the pods there."""
+        trial = Trial(view, self.rows[places])
+        for step in self.steps:
+            trial.add(step[places])
+        return trial.nodes
 
     def _refuse(self, places: Rows, refused: BoolColumn) -> None:
         before = self._refused[places]
@@ -82,6 +118,18 @@ class PromisedRows:
             by = refused.view(np.int8) - before.view(np.int8)
             self._plan.shift_refusals(self.positions[places], by)
             self._refused[places] = refused
+
+
+def _taken(view: ClusterView, steps: Sequence[IdColumn]) -> NDArray[np.float64] | None:
+    """Return cpu, memory and number of pods by line; None if floats may not hold them."""
+    if not steps:
+        return None
+    pods, taken = view.pods, np.zeros((3, len(steps[0])), dtype=np.int64)
+    for step in steps:
+        present = step >= 0
+        taken[:2] += pods.shape_usage[:2].take(pods.shape.take(step, mode="wrap"), axis=1) * present
+        taken[2] += present
+    return None if (taken >> SMALL_BITS).any() else taken.astype(np.float64)
 
 
 def suppose_promised(
@@ -133,9 +181,24 @@ def _forget(plan: Plan) -> None:
 
 
 def judge_promised(
-    plan: Plan, view: ClusterView, state: CycleState, pod: PodInfo, filters: FilterPhase
+    plan: Plan,
+    view: ClusterView,
+    state: CycleState,
+    pod: PodInfo,
+    filters: FilterPhase,
+    following: Mapping[str, FilterFollower],
 ) -> dict[str, Verdicts]:
     """Return what filters that are asked anew say of the promised rows, by name.
+
+    Those are left out whose verdict is the same with and without the pods there.
+
+    Args:
+        plan: of the pod's template, with the promised rows.
+        view: of the cluster.
+        state: of the attempt.
+        pod: to be placed.
+        filters: of the profile.
+        following: by name, those that follow.
 
     Raises:
         NotLocalError: The ordinary way must be gone.
@@ -145,7 +208,13 @@ def judge_promised(
         return {}
     if filters.has_one_node_filters:
         raise NotLocalError
-    asked = [p for p in plan.live_filters if p.name not in state.skip_filter_plugins]
+    steps = [PodRows(view, step) for step in promised.steps]
+    asked = [
+        plugin
+        for plugin in plan.live_filters
+        if plugin.name not in state.skip_filter_plugins
+        and not _is_unconcerned(following.get(plugin.name), steps)
+    ]
     if not asked:
         return {}
     if filters.needs_single_rows(state):
@@ -156,6 +225,11 @@ def judge_promised(
             raise NotLocalError
     nodes = trial.nodes
     return {plugin.name: _said(plugin, state, pod, nodes) for plugin in asked}
+
+
+def _is_unconcerned(follower: FilterFollower | None, steps: Sequence[PodRows]) -> bool:
+    """Return whether a filter follows, and none of the pods matters to it."""
+    return follower is not None and not any(map(follower.concerns, steps))
 
 
 def joined_verdicts(
@@ -172,11 +246,11 @@ def joined_verdicts(
         live: what those say of all rows that are asked anew.
         live_on_promised: the same of promised rows, with the pods supposed they were promised to.
     """
-    kept = {local.plugin.name: local.verdicts for local in plan.filters}
-    joined = _first_refusals(order, {**kept, **live}, len(plan.rows))
+    everywhere = {local.plugin.name: local.verdicts for local in plan.filters} | dict(live)
+    joined = _first_refusals(order, everywhere, len(plan.rows))
     promised: PromisedRows | None = plan.promised
     if promised is not None and len(promised.rows):
-        there = {name: verdicts.at(promised.positions) for name, verdicts in kept.items()}
+        there = {name: verdicts.at(promised.positions) for name, verdicts in everywhere.items()}
         said = {**there, **promised.verdicts, **live_on_promised}
         joined.override(promised.positions, _first_refusals(order, said, len(promised.rows)))
     return joined

@@ -470,12 +470,13 @@ def _without_names(volume: Volume) -> Volume:
     return msgspec.structs.replace(volume, name="", persistent_volume_claim=claim)
 
 
+def meets_rules(volume: Volume) -> bool:
+    """Return whether any scheduling rule may read a volume."""
+    return all(getattr(volume, source, None) is None for source in _SOURCES_WITHOUT_RULES)
+
+
 def _volumes_with_rules(volumes: Iterable[Volume]) -> tuple[Volume, ...]:
-    return tuple(
-        volume
-        for volume in volumes
-        if all(getattr(volume, source, None) is None for source in _SOURCES_WITHOUT_RULES)
-    )
+    return tuple(filter(meets_rules, volumes))
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:

@@ -54,6 +54,7 @@ class DynamicResources:
 
     name = "DynamicResources"
     same_for_family = True
+    reserves_if_skipped = False
     normalizes_by_scaling = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -269,7 +269,7 @@ class BindingCycle:
         # error, and what it had reserved is free only now.
         assumed = self.cache.bound_pod(pod.uid)
         if assumed is None:
-            return BoundPod(pod, node_name, nominated=False, whole=None)
+            return BoundPod(pod, node_name, None)
         try:
             self.cache.forget_pod(pod)
         except CacheError as problem:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.explanation import Attempt
-from kubesched.engine.schedule_pod import ResultT, schedule_pod
+from kubesched.engine.schedule_pod import ResultT, schedule_pod, schedule_without_extenders
 from kubesched.engine.search import ScheduleResult, Search
 from kubesched.extender.asking import Extenders, GivenUpError
 from kubesched.extender.http_extender import HTTPExtender
@@ -210,7 +210,11 @@ class SchedulingCycle:
         pod, view = queued.pod, self.cache.snapshot()
         one = Attempt(profile, view, pod, state)
         try:
-            result = await self._chosen(schedule_pod(profile, view, state, pod, self.search))
+            if self.extenders is None:
+                result = schedule_without_extenders(profile, view, state, pod, self.search)
+            else:
+                attempt = schedule_pod(profile, view, state, pod, self.search)
+                result = await self._chosen(self.extenders, attempt)
         except FitError as failure:
             one.failure = failure
             failed = await self._make_room(one, failure)
@@ -230,15 +234,14 @@ class SchedulingCycle:
         self._decided(queued, one, start_s)
         raise _NotPlacedError(failed)
 
-    async def _chosen(self, attempt: ResultT) -> ScheduleResult:
-        """Have an attempt come to a result, asking extenders if there are any."""
+    async def _chosen(self, extenders: Extenders, attempt: ResultT) -> ScheduleResult:
+        """Have an attempt come to a result, asking extenders."""
         try:
             question = next(attempt)
         except StopIteration as done:
             result: ScheduleResult = done.value
             return result
-        assert self.extenders is not None, "an attempt without extenders asks nobody"
-        return await self.extenders.drive(attempt, question)
+        return await extenders.drive(attempt, question)
 
     def _decided(self, queued: QueuedPodInfo, one: Attempt, start_s: float) -> None:
         pod = one.pod

@@ -14,7 +14,7 @@ from kubesched.columns.view import ClusterView
 from kubesched.engine.decide import Decision, decide
 from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.engine.explanation import difference
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import schedule_without_extenders
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.profile import Profile
@@ -101,9 +101,9 @@ def failed(profile: Profile, theirs: Outcome, problem: Exception) -> Verdict:
 
 def _quick_choice(profile: Profile, view: ClusterView, pod: PodInfo) -> str:
     """Return the node that is chosen, without what an explanation needs."""
-    attempt = schedule_pod(profile, view, CycleState(), pod, Search(all_nodes=True))
+    search = Search(all_nodes=True)
     try:
-        return run_without_extenders(attempt).suggested_host
+        return schedule_without_extenders(profile, view, CycleState(), pod, search).suggested_host
     except (FitError, NoNodesError, SchedulingError):
         return ""
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from kubesched.cache.cache import Cache
 from kubesched.columns.pod_columns import BoundPod
-from kubesched.engine.explained import Explanation, Value
+from kubesched.engine.explained import Explanation, Hold, Value
 from kubesched.framework.enqueue import EXTENDER, enqueue_registrations, pre_enqueue_calls
 from kubesched.framework.profile import Profile
 from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
@@ -55,13 +55,6 @@ class Wake(Value, frozen=True, kw_only=True):
     plugin: str
     events: tuple[str, ...]
     """Upstream's names, as in logs and metrics; the plugin looks at each of them more closely."""
-
-
-class Hold(Value, frozen=True, kw_only=True):
-    """A plugin that keeps the pod, and what it says."""
-
-    plugin: str
-    message: str = ""
 
 
 class SaidEvent(Value, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ import pytest
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.view import ClusterView
 from kubesched.columns.writer import ClusterWriter
-from tests.unit.builders import a_node, a_pod
+from kubesched.model.pod_info import PodInfo, PodShapes
+from tests.unit.builders import a_node, a_pod, a_wire_pod
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -215,3 +216,64 @@ def test_a_pod_on_an_unknown_node_counts_in_no_domain_however_many_rows_there_ar
         writer.add_pod(a_pod(f"p{number}"), f"unknown-{number}")
     everything = view.label_classes.lut("all", lambda _: True)
     assert view.domain_sums("rack", view.matching_rows(everything)).tolist() == [0]
+
+
+def test_nodes_are_counted_as_they_come_move_and_go(
+    writer: ClusterWriter, view: ClusterView
+) -> None:
+    for name, zone in [("n1", "a"), ("n2", "a"), ("n1", "a"), ("n2", "b")]:
+        writer.set_node(a_node(name, labels={ZONE: zone}))
+    assert view.node_count == len(names(view)) == 2
+    writer.remove_node("n1")
+    writer.remove_node("n1")
+    assert view.node_count == len(names(view)) == 1
+
+
+def test_a_pod_in_the_place_of_another_has_nothing_of_it(
+    cluster: Cluster, writer: ClusterWriter
+) -> None:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    first = a_pod(
+        "first",
+        labels={"app": "web"},
+        metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+        status={"startTime": "2026-01-01T00:00:00Z"},
+        priority=7,
+        affinity={
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+        },
+    )
+    columns = ("term_set", "priority", "start_s", "terminating")
+    plain = writer.add_pod(a_pod("plain"), "n1")
+    taken = writer.add_pod(first, "n1")
+    usual = [getattr(cluster.pods, name).item(plain) for name in columns]
+    for value, name in zip(usual, columns, strict=True):
+        assert getattr(cluster.pods, name).item(taken) != value
+    writer.remove_pod(first.uid)
+    assert writer.add_pod(a_pod("next"), "n1") == taken
+    assert [getattr(cluster.pods, name).item(taken) for name in columns] == usual
+
+
+def test_pods_alike_have_the_same_ids_also_when_these_were_dealt_anew(
+    cluster: Cluster, writer: ClusterWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesched.columns.compaction.SPARE", 0)
+    monkeypatch.setattr("kubesched.columns.compaction.LOOK_EVERY", 1)
+    cluster.compact_at = 10**9
+    shapes = PodShapes()
+
+    def pod(name: str, app: str) -> PodInfo:
+        return shapes.pod_info(a_wire_pod(name, uid=name, labels={"app": app}))
+
+    for number in range(20):
+        writer.add_pod(pod(f"gone-{number}", f"gone-{number}"), "n1")
+    one = writer.add_pod(pod("one", "web"), "n1")
+    before = cluster.pods.label_class.item(one)
+    for number in range(20):
+        writer.remove_pod(f"gone-{number}")
+    cluster.compact_at = 0
+    two = writer.add_pod(pod("two", "web"), "n1")
+    ids = cluster.pods.label_class
+    assert ids.item(one) == ids.item(two) != before
+    assert cluster.pods.label_classes.values[ids.item(two)].labels == {"app": "web"}
+    assert cluster.pods.shape.item(one) == cluster.pods.shape.item(two)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kubesched.columns import change_log, counts
 from kubesched.columns.cluster import Cluster
 from kubesched.columns.counts import Answers, DomainTable, RecentChanges, Tally
+from kubesched.columns.domains import FEW_DOMAINS_MAX
 from kubesched.columns.pod_columns import LabelClass
 from kubesched.columns.view import ClusterView
 from kubesched.columns.writer import ClusterWriter
@@ -124,7 +125,7 @@ def by_zone(model: Model, tally: Tally, table: DomainTable) -> dict[str, int]:
 
 
 def names_above(model: Model, table: DomainTable, limit: int) -> set[str]:
-    rows = table.rows_above(limit)
+    rows = table.above(limit).column()
     assert rows is None or rows.any()
     return {name for name in model.zones if rows is not None and rows[model.view.row_of(name)]}
 
@@ -238,19 +239,19 @@ def test_rows_that_were_handed_out_stay_as_they_were() -> None:
     for name, zone in zip(NODES[:3], "aab", strict=True):
         model.set_node(name, zone)
     table = zone_table(model, tally_of_a(model))
-    assert table.rows_above(0) is None
+    assert table.above(0).column() is None
     model.add_pod(Placed("a", "n2", terminating=False, has_terms=False))
     table.follow()
-    before = table.rows_above(0)
+    before = table.above(0).column()
     assert before is not None
     model.add_pod(Placed("a", "n0", terminating=False, has_terms=False))
     table.follow()
-    after = table.rows_above(0)
+    after = table.above(0).column()
     assert before.tolist() == [False, False, True]
     assert after is not None
     assert after.tolist() == [True, True, True]
-    assert table.rows_above(0) is after, "nothing has moved"
-    assert table.rows_above(1) is None
+    assert table.above(0).column() is after, "nothing has moved"
+    assert table.above(1).column() is None
 
 
 def test_only_candidates_are_asked_at_first_and_all_newcomers_later() -> None:
@@ -388,3 +389,48 @@ def test_a_tally_has_a_number_for_nodes_that_came_later() -> None:
     tally.follow()
     rows = model.view.all_nodes().rows
     assert tally.rows.take(rows).tolist() == [0] * 100
+
+
+def test_rows_above_tell_which_of_them_moved() -> None:
+    model = Model()
+    names = [f"n{number}" for number in range(FEW_DOMAINS_MAX + 2)]
+    for number, name in enumerate(names):
+        model.set_node(name, f"z{max(number, 1)}")
+    table = zone_table(model, tally_of_a(model))
+    above = table.above(0)
+    assert above.column() is None
+    seen = above.number
+    for name in ("n5", "n0"):
+        model.add_pod(Placed("a", name, terminating=False, has_terms=False))
+        table.follow()
+        assert table.above(0) is above
+        seen += 1
+        near = ["n0", "n1"] if name == "n0" else [name]
+        assert (above.number, above.moved) == (seen, [model.view.row_of(one) for one in near])
+    expected = {model.view.row_of(name) for name in ("n0", "n1", "n5")}
+    assert {row for row in range(len(names)) if above.has(row)} == expected
+    column = above.column()
+    assert column is not None
+    assert set(column.nonzero()[0].tolist()) == expected
+    model.add_pod(Placed("b", "n7", terminating=False, has_terms=False))
+    table.follow()
+    assert table.above(0).number == seen
+    assert above.column() is column, "nothing has moved"
+
+
+def test_few_domains_are_known_again_by_which_are_above() -> None:
+    model = Model()
+    for name, zone in zip(NODES[:2], "ab", strict=True):
+        model.set_node(name, zone)
+    table = zone_table(model, tally_of_a(model))
+    signs, columns = [], []
+    for add in (True, False, True):
+        if add:
+            model.add_pod(Placed("a", "n1", terminating=False, has_terms=False))
+        else:
+            model.remove_pod(0)
+        table.follow()
+        signs.append(table.above(0).sign())
+        columns.append(table.above(0).column())
+    assert signs[0] == signs[2] != signs[1]
+    assert columns[0] is columns[2] is not columns[1]

@@ -57,6 +57,23 @@ def test_rows_of_different_length_are_filled_up() -> None:
     assert lowest(view, "n1", "n2", "n3") == [0, 9, int(NOBODY)]
 
 
+def test_many_rows_at_once() -> None:
+    names = [f"n{number}" for number in range(importance.ROWS_ONE_BY_ONE_MAX + 3)]
+    cache = a_cache(*names)
+    for number, node in enumerate(names[2:]):
+        add(cache, f"late-{number}", node, 5, startTime="2024-05-01T00:09:00Z")
+        add(cache, f"early-{number}", node, 5, startTime="2024-05-01T00:01:00Z")
+        add(cache, f"high-{number}", node, 7)
+    add(cache, "low", "n2", -3)
+    for name in ("never-b", "never-a", "never-c"):
+        add(cache, name, "n1", 5)  # Of the same priority and start: by name.
+    expected: list[list[str]] = [[], ["never-a", "never-b", "never-c"]]
+    expected += [[f"high-{n}", f"early-{n}", f"late-{n}"] for n in range(len(names) - 2)]
+    expected[2].append("low")
+    assert order(cache.snapshot(), *names) == expected
+    assert order(cache.snapshot(), *reversed(names)) == expected[::-1]
+
+
 @pytest.mark.parametrize("changes_max", [0, 4096], ids=["looked at anew", "followed row by row"])
 def test_what_comes_and_goes_is_seen(monkeypatch: pytest.MonkeyPatch, changes_max: int) -> None:
     monkeypatch.setattr(importance, "CHANGES_MAX", changes_max)

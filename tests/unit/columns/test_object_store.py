@@ -1,10 +1,13 @@
 """Objects of one kind, by key."""
 
 import pytest
+from msgspec.structs import replace
 
 from kubesched.columns.object_store import ObjectStore, ObjectStores
+from kubesched.objects.meta import LabelSelector
 from kubesched.objects.namespace import Namespace
 from kubesched.objects.pod import Pod
+from kubesched.objects.workloads import ReplicaSet, ReplicaSetSpec
 
 
 def test_iteration_is_by_key_whatever_the_order_of_arrival() -> None:
@@ -34,12 +37,18 @@ def test_the_epoch_moves_with_every_change_and_only_then() -> None:
     assert store.epoch == seen[-1]
 
 
-def test_a_namespace_is_not_the_prefix_of_another() -> None:
-    store: ObjectStore[int] = ObjectStore()
-    for number, key in enumerate(("team/b", "team-2/a", "team/a", "other/team")):
-        store.put(key, number)
-    assert list(store.in_namespace("team")) == [2, 0]
-    assert list(store.in_namespace("tea")) == []
+def test_what_no_rule_reads_does_not_move_the_epoch() -> None:
+    stores = ObjectStores()
+    selected = ReplicaSetSpec(selector=LabelSelector(match_labels={"app": "web"}), replicas=1)
+    stores.replica_sets.put("team/web", ReplicaSet(spec=selected))
+    seen = stores.replica_sets.epoch, stores.change_count
+    scaled = ReplicaSet(spec=replace(selected, replicas=2))
+    stores.replica_sets.put("team/web", scaled)
+    assert (stores.replica_sets.epoch, stores.change_count) == seen
+    assert stores.replica_sets.get("team/web") is scaled
+    stores.replica_sets.put("team/web", ReplicaSet(spec=replace(selected, selector=None)))
+    assert stores.replica_sets.epoch > seen[0]
+    assert stores.change_count > seen[1]
 
 
 def test_an_unknown_key_gives_nothing() -> None:

@@ -13,15 +13,16 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.app.build import Built, build
 from kubesched.columns.view import ClusterView
 from kubesched.config.load import load_config_object
-from kubesched.engine.counterfactual import amount, changes_for
+from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.decide import decide
 from kubesched.engine.explanation import Change, attempt
 from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo, compile_shape
+from kubesched.model.pod_info import PodInfo, PodShapes
 from kubesched.objects.decode import decode_as, decode_object
 from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
@@ -34,6 +35,7 @@ HOST = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 WEB = {"matchLabels": {"app": "web"}}
+DB = {"matchLabels": {"app": "db"}}
 
 
 # -- a cluster as documents, so that it can be changed as a user would ----------------------------
@@ -65,34 +67,36 @@ class World:
         self.objects = objects or []
         self.promised = promised or {}
 
-    def view(self) -> ClusterView:
+    def compiled(self) -> tuple[ClusterView, PodInfo]:
+        """Return the cluster and the pod, which may share its shape with others there."""
+        shapes = PodShapes()
+
+        def info(wire: Wire) -> PodInfo:
+            return shapes.pod_info(decode_as(Pod, wire))
+
         pods: dict[str, list[PodInfo]] = {}
         for wire in self.bound:
             pods.setdefault(wire["spec"]["nodeName"], []).append(info(wire))
-        return a_cluster(
+        view = a_cluster(
             [NodeInfo(decode_as(Node, wire)) for wire in self.nodes],
             pods,
             [decode_object(wire) for wire in self.objects],
             {node: [info(wire)] for node, wire in self.promised.items()},
         )
+        return view, info(self.pod)
 
     def changes(self, node: str = "") -> tuple[Change, ...]:
-        built, view = scheduler(), self.view()
+        built, (view, pod) = scheduler(), self.compiled()
         profile = built.profiles["default-scheduler"]
         built.handles[profile.name].view = view
-        return changes_for(attempt(profile, view, info(self.pod)), node=node)
+        return changes_for(attempt(profile, view, pod), node=node)
 
     def feasible(self, *without: str) -> set[str]:
         """Return the nodes that fit, by a scheduler without some filters."""
-        built, view = scheduler(without), self.view()
+        built, (view, pod) = scheduler(without), self.compiled()
         profile = built.profiles["default-scheduler"]
         built.handles[profile.name].view = view
-        return set(decide(profile, view, info(self.pod)).feasible)
-
-
-def info(wire: Wire) -> PodInfo:
-    pod = decode_as(Pod, wire)
-    return PodInfo(pod, compile_shape(pod))
+        return set(decide(profile, view, pod).feasible)
 
 
 @cache
@@ -142,9 +146,8 @@ def tolerate(world: World, change: Change) -> None:
         r"with a toleration of ([^=:]+)(?:=([^:]*))?:(\w+)( \(any value\))?", change.text
     )
     assert found is not None
-    toleration = {"key": found[1], "operator": "Exists", "effect": found[3]}
-    if found[2]:
-        toleration |= {"operator": "Equal", "value": found[2]}
+    toleration = {"key": found[1], "operator": "Equal", "effect": found[3]}
+    toleration |= {"operator": "Exists"} if found[4] else {"value": found[2] or ""}
     world.pod["spec"].setdefault("tolerations", []).append(toleration)
 
 
@@ -156,10 +159,15 @@ def uncordon(world: World, change: Change) -> None:
 
 
 def drop_port(world: World, change: Change) -> None:
-    found = re.search(r"host port (\d+)/", change.text)
+    found = re.fullmatch(r"without host port (?:\[?([^]/]+)]?:)?(\d+)/(\w+)", change.text)
     assert found is not None
     container = world.pod["spec"]["containers"][0]
-    container["ports"] = [p for p in container["ports"] if p["hostPort"] != int(found[1])]
+    container["ports"] = [
+        port
+        for port in container["ports"]
+        if (port.get("hostIP"), port["hostPort"], port["protocol"])
+        != (found[1], int(found[2]), found[3])
+    ]
 
 
 def ask_for_less(world: World, change: Change) -> None:
@@ -178,7 +186,16 @@ def ask_for_less(world: World, change: Change) -> None:
     for name, lacking in lacks.items():
         asked = int(requests[name].removesuffix("m"))
         assert name != "cpu" or requests[name].endswith("m"), "tests write millicores"
+        assert lacking <= asked, "nobody can ask for less than nothing"
         requests[name] = f"{asked - lacking}{'m' if name == 'cpu' else ''}"
+
+
+def assert_least(world: World, change: Change) -> None:
+    """Fail if the node would open though a little less of something were left out."""
+    for name, lacking in change.lacks.items():
+        nearly = copy.deepcopy(world)
+        ask_for_less(nearly, replace(change, lacks={**change.lacks, name: lacking - 1}))
+        assert change.nodes[0] not in nearly.feasible(), (name, change)
 
 
 def units(resource: str, text: str) -> int:
@@ -219,6 +236,7 @@ def verified(world: World, changes: tuple[Change, ...], node: str = "") -> None:
             among = re.search(r", the least short of (\d+) nodes that would fit", change.text)
             otherwise = world.feasible("NodeResourcesFit") - before
             assert (1 if among is None else int(among[1])) == (1 if node else len(otherwise))
+            assert_least(world, change)
         opened = changed.feasible(*without) - before
         if node:
             opened &= {node}
@@ -292,15 +310,17 @@ def node_terms(*terms: Wire) -> Wire:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 
 
-def ported(*ports: int, **rest: Any) -> Wire:
+def ported(*ports: int, at: tuple[str, ...] = (), **rest: Any) -> Wire:
+    """Return a pod with host ports: some of any address, and port 80 of each of some addresses."""
     wire = a_pod(**rest)
     wire["spec"]["containers"][0]["ports"] = [
-        {"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in ports
+        *({"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in ports),
+        *({"containerPort": 8, "hostPort": 80, "protocol": "TCP", "hostIP": ip} for ip in at),
     ]
     return wire
 
 
-CLAIM = {
+CLAIM: Wire = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "metadata": {
@@ -312,7 +332,7 @@ CLAIM = {
     "spec": {"volumeName": "disk", "accessModes": ["ReadWriteOnce"]},
     "status": {"phase": "Bound"},
 }
-VOLUME = {
+VOLUME: Wire = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
     "metadata": {"name": "disk", "uid": "disk"},
@@ -326,8 +346,38 @@ VOLUME = {
     },
     "status": {"phase": "Bound"},
 }
+OF_ONE_POD = [
+    CLAIM | {"spec": {"volumeName": "disk", "accessModes": ["ReadWriteOncePod"]}},
+    VOLUME | {"spec": {k: v for k, v in VOLUME["spec"].items() if k != "nodeAffinity"}},
+]
+AT_ONCE = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "at-once"},
+    "provisioner": "csi.example.com",
+    "volumeBindingMode": "Immediate",
+}
+
+
+def unbound(name: str) -> Wire:
+    """Return a claim that should have been bound by now, so that its pod is refused as a whole."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"storageClassName": "at-once", "accessModes": ["ReadWriteOnce"]},
+    }
+
+
+def claiming(*claims: str, **rest: Any) -> Wire:
+    """Return a pod with a volume of each claim, named after it."""
+    volumes = [{"name": f"v-{c}", "persistentVolumeClaim": {"claimName": c}} for c in claims]
+    return a_pod(volumes=volumes, **rest)
+
+
 A, B = node_wire("a", "a"), node_wire("b", "b")
 LEAST_SHORT = "the least short of 2 nodes that would fit otherwise"
+SHORT_OF_ALL = "all of its 300m cpu and 2Gi memory and room for one more pod"
 FULL_B = on("b", "full", 4000, "db")
 
 CASES = [
@@ -342,6 +392,31 @@ CASES = [
             f"spread-constraint fits: without the spread constraint over {ZONE} (maxSkew 1)",
         ],
         id="one of two spread constraints",
+    ),
+    pytest.param(
+        World(
+            a_pod(topologySpreadConstraints=[spread(ZONE), spread(ZONE, labelSelector=DB)]),
+            [A, B],
+            [on("a", "w"), on("b", "x", app="db"), on("b", "y", app="db")],
+        ),
+        [
+            f"spread-constraint fits: without the spread constraint over {ZONE} "
+            f"(maxSkew 1, {label})"
+            for label in ("app=web", "app=db")
+        ],
+        id="two spread constraints over one key",
+    ),
+    pytest.param(
+        World(
+            a_pod(affinity={"podAntiAffinity": {REQUIRED: [term(ZONE), term(ZONE, "db")]}}),
+            [A, B],
+            [on("a", "w"), on("b", "x", app="db")],
+        ),
+        [
+            f"pod-anti-affinity-term fits: without the pod anti-affinity term over {ZONE} ({label})"
+            for label in ("app=web", "app=db")
+        ],
+        id="two anti-affinity terms over one key",
     ),
     pytest.param(
         World(a_pod(affinity={"podAffinity": {REQUIRED: [term(ZONE, "db")]}}), [A, B]),
@@ -421,6 +496,17 @@ CASES = [
         id="a key of many values",
     ),
     pytest.param(
+        World(
+            a_pod(),
+            [node_wire("a", taints=[taint("gpu")]), node_wire("b", taints=[taint("gpu", "yes")])],
+        ),
+        [
+            "toleration fits: with a toleration of gpu:NoSchedule",
+            "toleration fits: with a toleration of gpu=yes:NoSchedule",
+        ],
+        id="a taint without a value beside one with",
+    ),
+    pytest.param(
         World(a_pod(), [node_wire("a", unschedulable=True, taints=[CORDON]), B], [FULL_B]),
         ["resources fits: lacks 500m cpu on b", "uncordon fits: once uncordoned"],
         id="a cordoned node with its taint",
@@ -441,6 +527,21 @@ CASES = [
     ),
     pytest.param(
         World(
+            ported(at=("127.0.0.1", "10.0.0.1", "fd00::1")),
+            [A, B],
+            [
+                ported(at=("10.0.0.1",), name="x", nodeName="a"),
+                ported(at=("fd00::1",), name="y", nodeName="b"),
+            ],
+        ),
+        [
+            "host-port fits: without host port 10.0.0.1:80/TCP",
+            "host-port fits: without host port [fd00::1]:80/TCP",
+        ],
+        id="one port of several addresses",
+    ),
+    pytest.param(
+        World(
             a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
             [A, B],
             objects=[CLAIM, VOLUME],
@@ -454,6 +555,22 @@ CASES = [
         ),
         ["volume fits: without the volume v (claim gone)"],
         id="a claim that is not there",
+    ),
+    pytest.param(
+        World(
+            claiming("data"),
+            [A],
+            [
+                a_pod(
+                    "theirs",
+                    nodeName="a",
+                    volumes=[{"name": "x", "persistentVolumeClaim": {"claimName": "data"}}],
+                )
+            ],
+            OF_ONE_POD,
+        ),
+        ["volume fits: without the volume v-data (claim data)"],
+        id="a volume that another pod names differently",
     ),
     pytest.param(
         World(a_pod(cpu=1500), [A, B], [on("a", "x", 2800), on("b", "y", 3500)]),
@@ -476,6 +593,33 @@ CASES = [
         ),
         ["resources fits: lacks 500m cpu on a"],
         id="room that is promised",
+    ),
+    pytest.param(
+        World(a_pod(), [A], [on("a", "x", 3800)], promised={"a": a_pod()}),
+        ["resources fits: lacks 300m cpu on a"],
+        id="room that is promised to the pod itself",
+    ),
+    pytest.param(
+        World(a_pod(cpu=300), [node_wire("a", cpu="2")], [on("a", "x", 2100)]),
+        ["resources fits: lacks all of its 300m cpu on a (overcommitted by 100m cpu)"],
+        id="a node of which more is taken than there is",
+    ),
+    pytest.param(
+        World(
+            pod_wire("new", requests={"cpu": "300m", "memory": f"{6 << 30}"}),
+            [node_wire("a", pods="1")],
+            [pod_wire("x", requests={"cpu": "5", "memory": "4Gi"}, nodeName="a")],
+        ),
+        [f"resources fits: lacks {SHORT_OF_ALL} on a (overcommitted by 1 cpu)"],
+        id="a node that is short of everything",
+    ),
+    pytest.param(
+        World(a_pod(cpu=300), [A, B], [on("a", "x", 4100), on("b", "y", 4200)]),
+        [
+            "resources fits: lacks all of its 300m cpu on a (overcommitted by 100m cpu), "
+            + LEAST_SHORT
+        ],
+        id="nodes of which more is taken than there is",
     ),
     pytest.param(
         World(a_pod(cpu=9000), [A, B]),
@@ -531,6 +675,18 @@ def test_where_no_single_change_helps_the_fewest_together_are_named() -> None:
     verified(world, changes)
 
 
+def test_of_several_smallest_sets_those_that_open_more_nodes_come_first() -> None:
+    tainted = [node_wire(name, "b", taints=[taint("k")]) for name in ("b", "c")]
+    world = World(a_pod(cpu=2000, nodeSelector={ZONE: "z"}), [node_wire("a", cpu="1"), *tainted])
+    changes = world.changes()
+    together = [c for c in changes if c.kind == "plugins"]
+    assert [(c.plugin, c.nodes) for c in together] == [
+        ("TaintToleration, NodeAffinity", ("b", "c")),
+        ("NodeAffinity, NodeResourcesFit", ("a",)),
+    ]
+    verified(world, changes)
+
+
 def test_a_pod_that_fits_is_told_of_more_nodes_only() -> None:
     world = World(a_pod(), [A, node_wire("c", taints=[taint("k")])])
     changes = world.changes()
@@ -551,6 +707,48 @@ def test_one_node_is_told_of_what_opens_it() -> None:
         verified(world, world.changes(node), node)
 
 
+def test_one_node_is_told_of_what_opens_it_though_the_pod_is_refused_as_a_whole() -> None:
+    world = World(claiming("late"), [A, B], objects=[AT_ONCE, unbound("late")])
+    changes = world.changes("a")
+    assert [(c.kind, c.text, c.nodes) for c in changes] == [
+        ("volume", "without the volume v-late (claim late)", ("a",))
+    ]
+    verified(world, changes, "a")
+
+
+@pytest.mark.parametrize("node", ["", "b"])
+@pytest.mark.parametrize(
+    ("objects", "plugins"),
+    [
+        pytest.param(
+            [AT_ONCE, unbound("one"), unbound("two")], "VolumeBinding, VolumeZone", id="unbound"
+        ),
+        pytest.param(
+            [],
+            "VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone",
+            id="not there",
+        ),
+    ],
+)
+def test_plugins_that_refuse_the_pod_as_a_whole_are_named_together(
+    objects: list[Wire], plugins: str, node: str
+) -> None:
+    world = World(claiming("one", "two"), [A, B], objects=objects)
+    changes = world.changes(node)
+    assert [(c.kind, c.plugin) for c in changes] == [("plugins", plugins)]
+    verified(world, changes, node)
+
+
+def test_those_that_refuse_the_pod_and_those_that_refuse_a_node_are_named_together() -> None:
+    nodes = [node_wire("a", taints=[taint("k")]), node_wire("b", taints=[taint("k")], cpu="0")]
+    world = World(claiming("one"), nodes, objects=[AT_ONCE, unbound("one")])
+    changes = world.changes()
+    assert [(c.plugin, c.nodes) for c in changes] == [
+        ("TaintToleration, VolumeBinding, VolumeZone", ("a",))
+    ]
+    verified(world, changes)
+
+
 def test_a_nominated_pod_is_judged_on_all_nodes() -> None:
     pod = a_pod(status={"nominatedNodeName": "a"})
     world = World(pod, [A, B, node_wire("c", taints=[taint("k")])])
@@ -560,20 +758,13 @@ def test_a_nominated_pod_is_judged_on_all_nodes() -> None:
     verified(world, changes)
 
 
-@pytest.mark.parametrize(
-    ("resource", "value", "text"),
-    [
-        ("cpu", 300, "300m"),
-        ("cpu", 2000, "2"),
-        ("memory", 300 << 20, "300Mi"),
-        ("memory", 3 << 29, "1.5Gi"),
-        ("memory", (1 << 30) + 1, "1.1Gi"),
-        ("memory", 100, "100"),
-        ("nvidia.com/gpu", 2048, "2048"),
-    ],
-)
-def test_amounts_are_written_as_users_write_them(resource: str, value: int, text: str) -> None:
-    assert amount(resource, value) == text
+def test_what_is_asked_is_told_as_asked_and_what_there_is_as_no_more() -> None:
+    resources = {"requests": {"memory": "7.6Gi"}}
+    node = node_wire("a")
+    node["status"]["allocatable"]["memory"] = "7925956Ki"
+    world = World(a_pod(containers=[{"name": "c", "resources": resources}]), [node])
+    texts = [change.text for change in world.changes() if change.kind == "too-large"]
+    assert texts == ["asks for 7.6Gi memory; the largest node has 7.55Gi"]
 
 
 # -- any cluster ------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from kubesched.engine.explanation import (
     GROUPS_MAX,
     Attempt,
     Explanation,
+    Preemption,
     attempt,
     event_text,
 )
@@ -230,8 +231,47 @@ def test_victims_come_with_their_budgets() -> None:
         "victims": [{"pod": "default/low", "priority": -1}],
         "victimCount": 1,
         "budgetViolations": 1,
-        "budgets": [{"name": "default/db", "disruptionsAllowed": 0, "victims": ["default/low"]}],
+        "budgets": [
+            {
+                "name": "default/db",
+                "disruptionsAllowed": 0,
+                "victims": ["default/low"],
+                "victimCount": 1,
+            }
+        ],
+        "budgetsLeftOut": 0,
     }
+
+
+def crowd(count: int, budgets: list[Any]) -> Preemption:
+    """Return the plan that evicts so many pods from a node, pod n labelled `n: x` and `all: x`."""
+    victims = [
+        a_pod(f"v{n:03}", labels={f"n{n}": "x", "all": "x"}, requests={"cpu": "100m"}, priority=-n)
+        for n in range(count)
+    ]
+    full = {"cpu": f"{count * 100}m", "memory": "8Gi", "pods": "999"}
+    view = a_cluster([labelled("a", allocatable=full)], {"a": victims}, budgets)
+    pod = a_pod(requests={"cpu": f"{count * 100}m"}, priority=1)
+    plan = tried(view, pod).explanation().preemption
+    assert plan is not None
+    assert plan.victim_count == count
+    return plan
+
+
+def test_a_budget_counts_all_victims_and_names_some() -> None:
+    plan = crowd(150, [a_budget("all", {"all": "x"}, allowed=20)])
+    (budget,) = plan.budgets
+    assert budget.victim_count == 150
+    assert budget.victims == tuple(f"default/v{n:03}" for n in range(10))
+    assert (plan.budget_violations, len(plan.victims), plan.budgets_left_out) == (130, 100, 0)
+
+
+def test_of_many_budgets_those_exceeded_most_are_told() -> None:
+    own = [a_budget(f"b{n:02}", {f"n{n}": "x"}, allowed=n % 2) for n in range(30)]
+    plan = crowd(30, [*own, a_budget("z", {"all": "x"})])
+    evens = [f"default/b{n:02}" for n in range(0, 18, 2)]
+    assert [budget.name for budget in plan.budgets] == ["default/z", *evens]
+    assert plan.budgets_left_out == 21
 
 
 class SpeaksOfEveryNode:

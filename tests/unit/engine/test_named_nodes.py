@@ -136,3 +136,33 @@ def test_pods_of_a_daemon_set_are_one_shape_in_the_tables(cluster: Cache) -> Non
     # The API server shows it as it was assumed: nothing changes.
     cluster.add_pod(named(cluster, "a", "n2", nodeName="n2"))
     assert view.stamp == before
+
+
+@pytest.mark.parametrize(
+    ("node", "cpu", "asked_about"),
+    [
+        pytest.param("n3", "900m", ["a"], id="of another node leaves the answers kept"),
+        pytest.param("n1", "400m", ["a"], id="with room for both leaves them kept too"),
+        pytest.param("n1", "500m", ["a", "b"], id="without room for both is told the usual way"),
+    ],
+)
+def test_a_promise(
+    built: Built, cluster: Cache, node: str, cpu: str, asked_about: list[str]
+) -> None:
+    promised = a_wire_pod("promised", requests={"cpu": cpu}, priority=10)
+    cluster.nominate_pod(cluster.pod_info(promised), node)
+    attempt(built, cluster, named(cluster, "a", "n2"))
+    try:
+        host = attempt(built, cluster, named(cluster, "b", "n1")).suggested_host
+    except FitError as failure:
+        host = str(failure).partition(":")[2].partition(",")[0].strip()
+    assert asked(built) == asked_about
+    assert host == ("n1" if asked_about == ["a"] else "1 Insufficient cpu")
+
+
+def test_a_promise_to_a_less_important_pod_does_not_count(built: Built, cluster: Cache) -> None:
+    promised = a_wire_pod("promised", requests={"cpu": "900m"}, priority=10)
+    cluster.nominate_pod(cluster.pod_info(promised), "n1")
+    pod = named(cluster, "a", "n1", priority=11)
+    assert attempt(built, cluster, pod).suggested_host == "n1"
+    assert asked(built) == ["a"]

@@ -16,6 +16,7 @@ from kubesched.engine.selection import (
     heap_order,
     select_host,
 )
+from kubesched.framework.totals import ORDER_BITS, width_for
 
 
 def root_of_gos_heap(scores: Sequence[int]) -> int:
@@ -73,9 +74,28 @@ def test_equals_gos_heap_on_many_nodes(count: int, best: set[int]) -> None:
     )
 )
 def test_the_largest_key_is_at_the_root(scores: list[int]) -> None:
-    keys = as_keys(np.array(scores, dtype=np.int64))
+    keys = as_keys(np.array(scores, dtype=np.int64) << ORDER_BITS)
     assert int(keys.argmax()) == root_of_gos_heap(scores)
     assert len(set(keys.tolist())) == len(scores)
+
+
+@pytest.mark.parametrize(
+    ("weights", "bits"),
+    [
+        pytest.param([1, 2, 17], 32, id="ordinary"),
+        pytest.param([20], 32, id="the most that 32 bits hold"),
+        pytest.param([20, 1], 64, id="too much for them"),
+        pytest.param([2, -1], 64, id="below zero there is no room"),
+        pytest.param([], 32, id="none"),
+    ],
+)
+def test_how_wide_keys_are(weights: list[int], bits: int) -> None:
+    width = width_for(weights)
+    assert width.itemsize * 8 == bits
+    totals = [100 * sum(weights), 0, 100 * sum(weights)]
+    keys = as_keys(np.array(totals, dtype=width) << ORDER_BITS)
+    assert int(keys.argmax()) == 0
+    assert (keys >> ORDER_BITS).tolist() == totals
 
 
 def test_all_of_the_best() -> None:

@@ -57,6 +57,14 @@ class Reserving(Recorded):
         self._log.append(f"unreserve {self.name}")
 
 
+class ReservingUnlessSkipped(Reserving):
+    reserves_if_skipped = False
+
+
+class ReservingMore(ReservingUnlessSkipped):
+    """Inherits the attribute, which counts for the very class that says so."""
+
+
 class OnlyReserving(Recorded):
     def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
         return self._say("reserve")
@@ -115,6 +123,38 @@ def test_reserve_runs_in_order_until_one_fails() -> None:
     ]
     assert reserve(*plugins) == unschedulable("full").by("B")
     assert log == ["reserve A", "reserve B"]
+
+
+class Watching:
+    """Measures nothing, but is there."""
+
+    def ask(self, point: str, plugin: str, call: Any, *arguments: Any) -> Any:
+        return call(*arguments)
+
+    async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any:
+        return await answer
+
+
+@pytest.mark.parametrize(
+    ("skipped", "watched", "asked"),
+    [
+        pytest.param("", False, "ABC", id="all are asked"),
+        pytest.param("ABC", False, "AC", id="who has nothing to reserve is not asked"),
+        pytest.param("AC", False, "ABC", id="others are asked, skipped or not"),
+        pytest.param("ABC", True, "ABC", id="where calls are measured all are made"),
+    ],
+)
+def test_a_plugin_that_filtering_skipped_may_have_nothing_to_reserve(
+    skipped: str, watched: bool, asked: str
+) -> None:
+    log: Log = []
+    plugins = [Reserving("A", log), ReservingUnlessSkipped("B", log), ReservingMore("C", log)]
+    profile, state = a_profile(*plugins), CycleState()
+    state.skip_filter_plugins = frozenset(skipped)
+    state.plugin_times = Watching() if watched else None
+    for _ in range(2):
+        assert profile.run_reserve_plugins_reserve(state, a_pod(), "n1") is None
+    assert log == 2 * [f"reserve {name}" for name in asked]
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_what_an_update_of_a_waiting_pod_is(
 
 
 def bound(pod: PodInfo) -> BoundPod:
-    return BoundPod(pod, pod.node_name, nominated=False, whole=None)
+    return BoundPod(pod, pod.node_name, None)
 
 
 def test_a_bound_pod_is_compared_by_what_is_kept_of_it() -> None:

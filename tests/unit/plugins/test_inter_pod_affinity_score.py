@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.config.types import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
@@ -12,6 +14,7 @@ from kubesched.framework.interface import SignFragment
 from kubesched.framework.status import SKIP, StatusError, error, unschedulable
 from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.inter_pod_affinity.scoring import stretched, stretched_one_by_one
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
     Wire,
@@ -203,3 +206,8 @@ def test_only_a_pod_without_affinity_has_a_signature() -> None:
 def test_arguments_are_validated_again(args: object, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         InterPodAffinity(args, zones().handle)
+
+
+@given(above=st.lists(st.integers(0, 2**40), min_size=1), width=st.integers(0, 2**40))
+def test_a_few_scores_are_stretched_as_columns_are(above: list[int], width: int) -> None:
+    assert stretched_one_by_one(above, width) == stretched(np.array(above), width).tolist()

@@ -73,9 +73,10 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
     cluster.nodes.stale_rows.update(range(NODE_COUNT))
     for index, cells in enumerate(cluster.nodes.cells):
-        cells.allocatable = resources_of(named(column[index] for column in allocatable))
-        cells.taken.update(named(column[index] for column in allocated))
-        cells.nonzero_taken.update(named(column[index] for column in allocated[:2]))
+        cells.offer(resources_of(named(column[index] for column in allocatable)))
+        cells.cpu_taken, cells.memory_taken, others = (column[index] for column in allocated)
+        cells.others_taken[RESOURCES[2]] = others
+        cells.cpu_weighed, cells.memory_weighed = cells.cpu_taken, cells.memory_taken
     given = [number for columns in (allocatable, allocated) for line in columns for number in line]
     cluster.nodes.has_small_numbers = all(0 <= number < 2**46 for number in given)
     return ClusterView(cluster)
@@ -106,6 +107,7 @@ def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
     by_lines, lines = plugin.scores_by_lines(state, pod), view.lines(nodes.rows)
     if by_lines is not None and lines is not None:
         assert by_lines(lines).tolist() == scores
+        assert by_lines(view.lines(None))[nodes.rows].tolist() == scores
     return scores
 
 
@@ -352,9 +354,10 @@ def test_room_is_the_same_by_columns_and_by_integers(
         assert all(isinstance(r.mask, bool) for r in verdict.rejections)
         assert [reason for status in held for reason in status.reasons] == reasons
         assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
-    refuses, lines = plugin.refuses_by_lines(state, pod), view.lines(table.rows)
-    if refuses is not None and lines is not None:
-        assert refuses(lines) is bool(by_columns)
+    refuses = plugin.refuses_by_lines(state, pod)
+    for lines in (view.lines(table.rows), view.lines(None)):
+        if refuses is not None and lines is not None:
+            assert refuses(lines) is bool(by_columns)
 
 
 def _short_of(requests: Any, allocatable: Any, allocated: Any, node: int) -> tuple[list[str], bool]:

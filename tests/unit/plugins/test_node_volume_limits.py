@@ -119,6 +119,20 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     assert statuses_of(verdict, trial.nodes.names) == {"b": FULL}
 
 
+def test_in_a_trial_nodes_where_nothing_moves_hold_what_they_hold() -> None:
+    full, plain = using("x", "c1"), a_pod("plain")
+    objects = [*THREE_BOUND, *(a_csi_node(name, {DRIVER: 1}) for name in "abc")]
+    view = a_cluster([a_node(name) for name in "abc"], {"a": [full], "c": [plain]}, objects)
+    trial, index = a_trial(view, "a", "b", "c"), view.pods.index_of
+    trial.remove(np.array([-1, -1, index[plain.uid]], dtype=np.int32))
+    plugin = NodeVolumeLimits(None, HANDLE)
+    verdict = plugin.filter_nodes(CycleState(), using("p", "c2"), trial.nodes)
+    assert statuses_of(verdict, trial.nodes.names) == {"a": FULL}
+    trial.add(np.array([-1, index[full.uid], -1], dtype=np.int32))
+    verdict = plugin.filter_nodes(CycleState(), using("p", "c2"), trial.nodes)
+    assert statuses_of(verdict, trial.nodes.names) == {"a": FULL, "b": FULL}
+
+
 @pytest.mark.parametrize(
     ("attachments", "pods", "pod", "refused"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,16 @@ def row_by_row(plugin: NodeVolumeLimits, pod: PodInfo, nodes: NodeTable) -> dict
 
 
 def in_a_trial(plugin: NodeVolumeLimits, pod: PodInfo, cluster: GrowingCluster) -> Any:
-    """Return the verdict where the same pods are supposed that are there anyway."""
-    return judged(plugin, pod, cluster.trial(*cluster.nodes.names).nodes)
+    """Return the verdict where all pods are supposed gone and come back."""
+    names, view = cluster.nodes.names, cluster.view
+    trial = cluster.trial(*names)
+    pods = [view.pods_on(view.row_of(name)) for name in names]
+    steps = [np.array(step, dtype=np.int32) for step in zip_longest(*pods, fillvalue=-1)]
+    for step in steps:
+        trial.remove(step)
+    for step in steps:
+        trial.add(step)
+    return judged(plugin, pod, trial.nodes)
 
 
 def counted(volumes: AttachedVolumes, cluster: GrowingCluster) -> Any:

@@ -98,7 +98,7 @@ class World:
             if name in leaving:
                 metadata["deletionTimestamp"] = "2027-01-01T00:00:00Z"
             pod = a_pod(name, uid=f"uid-{name}", metadata=metadata)
-            pods.append(BoundPod(pod, "n1", nominated=False, whole=None))
+            pods.append(BoundPod(pod, "n1", None))
         self.bound |= {pod.uid: pod for pod in pods}
         return Victims("n1", tuple(pods))
 

@@ -8,7 +8,8 @@ Upstream: pkg/scheduler/framework/preemption/preemption.go pickOneNodeForPreempt
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,22 +85,22 @@ def pick_one(found: Sequence[DryRunOutcomes]) -> Victims | None:
     """Return the candidate that hurts least, by upstream's criteria in their order."""
     # Parity: preemption.go pickOneNodeForPreemption, v1.36. The first of full ties is one of the
     # outcomes that upstream's map order can give.
-    chosen = [np.flatnonzero(outcomes.is_candidate) for outcomes in found]
-    places = np.arange(sum(map(len, chosen)))
-    if len(places) == 0:
-        return None
-    columns = zip(*map(_criteria, found, chosen), strict=True)
-    for values in map(np.concatenate, columns):
-        here = values[places]
-        places = places[here == here.min()]
-        if len(places) == 1:
-            break
-    ends = np.cumsum([len(candidates) for candidates in chosen])
-    number = int(np.searchsorted(ends, places[0], side="right"))
-    place = int(np.concatenate(chosen)[places[0]])
-    victims = found[number][place]
-    assert isinstance(victims, Victims)
-    return victims
+    left = [(outcomes, np.flatnonzero(outcomes.is_candidate)) for outcomes in found]
+    for criterion in _CRITERIA:
+        # Who is worse by one criterion is not asked about by the next.
+        left = [(outcomes, places) for outcomes, places in left if len(places)]
+        values = [criterion(outcomes, places) for outcomes, places in left]
+        best = min((column.min() for column in values), default=None)
+        left = [
+            (one, places[of_one == best])
+            for (one, places), of_one in zip(left, values, strict=True)
+        ]
+    for outcomes, places in left:
+        if len(places):
+            victims = outcomes[places.item(0)]
+            assert isinstance(victims, Victims)
+            return victims
+    return None
 
 
 def pick_one_of(candidates: Collection[Victims]) -> Victims | None:
@@ -122,22 +123,44 @@ def _hurt(victims: Victims) -> tuple[int, int, int, int, float]:
     )
 
 
-def _criteria(outcomes: DryRunOutcomes, chosen: Rows) -> tuple[NDArray[np.generic], ...]:
-    """Return the five columns by which candidates are compared; less is better."""
-    pods, is_victim = outcomes.pods[chosen], outcomes.is_victim[chosen]
-    columns = outcomes.view.pods
-    priority = columns.priority[pods]
-    # Every candidate has a victim, so that the least number is never the answer.
-    least = np.iinfo(np.int64).min
-    highest = np.where(is_victim, priority, least).max(axis=1, initial=least)
+def _violations(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
+    return outcomes.violations[chosen]
+
+
+def _highest_priority(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
+    # Every candidate has a victim; the first is the most important one.
+    first = outcomes.is_victim[chosen].argmax(axis=1)
+    return outcomes.view.pods.priority[outcomes.pods[chosen, first]]
+
+
+def _summed_priorities(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
+    raised = outcomes.view.pods.priority.take(outcomes.pods[chosen], mode="wrap")
+    raised += _PRIORITY_OFFSET
+    raised *= outcomes.is_victim[chosen]
+    summed: IntColumn = raised.sum(axis=1)
+    return summed
+
+
+def _victim_count(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
+    count: IntColumn = outcomes.is_victim[chosen].sum(axis=1)
+    return count
+
+
+def _earliest_start(outcomes: DryRunOutcomes, chosen: Rows) -> NDArray[np.float64]:
     # Parity: pkg/scheduler/util/utils.go GetEarliestPodStartTime, v1.36: of the most important
     # victims; one that has not started, starts now.
-    most_important = is_victim & (priority == highest[:, None])
-    start_s = np.where(most_important, columns.start_s[pods], np.inf).min(axis=1, initial=np.inf)
-    return (
-        outcomes.violations[chosen],
-        highest,
-        np.where(is_victim, priority + _PRIORITY_OFFSET, 0).sum(axis=1),
-        is_victim.sum(axis=1),
-        -start_s,
-    )
+    pods, columns = outcomes.pods[chosen], outcomes.view.pods
+    highest = _highest_priority(outcomes, chosen)
+    counts = outcomes.is_victim[chosen] & (columns.priority[pods] == highest[:, None])
+    start_s = np.where(counts, columns.start_s[pods], np.inf).min(axis=1, initial=np.inf)
+    return -start_s
+
+
+_CRITERIA: tuple[Callable[[DryRunOutcomes, Rows], NDArray[Any]], ...] = (
+    _violations,
+    _highest_priority,
+    _summed_priorities,
+    _victim_count,
+    _earliest_start,
+)
+"""The columns by which candidates are compared; less is better."""

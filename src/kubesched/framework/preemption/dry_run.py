@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.columns.node_columns import BoolColumn, IdColumn
-from kubesched.columns.trial import NO_POD, PodRows, Trial
+from kubesched.columns.trial import NO_POD, PodRows, Trial, Turns
 from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.filter_phase import Filter, FilterPhase, TrialRows
@@ -108,10 +108,10 @@ class DryRun:
         """
         in_order = pods if order is None else np.take_along_axis(pods, order, axis=1)
         # A line for each turn, that of all rows.
-        turns = np.where(alive, in_order.T, NO_POD)
-        goes = np.zeros(turns.shape, dtype=np.bool_)
-        for tried, victims in zip(turns, goes, strict=True):
-            in_the_way = self._reprieve(trial, state, tried)
+        turns = Turns(trial.view, np.where(alive, in_order.T, NO_POD))
+        goes = np.zeros(turns.index.shape, dtype=np.bool_)
+        for turn, victims in enumerate(goes):
+            in_the_way = self._reprieve(trial, state, turns, turn)
             if isinstance(in_the_way, Status):
                 return in_the_way
             victims[:] = in_the_way
@@ -121,12 +121,14 @@ class DryRun:
         np.put_along_axis(is_victim, order, goes.T, axis=1)
         return is_victim
 
-    def _reprieve(self, trial: Trial, state: CycleState, tried: IdColumn) -> BoolColumn | Status:
+    def _reprieve(
+        self, trial: Trial, state: CycleState, turns: Turns, turn: int
+    ) -> BoolColumn | Status:
         """Put one pod of each row back, and take it away again where it does not fit."""
-        wanted = tried != NO_POD
+        wanted: BoolColumn = turns.index[turn] != NO_POD
         if not wanted.any():
             return wanted
-        failed = self._tell("add", trial, state, trial.add(tried))
+        failed = self._tell("add", trial, state, trial.add_turn(turns, turn))
         if failed is not None:
             return failed
         rows = TrialRows(trial.nodes, wanted)

@@ -6,15 +6,17 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from kubesched.columns.counts import DomainTable, Sums, Tally, Topology
+from kubesched.columns.counts import DomainTable, Tally
+from kubesched.columns.domains import RowsNotAbove, SameRows, Sums, Topology
 from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable
-from kubesched.framework.followers import Refusal
+from kubesched.framework.followers import Refusal, rejections
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.model.affinity_terms import TermSet
@@ -36,10 +38,24 @@ EXISTING_ANTI_AFFINITY_NOT_MATCH = unschedulable(
 )
 
 
+class Weighed(NamedTuple):
+    """What some pods count in some counts, one number for each of them."""
+
+    counts: Literal["near", "far", "existing"]
+    """Those of the plan."""
+    keys: tuple[str, ...]
+    """By which topology keys."""
+    weights: IntColumn
+
+
 class FilterPlan:
     """What all pods of a template are filtered by, as long as namespaces are the same."""
 
     __slots__ = (
+        "_listed",
+        "_near_tables",
+        "_refusals",
+        "_refusals_at_first",
         "_tables",
         "affinity_keys",
         "affinity_tally",
@@ -78,6 +94,12 @@ class FilterPlan:
         """Where pods are whose anti-affinity matches the pod."""
         self._tables: list[DomainTable] = []
         """All of these."""
+        self._listed = -1
+        """How many topology keys existing pods' terms had when these were listed."""
+        self._near_tables: list[DomainTable] = []
+        self._refusals: list[Refusal] = []
+        self._refusals_at_first: list[Refusal] = []
+        """Instead of those, where nobody matches the pod's own affinity but itself."""
         self.topology: Topology = view.counters.topology
         self._sum_up_own()
         self.follow(self.topology)
@@ -95,12 +117,11 @@ class FilterPlan:
             self.topology = topology
             self._sum_up_own()
             self.existing_tables = {}
-            self._tables = []
-        if not self._tables or len(self.existing_tables) != len(existing.by_key):
+            self._listed = -1
+        if self._listed != len(existing.by_key):
             for key, matching in existing.by_key.items():
                 self.existing_tables[key] = (matching.table(topology),)
-            by_keys = (self.near, self.far, self.existing_tables)
-            self._tables = [table for by in by_keys for tables in by.values() for table in tables]
+            self._list_tables()
         for table in self._tables:
             table.follow()
 
@@ -115,43 +136,58 @@ class FilterPlan:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing required concerns the pod, from either side."""
-        return not self.has_own_terms and not _is_any(self.existing_tables)
+        return not self.has_own_terms and not any(table.nonzero_count for table in self._tables)
+
+    def _list_tables(self) -> None:
+        topology, lacking = self.topology, list[Refusal]()
+        self._near_tables = _all_of(self.near)
+        for key in self.near:
+            domains = topology.domains(key)
+            if not domains.is_everywhere:
+                lacking.append((SameRows(domains.lacking), AFFINITY_NOT_MATCH))
+        # Nothing is counted where the key is missing.
+        far_off: list[Refusal] = [
+            (RowsNotAbove(table.above(0), topology.all_rows()), AFFINITY_NOT_MATCH)
+            for table in self._near_tables
+        ]
+        far, existing = _all_of(self.far), _all_of(self.existing_tables)
+        too_near: list[Refusal] = [(table.above(0), ANTI_AFFINITY_NOT_MATCH) for table in far]
+        too_near += [(table.above(0), EXISTING_ANTI_AFFINITY_NOT_MATCH) for table in existing]
+        self._tables = [*self._near_tables, *far, *existing]
+        self._listed = len(self.existing_tables)
+        self._refusals, self._refusals_at_first = far_off + too_near, lacking + too_near
 
     def refusals(self) -> list[Refusal]:
-        """Return which rows are refused, over all rows; nobody can write the columns."""
-        found: list[Refusal] = []
-        # The first pod of a series that wants to be near itself finds nobody, and may start.
-        starts = self.matches_itself and not _is_any(self.near)
-        for key, tables in self.near.items():
-            if starts:
-                domains = self.topology.domains(key)
-                if not domains.is_everywhere:
-                    found.append((domains.lacking, AFFINITY_NOT_MATCH, None))
-                continue
-            for table in tables:
-                # Nothing is counted where the key is missing.
-                far = table.rows_not_above(0)
-                refused = self.topology.all_rows() if far is None else far
-                found.append((refused, AFFINITY_NOT_MATCH, None))
-        for by_key, status in (
-            (self.far, ANTI_AFFINITY_NOT_MATCH),
-            (self.existing_tables, EXISTING_ANTI_AFFINITY_NOT_MATCH),
-        ):
-            for tables in by_key.values():
-                for table in tables:
-                    near = table.rows_above(0)
-                    if near is not None:
-                        found.append((near, status, table))
-        return found
+        """Return which rows are refused, over all rows: the same list as long as terms are."""
+        for table in self._tables:
+            table.above(0)
+        if self.matches_itself and not any(table.nonzero_count for table in self._near_tables):
+            # The first pod of a series that wants to be near itself finds nobody, and may start.
+            return self._refusals_at_first
+        return self._refusals
+
+    def weighed(self, pods: PodRows) -> Iterator[Weighed]:
+        """Yield what each pod counts, 0 where there is none."""
+        label_class, term_set = pods.label_class, pods.term_set
+
+        def at(table: Sums, ids: IdColumn) -> IntColumn:
+            return np.where(pods.present, table[ids].astype(np.int64), 0)
+
+        for key, matching in self.existing.by_key.items():
+            yield Weighed("existing", (key,), at(matching.weights.up_to_date(), term_set))
+        if self.affinity_tally is not None:
+            matched = at(self.affinity_tally.values.up_to_date(), label_class)
+            yield Weighed("near", self.affinity_keys, matched)
+        for key, tally in self.anti_tallies:
+            yield Weighed("far", (key,), at(tally.values.up_to_date(), label_class))
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts on nodes as they are."""
-        over = self.topology.over
-        return [Rejected(over(nodes, refused), status) for refused, status, _ in self.refusals()]
+        return list(rejections(self.refusals(), self.topology, nodes))
 
 
-def _is_any(by_key: Tables) -> bool:
-    return any(table.nonzero_count for tables in by_key.values() for table in tables)
+def _all_of(by_key: Tables) -> list[DomainTable]:
+    return [table for tables in by_key.values() for table in tables]
 
 
 Tables = dict[str, tuple[DomainTable, ...]]
@@ -220,52 +256,41 @@ class PairCounts:
 class TrialCounts:
     """The counts of one trial, which are the cluster's and some changes on each row."""
 
-    __slots__ = ("_affinity", "_anti_affinity", "_existing", "_plan")
+    __slots__ = ("_counts", "_plan")
 
     def __init__(self, plan: FilterPlan) -> None:
         self._plan = plan
-        self._affinity = PairCounts(plan.near, plan.topology)
-        self._anti_affinity = PairCounts(plan.far, plan.topology)
-        self._existing = PairCounts(dict(plan.existing_tables), plan.topology)
+        self._counts = {
+            "near": PairCounts(plan.near, plan.topology),
+            "far": PairCounts(plan.far, plan.topology),
+            "existing": PairCounts(dict(plan.existing_tables), plan.topology),
+        }
 
     def clone(self) -> TrialCounts:
         """Return counts that go on from here."""
         copy = object.__new__(TrialCounts)
         copy._plan = self._plan
-        copy._affinity = self._affinity.clone()
-        copy._anti_affinity = self._anti_affinity.clone()
-        copy._existing = self._existing.clone()
+        copy._counts = {name: counts.clone() for name, counts in self._counts.items()}
         return copy
 
     def shift(self, pods: PodRows, nodes: NodeTable, sign: int) -> None:
         """Add or take one pod on each row."""
-        plan, label_class, term_set = self._plan, pods.label_class, pods.term_set
-
-        def change(table: Sums, ids: IdColumn) -> IntColumn:
-            return np.where(pods.present, sign * table[ids].astype(np.int64), 0)
-
-        for key, matching in plan.existing.by_key.items():
-            weights = matching.weights.up_to_date()
-            self._existing.shift(nodes, key, change(weights, term_set))
-        if plan.affinity_tally is not None:
-            matched = change(plan.affinity_tally.values.up_to_date(), label_class)
-            for key in plan.affinity_keys:
-                self._affinity.shift(nodes, key, matched)
-        for key, tally in plan.anti_tallies:
-            self._anti_affinity.shift(nodes, key, change(tally.values.up_to_date(), label_class))
+        for name, keys, weights in self._plan.weighed(pods):
+            for key in keys:
+                self._counts[name].shift(nodes, key, sign * weights)
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts on nodes as the trial supposes them."""
         verdicts: list[Rejected] = []
         if self._plan.affinity_keys:
             verdicts.append(Rejected(self._without_affinity(nodes), AFFINITY_NOT_MATCH))
-        verdicts += self._anti_affinity.refusals(nodes, ANTI_AFFINITY_NOT_MATCH)
-        verdicts += self._existing.refusals(nodes, EXISTING_ANTI_AFFINITY_NOT_MATCH)
+        verdicts += self._counts["far"].refusals(nodes, ANTI_AFFINITY_NOT_MATCH)
+        verdicts += self._counts["existing"].refusals(nodes, EXISTING_ANTI_AFFINITY_NOT_MATCH)
         return verdicts
 
     def _without_affinity(self, nodes: NodeTable) -> BoolColumn:
         # Parity: interpodaffinity/filtering.go satisfyPodAffinity, v1.36.
-        counts = self._affinity
+        counts = self._counts["near"]
         lacking = np.zeros(len(nodes), dtype=np.bool_)
         far = np.zeros(len(nodes), dtype=np.bool_)
         for key in self._plan.affinity_keys:

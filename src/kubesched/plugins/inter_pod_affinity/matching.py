@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kubesched.columns.counts import Answers, DomainTable, Sums, Tally, Topology
+from kubesched.columns.counts import Answers, DomainTable, Tally
+from kubesched.columns.domains import Sums, Topology
 from kubesched.columns.interning import Interner, grown
 from kubesched.columns.node_columns import IntColumn
 from kubesched.columns.pod_columns import LabelClass

@@ -7,11 +7,11 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kubesched.columns.evenness import UNEVENNESS_MAX, Evenness, evenness
 from kubesched.columns.node_columns import IntColumn, NodeCells, NodeLines
 from kubesched.columns.rules import Values, full, square_root
 from kubesched.columns.view import NodeRow, NodeTable
@@ -25,6 +25,7 @@ from kubesched.framework.status import SKIP, Status
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.field_errors import aggregate_text
 from kubesched.plugins.node_resources.resource_allocation import (
+    ONE_BIT,
     RESOURCES_KEY,
     SCRATCH,
     Allocations,
@@ -44,12 +45,6 @@ from kubesched.plugins.node_resources.resource_allocation import (
 _PRE_SCORE_KEY = "PreScoreNodeResourcesBalancedAllocation"
 _READS = Reads(nodes=True, usage=True)
 _HALF = NODE_SCORE_MAX // 2
-_EVEN = NODE_SCORE_MAX + _HALF
-# More rows than these are cheaper worked out with all others.
-CHANGES_MAX = 12
-# A few nodes are scored in half the time if numbers do not have to be made arrays first.
-_ONE, _TWO, _HALF_OF_MAX = np.array(1.0), np.array(2.0), np.array(float(_HALF))
-_Evenness: TypeAlias = "NDArray[np.int16]"
 
 
 class NodeResourcesBalancedAllocation:
@@ -67,7 +62,6 @@ class NodeResourcesBalancedAllocation:
             raise ValueError(aggregate_text(problems))
         self._names = [resource.name for resource in args.resources]
         self._resources = ScoredResources(args.resources, use_requested=True)
-        self._unevenness = _UnevennessBefore()
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Balance depends on the node and the pods there."""
@@ -100,20 +94,17 @@ class NodeResourcesBalancedAllocation:
             return _scores(as_table(nodes), counted).item()
         return _row_score(nodes, counted)
 
-    def _of_two(self, nodes: NodeTable, counted: Counted) -> _Evenness:
+    def _of_two(self, nodes: NodeTable, counted: Counted) -> Evenness:
         """Score nodes all of which have both resources."""
-        # Half of (50 and the change) and 50, in two steps. No fraction is negative, so that a
-        # change is less than a hundred either way.
-        requests = [[float(one.request)] for one in counted.resources]
-        scores = _evenness(nodes, counted.names, requests)
-        scores += self._unevenness.of(nodes, counted.names)
-        scores >>= 1
+        scores = _evenness(nodes, counted.names, [[one] for one in counted.requests])
+        scores += UNEVENNESS_MAX - _evenness(nodes, counted.names, 0.0)
+        scores >>= ONE_BIT
         return scores
 
     def scores_by_cells(self, state: CycleState, pod: PodInfo) -> CellsScorer | None:
         """Return the same rule for plain numbers, with what the pod asks for bound to it."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
-        return None if counted is None or not counted.is_small else _cells_scorer(counted)
+        return None if counted is None else _cells_scorer(counted)
 
     def scores_by_lines(self, state: CycleState, pod: PodInfo) -> LinesScorer | None:
         """Return the same rule for a few nodes, with what the pod asks for bound to it."""
@@ -126,87 +117,37 @@ class NodeResourcesBalancedAllocation:
 
     def _asks_for_any(self, pod: PodInfo) -> bool:
         # What the pod takes, a resize under way included: upstream reads the status here.
-        usage = pod.shape.usage
-        return any(usage[name] for name in self._names)
+        return any(map(pod.shape.usage.get, self._names))
 
 
-class _UnevennessBefore:
-    """How unevenly each node is used without the pod, which no pod has a say in: 150 less evenness.
-
-    Kept for all nodes of a cluster, and worked out again for those that have changed.
-    """
-
-    def __init__(self) -> None:
-        self._key: tuple[object, int, tuple[str, ...]] | None = None
-        self._seen = 0
-        self._column: _Evenness = np.zeros(0, dtype=np.int16)
-
-    def of(self, nodes: NodeTable, names: tuple[str, ...]) -> _Evenness:
-        """Return it for some nodes; not to be written."""
-        if not nodes.is_whole:
-            return _EVEN - _evenness(nodes, names)
-        view = nodes.view
-        key = (view.identity, view.node_epoch, names)
-        changes = view.changes_since(self._seen) if key == self._key else None
-        if changes is None or len(changes) > CHANGES_MAX:
-            self._column = _EVEN - _evenness(nodes, names)
-        else:
-            for change in changes:
-                if change.row < len(self._column):
-                    row = view.row(change.row)
-                    self._column[change.row] = _EVEN - _evenness_of_row(row, names)
-        self._key, self._seen = key, view.stamp
-        return self._column
-
-
-def _evenness(
-    nodes: NodeTable, names: tuple[str, ...], requests: Sequence[Sequence[float]] = ()
-) -> _Evenness:
+def _evenness(nodes: NodeTable, names: tuple[str, ...], requests: Any) -> Evenness:
     """Return how alike two resources are used with a pod of such requests, from 50 to 100."""
     allocated = nodes.lines("requested", names, np.float64)
     used = SCRATCH.lines(*allocated.shape)
-    np.add(allocated, requests or 0.0, out=used)
-    return _likeness(used, nodes.lines("allocatable", names, np.float64)).astype(np.int16)
-
-
-def _likeness(used: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the same before it is cut off; what is used is used up."""
-    # The steps of `_balance`, in the same order. It halves the difference first: twice the likeness
-    # by half the maximum is the same to the last bit.
-    used /= whole
-    if used.item(used.argmax()) > 1.0:
-        np.minimum(used, _ONE, out=used)
-    difference: NDArray[np.float64] = used[0]
-    difference -= used[1]
-    np.absolute(difference, out=difference)
-    np.subtract(_TWO, difference, out=difference)
-    difference *= _HALF_OF_MAX
-    return difference
+    np.add(allocated, requests, out=used)
+    used /= nodes.lines("allocatable", names, np.float64)
+    return evenness(used)
 
 
 def _lines_scorer(counted: Counted) -> LinesScorer | None:
     if not is_by_lines(counted) or counted.kind != "requested":
         return None
-    requests = [[float(one.request)] for one in counted.resources]
-    # Without and with the pod in one array: half as many steps.
-    added = np.array([[[0.0], request] for request in requests])
+    cpu, memory = counted.requests
+    requests = np.array([[float(cpu)], [float(memory)]])
 
-    def score(lines: NodeLines) -> _Evenness:
-        used = lines.requested[:, np.newaxis] + added
-        likeness = _likeness(used, lines.allocatable[:, np.newaxis])
-        without_pod, with_pod = likeness.astype(np.int16)
-        with_pod -= without_pod
-        with_pod += _EVEN
-        with_pod >>= 1
-        return with_pod
+    def score(lines: NodeLines) -> Evenness:
+        used = np.add(lines.requested, requests, out=lines.scratch)
+        used /= lines.allocatable
+        lowest = lines.lowest_left
+        may_exceed = lowest[0] < cpu or lowest[1] < memory
+        scores = evenness(used, may_exceed=may_exceed)
+        # Half of (50 and the change) and 50, in two steps. No fraction is negative, so that a
+        # change is less than a hundred either way.
+        scores += lines.unevenness
+        scores >>= ONE_BIT
+        return scores
 
     return score
-
-
-def _evenness_of_row(row: NodeRow, names: tuple[str, ...]) -> int:
-    """Return the same of one row without the pod."""
-    offered, taken = row.allocatable, row.requested
-    return int(_balance([min(taken[name] / offered[name], 1.0) for name in names]))
 
 
 def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:
@@ -242,22 +183,21 @@ def _row_score(row: NodeRow, counted: Counted) -> int:
 
 
 def _cells_scorer(counted: Counted) -> CellsScorer | None:
-    if len(counted.resources) != 2:
+    if not is_by_lines(counted) or counted.kind != "requested":
         return None
-    (first, _, first_request, _), (second, _, second_request, _) = counted.resources
+    cpu, memory = counted.requests
 
     def score(cells: NodeCells) -> int:
-        offered, taken = cells.allocatable, cells.taken
-        whole, other_whole = offered[first], offered[second]
-        if not whole or not other_whole:
+        cpu_whole, memory_whole = cells.cpu_offered, cells.memory_offered
+        if not cpu_whole or not memory_whole:
             return _HALF + _HALF // 2  # One resource is always as even as before.
-        allocated, other_allocated = taken[first], taken[second]
-        requested, other_requested = allocated + first_request, other_allocated + second_request
+        cpu_before, memory_before = cells.cpu_taken, cells.memory_taken
+        cpu_after, memory_after = cpu_before + cpu, memory_before + memory
         # The steps of `_balance`, in the same order.
-        before = allocated / whole if allocated < whole else 1.0
-        before -= other_allocated / other_whole if other_allocated < other_whole else 1.0
-        after = requested / whole if requested < whole else 1.0
-        after -= other_requested / other_whole if other_requested < other_whole else 1.0
+        before = cpu_before / cpu_whole if cpu_before < cpu_whole else 1.0
+        before -= memory_before / memory_whole if memory_before < memory_whole else 1.0
+        after = cpu_after / cpu_whole if cpu_after < cpu_whole else 1.0
+        after -= memory_after / memory_whole if memory_after < memory_whole else 1.0
         change = int((1 - abs(after * 0.5)) * 100.0) - int((1 - abs(before * 0.5)) * 100.0)
         return _HALF + (_HALF + change >> 1)
 

@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from kubesched.columns.interning import grown
-from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.rules import Values, looked_up
+from kubesched.columns.trial import Trial
 from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.plugins.node_volume_limits.resolve import may_be_attached
 from kubesched.plugins.node_volume_limits.uses import NO_VOLUME, NOTHING, VolumeUses
@@ -83,6 +84,7 @@ class AttachedVolumes:
         self._uses_on: dict[int, tuple[int, ...]] = {}
         self._rows_of: dict[int, set[int]] = {}
         self._counts: list[IntColumn] = []
+        self._are_holding: BoolColumn = np.zeros(0, dtype=np.bool_)
         self.problems: dict[int, str] = {}
         """Why the volumes of a row's pods cannot be told, where that is so."""
         for row in self._rows_with_volumes(view):
@@ -90,18 +92,21 @@ class AttachedVolumes:
 
     def _rows_with_volumes(self, view: ClusterView) -> Iterable[int]:
         """Return the rows with pods that may hold a volume, and those with attachments."""
-        pods = view.pods
-        may_hold = np.fromiter(
-            (any(map(may_be_attached, shape.volumes)) for shape in pods.shapes),
-            dtype=np.bool_,
-            count=len(pods.shapes),
-        )
+        pods, may_hold = view.pods, self._may_hold(view)
         rows = [row for name in self._uses.on_node if (row := view.row_of(name)) >= 0]
         if may_hold.any():
             holding = np.flatnonzero(pods.counted[: pods.count])
             holding = holding[may_hold[pods.shape[holding]]]
             rows += np.unique(pods.row[holding]).tolist()
         return dict.fromkeys(rows)
+
+    def _may_hold(self, view: ClusterView) -> BoolColumn:
+        """Return by shape whether its pods may hold a volume."""
+        known, shapes = self._are_holding, view.pods.shapes
+        if len(known) < len(shapes):
+            new = [any(map(may_be_attached, shape.volumes)) for shape in shapes[len(known) :]]
+            known = self._are_holding = np.append(known, new)
+        return known
 
     def _rows_with(self, use: int) -> Collection[int]:
         name = self._uses.node_attached_to(use)
@@ -172,11 +177,13 @@ class AttachedVolumes:
 
     def supposed(self, nodes: NodeTable) -> SupposedCounts:
         """Return what the nodes of a trial would hold."""
+        trial = nodes.usage
+        assert isinstance(trial, Trial), "whoever asks knows"
+        positions = trial.moved_positions(self._may_hold(nodes.view))
         held = [
-            self.held_by(nodes.usage.pods_on(position), name)
-            for position, name in enumerate(nodes.names)
+            self.held_by(trial.pods_on(position), nodes.name(position)) for position in positions
         ]
-        return SupposedCounts(self._uses, held)
+        return SupposedCounts(self.live(nodes.rows), self._uses, len(nodes), positions, held)
 
     def count_of_driver(self, driver: str) -> IntColumn:
         """Return how many volumes of a driver each row has; more rows may follow."""
@@ -237,28 +244,55 @@ class LiveCounts:
 
 
 class SupposedCounts:
-    """Counts over the nodes of a trial."""
+    """Counts over the nodes of a trial: as they are, but where pods with volumes came or went."""
 
-    def __init__(self, uses: VolumeUses, held: Sequence[Held]) -> None:
+    def __init__(
+        self,
+        live: LiveCounts,
+        uses: VolumeUses,
+        node_count: int,
+        positions: list[int],
+        held: Sequence[Held],
+    ) -> None:
+        """Take over what nodes would hold.
+
+        Args:
+            live: the counts of all of them as they are.
+            uses: by number.
+            node_count: how many nodes there are.
+            positions: of those that would hold something else.
+            held: what these would hold.
+        """
+        self._live = live
         self._uses = uses
+        self._node_count = node_count
+        self._positions = positions
         self._held = held
 
     def of_driver(self, driver: str) -> Values:
         """Return how many volumes of a driver there are."""
         place, driver_of = self._uses.drivers.get(driver, -1), self._uses.driver_of
-        return self._column([sum(driver_of[v] == place for v in one.in_all) for one in self._held])
+        there = [sum(driver_of[v] == place for v in one.in_all) for one in self._held]
+        return self._with(self._live.of_driver(driver), there)
 
     def of_pods(self, unique_names: Sequence[str]) -> Values:
         """Return how many of some volumes pods there use."""
         volumes = {self._uses.volume_named(name) for name in unique_names}
-        return self._column([len(one.by_pods & volumes) for one in self._held])
+        there = [len(one.by_pods & volumes) for one in self._held]
+        return self._with(self._live.of_pods(unique_names), there)
 
     def problems(self) -> dict[str, Values]:
         """Return where the volumes of pods cannot be told, by why not."""
+        live = self._live.problems()
         return {
-            text: np.array([one.problem == text for one in self._held], dtype=np.bool_)
-            for text in sorted({one.problem for one in self._held} - {""})
+            text: self._with(live.get(text, False), [one.problem == text for one in self._held])
+            for text in sorted(({one.problem for one in self._held} - {""}).union(live))
         }
 
-    def _column(self, counts: list[int]) -> IntColumn:
-        return np.array(counts, dtype=np.int64)
+    def _with(self, live: Values, there: Sequence[int | bool]) -> Values:
+        """Return the counts with those of the nodes that would hold something else."""
+        if not there:
+            return live
+        column = np.array(np.broadcast_to(live, self._node_count))
+        column[self._positions] = there
+        return column

@@ -16,6 +16,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.affinity import TopologySpreadConstraint
 from kubesched.objects.meta import LabelSelector, OwnerReference
 from kubesched.objects.selectors import Selector, label_selector, selector_from_set
+from kubesched.objects.workloads import Service
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -98,6 +99,8 @@ class ConstraintSource:
         self._from_defaults: dict[object, Constraints] = {}
         self._from: ObjectStores | None = None
         self._epoch = -1
+        self._services = ServicesByLabel(())
+        self._services_epoch = -1
 
     def constraints_of(self, pod: PodInfo, action: str) -> Constraints:
         """Return the pod's own constraints of an action, or the defaults if it lists none at all.
@@ -129,11 +132,14 @@ class ConstraintSource:
             or epoch != self._epoch
             or len(self._from_defaults) >= CONSTRAINTS_COUNT_MAX
         ):
+            if objects is not self._from or objects.services.epoch != self._services_epoch:
+                self._services = ServicesByLabel(objects.services)
+                self._services_epoch = objects.services.epoch
             self._from_defaults, self._from, self._epoch = {}, objects, epoch
         key = (action, pod.template)
         found = self._from_defaults.get(key)
         if found is None:
-            selector = default_selector(pod, objects)
+            selector = default_selector(pod, objects, self._services)
             found = (
                 ()
                 if selector.is_empty
@@ -153,14 +159,31 @@ def _own_constraints(pod: PodInfo, action: str) -> Constraints:
         ) from problem
 
 
-def default_selector(pod: PodInfo, objects: ObjectStores) -> Selector:
+class ServicesByLabel:
+    """Services by a label that each demands, so that a pod meets few that do not select it."""
+
+    def __init__(self, services: Iterable[Service]) -> None:
+        self._by_label: dict[tuple[str, str, str], list[Service]] = {}
+        for service in services:
+            for label, value in service.spec.selector.items():
+                key = (service.metadata.namespace or "", label, value)
+                self._by_label.setdefault(key, []).append(service)
+                break  # One of them is enough to be found by.
+
+    def selected_by(self, pod: PodInfo) -> dict[str, str]:
+        """Return the labels by which services select a pod, all of them together."""
+        found: dict[str, str] = {}
+        for label, value in pod.labels.items():
+            for service in self._by_label.get((pod.namespace, label, value), ()):
+                if service.spec.selector.items() <= pod.labels.items():
+                    found.update(service.spec.selector)
+        return found
+
+
+def default_selector(pod: PodInfo, objects: ObjectStores, services: ServicesByLabel) -> Selector:
     """Return what the services and the controller of a pod select, all of it together."""
     # Parity: plugins/helper/spread.go DefaultSelector, v1.36.
-    labels: dict[str, str] = {}
-    for service in objects.services.in_namespace(pod.namespace):
-        wanted = service.spec.selector
-        if wanted and wanted.items() <= pod.labels.items():
-            labels.update(wanted)
+    labels = services.selected_by(pod)
     owner = pod.controller
     if owner is not None and _is_kind(owner, "v1", "ReplicationController"):
         controller = objects.replication_controllers.get(f"{pod.namespace}/{owner.name}")

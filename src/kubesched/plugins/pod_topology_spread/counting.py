@@ -10,7 +10,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from kubesched.columns.counts import Answers, Places, Tally
+from kubesched.columns.counts import Answers, Tally
+from kubesched.columns.domains import Places
 from kubesched.columns.node_columns import BoolColumn
 from kubesched.columns.pod_columns import LabelClass
 from kubesched.columns.rules import (

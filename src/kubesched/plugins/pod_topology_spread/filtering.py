@@ -6,15 +6,17 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.columns.counts import DomainTable, Places, Values
+from kubesched.columns.counts import DomainTable, Values
+from kubesched.columns.domains import Places, SameRows
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable
-from kubesched.framework.followers import Refusal
+from kubesched.framework.followers import Refusal, rejections
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.model.pod_info import PodInfo
@@ -45,7 +47,17 @@ class Lowest(NamedTuple):
 class DomainCounts:
     """One constraint's counts as the cluster is; nothing here changes in a trial."""
 
-    __slots__ = ("_existing", "bearable", "classes", "constraint", "domains", "included", "table")
+    __slots__ = (
+        "_are_all",
+        "_existing",
+        "bearable",
+        "classes",
+        "constraint",
+        "domains",
+        "included",
+        "is_critical",
+        "table",
+    )
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
@@ -63,22 +75,21 @@ class DomainCounts:
         self._existing: Places = np.flatnonzero(
             np.bincount(slots, minlength=domains.count)[: domains.count]
         )
+        self._are_all = len(self._existing) == domains.count > 0
+        """Whether every domain has a node that counts."""
+        self.is_critical = len(self._existing) < constraint.min_domains
+        """Whether there are too few domains to spread over."""
         # An empty selector counts no pod of the cluster, but every pod of a trial.
         self.classes: Values = (
             matching_classes(view, pod.namespace, selector) if selector.is_empty else tally.values
         )
-
-    @property
-    def is_critical(self) -> bool:
-        """Return whether there are too few domains to spread over."""
-        return len(self._existing) < self.constraint.min_domains
 
     def least(self) -> int:
         """Return the least count of any domain, as the cluster is."""
         counts = self.table.follow()
         if self.is_critical:
             return 0
-        if len(self._existing) == len(counts) - 1 > 0:
+        if self._are_all:
             # All there are but the last entry: an argmin takes half the time of a min.
             counts = counts[:-1]
             return counts.item(counts.argmin())
@@ -99,7 +110,7 @@ class DomainCounts:
 class HardPlan:
     """What all pods of a template count by, as long as the nodes are the same."""
 
-    __slots__ = ("constraints", "counts", "topology")
+    __slots__ = ("constraints", "counts", "refusals", "topology")
 
     def __init__(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> None:
         # Parity: podtopologyspread/filtering.go calPreFilterState, v1.36.
@@ -107,6 +118,12 @@ class HardPlan:
         self.topology = view.counters.topology
         inclusion = Inclusion(view, pod, constraints, require_all=True)
         self.counts = tuple(DomainCounts(view, pod, inclusion, c) for c in constraints)
+        self.refusals: list[Refusal] = []
+        """In the order of the constraints; rows are too crowded by the last limit asked about."""
+        for counts in self.counts:
+            if not counts.domains.is_everywhere:
+                self.refusals.append((SameRows(counts.domains.lacking), NODE_LABEL_NOT_MATCH))
+            self.refusals.append((counts.table.above(COUNT_MAX), CONSTRAINTS_NOT_MATCH))
 
     @property
     def nbytes(self) -> int:
@@ -145,33 +162,32 @@ class PreFilterState:
         # nor an empty selector is looked at, so that a count may go below zero.
         if not pods.present.any():
             return
-        label_class, known, deltas = pods.label_class, self._deltas, list[IntColumn]()
-        for place, counts in enumerate(self._plan.counts):
-            matched = counts.classes.up_to_date()[label_class] != 0
-            moved = pods.present & matched & counts.included[nodes.rows]
+        known, deltas = self._deltas, list[IntColumn]()
+        for place, matched in enumerate(self.matched(pods)):
+            moved = matched & self._plan.counts[place].included[nodes.rows]
             change = sign * moved.astype(np.int64)
             deltas.append(change if known is None else known[place] + change)
         # Clones share the list and the arrays, so they are replaced and never written.
         self._deltas = deltas
 
+    def matched(self, pods: PodRows) -> Iterator[BoolColumn]:
+        """Yield by constraint which of the pods it counts, wherever they are."""
+        label_class = pods.label_class
+        for counts in self._plan.counts:
+            yield pods.present & (counts.classes.up_to_date()[label_class] != 0)
+
     def refusals(self) -> list[Refusal]:
-        """Return which rows are refused in the order of the constraints, as the cluster is."""
-        found: list[Refusal] = []
+        """Return which rows are refused, as the cluster is; always the same list."""
         for counts, least in zip(self._plan.counts, self._least, strict=True):
-            if not counts.domains.is_everywhere:
-                found.append((counts.domains.lacking, NODE_LABEL_NOT_MATCH, None))
-            table = counts.table
-            skewed = table.rows_above(counts.bearable + least)
-            if skewed is not None:
-                found.append((skewed, CONSTRAINTS_NOT_MATCH, table))
-        return found
+            counts.table.above(counts.bearable + least)
+        return self._plan.refusals
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts in the order of the constraints."""
         # Parity: podtopologyspread/filtering.go Filter, v1.36.
         over, deltas = self._plan.topology.over, self._deltas
         if deltas is None:
-            return [Rejected(over(nodes, mask), status) for mask, status, _ in self.refusals()]
+            return list(rejections(self.refusals(), self._plan.topology, nodes))
         verdicts: list[Rejected] = []
         for place, counts in enumerate(self._plan.counts):
             if not counts.domains.is_everywhere:

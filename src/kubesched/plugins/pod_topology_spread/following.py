@@ -12,10 +12,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.counts import Places, Tally
+from kubesched.columns.counts import Tally
+from kubesched.columns.domains import Places
 from kubesched.columns.node_columns import IntColumn
+from kubesched.columns.trial import PodRows
 from kubesched.columns.view import ClusterView, NodeTable, Rows
-from kubesched.framework.followers import Added, RefusingFollower
+from kubesched.framework.followers import Added, Fitting, RefusingFollower
 from kubesched.framework.status import SKIP, Status
 from kubesched.plugins.pod_topology_spread.constraints import Constraints
 from kubesched.plugins.pod_topology_spread.filtering import (
@@ -81,6 +83,10 @@ class HardFollower(RefusingFollower):
         self.value.follow()
         return self.refuse(self.value.refusals())
 
+    def concerns(self, pods: PodRows) -> bool:
+        """Return whether a constraint counts any of the pods."""
+        return self.value is not None and any(one.any() for one in self.value.matched(pods))
+
 
 class SoftFollower:
     """What soft constraints add to the nodes that fit."""
@@ -101,13 +107,14 @@ class SoftFollower:
         self._grid: Grid | None = None
         self.value: PreScoreState | None = None
 
-    def follow(self, view: ClusterView, rows: Rows) -> Added | Status | None:
+    def follow(self, view: ClusterView, fitting: Fitting) -> Added | Status | None:
         """Return the scores as they are now."""
         if not self._given.still_hold(view):
             return None
         plan = self._plan
         if plan is None:
             return SKIP
+        rows = fitting.rows
         if self._rows is rows and self._grid is not None:
             plan.follow()
             scores = self._grid.scores()

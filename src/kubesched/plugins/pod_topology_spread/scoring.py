@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.counts import DomainTable, Places, Tally, Topology
+from kubesched.columns.counts import DomainTable, Tally
+from kubesched.columns.domains import Places, Topology
 from kubesched.columns.node_columns import BoolColumn, IntColumn
 from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import NODE_SCORE_MAX

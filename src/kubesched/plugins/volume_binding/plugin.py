@@ -75,7 +75,7 @@ class BindingState:
 
     def __init__(self, claims: PodVolumeClaims | None = None) -> None:
         self.claims = claims
-        self.all_bound = False
+        self.all_bound = claims is None
         self.assumed: dict[str, PodVolumes] = {}
         """What was assumed, by node name: rows may mean other nodes by the time of binding."""
         self._found: list[PodVolumes] = []
@@ -122,6 +122,7 @@ class VolumeBinding:
 
     name = "VolumeBinding"
     same_for_family = True
+    reserves_if_skipped = False
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, VolumeBindingArgs):
@@ -221,7 +222,6 @@ class VolumeBinding:
         except StateNotFoundError as missing:
             return error(str(missing))
         if found.claims is None:
-            found.all_bound = True
             return None
         view = self._handle.snapshot
         volumes = found.volumes_at(view.row_of(node_name))
