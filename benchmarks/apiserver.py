@@ -6,7 +6,6 @@ less than 1 GB. Server, creators and watchers are processes of their own.
 """
 
 import argparse
-import datetime
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 import msgspec  # noqa: E402
 
 from benchmarks import machine  # noqa: E402
+from benchmarks.results import put_between, today  # noqa: E402
 
 EPILOG = """examples:
   apiserver.py                    everything, plain HTTP and HTTPS, paced and unpaced
@@ -36,7 +36,6 @@ EPILOG = """examples:
 LIST_S_MAX, RATE, MEMORY_MB_MAX = 2.0, 1000, 1000
 WATCHERS, CREATORS = 3, 16
 RESULTS = ROOT / "benchmarks" / "APISERVER.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 START_S_MAX = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -225,11 +224,7 @@ def table(all_figures: Sequence[Figures]) -> str:
 
 def write(text: str) -> None:
     """Put the figures into the results."""
-    before, _, rest = RESULTS.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    today = datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # When it was measured.
-    head = f"{today}. {machine.description()}."
-    RESULTS.write_text(f"{before}{BEGIN}\n{head}\n\n{text}\n{END}{after}")
+    put_between(RESULTS, "figures", [f"{today()}. {machine.description()}.", "", text])
 
 
 def say(text: str) -> None:

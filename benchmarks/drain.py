@@ -30,7 +30,7 @@ from kubesched.app.build import Built, build
 from kubesched.cache.cache import Cache
 from kubesched.config.load import default_config, load_config_object
 from kubesched.engine.diagnosis import FitError
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import schedule_without_extenders
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.fence import Budgets, Guard
@@ -161,7 +161,7 @@ class Drain:
         self.built.handles[profile.name].view = view
         state = CycleState()
         try:
-            result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
+            result = schedule_without_extenders(profile, view, state, pod, self.search)
         except FitError as failure:
             plan, status = profile.run_post_filter_plugins(
                 state, pod, failure.diagnosis.node_to_status

@@ -8,10 +8,9 @@ API server, round by round.
 from __future__ import annotations
 
 import argparse
-import datetime
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -31,6 +30,7 @@ from benchmarks.race_report import (  # noqa: E402
     racers_table,
     ratio_table,
 )
+from benchmarks.results import put_between, today  # noqa: E402
 from benchmarks.workload import load_workload, workload_names  # noqa: E402
 from kubesched.testing import real_cluster  # noqa: E402
 
@@ -147,20 +147,6 @@ def write(
     for name, races in results.items():
         parts.extend([*racers_table(titles[name], races), ""])
     put_between(RESULTS, MARK, parts)
-
-
-def put_between(path: Path, mark: str, lines: Sequence[str]) -> None:
-    """Put lines between two marks of a file, in the place of what is there."""
-    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
-    before, _, rest = path.read_text().partition(begin)
-    after = rest.partition(end)[2]
-    text = "\n".join(lines).strip()
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
-
-
-def today() -> datetime.date:
-    """Return the date that readers of results find there."""
-    return datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # Nothing depends on it.
 
 
 def say(*lines: str) -> None:

@@ -21,7 +21,7 @@ from kubesched.app.build import Built
 from kubesched.cache.cache import Cache
 from kubesched.engine.diagnosis import FitError
 from kubesched.engine.explanation import Attempt
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import schedule_without_extenders
 from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
 from kubesched.kit.memory import collect_rarely, keep_heap
@@ -59,7 +59,7 @@ def measured(
         built.handles[profile.name].view = view
         start = perf_counter_ns()
         try:
-            result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+            result = schedule_without_extenders(profile, view, state, pod, search)
         except FitError as failure:
             text = str(failure)
             end = perf_counter_ns()

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.drain_race import chosen, put_between, say, today  # noqa: E402
+from benchmarks.drain_race import chosen, say  # noqa: E402
 from benchmarks.extender_course import (  # noqa: E402
     GO,
     NONE,
@@ -34,6 +34,7 @@ from benchmarks.extender_course import (  # noqa: E402
     race_once,
 )
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
+from benchmarks.results import put_between, today  # noqa: E402
 from benchmarks.workload import load_workload  # noqa: E402
 from kubesched.testing import RealCluster, real_cluster  # noqa: E402
 

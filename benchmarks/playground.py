@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.drain_race import put_between, say, today  # noqa: E402
+from benchmarks.drain_race import say  # noqa: E402
+from benchmarks.results import put_between, today  # noqa: E402
 from conformance.own_playground import own_playground  # noqa: E402
 from kubesched.testing.http import Api  # noqa: E402
 from kubesched.testing.usage import usage_of  # noqa: E402

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks.results import put_between
 from benchmarks.session import Figures
 
 RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 COLUMNS = (
     "workload",
     "nodes",
@@ -78,11 +78,11 @@ def markdown(figures: Sequence[Figures]) -> str:
 
 
 def write_results(figures: Sequence[Figures], heading: str, path: Path = RESULTS) -> None:
-    """Put the figures into the file, between their marks; everything else stays."""
-    text = path.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{heading}\n\n{markdown(figures)}\n{END}{after}")
+    """Put the figures of each size into the file, between its marks; everything else stays."""
+    for node_count in dict.fromkeys(one.node_count for one in figures):
+        table = markdown([one for one in figures if one.node_count == node_count])
+        mark = f"{node_count:,} nodes"
+        put_between(path, mark, [f"## {mark}", "", heading, "", table])
 
 
 def _columns(compared: bool) -> tuple[str, ...]:

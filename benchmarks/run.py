@@ -5,7 +5,6 @@ with the figures.
 """
 
 import argparse
-import datetime
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,8 +18,9 @@ from rich.console import Console  # noqa: E402
 
 from benchmarks import machine, report  # noqa: E402
 from benchmarks.oracle import ask_oracle, build_oracle  # noqa: E402
+from benchmarks.results import today  # noqa: E402
 from benchmarks.session import Figures, Session  # noqa: E402
-from benchmarks.workload import Op, Workload, load_workload, workload_names  # noqa: E402
+from benchmarks.workload import load_workload, with_nominated, workload_names  # noqa: E402
 
 EPILOG = """examples:
   run.py --workload one-template --nodes 5000    one workload at one size
@@ -104,21 +104,6 @@ def problems_of(one: Figures, *, whole: bool) -> Iterator[str]:
             yield f"{name}: {run.resident_mb:,.0f} MB resident, {LONG_MB_MAX:,} are allowed"
 
 
-def with_nominated(workload: Workload, count: int) -> Workload:
-    """Return the workload with so many important pods promised nodes beside it."""
-    if not count:
-        return workload
-    spec = {"priority": 100, "containers": [{"resources": {"requests": {"cpu": "100m"}}}]}
-    promised = Op(
-        opcode="createPods",
-        nominated=True,
-        count=count,
-        template={"metadata": {"name": "promised-by-option-${i}"}, "spec": spec},
-    )
-    title = f"{workload.title}; {count:,} nominated"
-    return msgspec.structs.replace(workload, ops=(promised, *workload.ops), title=title)
-
-
 def session_of(options: argparse.Namespace, node_count: int) -> Session:
     """Return a session as the command line wants it."""
     return Session(
@@ -146,9 +131,8 @@ def as_json(one: Figures) -> dict[str, object]:
 
 def heading(options: argparse.Namespace) -> str:
     """Return the line above the figures: when, where, how often."""
-    today = datetime.datetime.now(datetime.UTC).date()  # noqa: TID251 - a report has a date
     runs = f"{options.runs} runs of at most {options.seconds:g} s, seed {options.seed}"
-    return f"{today}. {machine.description()}. {runs}."
+    return f"{today()}. {machine.description()}. {runs}."
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

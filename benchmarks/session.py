@@ -28,7 +28,7 @@ from kubesched.kit.memory import collect_rarely
 
 _T = TypeVar("_T")
 # Floors are set at 5,000 nodes; at 15,000 a decision may take three times as long.
-SLOWER_MAX = {5_000: 1, 15_000: 3}
+SLOWER_MAX = {5_000: 1, 15_000: 3, 100_000: 20}
 
 
 @dataclass(frozen=True, slots=True)

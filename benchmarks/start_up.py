@@ -18,10 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.drain_race import RESULTS, chosen, put_between, say, today  # noqa: E402
+from benchmarks.drain_race import RESULTS, chosen, say  # noqa: E402
 from benchmarks.race import Race, run_race  # noqa: E402
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
 from benchmarks.race_report import REFERENCE, TESTED  # noqa: E402
+from benchmarks.results import put_between, today  # noqa: E402
 from benchmarks.workload import load_workload  # noqa: E402
 from kubesched.testing import SCHEDULERS, real_cluster  # noqa: E402
 

@@ -85,3 +85,18 @@ def load_cluster(name: str) -> tuple[Op, ...]:
     """Return the operations that make a cluster."""
     document = yaml.safe_load((HERE / "clusters" / f"{name}.yaml").read_text())
     return msgspec.convert(document["ops"], tuple[Op, ...])
+
+
+def with_nominated(workload: Workload, count: int) -> Workload:
+    """Return the workload with so many important pods promised nodes beside it."""
+    if not count:
+        return workload
+    spec = {"priority": 100, "containers": [{"resources": {"requests": {"cpu": "100m"}}}]}
+    promised = Op(
+        opcode="createPods",
+        nominated=True,
+        count=count,
+        template={"metadata": {"name": "promised-by-option-${i}"}, "spec": spec},
+    )
+    title = f"{workload.title}; {count:,} nominated"
+    return msgspec.structs.replace(workload, ops=(promised, *workload.ops), title=title)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks.drain_race import put_between
 from benchmarks.race import Race
 from benchmarks.race_report import missed, racers_table, ratio_table, ratios
 
@@ -69,10 +66,3 @@ def test_tables_have_a_row_a_racer_and_a_row_a_workload() -> None:
     rows = ratio_table({"one-template": races}, {"one-template": "title"})
     assert "| title | 2.5 |" in rows[2]
     assert "**1.00**" in rows[2], "the CPU is as much as kube-scheduler's"
-
-
-def test_results_replace_those_before(tmp_path: Path) -> None:
-    path = tmp_path / "results.md"
-    path.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
-    put_between(path, "x", ["new"])
-    assert path.read_text() == "a\n<!-- x: begin -->\nnew\n<!-- x: end -->\nb\n"

@@ -68,15 +68,30 @@ def test_the_oracle_stands_beside_with_both_ratios() -> None:
     assert row[-4:] == ["100", "200", "10.0", "40.0"]
 
 
-def test_writing_results_replaces_the_figures_and_nothing_else(tmp_path: Path) -> None:
+def test_writing_results_replaces_the_figures_of_a_size_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "RESULTS.md"
-    path.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\n\n## Profile\nby hand\n")
+    sizes = [
+        f"<!-- {size} nodes: begin -->\nold {size}\n<!-- {size} nodes: end -->"
+        for size in ("5,000", "15,000")
+    ]
+    path.write_text("\n\n".join(("before", *sizes, "## Profile\nby hand\n")))
     report.write_results([figures_of(a_run(1000))], "today", path)
     text = path.read_text()
     assert text.startswith("before\n")
-    assert text.endswith("\n## Profile\nby hand\n")
-    assert "old" not in text
+    assert text.endswith(f"{sizes[1]}\n\n## Profile\nby hand\n")
+    assert "old 5,000" not in text
+    assert "## 5,000 nodes\n\ntoday\n" in text
     assert "| some title | 5,000 | 1,000 |" in text
+
+
+def test_figures_of_a_new_size_come_last(tmp_path: Path) -> None:
+    path = tmp_path / "RESULTS.md"
+    path.write_text("by hand\n")
+    for _ in range(2):
+        report.write_results([figures_of(a_run(1000))], "today", path)
+    text = path.read_text()
+    assert text.startswith("by hand\n\n<!-- 5,000 nodes: begin -->\n")
+    assert text.count("| some title | 5,000 | 1,000 |") == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""The files that keep figures: tables between marks, under the date of their measuring.
+
+Owns where a table stands in such a file. What is written around it by hand stays as it is.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def put_between(path: Path, mark: str, lines: Sequence[str]) -> None:
+    """Put lines between two marks of a file, in the place of what is there; at its end if new."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    text = path.read_text()
+    if begin not in text:
+        text = f"{text}\n{begin}\n{end}\n"
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    between = "\n".join(lines).strip()
+    path.write_text(f"{before}{begin}\n{between}\n{end}{after}")
+
+
+def today() -> datetime.date:
+    """Return the date that readers of results find there."""
+    return datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # Nothing depends on it.
