@@ -62,8 +62,9 @@ imports: $(STAMP) ## Check who imports whom
 
 check: lint types imports ## Format, lint, types and imports
 
+# Tests start hundreds of programs: where nothing that is compiled may be kept, they take twice as long.
 test: $(STAMP) ## Run all tests
-	$(PY) -m pytest -n auto $(ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n auto --dist worksteal $(ARGS)
 
 playground: $(STAMP) ## Run a small living cluster until Ctrl-C; more arguments in ARGS (--nodes, --plugin, ...)
 	@scripts/playground $(VENV)/bin/kubesched $(ARGS)

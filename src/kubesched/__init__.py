@@ -38,9 +38,9 @@ from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResourc
 from kubesched.model.pod_info import PodInfo
 
 if TYPE_CHECKING:
-    from kubesched.app.explain import explain
     from kubesched.app.own_scheduler import Scheduler
     from kubesched.cli.program import main
+    from kubesched.sim.explain import explain
 
 __all__ = [
     "SKIP",
@@ -86,7 +86,7 @@ __all__ = [
 # What brings every plugin with it, imported when it is first asked for: plugin authors need none.
 _LATER = {
     "Scheduler": "kubesched.app.own_scheduler",
-    "explain": "kubesched.app.explain",
+    "explain": "kubesched.sim.explain",
     "main": "kubesched.cli.program",
 }
 

@@ -277,7 +277,7 @@ def _writer(entry: dict[str, Any]) -> tuple[str, ...]:
 
 def load_bases() -> dict[str, tuple[str, Any]]:
     """Return path and object of every base."""
-    loaded = yaml.safe_load((HERE / "bases.yaml").read_text())
+    loaded = yaml.load((HERE / "bases.yaml").read_text(), Loader=yaml.CSafeLoader)
     return {name: (base["path"], base["object"]) for name, base in loaded.items()}
 
 
@@ -287,7 +287,7 @@ def load_cases() -> list[Case]:
     cases = []
     for path in sorted((HERE / "cases").glob("*.yaml")):
         seen = set()
-        for entry in yaml.safe_load(path.read_text()):
+        for entry in yaml.load(path.read_text(), Loader=yaml.CSafeLoader):
             name = entry["name"]
             assert name not in seen, f"{path.name}: {name} is there twice"
             seen.add(name)

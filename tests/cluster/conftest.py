@@ -29,6 +29,8 @@ class World:
     namespace: str
     server: ServerKind
     controllers: ControllersKind
+    has_programs: bool
+    """Whether the test is marked: `make test` passes where there is no kubectl, or another one."""
 
     @property
     def api(self) -> Api:
@@ -79,10 +81,12 @@ class World:
 
     def kubectl(self, *arguments: str, program: str = "kubectl") -> str:
         """Run kubectl in the test's namespace; return what it prints, fail if it fails."""
+        assert self.has_programs, "a test that runs kubectl is marked `programs`"
         return self.cluster.kubectl("-n", self.namespace, *arguments, program=program)
 
     def run_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run kubectl in the test's namespace, whatever comes of it."""
+        assert self.has_programs, "a test that runs kubectl is marked `programs`"
         return self.cluster.run_kubectl("-n", self.namespace, *arguments)
 
 
@@ -105,5 +109,6 @@ def world(world_cluster: Playground, request: pytest.FixtureRequest) -> Iterator
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     # Pods are refused until their namespace has its account.
     world_cluster.until(lambda: api.get(account).code == 200, f"{name} has its account")
-    yield World(world_cluster, name, option("--server"), option("--controllers"))
+    has_programs = request.node.get_closest_marker("programs") is not None
+    yield World(world_cluster, name, option("--server"), option("--controllers"), has_programs)
     api.delete(f"/api/v1/namespaces/{name}").must(200, 202, 404, 409)

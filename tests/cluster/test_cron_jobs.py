@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
 from tests.cluster.conftest import World
 from tests.cluster.job_pods import a_job, end_pod, job, until_condition, until_waiting
 from tests.cluster.replicated import Document, notes, patch
@@ -54,6 +56,7 @@ def test_a_job_is_created_when_it_is_due(world: World) -> None:
     world.until(lambda: notes(world, "tick", "SawCompletedJob") == [seen], "the event")
 
 
+@pytest.mark.programs
 def test_ended_jobs_beyond_the_limit_are_deleted(world: World) -> None:
     world.create(a_cron_job("tick", "0 0 1 1 *", successfulJobsHistoryLimit=1, suspend=True))
     for name in ("one", "two"):
@@ -81,6 +84,7 @@ def test_nothing_is_created_while_suspended(world: World) -> None:
     assert jobs_of(world, "asleep") == []
 
 
+@pytest.mark.programs
 def test_deleting_a_cron_job_deletes_its_jobs(world: World) -> None:
     world.create(a_cron_job("tick", "0 0 1 1 *"))
     world.kubectl("create", "job", "now", "--from=cronjob/tick")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from kubesched.testing.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
@@ -224,6 +226,7 @@ def test_a_taint_may_drive_daemons_out(world: World) -> None:
         _until_settled(world, 1)
 
 
+@pytest.mark.programs
 def test_a_cordoned_node_has_its_daemon(world: World) -> None:
     node = world.nodes[2]
     world.kubectl("cordon", node)
@@ -394,6 +397,7 @@ def test_old_revisions_are_forgotten(world: World) -> None:
     world.until(lambda: numbers() == [4, 5], "only two are left")
 
 
+@pytest.mark.programs
 def test_kubectl_rolls_out_and_back(world: World) -> None:
     world.create(_daemon_set())
     count = len(world.nodes)
@@ -412,6 +416,7 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     assert "skipped rollback (current template already matches revision 3)" in said
 
 
+@pytest.mark.programs
 def test_kubectl_restarts(world: World) -> None:
     world.create(_daemon_set(updateStrategy=_rolling(maxUnavailable="100%")))
     count = len(world.nodes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cluster.conftest import World
 from tests.cluster.replicated import (
     NOWHERE,
@@ -90,6 +92,7 @@ def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
     world.until(lambda: scaled in notes(world, "web", "ScalingReplicaSet"), "an event tells of it")
 
 
+@pytest.mark.programs
 def test_kubectl_follows_a_new_image_and_goes_back(world: World) -> None:
     world.create(a_deployment("web", 4))
     world.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
@@ -115,6 +118,7 @@ def test_kubectl_follows_a_new_image_and_goes_back(world: World) -> None:
     )
 
 
+@pytest.mark.programs
 def test_an_annotation_of_old_takes_it_back_too(world: World) -> None:
     world.create(a_deployment("web", 1))
     until_rolled_out(world, 1)
@@ -146,6 +150,7 @@ def test_what_counts_as_available_follows_to_the_replica_set(world: World) -> No
     assert "minReadySeconds" not in sets_of(world)[0]["spec"]
 
 
+@pytest.mark.programs
 def test_a_restart_replaces_all_pods(world: World) -> None:
     world.create(a_deployment("web", 3))
     until_rolled_out(world, 3)
@@ -155,6 +160,7 @@ def test_a_restart_replaces_all_pods(world: World) -> None:
     assert not before & names_of(until_pods(world, "app=web", 3))
 
 
+@pytest.mark.programs
 def test_a_pause_holds_a_new_template_back(world: World) -> None:
     world.create(a_deployment("web", 2))
     until_rolled_out(world, 2)
@@ -173,6 +179,7 @@ def test_a_pause_holds_a_new_template_back(world: World) -> None:
     assert sizes_of(world) == [0, 3]
 
 
+@pytest.mark.programs
 def test_a_rollout_that_does_not_move_is_told(world: World) -> None:
     world.create(a_deployment("web", 2, stuck(), progressDeadlineSeconds=2))
     world.until(
@@ -197,6 +204,7 @@ def test_a_rollout_that_does_not_move_is_told(world: World) -> None:
     assert condition(found, "Progressing")["status"] == "True"
 
 
+@pytest.mark.programs
 def test_a_broken_template_takes_no_more_than_may_be_missing(world: World) -> None:
     strategy = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     world.create(a_deployment("web", 10, strategy=strategy))
@@ -235,6 +243,7 @@ def test_recreate_lets_the_old_pods_go_first(world: World) -> None:
         assert images == {f"{IMAGE}:stuck"}
 
 
+@pytest.mark.programs
 def test_old_replica_sets_are_cleaned_up(world: World) -> None:
     world.create(a_deployment("web", 1, revisionHistoryLimit=1))
     until_rolled_out(world, 1)
@@ -274,6 +283,7 @@ def test_a_name_that_is_taken_leads_to_another(world: World) -> None:
     until_rolled_out(world, 1)
 
 
+@pytest.mark.programs
 def test_annotations_follow_to_the_new_replica_set(world: World) -> None:
     world.create(a_deployment("web", 1, stuck()))
     world.until(lambda: sets_of(world), "it has a ReplicaSet")
@@ -288,6 +298,7 @@ def test_annotations_follow_to_the_new_replica_set(world: World) -> None:
     assert "the first" in world.kubectl("rollout", "history", "deployment/web")
 
 
+@pytest.mark.programs
 def test_scaling_goes_to_the_only_replica_set(world: World) -> None:
     world.create(a_deployment("web", 2, stuck()))
     until_status(world, path_of(world), "two", replicas=2)
@@ -317,6 +328,7 @@ def test_a_failure_of_its_replica_set_is_told(world: World) -> None:
     assert 'serviceaccount "missing" not found' in told["message"]
 
 
+@pytest.mark.programs
 def test_all_that_is_its_own_goes_with_it(world: World) -> None:
     world.create(a_deployment("web", 2))
     until_rolled_out(world, 2)

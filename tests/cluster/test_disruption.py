@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from kubesched.kit.clock import SystemClock
 from kubesched.testing.http import STRATEGIC_MERGE_PATCH, Answer
 from tests.cluster.conftest import World
@@ -80,6 +82,7 @@ def set_status(world: World, pod: Document, *, is_ready: bool) -> None:
     world.api.patch(path, change, STRATEGIC_MERGE_PATCH).must(200)
 
 
+@pytest.mark.programs
 def test_status_of_a_budget(world: World) -> None:
     world.create(held_set("web", 3), a_budget("keep", "web", minAvailable=2))
     pods = until_pods(world, "app=web", 3)
@@ -356,6 +359,7 @@ def ready_pods(world: World, app: str) -> list[Document]:
     ]
 
 
+@pytest.mark.programs
 def test_drain_moves_pods_within_the_budget(world: World) -> None:
     world.create(a_deployment("web", 3), a_budget("keep", "web", minAvailable=2))
     until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
@@ -367,6 +371,7 @@ def test_drain_moves_pods_within_the_budget(world: World) -> None:
         until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
 
 
+@pytest.mark.programs
 def test_drain_waits_for_the_budget(world: World) -> None:
     world.create(a_deployment("web", 1), a_budget("keep", "web", minAvailable=1))
     until_budget(world, "keep", currentHealthy=1, disruptionsAllowed=0)

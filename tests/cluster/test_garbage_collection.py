@@ -193,6 +193,7 @@ def test_owners_of_two_groups_count_alike(world: World) -> None:
     world.until(lambda: not world.items(sets), "the ReplicaSet is gone")
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
 def test_kubectl_delete_takes_the_pods_of_a_deployment(world: World, cascade: str) -> None:
     world.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
@@ -202,6 +203,7 @@ def test_kubectl_delete_takes_the_pods_of_a_deployment(world: World, cascade: st
     assert world.items(world.path("replicasets", group="apps/v1")) == []
 
 
+@pytest.mark.programs
 def test_kubectl_delete_can_leave_the_pods(world: World) -> None:
     world.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
     world.until(lambda: len(world.pods("app=web")) == 2, "there are two pods")

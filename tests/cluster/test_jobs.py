@@ -24,6 +24,7 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
+@pytest.mark.programs
 def test_a_job_runs_to_its_end(world: World) -> None:
     world.create(a_job("sum", runs=True, completions=4, parallelism=2))
     world.kubectl("wait", "--for=condition=complete", "job/sum", "--timeout=40s")
@@ -244,6 +245,7 @@ def test_a_failure_policy_ends_the_job_at_once(world: World) -> None:
     )
 
 
+@pytest.mark.programs
 def test_deleting_a_job_deletes_its_pods(world: World) -> None:
     world.create(a_job("sum", parallelism=2, completions=2))
     until_waiting(world, "sum", 2)
@@ -251,6 +253,7 @@ def test_deleting_a_job_deletes_its_pods(world: World) -> None:
     world.until(lambda: not pods_of(world, "sum"), "its pods are gone")
 
 
+@pytest.mark.programs
 def test_pods_that_lost_their_job_can_go(world: World) -> None:
     world.create(a_job("sum"))
     (pod,) = until_waiting(world, "sum", 1)

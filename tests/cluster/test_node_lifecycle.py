@@ -143,6 +143,7 @@ def _condition(pod: Document, type_: str) -> Document:
 # -- taints of nodes ------------------------------------------------------------------------------
 
 
+@pytest.mark.programs
 def test_a_cordoned_node_is_tainted_until_it_is_uncordoned(
     world: World, nodes: _Nodes, node: str
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_node_is_registered_with_an_event(world: World, node: str) -> None:
 # -- pods of tainted nodes ------------------------------------------------------------------------
 
 
+@pytest.mark.programs
 def test_pods_go_unless_they_tolerate_the_taint(world: World, dead_node: str) -> None:
     world.create(
         _pod("goes", dead_node),
@@ -224,6 +226,7 @@ def test_pods_go_unless_they_tolerate_the_taint(world: World, dead_node: str) ->
     world.until(lambda: "TaintManagerEviction" in world.reasons("goes"), "an event tells of it")
 
 
+@pytest.mark.programs
 def test_other_taints_leave_running_pods_alone(world: World, nodes: _Nodes, dead_node: str) -> None:
     world.create(_pod("first", dead_node))
     world.kubectl("taint", "nodes", dead_node, "a=b:NoSchedule", "c=d:PreferNoSchedule")
@@ -234,6 +237,7 @@ def test_other_taints_leave_running_pods_alone(world: World, nodes: _Nodes, dead
     assert not _is_going(world, "third")
 
 
+@pytest.mark.programs
 def test_a_taint_that_is_taken_away_in_time_ends_nobody(world: World, dead_node: str) -> None:
     world.create(_pod("lucky", dead_node, _exists("maintenance", 3600)))
     world.kubectl("taint", "nodes", dead_node, "maintenance=now:NoExecute")
@@ -250,12 +254,14 @@ def test_a_taint_that_is_taken_away_in_time_ends_nobody(world: World, dead_node:
     assert not _is_going(world, "lucky")
 
 
+@pytest.mark.programs
 def test_a_pod_that_comes_to_a_tainted_node_goes(world: World, node: str) -> None:
     world.kubectl("taint", "nodes", node, "maintenance=now:NoExecute")
     world.create(_pod("late", node))
     world.until(lambda: not world.get(world.path("pods", "late")), "it is gone")
 
 
+@pytest.mark.programs
 def test_drain_moves_pods_to_other_nodes(world: World) -> None:
     labels = {"app": "web"}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
@@ -341,6 +347,7 @@ def _ready_of(cluster: Playground, pod: str) -> str:
     return str(_condition(cluster.pod(f"default/{pod}"), "Ready").get("status"))
 
 
+@pytest.mark.programs
 def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> None:
     nodes = _Nodes(impatient)
     with nodes.made(_node("silent", is_dead=True)) as name:
@@ -368,6 +375,7 @@ def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> N
             impatient.api.delete(path, now).must(200)
 
 
+@pytest.mark.programs
 def test_an_annotation_silences_a_node_and_brings_it_back(our_impatient: Playground) -> None:
     cluster, nodes = our_impatient, _Nodes(our_impatient)
     with nodes.made(_node("mortal")) as name:

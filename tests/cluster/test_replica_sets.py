@@ -90,6 +90,7 @@ def test_a_pod_that_failed_counts_no_more(world: World, make: Make) -> None:
     until_status(world, path_of(world, made), "one is counted", replicas=1)
 
 
+@pytest.mark.programs
 @both
 def test_another_size_makes_pods_come_and_go(world: World, make: Make) -> None:
     (made,) = world.create(make("web", 1, waiting("web")))

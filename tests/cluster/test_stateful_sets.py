@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kubesched.testing.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
@@ -375,6 +377,7 @@ def test_old_revisions_are_forgotten(world: World) -> None:
     world.until(lambda: numbers() == [4, 5], "only two are left")
 
 
+@pytest.mark.programs
 def test_kubectl_rolls_out_and_back(world: World) -> None:
     world.create(_stateful_set(2))
     _until_updated(world, 2)
@@ -392,6 +395,7 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     assert "skipped rollback (current template already matches revision 3)" in said
 
 
+@pytest.mark.programs
 def test_kubectl_restarts(world: World) -> None:
     world.create(_stateful_set(2))
     _until_updated(world, 2)

@@ -335,6 +335,7 @@ def test_a_deleted_volume_stays_until_its_claim_is_gone(world: World, storage: _
     world.until(lambda: not storage.volume(volume), "the volume is gone")
 
 
+@pytest.mark.programs
 def test_a_deleted_claim_stays_until_no_pod_uses_it(world: World, storage: _Storage) -> None:
     storage.until_volume(storage.add_volume("busy"), "Available")
     storage.add_claim("data")

@@ -189,7 +189,7 @@ def examples() -> list[Any]:
     return [
         pytest.param(one, id=path.relative_to(ROOT).as_posix())
         for path in sorted(found)
-        for one in yaml.safe_load_all(path.read_text())
+        for one in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
         if one["kind"] == "Deployment"
     ]
 

@@ -278,5 +278,11 @@ def test_a_wrong_command_line_is_one_line(
 def test_a_pod_that_is_not_there_is_one_line(api_server: ApiServer, place: Place) -> None:
     ran = explain(api_server, place.key("gone"))
     assert ran.status == 1
-    assert 'pods "gone" not found' in ran.err
+    assert f'pods "gone" not found in namespace {place.name}\n' in ran.err
     assert ran.out == ""
+
+
+def test_a_workload_is_no_pod_and_the_line_says_so(api_server: ApiServer) -> None:
+    ran = explain(api_server, "deploy/web")
+    assert ran.status == 1
+    assert 'pods "web" not found in namespace deploy; with --live name a pod' in ran.err

@@ -140,7 +140,8 @@ def is_shape(line: str) -> bool:
 
 def load_cases() -> list[dict[str, Any]]:
     """Return the cases."""
-    loaded: list[dict[str, Any]] = yaml.safe_load((HERE / "commands.yaml").read_text())
+    text = (HERE / "commands.yaml").read_text()
+    loaded: list[dict[str, Any]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return loaded
 
 

@@ -44,7 +44,7 @@ class Command:
     def __enter__(self) -> Self:
         cache = self.directory / "cache"
         built = cache / "kubesched" / "control-plane"
-        if not built.exists():
+        if not built.is_symlink():  # Where nothing was built, it leads nowhere.
             built.parent.mkdir(parents=True, exist_ok=True)
             built.symlink_to(Programs.built().root.parent)
         with self.output_path.open("wb") as output:

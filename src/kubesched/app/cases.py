@@ -75,7 +75,7 @@ class CaseDecider:
             if not isinstance(document, Mapping):
                 raise CaseError(f"objects[{number}]: expected an object, got {document!r:.80}")
             found.append(decode_object(document))
-            check_object(found[-1])
+            check_object(found[-1], is_stored=True)
         return found
 
     def _pod(self, case: Mapping[str, Any]) -> Pod:
@@ -83,5 +83,5 @@ class CaseDecider:
         if not isinstance(document, Mapping):
             raise CaseError(f"pod: expected an object, got {type(document).__name__}")
         pod = decode_as(Pod, document)
-        check_object(pod)
+        check_object(pod, is_stored=True)
         return pod

@@ -1,36 +1,26 @@
-"""Explanations over a cluster given as objects: which pod, which profile, what was decided.
+"""What an explanation needs of a cluster given as objects: which pod, which profile, which columns.
 
-Owns the choice of the pod and what a user should know about it, and the library call. The decision
-and its explanation are the engine's.
+Owns the choice of the pod and what a user should know about it. The decision and its explanation
+are the engine's, and workloads `sim.scenario`'s.
 """
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from kubesched.app.build import Built, build, config_enabling
+from kubesched.app.build import Built
 from kubesched.app.cluster import load_objects
-from kubesched.app.manifests import STDIN, read_manifests
-from kubesched.app.outside_plugins import GivenPlugins, registry_given
 from kubesched.cache.cache import TERMINAL_PHASES, Cache
 from kubesched.columns.view import ClusterView
-from kubesched.config.load import load_config_object
-from kubesched.engine.counterfactual import changes_for
-from kubesched.engine.explanation import TOP, Explanation, attempt
 from kubesched.engine.naming import nearest
 from kubesched.framework.profile import Profile
 from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.pod import Pod
-
-Cluster = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 
 
 class ExplainError(ValueError):
@@ -52,45 +42,6 @@ class Prepared(NamedTuple):
     profile: Profile
     view: ClusterView
     pod: PodInfo
-
-
-def explain(
-    pod: str | None,
-    cluster: Cluster,
-    *,
-    config: Mapping[str, Any] | None = None,
-    plugins: GivenPlugins | None = None,
-    top: int | None = TOP,
-    changes: bool = True,
-) -> Explanation:
-    """Explain where kube-scheduler would put a pod, and why there and not elsewhere.
-
-    Args:
-        pod: `name` or `namespace/name`; None for the only pending pod.
-        cluster: a file or directory of manifests, or the objects as `kubectl get -o json` has them.
-        config: a KubeSchedulerConfiguration; without one, kube-scheduler's defaults.
-        plugins: plugin classes of your own, in a list or by name; the configuration enables them,
-            or, without one, they are enabled at multiPoint.
-        top: how many rows of the ranking to give, None for all.
-        changes: also try out what would have to change.
-
-    Raises:
-        ValueError: In one line, what is wrong with the pod, the cluster or the configuration.
-    """
-    registry = None if plugins is None else registry_given(plugins)
-    loaded = config_enabling(registry) if config is None else load_config_object(config)
-    built = build(loaded, out_of_tree=registry)
-    prepared = prepare(built, choose_pod(_objects(cluster), pod))
-    one = attempt(prepared.profile, prepared.view, prepared.pod)
-    explanation = one.explanation(top=top)
-    return replace(explanation, changes=changes_for(one)) if changes else explanation
-
-
-def _objects(cluster: Cluster) -> Sequence[KubeObject]:
-    if isinstance(cluster, str | os.PathLike):
-        return read_manifests([os.fspath(cluster)]).objects
-    whole = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": list(cluster)})
-    return read_manifests([STDIN], stdin=io.BytesIO(whole)).objects
 
 
 def prepare(built: Built, subject: Subject) -> Prepared:
@@ -151,7 +102,7 @@ def _only_pending(pods: Iterable[Pod]) -> Pod:
     pods = list(pods)
     pending = [pod for pod in pods if is_waiting(pod)]
     if not pods:
-        raise ExplainError("there is no pod in the files")
+        raise ExplainError("there is no pod in the files; give one, or a workload")
     if not pending:
         raise ExplainError(
             f"no pod is pending in the files; name the pod to explain: {_listed(pods)}"

@@ -19,7 +19,7 @@ from kubesched.client.errors import ApiError, ForbiddenError, NotFoundError, Tra
 from kubesched.client.list_body import ListPage
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.client.rest import Client, Query
-from kubesched.engine.explained import Explanation
+from kubesched.engine.explained import Explanation, Hold
 from kubesched.framework.profile import Profile
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
@@ -27,7 +27,7 @@ from kubesched.model.pod_info import PodInfo
 from kubesched.objects.decode import KINDS, KubeObject, decode_as
 from kubesched.objects.errors import MalformedObject
 from kubesched.objects.pod import Pod
-from kubesched.scheduler.story import Hold, SaidEvent, State, Story, foreign_text
+from kubesched.scheduler.story import SaidEvent, State, Story, foreign_text
 
 ANSWER_S_MAX: Final = 15.0
 _PAGE_ITEMS: Final = 500
@@ -132,6 +132,8 @@ async def read_cluster(
             kind = KINDS.get((resource.api_version, resource.kind))
             if kind is not None:
                 objects += await _listed(client, resource, kind, notes)
+    except NotFoundError as problem:
+        raise LiveError(f"{problem.message} in namespace {namespace}") from None
     except ApiError as problem:
         raise LiveError(problem.message) from None
     except TransportError as problem:

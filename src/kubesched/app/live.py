@@ -45,7 +45,7 @@ from kubesched.scheduler.status_patches import StatusPatches
 from kubesched.scheduler.stories import NotedRecorder, Stories
 from kubesched.scheduler.story import StoryTeller
 
-DRAIN_S: Final = 2.0
+DRAIN_S: Final = 5.0
 STORIES_CHECKED_PER_S: Final = 1000
 """At how many stories a second it is looked whether their pods are still there."""
 

@@ -20,13 +20,16 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.app.admission import DEFAULT_NAMESPACE, Admission, with_namespaces
+from kubesched.app.manifest_hints import about_document, about_json, about_yaml
 from kubesched.app.unknown_fields import CHECKED_MAX, is_written_by_hand, unknown_fields
 from kubesched.config.gojson import to_builtins
 from kubesched.config.goyaml import yaml_to_json
+from kubesched.config.plain_yaml import PlainYamlReader
 from kubesched.config.yaml_scalars import YamlError
 from kubesched.objects.check import check_object
 from kubesched.objects.decode import KINDS, KubeObject, decode_object
 from kubesched.objects.errors import MalformedObject, one_line, short_repr
+from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -41,7 +44,7 @@ _SEPARATOR = re.compile(rb"^(?:---(?P<rest>[^\n]*)|\.\.\.[ \t\r]*)(?:\n|\Z)", re
 _ITEM_START = re.compile(rb"^- ", re.MULTILINE)
 _AFTER_ITEMS = re.compile(rb"^[^ \n-]", re.MULTILINE)
 _WHOLE_YAML_BYTES_MAX = 1_000_000
-_SLOW_YAML_BYTES = 5_000_000
+_SLOW_YAML_BYTES = 50_000_000
 _SPACE = re.compile(r"\s*")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -49,6 +52,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MANY = frozenset(("Pod", "Node", "Event", "ConfigMap", "Secret", "Endpoints"))
 _KNOWN_GROUPS = {(kind, version.rpartition("/")[0]) for version, kind in KINDS}
 _KNOWN_KINDS = {kind for _, kind in KINDS}
+# Kinds that are read for their templates alone, elsewhere; of another group they are others.
+_WORKLOAD_GROUPS = {"Deployment": "apps", "DaemonSet": "apps", "Job": "batch", "CronJob": "batch"}
 
 
 Tree: TypeAlias = Mapping[str, Any] | msgspec.Raw
@@ -143,7 +148,8 @@ def split_documents(name: str, data: bytes) -> Iterator[_Document]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ManifestError(f"{name}: not UTF-8 (byte {problem.start})") from None
+        text = f"not UTF-8 (byte {problem.start}); manifests are YAML or JSON"
+        raise ManifestError(f"{name}: {text}") from None
     if not text.lstrip().startswith(("{", "[")):
         yield from _yaml_documents(name, data)
         return
@@ -156,7 +162,8 @@ def split_documents(name: str, data: bytes) -> Iterator[_Document]:
         trees = _json_trees(text)
     except (ValueError, RecursionError) as problem:
         if len(data) > _FLOW_YAML_BYTES_MAX or name.endswith(".json"):
-            raise ManifestError(f"{name}: not readable as JSON: {problem}") from None
+            hint = about_json(problem, text)
+            raise ManifestError(f"{name}: not readable as JSON: {problem}{hint}") from None
         yield from _yaml_documents(name, data)
         return
     for number, tree in enumerate(trees, start=1):
@@ -192,22 +199,33 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _yaml_documents(name: str, data: bytes) -> Iterator[_Document]:
+    plain = PlainYamlReader()
     for number, (line, part) in enumerate(_split(name, data), start=1):
         where = f"{name}: document {number}"
-        items = _items_of_yaml_list(part) if len(part) > _WHOLE_YAML_BYTES_MAX else None
+        items = _items_of_yaml_list(plain, part) if len(part) > _WHOLE_YAML_BYTES_MAX else None
         if items is not None:
             yield _Document(where, items)
             continue
         try:
-            tree, complaint = yaml_to_json(part)
+            tree, complaint = _yaml_tree(plain, part)
         except YamlError as problem:
-            raise ManifestError(f"{where}: {_at_line(problem, line, part)}") from None
+            told = _at_line(problem, line, part)
+            raise ManifestError(f"{where}: {told}{about_yaml(told, data)}") from None
         except RecursionError:
             raise ManifestError(f"{where}: nested too deeply") from None
-        yield _Document(where, to_builtins(tree), complaint)
+        yield _Document(where, tree, complaint)
 
 
-def _items_of_yaml_list(part: bytes) -> _Items | None:
+def _yaml_tree(plain: PlainYamlReader, part: bytes) -> tuple[object, str | None]:
+    """Return what a document says, and what a strict reader holds against it."""
+    tree = plain.read(part)
+    if tree is not None:
+        return tree, None
+    document = yaml_to_json(part)
+    return to_builtins(document.tree), document.strict_error
+
+
+def _items_of_yaml_list(plain: PlainYamlReader, part: bytes) -> _Items | None:
     """Return the items of what `kubectl get -o yaml` prints; None if it is not that.
 
     They are read one by one: what a YAML reader makes of a large cluster takes forty times the
@@ -220,18 +238,17 @@ def _items_of_yaml_list(part: bytes) -> _Items | None:
     tail = b"" if end is None else rest[end.start() :]
     texts = _ITEM_START.split(rest if end is None else rest[: end.start()])[1:]
     try:
-        outer, complaint = yaml_to_json(head + b"\n" + tail)
-        around = to_builtins(outer)
+        around, complaint = _yaml_tree(plain, head + b"\n" + tail)
         if complaint is not None or not isinstance(around, dict):
             return None
         if around.get("kind") != "List" or "items" in around:
             return None
         items = []
         for text in texts:
-            tree, complaint = yaml_to_json(b"  " + text)
+            tree, complaint = _yaml_tree(plain, b"  " + text)
             if complaint is not None:
                 return None
-            items.append(msgspec.Raw(msgspec.json.encode(to_builtins(tree))))
+            items.append(msgspec.Raw(msgspec.json.encode(tree)))
     except (YamlError, RecursionError):
         return None  # Whatever it is, the reader of the whole has the words and the line for it.
     return _Items("List", items)
@@ -296,9 +313,23 @@ class ManifestReader:
         """Take what a file holds."""
         if len(data) > _SLOW_YAML_BYTES and not data[:1000].lstrip().startswith((b"{", b"[")):
             size = f"{len(data) // 1_000_000} MB of YAML"
-            self.notes.append(f"{name}: {size}; kubectl get -o json is read ten times as fast")
+            self.notes.append(f"{name}: {size}; kubectl get -o json is read several times as fast")
+        is_empty = True
         for document in split_documents(name, data):
+            is_empty = is_empty and document.tree is None
             self.take(document)
+        if is_empty:
+            self.notes.append(f"{name}: there is no object in it")
+
+    def take_objects(self, objects: Iterable[object]) -> None:
+        """Take objects that a program has at hand, lists of them among them."""
+        for number, obj in enumerate(objects, start=1):
+            where = f"objects: item {number}"
+            try:
+                data = msgspec.json.encode(obj)
+            except (TypeError, ValueError, RecursionError) as problem:
+                raise ManifestError(f"{where}: not to be written as JSON: {problem}") from None
+            self.take(_Document(where, _items_of_list(data) or msgspec.json.decode(data)))
 
     def take(self, document: _Document) -> None:
         """Take what a document holds: an object, a list of them, or nothing."""
@@ -309,7 +340,8 @@ class ManifestReader:
             try:
                 self.take_object(where, tree)
             except MalformedObject as problem:
-                raise ManifestError(f"{where}: {problem}") from None
+                hint = about_document(tree)
+                raise ManifestError(f"{where}: {problem}{hint}") from None
 
     def take_object(self, where: str, tree: Tree) -> None:
         """Take one object, or note that no decision reads its kind."""
@@ -323,8 +355,8 @@ class ManifestReader:
         if isinstance(kind, str) and isinstance(version, str) and kind and version:
             group = version.rpartition("/")[0]
             if (kind, group) not in _KNOWN_GROUPS:
-                ambiguous = kind in _KNOWN_KINDS and group
-                self.left_out[f"{kind}.{group}" if ambiguous else kind] += 1
+                is_other = kind in _KNOWN_KINDS or _WORKLOAD_GROUPS.get(kind, group) != group
+                self.left_out[f"{kind}.{group}" if is_other and group else kind] += 1
                 return
         obj = self._named(decode_object(tree))
         check_object(obj)
@@ -377,9 +409,10 @@ class ManifestReader:
                 objects.append(admission.admit(one.obj))
             except MalformedObject as problem:
                 raise ManifestError(f"{one.where}: {problem}") from None
-        self.notes += _first_of(self.unknown, "unknown fields are passed over")
+        self.notes += first_of(self.unknown, "unknown fields are passed over")
         self.notes += _without_containers(objects)
-        self.notes += _first_of(self.given_twice, "objects are given twice; the last one counts")
+        self.notes += _without_room(objects)
+        self.notes += first_of(self.given_twice, "objects are given twice; the last one counts")
         if self.left_out:
             counted = sorted(self.left_out.items(), key=lambda item: (-item[1], item[0]))
             listed = ", ".join(f"{count} {one_line(kind)}" for kind, count in counted)
@@ -411,7 +444,7 @@ class ManifestReader:
         return placed
 
 
-def _first_of(notes: Sequence[str], what: str) -> list[str]:
+def first_of(notes: Sequence[str], what: str) -> list[str]:
     """Return the first notes of a kind, and how many more there are of what they tell."""
     more = len(notes) - _NOTES_SHOWN_MAX
     return [*notes[:_NOTES_SHOWN_MAX], *([f"and {more} more {what}"] if more > 0 else [])]
@@ -419,11 +452,20 @@ def _first_of(notes: Sequence[str], what: str) -> list[str]:
 
 def _without_containers(objects: Iterable[KubeObject]) -> list[str]:
     found = [obj.key for obj in objects if isinstance(obj, Pod) and not obj.spec.containers]
-    if not found:
+    return _lacking("Pod", found, "containers: nothing is asked for")
+
+
+def _without_room(objects: Iterable[KubeObject]) -> list[str]:
+    found = [obj.key for obj in objects if isinstance(obj, Node) and not obj.status.allocatable]
+    return _lacking("Node", found, "status.allocatable: no pod fits there")
+
+
+def _lacking(kind: str, keys: Sequence[str], what: str) -> list[str]:
+    """Return the note that some objects have none of something, if there are any."""
+    if not keys:
         return []
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    verb = "have" if more else "has"
-    return [f"Pod {found[0]}{more} {verb} no containers: nothing is asked for"]
+    more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+    return [f"{kind} {keys[0]}{more} {'have' if more else 'has'} no {what}"]
 
 
 def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Tree]]:
@@ -438,10 +480,14 @@ def _flattened(where: str, tree: object, depth: int) -> Iterator[tuple[str, Tree
         items, list_kind = tree, None
         prefix = where
     elif not isinstance(tree, Mapping):
-        raise ManifestError(f"{where}: expected an object, got {short_repr(tree)}")
+        got = f"{short_repr(tree)}{about_document(tree)}"
+        raise ManifestError(f"{where}: expected an object, got {got}")
     elif _is_list(tree):
         items, list_kind = tree["items"] or [], tree
         prefix = f"{where}, items"
+    elif tree.get("kind") == "List" and "items" in tree:
+        got = short_repr(tree["items"])
+        raise ManifestError(f"{where}: List: items: expected an array, got {got}")
     else:
         yield where, tree
         return

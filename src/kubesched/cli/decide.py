@@ -15,6 +15,7 @@ import msgspec
 from kubesched.app.cases import CaseDecider, CaseError
 from kubesched.cli.options import plugin_option, registry_of
 from kubesched.cli.progress import counted
+from kubesched.cli.streams import STDOUT_NAME, named
 
 
 def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +54,16 @@ def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
     """
     decider = CaseDecider(registry_of(plugins))
     failed = 0
+    name = str(getattr(output, "name", STDOUT_NAME))
     for number, line in enumerate(counted(cases, "cases"), start=1):
         if not line.strip():
             continue
         answer = _answer(decider, number, line)
         failed += "error" in answer
-        output.write(msgspec.json.encode(answer) + b"\n")
-    output.flush()
+        with named(name):
+            output.write(msgspec.json.encode(answer) + b"\n")
+    with named(name):
+        output.flush()
     if failed:
         click.echo(f"kubesched: {failed} case(s) could not be decided", err=True)
         sys.exit(1)

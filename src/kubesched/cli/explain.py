@@ -28,7 +28,7 @@ from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.engine.comparison import compare, report_on
 from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.decide import decide
-from kubesched.engine.explanation import TOP, Attempt, Explanation, attempt
+from kubesched.engine.explanation import TOP, Attempt, attempt
 from kubesched.framework.registry import Registry
 from kubesched.model.pod_info import PodInfo, compile_shape
 from kubesched.objects.errors import one_line
@@ -142,7 +142,7 @@ def explain(**options: Any) -> None:
     The cluster is what the files hold: nodes, pods, and whatever else scheduling reads. Objects
     may be written by hand or be the output of kubectl get -o json. Without POD, the only pending
     pod is explained. POD may also be a workload (deployment/web, cronjob/report): the next pod of
-    its template is explained.
+    its template is explained; of a DaemonSet, the one for the first node that lacks it.
 
     With --live the cluster is a running one. If --endpoint names a running kubesched, it tells
     where the pod is and what it decided last; else the decision is worked out from what the API
@@ -162,15 +162,11 @@ def explain(**options: Any) -> None:
     if story is not None and story.state == "foreign" and not asked.wants_attempt:
         _show_story(asked, story)
         return
-    prepared = _prepare(built, subject)
-    held = prepared.profile.run_pre_enqueue_plugins(prepared.pod)
-    if held is not None and story is None:
-        _note(
-            f"{held.plugin} keeps pod {prepared.pod.key} out of the queue for now: {held.message}"
-        )
+    prepared = _prepare(built, subject, asked.config_file)
     try:
         if other is not None:
-            _show_comparison(asked, attempt(*prepared), attempt(*_prepare(other, subject)))
+            second = _prepare(other, subject, asked.compare_file)
+            _show_comparison(asked, attempt(*prepared), attempt(*second))
         else:
             _show_one(asked, prepared, story)
     except (click.ClickException, OSError):
@@ -204,9 +200,10 @@ def _check(asked: _Options) -> None:
         raise click.UsageError("standard input can be read only once")
     if asked.node is not None and asked.compare_file is not None:
         raise click.UsageError("--node and --compare cannot be given together")
-    if asked.output == "decision" and (asked.node is not None or asked.compare_file is not None):
+    if asked.output == "decision" and (asked.node or asked.compare_file or asked.changes):
         raise click.UsageError(
-            "-o decision prints the decision alone; with --node or --compare use -o json or -o yaml"
+            "-o decision prints the decision alone; "
+            "with --node, --compare or --changes use -o json or -o yaml"
         )
 
 
@@ -224,6 +221,7 @@ def _check_live(asked: _Options) -> None:
 
 def _show_one(asked: _Options, prepared: Prepared, story: Story | None) -> None:
     if asked.output == "decision":
+        _note_hold(prepared)
         _print_json(decide(*prepared).as_json())
     elif asked.node is not None:
         _show_node(asked, attempt(*prepared))
@@ -231,11 +229,20 @@ def _show_one(asked: _Options, prepared: Prepared, story: Story | None) -> None:
         _show(asked, attempt(*prepared), story)
 
 
+def _note_hold(prepared: Prepared) -> None:
+    """Say of a pod that is held what a decision has no place for."""
+    held = prepared.profile.run_pre_enqueue_plugins(prepared.pod)
+    if held is not None:
+        _note(
+            f"{held.plugin} keeps pod {prepared.pod.key} out of the queue for now: {held.message}"
+        )
+
+
 def _show(asked: _Options, one: Attempt, story: Story | None) -> None:
     in_text = asked.output == "text"
     examples = _EXAMPLES_IN_TEXT if in_text else 3
     explanation = one.explanation(top=asked.rows, examples=examples)
-    if _wants_changes(asked, explanation):
+    if _wants_changes(asked, is_wanted=explanation.outcome == "unschedulable"):
         explanation = msgspec.structs.replace(explanation, changes=changes_for(one))
     if story is not None:
         _show_story(asked, msgspec.structs.replace(story, explanation=explanation))
@@ -255,16 +262,17 @@ def _show_story(asked: _Options, story: Story) -> None:
         _print_object(asked, story)
 
 
-def _wants_changes(asked: _Options, explanation: Explanation) -> bool:
+def _wants_changes(asked: _Options, *, is_wanted: bool) -> bool:
+    """Return whether to try out what would open nodes; `is_wanted` in a text unless it says."""
     if asked.changes is not None:
         return asked.changes
-    return asked.output != "text" or explanation.outcome == "unschedulable"
+    return asked.output != "text" or is_wanted
 
 
 def _show_node(asked: _Options, one: Attempt) -> None:
     assert asked.node is not None
     try:
-        report = report_on(one, asked.node)
+        report = report_on(one, asked.node, changes=asked.changes is not False)
     except LookupError as problem:
         raise click.ClickException(str(problem)) from None
     if asked.output == "text":
@@ -275,6 +283,12 @@ def _show_node(asked: _Options, one: Attempt) -> None:
 
 def _show_comparison(asked: _Options, first: Attempt, second: Attempt) -> None:
     comparison = compare(first, second, top=asked.rows)
+    if _wants_changes(asked, is_wanted=False):
+        comparison = msgspec.structs.replace(
+            comparison,
+            first=msgspec.structs.replace(comparison.first, changes=changes_for(first)),
+            second=msgspec.structs.replace(comparison.second, changes=changes_for(second)),
+        )
     if asked.output == "text":
         named = _DEFAULTS if asked.config_file is None else _shown(asked.config_file)
         names = (named, _shown(asked.compare_file or ""))
@@ -346,16 +360,16 @@ def _subject(asked: _Options) -> Subject:
     return subject
 
 
-def _prepare(built: Built, subject: Subject) -> Prepared:
+def _prepare(built: Built, subject: Subject, config_file: str | None) -> Prepared:
     try:
         return prepare(built, subject)
     except ExplainError as problem:
-        raise click.ClickException(str(problem)) from None
+        raise click.ClickException(f"{_prefix(config_file)}{problem}") from None
 
 
 def _build(config_file: str | None, plugins: tuple[str, ...], *, must_enable: bool = True) -> Built:
     registry = registry_of(plugins)
-    where = "" if config_file is None else f"{_shown(config_file)}: "
+    where = _prefix(config_file)
     try:
         built = build(_config(config_file, registry), out_of_tree=registry)
     except (ConfigError, ValueError) as problem:
@@ -388,6 +402,11 @@ def _read(file: str) -> bytes:
 
 def _shown(file: str) -> str:
     return "standard input" if file == STDIN else file
+
+
+def _prefix(config_file: str | None) -> str:
+    """Return what stands before a complaint about a configuration."""
+    return "" if config_file is None else f"{_shown(config_file)}: "
 
 
 def _note(text: str) -> None:

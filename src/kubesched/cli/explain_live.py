@@ -29,6 +29,7 @@ from kubesched.client.kubeconfig import load_access
 from kubesched.framework.profile import Profile
 from kubesched.objects.errors import one_line
 from kubesched.scheduler.story import Story
+from kubesched.sim.scenario import WORKLOAD_WORDS
 
 ResultT = TypeVar("ResultT")
 
@@ -60,8 +61,15 @@ class Source:
         """Return `namespace/name`, the namespace being the context's if none was given."""
         namespace, slash, name = self.pod.rpartition("/")
         if slash and (not namespace or "/" in namespace or not name):
-            raise click.UsageError(f"{self.pod!r} is not NAME or NAMESPACE/NAME")
+            raise click.UsageError(f"{self.pod!r} is not NAME or NAMESPACE/NAME{self._hint}")
         return f"{namespace or self.access.namespace or 'default'}/{name}"
+
+    @property
+    def _hint(self) -> str:
+        """Return what to try if a workload was named."""
+        if self.pod.partition("/")[0].lower() not in WORKLOAD_WORDS:
+            return ""
+        return "; with --live name a pod, with -f the next pod of a workload is explained too"
 
     def story(self, note: Callable[[str], None]) -> Story | None:
         """Return what the scheduler at the endpoint says; None, with a note, if it does not."""
@@ -83,7 +91,7 @@ class Source:
         try:
             return _run(read_cluster(self.access, self.key, watched_resources(profiles)))
         except (LiveError, AccessError) as problem:
-            raise click.ClickException(one_line(str(problem))) from None
+            raise click.ClickException(one_line(f"{problem}{self._hint}")) from None
 
     def _token(self) -> str:
         if not self.token_file:

@@ -9,11 +9,15 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 _HEADER_WIDTH_MAX = 11
 _CAMEL_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
 _IS_PLUGIN = re.compile(r"[A-Z][A-Za-z]+")
 _LEAST_WIDTH = 20
+_LEAST_FOLDED_WIDTH = 12
+_NAME_PART = re.compile(r"[^-./]*[-./]+|[^-./]+")
+_FOLD_INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +37,22 @@ def aligned(grid: Grid) -> list[str]:
 
 
 def fitted(grid: Grid, width: int) -> list[str]:
-    """Return the table as lines that fit: a text at the end is broken, numbers stand in parts."""
+    """Return the table as lines that fit, if it can.
+
+    A text at the end is broken between its words, then names are folded over several lines, and
+    numbers stand in parts below each other. Nothing is cut.
+    """
     lines = aligned(grid)
-    if max(map(len, lines)) <= width:
+    if _fits(lines, width):
         return lines
-    if len(grid.header) - 1 in grid.text_columns:
-        return _with_last_broken(grid, lines, width)
-    return _in_parts(grid, width)
+    if len(grid.header) - 1 not in grid.text_columns:
+        return _in_parts(grid, width)
+    broken = _with_last_broken(grid, lines, width)
+    return broken if _fits(broken, width) else _with_texts_folded(grid, width)
+
+
+def _fits(lines: Sequence[str], width: int) -> bool:
+    return max(map(len, lines)) <= width
 
 
 def _with_last_broken(grid: Grid, lines: list[str], width: int) -> list[str]:
@@ -55,19 +68,45 @@ def _with_last_broken(grid: Grid, lines: list[str], width: int) -> list[str]:
     return aligned(replace(grid, rows=tuple(rows)))
 
 
+def _with_texts_folded(grid: Grid, width: int) -> list[str]:
+    """Return the table with its widest texts over several lines; as it is if that cannot help."""
+    widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
+    for _ in range(max(map(len, aligned(grid))) - width):
+        widest = max(grid.text_columns, key=lambda at: widths[at])
+        if widths[widest] <= max(_LEAST_FOLDED_WIDTH, len(grid.header[widest])):
+            return aligned(grid)
+        widths[widest] -= 1
+    rows: list[tuple[str, ...]] = []
+    for row in grid.rows:
+        cells = [
+            folded(cell, room) if at in grid.text_columns else [cell]
+            for at, (cell, room) in enumerate(zip(row, widths, strict=True))
+        ]
+        rows += zip_longest(*cells, fillvalue="")
+    return aligned(replace(grid, rows=tuple(rows)))
+
+
 def _in_parts(grid: Grid, width: int) -> list[str]:
-    """Return several tables below each other, each with the first column."""
+    """Return several tables below each other, each with the first column and the rows it fills."""
     lines: list[str] = []
     columns = list(range(1, len(grid.header)))
     while columns:
         count = len(columns)
         part = aligned(_only(grid, [0, *columns]))
-        while count > 1 and max(map(len, part)) > width:
+        while count > 1 and not _fits(part, width):
             count -= 1
             part = aligned(_only(grid, [0, *columns[:count]]))
-        lines += ["", *part] if lines else part
+        shown = _filled(_only(grid, [0, *columns[:count]]))
         columns = columns[count:]
+        if shown.rows:
+            part = _with_texts_folded(shown, width)
+            lines += ["", *part] if lines else part
     return lines
+
+
+def _filled(grid: Grid) -> Grid:
+    """Return the table without rows that say nothing beside their name."""
+    return replace(grid, rows=tuple(row for row in grid.rows if any(row[1:])))
 
 
 def _only(grid: Grid, columns: Sequence[int]) -> Grid:
@@ -125,6 +164,37 @@ def wrapped(text: str, width: int, *, indent: int = 0, hang: int = 2) -> list[st
             replace_whitespace=False,
         ) or [""]
     return lines
+
+
+def folded(text: str, width: int) -> list[str]:
+    """Return a text broken between words, and names too long for a line after one of their marks.
+
+    What follows the first line is indented, so that no line is taken for a row of its own.
+    """
+    lines = [""]
+    for word in text.split():
+        start = " " if lines[-1].strip() else ""
+        if len(lines[-1] + start + word) <= width:
+            lines[-1] += start + word
+            continue
+        pieces = [word] if len(word) + len(_FOLD_INDENT) <= width else _pieces(word, width)
+        if start:
+            lines.append(_FOLD_INDENT)
+        for piece in pieces:
+            if lines[-1].strip() and len(lines[-1] + piece) > width:
+                lines.append(_FOLD_INDENT)
+            lines[-1] += piece
+    return lines
+
+
+def _pieces(name: str, width: int) -> list[str]:
+    """Return the parts of a name, each with the mark that ends it, none longer than a line."""
+    room = width - len(_FOLD_INDENT)
+    return [
+        part[at : at + room]
+        for part in _NAME_PART.findall(name)
+        for at in range(0, len(part), room)
+    ]
 
 
 def _aligned(grid: Grid, lines: Sequence[tuple[str, ...]]) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 import click.shell_completion
 
+from kubesched.cli.streams import STDOUT_NAME, drop_output, settle_streams
 from kubesched.kit.memory import collect_rarely
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None, *, plugins: Registry | None = None) -> NoReturn:
     """Run the command line and exit; `plugins` are those of a program of the user's own."""
     collect_rarely()
+    settle_streams()
     if "_KUBESCHED_COMPLETE" in os.environ:
         from kubesched.cli.completion import register  # noqa: PLC0415  # A shell asks for words.
 
@@ -123,6 +125,8 @@ def run(arguments: Sequence[str] | None = None, *, plugins: Registry | None = No
             return 0
         raise
     except OSError as problem:
+        if problem.filename == STDOUT_NAME:
+            drop_output()
         return _fail(f"{problem.filename or 'input'}: {problem.strerror or problem}", 1)
     return result if isinstance(result, int) else 0
 

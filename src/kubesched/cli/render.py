@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.grid import Grid, aligned, folded_lines, paragraphs, wrapped
-from kubesched.engine.comparison import Comparison, NodeReport, Verdict
-from kubesched.engine.counterfactual import amount
+from kubesched.engine.comparison import Comparison, NodeReport, Room, Verdict
 from kubesched.engine.explanation import Change, Explanation, Preemption, Ranked, Refusal
+from kubesched.model.amounts import amount
 from kubesched.objects.errors import one_line
 
 __all__ = ["Grid", "Sheet", "aligned", "show_comparison", "show_explanation", "show_node"]
@@ -107,11 +107,11 @@ def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
     sheet.sentence(outcome(explanation))
     sheet.line(f"Profile: {one_line(explanation.profile)}")
     event = explanation.event
-    sheet.line(f"Event: {event.reason}: {_whole(event.message)}")
+    sheet.line(f"{_event_title(explanation)}: {event.reason}: {_whole(event.message)}")
     whole = explanation.refused_whole
     if whole is not None:
         who = f"{whole.plugin or 'the framework'} (PreFilter, {whole.code})"
-        sheet.line(f"Refused as a whole by {who}: {_whole(', '.join(whole.reasons))}")
+        sheet.line(f"Refused as a whole by {who}: {_reasons(whole)}")
     for line in _details(explanation):
         sheet.prose(line)
     if explanation.preemption is not None:
@@ -122,15 +122,27 @@ def show_explanation(explanation: Explanation, sheet: Sheet) -> None:
         sheet.grid(ranking_grid(explanation, sheet), strong_rows=1)
     if explanation.refusals:
         _show_refusals(explanation, sheet)
-    if explanation.changes:
-        more = explanation.fit_count > 0
-        sheet.heading("What would open more nodes:" if more else "What would have to change:")
-        for text in change_lines(explanation.changes, more=more):
-            sheet.prose(text, indent=2)
+    _show_changes(explanation, sheet)
+
+
+def _event_title(explanation: Explanation) -> str:
+    return "Event if it were not held" if explanation.held else "Event"
 
 
 def outcome(explanation: Explanation) -> str:
-    """Return what became of the pod, in one sentence."""
+    """Return what became of the pod, or would if it were not held, in one sentence."""
+    return _unless_held(explanation, _decided(explanation))
+
+
+def _unless_held(told: Explanation | NodeReport, sentence: str) -> str:
+    """Return a sentence about a pod, which comes true only once nobody keeps it."""
+    if not told.held:
+        return sentence
+    keepers = " and ".join(f"{one_line(h.plugin)}: {one_line(h.message)}" for h in told.held)
+    return f"{one_line(told.pod)} is held back by {keepers}; without that, {sentence}"
+
+
+def _decided(explanation: Explanation) -> str:
     pod = one_line(explanation.pod)
     if explanation.outcome == "placed":
         return f"{pod} goes to {one_line(explanation.node)}: {_why(explanation)}."
@@ -194,11 +206,13 @@ def _show_preemption(plan: Preemption, sheet: Sheet) -> None:
         sheet.prose(f"and {plan.victim_count - len(plan.victims)} more victims", indent=2)
     for budget in plan.budgets:
         allowed = _counted(budget.disruptions_allowed, "disruption")
-        covered = _listed(budget.victims, len(budget.victims))
+        covered = _listed(budget.victims, budget.victim_count)
         sheet.prose(f"budget {one_line(budget.name)} allows {allowed}: covers {covered}", indent=2)
+    if plan.budgets_left_out:
+        sheet.prose(f"and {_counted(plan.budgets_left_out, 'more budget')}", indent=2)
     if plan.budget_violations:
         count = plan.budget_violations
-        sheet.prose(f"{count} of them against a PodDisruptionBudget", indent=2)
+        sheet.prose(f"{count} of the victims against a PodDisruptionBudget", indent=2)
 
 
 # -- ranking ----------------------------------------------------------------------------------
@@ -273,11 +287,24 @@ def _show_refusals(explanation: Explanation, sheet: Sheet) -> None:
         sheet.prose(f"and {explanation.refusals_left_out} more for other reasons", indent=2)
 
 
+def _show_changes(explanation: Explanation, sheet: Sheet, under: str = "") -> None:
+    if explanation.changes:
+        more = explanation.fit_count > 0
+        what = "What would open more nodes" if more else "What would have to change"
+        sheet.heading(f"{what}{under}:")
+        for text in change_lines(explanation.changes, more=more):
+            sheet.prose(text, indent=2)
+
+
 def _refusal(refusal: Refusal, *, tell_eviction: bool) -> str:
-    reasons = _whole(", ".join(refusal.reasons))
     helpless = tell_eviction and refusal.code == _UNRESOLVABLE
     note = " [evicting pods does not help]" if helpless else ""
-    return f"{refusal.plugin or '(framework)'}: {reasons}{note}"
+    return f"{refusal.plugin or '(framework)'}: {_reasons(refusal)}{note}"
+
+
+def _reasons(refusal: Refusal) -> str:
+    count = len(refusal.reasons) + refusal.reasons_left_out
+    return _whole(_joined(refusal.reasons, count))
 
 
 def change_lines(changes: Iterable[Change], *, more: bool) -> Iterator[str]:
@@ -317,7 +344,7 @@ def _is_told(whole: Change, changes: Iterable[Change]) -> bool:
 
 def show_node(report: NodeReport, sheet: Sheet) -> None:
     """Print what every plugin says of one node."""
-    sheet.sentence(_node_outcome(report))
+    sheet.sentence(_unless_held(report, _node_outcome(report)))
     sheet.heading("Filters:")
     width = max((len(v.plugin) for v in report.verdicts), default=0)
     for verdict in report.verdicts:
@@ -357,7 +384,8 @@ def _said(verdict: Verdict) -> str:
         return "fits"
     if verdict.code == "Skip":
         return "not concerned"
-    return f"refuses: {_whole(', '.join(verdict.reasons))}"
+    what = "refuses the pod as a whole" if verdict.whole else "refuses"
+    return f"{what}: {_whole(', '.join(verdict.reasons))}"
 
 
 def _points_grid(report: NodeReport) -> Grid:
@@ -379,23 +407,21 @@ def _points(value: int) -> str:
 
 
 def _room_grid(report: NodeReport) -> Grid:
-    rows = tuple(
-        (
-            one_line(room.resource),
-            amount(room.resource, room.asked),
-            _signed_amount(room.resource, room.free),
-            amount(room.resource, room.allocatable),
-            ""
-            if room.asked <= room.free
-            else _signed_amount(room.resource, room.asked - room.free),
-        )
-        for room in report.room
-    )
-    return Grid("", ("resource", "asked", "free", "allocatable", "lacks"), rows, (0,))
+    has_promised = any(room.promised for room in report.room)
+    rows = tuple(tuple(_room_cells(room, has_promised=has_promised)) for room in report.room)
+    promised = ("promised",) if has_promised else ()
+    return Grid("", ("resource", "asked", "free", *promised, "allocatable", "lacks"), rows, (0,))
 
 
-def _signed_amount(resource: str, value: int) -> str:
-    return f"-{amount(resource, -value)}" if value < 0 else amount(resource, value)
+def _room_cells(room: Room, *, has_promised: bool) -> Iterator[str]:
+    yield one_line(room.resource)
+    yield amount(room.resource, room.asked, up=True)
+    yield amount(room.resource, room.free)
+    if has_promised:
+        yield amount(room.resource, room.promised, up=True)
+    yield amount(room.resource, room.allocatable)
+    lacks = room.asked - (room.free - room.promised)
+    yield amount(room.resource, lacks, up=True) if room.asked and lacks > 0 else ""
 
 
 # -- two configurations -----------------------------------------------------------------------
@@ -409,7 +435,8 @@ def show_comparison(comparison: Comparison, names: tuple[str, str], sheet: Sheet
     for name, explanation in zip(names, (first, second), strict=True):
         sheet.prose(f"{one_line(name)}: {outcome(explanation)}", hang=4)
         if explanation.event.type != "Normal":
-            sheet.line(f"    Event: {_whole(explanation.event.message)}")
+            title = _event_title(explanation)
+            sheet.line(f"    {title}: {_whole(explanation.event.message)}")
     if comparison.scores and comparison.between is not None:
         ahead, behind = map(one_line, comparison.between)
         sheet.heading(f"What plugins give {ahead} more than {behind}, where it differs:")
@@ -427,6 +454,8 @@ def show_comparison(comparison: Comparison, names: tuple[str, str], sheet: Sheet
             sheet.prose(f"and {comparison.verdicts_left_out} more nodes", indent=2)
     elif comparison.same and not comparison.scores:
         sheet.prose("No verdict differs, nor the points between the best nodes.")
+    for name, explanation in zip(names, (first, second), strict=True):
+        _show_changes(explanation, sheet, f" under {one_line(name)}")
 
 
 def _moves_grid(comparison: Comparison, names: tuple[str, str]) -> Grid:

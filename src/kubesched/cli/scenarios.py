@@ -90,6 +90,21 @@ _OPTIONS: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
 )
 
 
+def top_option(default: str, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option that says how long lists are."""
+    return click.option(
+        "--top",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help=f"How many {what} to list; 0 for all.  [default: {default}, all in JSON]",
+    )
+
+
+def rows_of(top: int | None, default: int) -> int | None:
+    """Return how many rows are wanted, None for all."""
+    return (default if top is None else top) or None
+
+
 def refuse_two_readers(*files: str | None) -> None:
     """End with an error if standard input is to be read twice."""
     if files.count(STDIN) > 1:
@@ -178,9 +193,9 @@ def say(text: str = "") -> None:
     click.echo(text)
 
 
-def say_names(text: str) -> None:
-    """Print names over as many lines as they take."""
-    for line in wrapped(text, _width(), indent=2, hang=0):
+def say_prose(text: str, *, indent: int = 0, hang: int = 2) -> None:
+    """Print a text over as many lines as it takes, broken between words."""
+    for line in wrapped(text, _width(), indent=indent, hang=hang):
         say(line)
 
 

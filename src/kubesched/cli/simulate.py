@@ -14,6 +14,7 @@ from typing import Any
 import click
 import msgspec
 
+from kubesched.app.manifests import STDIN
 from kubesched.cli import progress
 from kubesched.cli.scenarios import (
     ScenarioOptions,
@@ -22,23 +23,26 @@ from kubesched.cli.scenarios import (
     note,
     read,
     refuse_two_readers,
+    rows_of,
     say,
-    say_names,
+    say_prose,
     say_table,
     say_usage,
     scenario_options,
     schedulers,
     shown,
     told,
+    top_option,
 )
+from kubesched.cli.streams import named
 from kubesched.objects.errors import one_line
 from kubesched.sim.comparison import Comparison, compare
-from kubesched.sim.page import comparison_page, simulation_page
+from kubesched.sim.page import ROWS, comparison_page, simulation_page
 from kubesched.sim.report import comparison_json, simulation_json
 from kubesched.sim.simulation import Simulation
 from kubesched.sim.world import World
 
-_ROWS_MAX = 30
+_ROWS = 30
 _FORMS = ("text", "json", "html")
 
 _EPILOG = """\b
@@ -58,6 +62,7 @@ Examples:
     metavar="FILE",
     help="Another configuration: run both, and show what differs.",
 )
+@top_option(f"{_ROWS} in text, {ROWS} in HTML", "pods, nodes, reasons and preemptions")
 @click.option(
     "-o",
     "--format",
@@ -78,19 +83,23 @@ Examples:
 def simulate(
     options: ScenarioOptions,
     other_file: str | None,
+    top: int | None,
     form: str,
     output: str,
 ) -> None:
     """Schedule all waiting pods of the files in queue order, and show what comes of it.
 
-    The pods that Deployments, ReplicaSets, StatefulSets and Jobs in the files still lack are made
-    first. Pods may evict others; what had a controller is made anew and waits in turn.
+    The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs in the files still
+    lack are made first; those of a DaemonSet one for each node that it is for. Pods may evict
+    others; what had a controller is made anew and waits in turn.
     """
     config_file = options.config_file
     _check_output(output)
     refuse_two_readers(*options.files, config_file, other_file)
     # Both configurations are looked at before anything takes time.
     configs = [config_file] if other_file is None else [config_file, other_file]
+    if other_file is not None and _is_same(config_file, other_file):
+        note(f"{shown(other_file)} is compared with itself: nothing can differ")
     built = schedulers(options, configs)
     scenario = read(options.files)
     with told():
@@ -100,10 +109,11 @@ def simulate(
     with told(has_own_plugins=any(one.outside for one in built)):
         runs = [_run(World(one, scenario.objects)) for one in built]
     if len(runs) == 1:
-        _write(output, form, runs[0])
+        _write(output, form, top, runs[0])
         return
     assert other_file is not None
-    _write(output, form, compare(_names(config_file, other_file), (runs[0], runs[1])))
+    compared = compare(_names(config_file, other_file), (runs[0], runs[1]))
+    _write(output, form, top, compared)
 
 
 def _check_output(output: str) -> None:
@@ -113,6 +123,13 @@ def _check_output(output: str) -> None:
     directory = Path(output).parent
     if output != "-" and not directory.is_dir():
         raise click.ClickException(f"{output}: No such directory: {directory}")
+
+
+def _is_same(first: str | None, second: str) -> bool:
+    """Return whether two configurations are one file."""
+    if first is None or STDIN in (first, second):
+        return False
+    return Path(first).resolve() == Path(second).resolve()
 
 
 def _names(first: str | None, second: str) -> tuple[str, str]:
@@ -129,26 +146,31 @@ def _run(world: World) -> Simulation:
     return run
 
 
-def _write(output: str, form: str, result: Simulation | Comparison) -> None:
+def _write(output: str, form: str, top: int | None, result: Simulation | Comparison) -> None:
     if output == "-":
-        _print(form, result)
+        _print(form, top, result)
         return
-    with Path(output).open("w", encoding="utf-8") as file, redirect_stdout(file):
-        _print(form, result)
+    with (
+        named(output),
+        Path(output).open("w", encoding="utf-8") as file,
+        redirect_stdout(file),
+    ):
+        _print(form, top, result)
 
 
-def _print(form: str, result: Simulation | Comparison) -> None:
+def _print(form: str, top: int | None, result: Simulation | Comparison) -> None:
+    rows = rows_of(top, ROWS if form == "html" else _ROWS)
     if isinstance(result, Simulation):
         ways: dict[str, Callable[[], None]] = {
-            "text": lambda: show(result),
-            "json": lambda: _print_json(simulation_json(result)),
-            "html": lambda: click.echo(simulation_page(result), nl=False),
+            "text": lambda: show(result, rows),
+            "json": lambda: _print_json(simulation_json(result, top or None)),
+            "html": lambda: click.echo(simulation_page(result, rows), nl=False),
         }
     else:
         ways = {
-            "text": lambda: show_comparison(result),
-            "json": lambda: _print_json(comparison_json(result)),
-            "html": lambda: click.echo(comparison_page(result), nl=False),
+            "text": lambda: show_comparison(result, rows),
+            "json": lambda: _print_json(comparison_json(result, top or None)),
+            "html": lambda: click.echo(comparison_page(result, rows), nl=False),
         }
     ways[form]()
 
@@ -160,12 +182,12 @@ def _print_json(document: dict[str, Any]) -> None:
 # -- one run --------------------------------------------------------------------------------------
 
 
-def show(run: Simulation) -> None:
+def show(run: Simulation, top: int | None) -> None:
     """Print a run to be read."""
-    say(_outcome(run))
-    _show_placements(run)
-    _show_left(run)
-    _show_preemptions(run)
+    say_prose(_outcome(run))
+    _show_placements(run, top)
+    _show_left(run, top)
+    _show_preemptions(run, top)
     say_usage(run.before, run.after)
 
 
@@ -178,9 +200,9 @@ def _outcome(run: Simulation) -> str:
     return f"{run.pending} waiting, {nodes}: {', '.join(parts)}."
 
 
-def _show_placements(run: Simulation) -> None:
+def _show_placements(run: Simulation, top: int | None) -> None:
     placements = run.placements
-    if len(placements) <= _ROWS_MAX:
+    if top is None or len(placements) <= top:
         rows = [
             (one.pod, one.node, "after evictions" if one.after_preemption else "")
             for one in placements
@@ -189,14 +211,13 @@ def _show_placements(run: Simulation) -> None:
         return
     by_node = Counter(one.node for one in placements)
     ordered = sorted(by_node.items(), key=lambda item: (-item[1], item[0]))
-    lines = [(node, str(count)) for node, count in ordered[:_ROWS_MAX]]
+    lines = [(node, str(count)) for node, count in ordered[:top]]
     title = f"Placed ({len(placements)}) on {counted(len(by_node), 'node')}:"
     say_table(title, ("node", "pods"), lines, (0,))
-    if len(ordered) > _ROWS_MAX:
-        say(f"  and {counted(len(ordered) - _ROWS_MAX, 'more node')} (-o json has each pod)")
+    _say_more(len(ordered), top, "more node")
 
 
-def _show_left(run: Simulation) -> None:
+def _show_left(run: Simulation, top: int | None) -> None:
     if not run.left:
         return
     groups: dict[tuple[str, str], list[str]] = {}
@@ -206,32 +227,38 @@ def _show_left(run: Simulation) -> None:
     say()
     say(f"Left ({len(run.left)}):")
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (verdict, message), pods in ordered[:_ROWS_MAX]:
-        say_names(listed([one_line(pod) for pod in pods]))
+    for (verdict, message), pods in ordered[:top]:
+        say_prose(listed([one_line(pod) for pod in pods]), indent=2, hang=0)
         say(f"    {verdict}: {one_line(message)}")
-    if len(ordered) > _ROWS_MAX:
-        say(f"  and {counted(len(ordered) - _ROWS_MAX, 'more reason')} (-o json has them)")
+    _say_more(len(ordered), top, "more reason")
 
 
-def _show_preemptions(run: Simulation) -> None:
+def _show_preemptions(run: Simulation, top: int | None) -> None:
     if not run.preemptions:
         return
     say()
     say(f"Preemptions ({len(run.preemptions)}):")
-    for one in run.preemptions[:_ROWS_MAX]:
+    for one in run.preemptions[:top]:
         against = f", {one.pdb_violation_count} against a budget" * bool(one.pdb_violation_count)
-        say(f"  {one_line(one.pod)} (priority {one.priority}) takes {one.node}{against}")
+        taken = f"{one_line(one.pod)} (priority {one.priority}) takes {one.node}{against}"
+        say_prose(taken, indent=2, hang=4)
         for victim in one.victims:
             fate = f"made anew as {victim.recreated_as}" if victim.recreated_as else "gone"
-            say(f"    evicted: {one_line(victim.pod)} (priority {victim.priority}), {fate}")
-    if len(run.preemptions) > _ROWS_MAX:
-        say(f"  and {len(run.preemptions) - _ROWS_MAX} more (-o json has them)")
+            gone = f"evicted: {one_line(victim.pod)} (priority {victim.priority}), {fate}"
+            say_prose(gone, indent=4)
+    _say_more(len(run.preemptions), top, "more preemption")
+
+
+def _say_more(count: int, top: int | None, noun: str) -> None:
+    """Say how many rows there would be besides."""
+    if top is not None and count > top:
+        say(f"  and {counted(count - top, noun)} (--top, or -o json)")
 
 
 # -- two runs -------------------------------------------------------------------------------------
 
 
-def show_comparison(compared: Comparison) -> None:
+def show_comparison(compared: Comparison, top: int | None) -> None:
     """Print two runs side by side."""
     first, second = compared.names
     if not compared.moved:
@@ -247,17 +274,19 @@ def show_comparison(compared: Comparison) -> None:
         )
         for one in compared.measures
     ]
-    say_table("Side by side:", ("", first, second, "difference"), rows, (0,))
+    header = ("", first, second, "difference")
+    # A column in which nothing stands is not shown.
+    shown = len(header) if any(row[-1] for row in rows) else len(header) - 1
+    say_table("Side by side:", header[:shown], [row[:shown] for row in rows], (0,))
     moved = [(one.pod, one.nodes[0] or "-", one.nodes[1] or "-") for one in compared.moved]
-    say_table("Pods that ended elsewhere:", ("pod", first, second), moved[:_ROWS_MAX], (0, 1, 2))
-    if len(moved) > _ROWS_MAX:
-        say(f"  and {len(moved) - _ROWS_MAX} more (-o json has them)")
+    say_table("Pods that ended elsewhere:", ("pod", first, second), moved[:top], (0, 1, 2))
+    _say_more(len(moved), top, "more pod")
     for name, run in zip(compared.names, compared.runs, strict=True):
         if compared.is_same and run is compared.runs[1]:
             break
         say()
         say("Both:" if compared.is_same else f"{name}:")
-        say(_outcome(run))
-        _show_left(run)
-        _show_preemptions(run)
+        say_prose(_outcome(run))
+        _show_left(run, top)
+        _show_preemptions(run, top)
         say_usage(run.before, run.after)

@@ -74,7 +74,7 @@ def yaml_to_json(data: bytes) -> YamlDocument:
     strict = None
     if decoder.repeated:
         strict = "yaml: unmarshal errors:\n  " + "\n  ".join(decoder.repeated)
-    return YamlDocument(_json(value), strict)
+    return YamlDocument(go_to_json(value), strict)
 
 
 def _events(data: bytes) -> Iterator[yaml.Event]:
@@ -274,14 +274,14 @@ def _scalar(node: Node) -> Scalar:
     return raw.decode("utf-8", "replace")
 
 
-def _json(value: GoValue) -> Json:
+def go_to_json(value: GoValue) -> Json:
     """Return a Go value as JSON, its keys turned into strings and sorted."""
     if isinstance(value, GoMap):
         pairs = {_key_text(key, item): item for (_, key), item in value.entries.items()}
         # json.Marshal sorts by bytes, which for UTF-8 is the order of code points.
-        return Object([(key, _json(pairs[key])) for key in sorted(pairs)])
+        return Object([(key, go_to_json(pairs[key])) for key in sorted(pairs)])
     if isinstance(value, list):
-        return [_json(item) for item in value]
+        return [go_to_json(item) for item in value]
     if isinstance(value, float):
         if not math.isfinite(value):
             raise YamlError(f"json: unsupported value: {go_float(value)}")

@@ -28,7 +28,11 @@ from kubesched.controllers.claiming import claimed, index_orphans, wake_parents
 from kubesched.controllers.controller import Controller, Parts
 from kubesched.controllers.controller_revisions import REVISION_LABEL
 from kubesched.controllers.daemon_set_history import DaemonSetHistory
-from kubesched.controllers.daemon_set_placement import DaemonPlacement, concerns_placement
+from kubesched.controllers.daemon_set_placement import (
+    DaemonPlacement,
+    concerns_placement,
+    target_node,
+)
 from kubesched.controllers.daemon_set_plan import (
     DaemonPlan,
     Daemons,
@@ -37,7 +41,7 @@ from kubesched.controllers.daemon_set_plan import (
     manage_plan,
     rolling_update_plan,
 )
-from kubesched.controllers.daemon_set_pods import new_daemon_pod, target_node
+from kubesched.controllers.daemon_set_pods import new_daemon_pod
 from kubesched.controllers.pod_control import (
     NAMESPACE_TERMINATING,
     create_pod,

@@ -1,9 +1,9 @@
-"""On which nodes a DaemonSet runs.
+"""On which nodes a DaemonSet runs, and how its pods say for which node they are.
 
-Owns the rule of one DaemonSet, compiled once, and the tolerations that every daemon pod has. Never
-knows which pods there are.
+Owns the rule of one DaemonSet, compiled once, and the tolerations and the node affinity that every
+daemon pod has. Never knows which pods there are.
 Upstream: pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod,
-pkg/controller/daemon/util/daemonset_util.go AddOrUpdateDaemonPodTolerations
+pkg/controller/daemon/util/daemonset_util.go
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _TOLERATED: Final = (
     ("node.kubernetes.io/pid-pressure", _NO_SCHEDULE),
     ("node.kubernetes.io/unschedulable", _NO_SCHEDULE),
 )
+_NAME_FIELD: Final = "metadata.name"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", _NO_SCHEDULE),)
 
 
@@ -60,6 +62,42 @@ def daemon_tolerations(pod_spec: Document) -> list[Document]:
         if not same:
             tolerations.append(added)
     return tolerations
+
+
+def daemon_pod_spec(pod_spec: Document, node_name: str) -> Document:
+    """Return the spec of the pod for a node, to be bound there by the scheduler.
+
+    Parity: daemonset_util.go CreatePodTemplate, ReplaceDaemonSetPodNodeNameNodeAffinity, v1.36.
+    """
+    term = {"matchFields": [{"key": _NAME_FIELD, "operator": "In", "values": [node_name]}]}
+    affinity = pod_spec.get("affinity") or {}
+    # What the template requires of nodes was asked already: this one fits.
+    node_affinity = {
+        **(affinity.get("nodeAffinity") or {}),
+        _REQUIRED: {"nodeSelectorTerms": [term]},
+    }
+    return {
+        **pod_spec,
+        "tolerations": daemon_tolerations(pod_spec),
+        "affinity": {**affinity, "nodeAffinity": node_affinity},
+    }
+
+
+def target_node(pod: Document) -> str | None:
+    """Return the node a daemon pod runs on, or is meant for; None if nothing says.
+
+    Parity: daemonset_util.go GetTargetNodeName, v1.36.
+    """
+    spec = pod["spec"]
+    if spec.get("nodeName"):
+        return str(spec["nodeName"])
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == _NAME_FIELD and field.get("operator") == "In":
+                values = field.get("values") or []
+                return str(values[0]) if len(values) == 1 else None
+    return None
 
 
 class DaemonPlacement:
@@ -114,9 +152,7 @@ def concerns_placement(old: Document, new: Document) -> bool:
 
 
 def _required_nodes(spec: Document) -> NodeSelector | None:
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
     if required is None:
         return None
     return compile_node_selector(msgspec.convert(required, affinity.NodeSelector))

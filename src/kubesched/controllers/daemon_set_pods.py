@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet: how one is made, for which node it is, and whether it is up to date.
+"""The pods of a DaemonSet: how one is made, which there are by node, and whether one is up to date.
 
 Owns what a daemon pod has beyond the template. Never decides where one should be.
 Upstream: pkg/controller/daemon/util/daemonset_util.go
@@ -12,14 +12,12 @@ from typing import Any, Final
 
 from kubesched.client.cached.documents import Document, labels_of, name_of
 from kubesched.controllers.controller_revisions import REVISION_LABEL
-from kubesched.controllers.daemon_set_placement import daemon_tolerations
+from kubesched.controllers.daemon_set_placement import daemon_pod_spec, target_node
 from kubesched.controllers.pod_control import pod_from_template
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"
 
-_NAME_FIELD: Final = "metadata.name"
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -34,7 +32,7 @@ def template_generation(daemon_set: Document) -> str | None:
 def new_daemon_pod(daemon_set: Document, node_name: str, hash_: str) -> Document:
     """Return the pod for a node, to be created and bound there by the scheduler.
 
-    Parity: daemonset_util.go CreatePodTemplate, ReplaceDaemonSetPodNodeNameNodeAffinity, v1.36.
+    Parity: daemonset_util.go CreatePodTemplate, v1.36.
     """
     pod = pod_from_template(daemon_set["spec"]["template"], daemon_set)
     labels = pod["metadata"].setdefault("labels", {})
@@ -42,34 +40,8 @@ def new_daemon_pod(daemon_set: Document, node_name: str, hash_: str) -> Document
     if generation is not None:
         labels[GENERATION_LABEL] = generation
     labels[REVISION_LABEL] = hash_
-    spec = pod["spec"]
-    spec["tolerations"] = daemon_tolerations(spec)
-    affinity = dict(spec.get("affinity") or {})
-    term = {"matchFields": [{"key": _NAME_FIELD, "operator": "In", "values": [node_name]}]}
-    # What the template requires of nodes was asked already: this one fits.
-    affinity["nodeAffinity"] = {
-        **(affinity.get("nodeAffinity") or {}),
-        _REQUIRED: {"nodeSelectorTerms": [term]},
-    }
-    spec["affinity"] = affinity
+    pod["spec"] = daemon_pod_spec(pod["spec"], node_name)
     return pod
-
-
-def target_node(pod: Document) -> str | None:
-    """Return the node a daemon pod runs on, or is meant for; None if nothing says.
-
-    Parity: daemonset_util.go GetTargetNodeName, v1.36.
-    """
-    spec = pod["spec"]
-    if spec.get("nodeName"):
-        return str(spec["nodeName"])
-    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            if field.get("key") == _NAME_FIELD and field.get("operator") == "In":
-                values = field.get("values") or []
-                return str(values[0]) if len(values) == 1 else None
-    return None
 
 
 def is_updated(pod: Document, hash_: str, generation: str | None) -> bool:

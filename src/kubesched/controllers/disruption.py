@@ -25,11 +25,12 @@ from kubesched.client.errors import ApiError, ConflictError, TransportError
 from kubesched.client.resources import POD_DISRUPTION_BUDGETS, PODS
 from kubesched.controllers.controller import Controller, Parts
 from kubesched.controllers.disruption_counts import (
+    desired_healthy,
     disrupted_pods,
     failed_status,
+    goes_by_scale,
     healthy_count,
     new_status,
-    scaled,
 )
 from kubesched.controllers.scales import ExpectedPods, NoScaleError, Scales
 from kubesched.kit.go_text import go_quote
@@ -143,14 +144,11 @@ class DisruptionController(Controller):
         Parity: disruption.go getExpectedPodCount, v1.36.
         """
         spec = budget["spec"]
-        lost, kept = spec.get("maxUnavailable"), spec.get("minAvailable")
-        if lost is not None:
-            expected = await self._expected(budget, pods)
-            return expected.count, max(0, expected.count - scaled(lost, expected.count))
-        if isinstance(kept, str):
-            expected = await self._expected(budget, pods)
-            return expected.count, scaled(kept, expected.count)
-        return (0, 0) if kept is None else (len(pods), kept)
+        if goes_by_scale(spec):
+            expected = (await self._expected(budget, pods)).count
+        else:
+            expected = 0 if spec.get("minAvailable") is None else len(pods)
+        return expected, desired_healthy(spec, expected)
 
     async def _expected(self, budget: Document, pods: list[Document]) -> ExpectedPods:
         expected = await self._scales.expected(pods)

@@ -87,6 +87,22 @@ def scaled(value: int | str, total: int) -> int:
     return math.ceil(int(value[:-1]) * total / 100)
 
 
+def goes_by_scale(spec: Mapping[str, Any]) -> bool:
+    """Return whether a budget asks how many pods those who control them mean to have."""
+    return spec.get("maxUnavailable") is not None or isinstance(spec.get("minAvailable"), str)
+
+
+def desired_healthy(spec: Mapping[str, Any], expected: int) -> int:
+    """Return how many of the expected pods a budget wants healthy.
+
+    Parity: disruption.go getExpectedPodCount, v1.36.
+    """
+    lost, kept = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if lost is not None:
+        return max(0, expected - scaled(lost, expected))
+    return 0 if kept is None else scaled(kept, expected)
+
+
 def new_status(
     budget: Document,
     *,

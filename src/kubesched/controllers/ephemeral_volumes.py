@@ -6,12 +6,10 @@ Upstream: pkg/controller/volume/ephemeral/controller.go
 
 from __future__ import annotations
 
-import copy
 from typing import ClassVar
 
 from kubesched.client.cached.documents import (
     Document,
-    controller_ref,
     is_terminating,
     key_of,
     name_of,
@@ -21,6 +19,7 @@ from kubesched.client.errors import ApiError
 from kubesched.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubesched.controllers.controller import Controller, Parts
 from kubesched.controllers.pod_claims import (
+    ephemeral_claim,
     ephemeral_claim_name,
     ephemeral_volumes,
     index_by_claim,
@@ -78,28 +77,9 @@ class EphemeralVolumeController(Controller):
         name, namespace = ephemeral_claim_name(pod, volume), namespace_of(pod)
         claim = self._claims.get(f"{namespace}/{name}")
         if claim is None:
-            await self.api.create(PERSISTENT_VOLUME_CLAIMS, _claim_of(pod, volume, name))
+            await self.api.create(PERSISTENT_VOLUME_CLAIMS, ephemeral_claim(pod, volume))
         elif not is_made_for(claim, pod):
             raise ForeignClaimError(
                 f"PVC {namespace}/{name} was not created for pod "
                 f"{namespace}/{name_of(pod)} (pod is not owner)"
             )
-
-
-def _claim_of(pod: Document, volume: Document, name: str) -> Document:
-    template = copy.deepcopy(volume["ephemeral"].get("volumeClaimTemplate") or {})
-    given = template.get("metadata") or {}
-    metadata: Document = {
-        "name": name,
-        "namespace": namespace_of(pod),
-        "ownerReferences": [controller_ref(pod)],
-    }
-    for part in ("annotations", "labels"):
-        if given.get(part):
-            metadata[part] = given[part]
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": metadata,
-        "spec": template["spec"],
-    }

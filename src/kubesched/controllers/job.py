@@ -37,7 +37,6 @@ from kubesched.controllers.job_pods import (
     is_managed_elsewhere,
     is_suspended,
     new_pod,
-    only_replaces_failed,
 )
 from kubesched.controllers.job_state import (
     COMPLETE,
@@ -164,17 +163,15 @@ class JobController(Controller):
         """
         active = len(state.active_pods)
         if is_suspended(state.job):
-            wanted, extra = 0, active_pods_for_removal(state.job, state.active_pods, active)
+            extra = active_pods_for_removal(state.job, state.active_pods, active)
         else:
-            wanted = state.wanted_active
-            too_many = max(0, active - wanted)
+            too_many = max(0, active - state.wanted_active)
             extra = active_pods_for_removal(state.job, state.active_pods, too_many)
             extra = extra[:_PODS_PER_SYNC_MAX]
         if extra or is_suspended(state.job):
             deleted, error = await self._delete(state, extra, releases=True)
             return active - deleted, error
-        leaving = state.terminating if only_replaces_failed(state.job) else 0
-        missing = min(wanted - leaving - active, _PODS_PER_SYNC_MAX)
+        missing = min(state.missing, _PODS_PER_SYNC_MAX)
         if missing <= 0:
             return active, None
         indexes = self._indexes_to_create(state, missing)

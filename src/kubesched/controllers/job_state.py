@@ -273,6 +273,12 @@ class JobState:
             return len(self.active_pods) if self.succeeded > 0 else parallelism
         return max(0, min(self.completions - self.succeeded, parallelism))
 
+    @property
+    def missing(self) -> int:
+        """Return how many pods are to be created; below 0 if there are too many."""
+        leaving = self.terminating if only_replaces_failed(self.job) else 0
+        return self.wanted_active - leaving - len(self.active_pods)
+
     def pending_indexes(self, count: int) -> list[int]:
         """Return the lowest indexes that no pod stands for yet.
 

@@ -1,25 +1,30 @@
 """Which claims a pod uses.
 
-Owns the names of the claims of a pod's volumes, those made for ephemeral ones included, and the
-index that finds pods by them. Never asks whether a claim exists.
+Owns the names of the claims of a pod's volumes, what those made for ephemeral ones look like, and
+the index that finds pods by them. Never asks whether a claim exists.
 Upstream: pkg/controller/volume/common/common.go,
 staging/src/k8s.io/component-helpers/storage/ephemeral/ephemeral.go
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubesched.client.cached.documents import (
     Document,
+    controller_ref,
     is_terminating,
     name_of,
     namespace_of,
     owner_of,
     uid_of,
 )
-from kubesched.client.cached.informers import Informer
+
+if TYPE_CHECKING:
+    # Who only asks what claims look like is spared the client.
+    from kubesched.client.cached.informers import Informer
 
 _INDEX: Final = "claims"
 
@@ -50,6 +55,29 @@ def ephemeral_volumes(pod: Mapping[str, Any]) -> Iterator[Document]:
 def ephemeral_claim_name(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> str:
     """Return how the claim of an ephemeral volume is called."""
     return f"{name_of(pod)}-{volume['name']}"
+
+
+def ephemeral_claim(pod: Mapping[str, Any], volume: Mapping[str, Any]) -> Document:
+    """Return the claim that is made for an ephemeral volume.
+
+    Parity: pkg/controller/volume/ephemeral/controller.go handleVolume, v1.36.
+    """
+    template = copy.deepcopy(volume["ephemeral"].get("volumeClaimTemplate") or {})
+    given = template.get("metadata") or {}
+    metadata: Document = {
+        "name": ephemeral_claim_name(pod, volume),
+        "namespace": namespace_of(pod),
+        "ownerReferences": [controller_ref(pod)],
+    }
+    for part in ("annotations", "labels"):
+        if given.get(part):
+            metadata[part] = given[part]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": template.get("spec") or {},
+    }
 
 
 def is_made_for(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubesched.client.cached.documents import Document, controller_ref, name_of, namespace_of
 from kubesched.client.errors import ApiError, TransportError
 from kubesched.client.resources import PODS
-from kubesched.controllers.controller import Controller
+
+if TYPE_CHECKING:
+    # Who only asks what pods look like is spared the client.
+    from kubesched.controllers.controller import Controller
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 

@@ -4,7 +4,7 @@ Owns PodDisruptionBudget. Never counts disruptions: preemption does.
 Upstream: staging/src/k8s.io/api/policy/v1/types.go
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kubesched.objects.meta import KubeResource, LabelSelector
 from kubesched.objects.wire import Int32, Int64, Time, Wire
@@ -30,6 +30,10 @@ class PodDisruptionBudgetStatus(Wire, frozen=True, kw_only=True):
     expected_pods: Int32 = 0
 
 
+NO_STATUS: Final = PodDisruptionBudgetStatus()
+"""Of a budget that says nothing of it, which is not a budget that says zero."""
+
+
 class PodDisruptionBudget(KubeResource, frozen=True, kw_only=True):
     """A limit to voluntary disruption."""
 
@@ -37,4 +41,4 @@ class PodDisruptionBudget(KubeResource, frozen=True, kw_only=True):
     kind: ClassVar[str] = "PodDisruptionBudget"
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
-    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+    status: PodDisruptionBudgetStatus = NO_STATUS

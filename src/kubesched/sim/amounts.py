@@ -1,31 +1,22 @@
-"""Amounts as people read them.
+"""Amounts of a whole cluster, as people read them.
 
-Owns units: cores, Gi, plain counts. Never rounds what is reported to machines.
+Owns shares, and that sums are told in cores. All other units are `model.amounts`'. Never rounds
+what is reported to machines.
 """
 
 from __future__ import annotations
 
-from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-
-_BYTES = (MEMORY, EPHEMERAL_STORAGE)
-_UNITS = ((1 << 50, "Pi"), (1 << 40, "Ti"), (1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki"))
+from kubesched.model import amounts
+from kubesched.model.resources import CPU
 
 
 def amount(resource: str, value: int) -> str:
     """Return an amount of a resource in the unit its users think in."""
     if resource == CPU:
-        return _short(value / 1000)
-    if resource in _BYTES or resource.startswith("hugepages-"):
-        for size, unit in _UNITS:
-            if abs(value) >= size:
-                return f"{_short(value / size)}{unit}"
-    return f"{value}"
+        return f"{value / 1000:.3f}".rstrip("0").rstrip(".")
+    return amounts.amount(resource, value)
 
 
 def percent(value: float) -> str:
     """Return a share with one digit after the point."""
     return f"{value:.1f}%"
-
-
-def _short(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

@@ -1,14 +1,15 @@
 """How many copies of pod templates fit, where, and what stops the next one.
 
 Owns the turn of templates and the count per node. Copies are placed one by one, each attempt a real
-one; nobody is evicted for a copy.
+one; nobody is evicted for a copy. A DaemonSet wants one copy on each node that lacks it: one that
+does not fit there stops no other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubesched.engine.decide import Decision, decide
 from kubesched.framework.status import Status
@@ -44,6 +45,12 @@ class Fit:
     """None as long as nothing stops it: all wanted copies fit."""
     next_index: int = 0
 
+    def __post_init__(self) -> None:
+        targets = self.template.targets
+        if targets is not None:
+            lacking = len(targets.lacking)
+            self.wanted = lacking if self.wanted is None else min(self.wanted, lacking)
+
     @property
     def count(self) -> int:
         """Return how many copies fit."""
@@ -52,7 +59,10 @@ class Fit:
     @property
     def is_done(self) -> bool:
         """Return whether nothing more is to be tried."""
-        return self.stop is not None or self.count == self.wanted
+        targets = self.template.targets
+        if targets is not None and self.next_index >= len(targets.lacking):
+            return True
+        return (self.stop is not None and targets is None) or self.count == self.wanted
 
 
 class Capacity:
@@ -88,20 +98,29 @@ class Capacity:
         return sum(fit.count for fit in self.fits)
 
     def _step(self, number: int, fit: Fit) -> None:
-        pod = self._copy(number, fit)
+        targets = fit.template.targets
+        stop = self._try(self._copy(number, fit), fit)
+        if targets is None:
+            fit.stop = stop
+            return
+        if stop is not None:
+            fit.stop = _at_target(fit.stop, stop, targets.lacking[fit.next_index])
+        fit.next_index += 1
+
+    def _try(self, pod: PodInfo, fit: Fit) -> Stop | None:
+        """Place a copy; return what stops it."""
         refusal = self.world.why_not_queued(pod)
         if refusal is not None:
-            fit.stop = Stop(refusal.verdict, refusal.message)
-            return
+            return Stop(refusal.verdict, refusal.message)
         outcome = self.world.attempt(pod, make_room=False)
-        if outcome.verdict is Verdict.PLACED:
-            fit.by_node[outcome.node] += 1
-        else:
-            fit.stop = self._stop(pod, outcome)
+        if outcome.verdict is not Verdict.PLACED:
+            return self._stop(pod, outcome)
+        fit.by_node[outcome.node] += 1
+        return None
 
     def _copy(self, number: int, fit: Fit) -> PodInfo:
         pod, claims = fit.template.copy(fit.next_index)
-        while self.world.has_pod(pod.key):
+        while self.world.has_pod(pod.key) and fit.template.targets is None:
             fit.next_index += 1
             pod, claims = fit.template.copy(fit.next_index)
         for claim in claims:
@@ -129,6 +148,20 @@ class Capacity:
         )
 
 
+def _at_target(earlier: Stop | None, stop: Stop, node: str) -> Stop:
+    """Return what stops the copies of a DaemonSet: each one's node counts, and no other."""
+    found = stop.by_node.get(node)
+    by_node = {} if found is None else {node: found}
+    reasons = Counter(found.reasons if found is not None else dict.fromkeys(stop.reasons, 1))
+    if earlier is None:
+        return replace(stop, reasons=reasons, by_node=by_node)
+    return replace(
+        earlier,
+        reasons=Counter(earlier.reasons) + reasons,
+        by_node={**earlier.by_node, **by_node},
+    )
+
+
 def _first_index(template: Template) -> int:
     # A pod's copies are numbered as people count; a workload's as its controller does.
-    return 1 if template.workload is None else 0
+    return 1 if template.workload is None else template.workload.spec.ordinals.start

@@ -67,7 +67,7 @@ def _measures(run: Simulation) -> Iterator[tuple[str, str, float]]:
     yield "pods evicted", "", len(run.evicted)
     yield "nodes without a pod", "", after.empty_node_count
     for resource in after.resources:
-        if resource == PODS:
+        if resource == PODS or not after.allocatable[resource].any():
             continue
         percents = after.percents(resource)
         yield f"{resource} used", "%", round(after.total(resource).percent, 2)

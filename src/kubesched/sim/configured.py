@@ -1,4 +1,4 @@
-"""A scheduler for a run, from the text of its configuration.
+"""A scheduler for a run, from its configuration.
 
 Owns the choice of configuration and seed, and the one-line texts of what is wrong with them. Never
 reads a file.
@@ -6,11 +6,13 @@ reads a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kubesched.app.build import Built, build, config_enabling, never_enabled
 from kubesched.config.errors import ConfigError
-from kubesched.config.load import load_config
+from kubesched.config.load import load_config, load_config_object
+from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.engine.handle import OfflineHandle
 from kubesched.framework.registry import Registry
 
@@ -20,17 +22,17 @@ class ConfiguredError(ValueError):
 
 
 def configured(
-    text: bytes | None = None,
+    config: bytes | Mapping[str, Any] | None = None,
     *,
     registry: Registry | None = None,
     seed: int = 0,
     uses_all: bool = True,
 ) -> Built:
-    """Return the profiles of a configuration; without a text, those of the default one.
+    """Return the profiles of a configuration; without one, those of the default one.
 
     Args:
-        text: The configuration. Without one, plugins of the registry are enabled at multiPoint of
-            the default profile.
+        config: The configuration, its text or what that says. Without one, plugins of the
+            registry are enabled at multiPoint of the default profile.
         registry: Plugins of the user's own.
         seed: Where chance starts from.
         uses_all: Whether each of these plugins has to be enabled.
@@ -40,7 +42,7 @@ def configured(
     """
     try:
         built = build(
-            config_enabling(registry) if text is None else load_config(text),
+            _loaded(config, registry),
             out_of_tree=registry,
             make_handle=lambda name: OfflineHandle(name, seed),
         )
@@ -56,6 +58,14 @@ def configured(
         raise ConfiguredError(
             f"cannot make the plugins: {type(problem).__name__}: {problem}"
         ) from None
+
+
+def _loaded(
+    config: bytes | Mapping[str, Any] | None, registry: Registry | None
+) -> KubeSchedulerConfiguration:
+    if config is None:
+        return config_enabling(registry)
+    return load_config(config) if isinstance(config, bytes) else load_config_object(config)
 
 
 def check_use(configurations: Sequence[Built], registry: Registry | None) -> None:

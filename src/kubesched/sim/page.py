@@ -14,8 +14,9 @@ from kubesched.sim.comparison import Comparison
 from kubesched.sim.simulation import Simulation
 from kubesched.sim.usage import Fill
 
+ROWS = 1000
+"""How many rows a table has, unless another number is asked for."""
 _NODES_DRAWN_MAX = 40
-_ROWS_MAX = 1000
 _EXAMPLES_MAX = 8
 
 _STYLE = """
@@ -59,20 +60,20 @@ summary { cursor: pointer; margin: .5rem 0; }
 _KEY = '<p class="key quiet"><span class="b">before</span><span class="a">after</span></p>'
 
 
-def simulation_page(run: Simulation) -> str:
-    """Return the page of one run."""
-    body = ["<h1>Simulation</h1>", _subtitle(run), _tiles(run), *_sections(run)]
+def simulation_page(run: Simulation, top: int | None = ROWS) -> str:
+    """Return the page of one run; `top` is how many rows a table of pods has at most."""
+    body = ["<h1>Simulation</h1>", _subtitle(run), _tiles(run), *_sections(run, top)]
     return _page("kubesched simulation", body)
 
 
-def comparison_page(compared: Comparison) -> str:
-    """Return the page of two runs side by side."""
+def comparison_page(compared: Comparison, top: int | None = ROWS) -> str:
+    """Return the page of two runs side by side; `top` as for one."""
     first, second = (safe(name) for name in compared.names)
     body = [f"<h1>{first} and {second}, compared</h1>", _subtitle(compared.runs[0])]
-    body.append(_differences(compared))
+    body.append(_differences(compared, top))
     body.append('<div class="side">')
     for name, run in zip((first, second), compared.runs, strict=True):
-        body += ["<section>", f"<h2>{name}</h2>", _tiles(run), *_sections(run), "</section>"]
+        body += ["<section>", f"<h2>{name}</h2>", _tiles(run), *_sections(run, top), "</section>"]
     body.append("</div>")
     return _page("kubesched comparison", body)
 
@@ -114,14 +115,14 @@ def _tiles(run: Simulation) -> str:
     return f'<div class="tiles">{inner}</div>'
 
 
-def _sections(run: Simulation) -> list[str]:
+def _sections(run: Simulation, top: int | None) -> list[str]:
     return [
         *_resources(run),
         *_zones(run),
         *_nodes(run),
-        *_left(run),
-        *_preemptions(run),
-        *_placements(run),
+        *_left(run, top),
+        *_preemptions(run, top),
+        *_placements(run, top),
     ]
 
 
@@ -173,7 +174,7 @@ def _nodes(run: Simulation) -> list[str]:
     return parts
 
 
-def _left(run: Simulation) -> list[str]:
+def _left(run: Simulation, top: int | None) -> list[str]:
     if not run.left:
         return []
     groups: dict[tuple[str, str], list[str]] = {}
@@ -184,10 +185,10 @@ def _left(run: Simulation) -> list[str]:
     rows = [
         (str(len(pods)), verdict, message, _examples(pods)) for (verdict, message), pods in ordered
     ]
-    return ["<h2>Pods left</h2>", _table(("#pods", "what", "why", "which"), rows)]
+    return ["<h2>Pods left</h2>", _table(("#pods", "what", "why", "which"), rows, top)]
 
 
-def _preemptions(run: Simulation) -> list[str]:
+def _preemptions(run: Simulation, top: int | None) -> list[str]:
     if not run.preemptions:
         return []
     rows = []
@@ -198,20 +199,20 @@ def _preemptions(run: Simulation) -> list[str]:
         )
         rows.append((one.pod, str(one.priority), one.node, victims, str(one.pdb_violation_count)))
     head = ("pod", "#priority", "node", "evicted (priority)", "#against budgets")
-    return ["<h2>Preemptions</h2>", _table(head, rows)]
+    return ["<h2>Preemptions</h2>", _table(head, rows, top)]
 
 
-def _placements(run: Simulation) -> list[str]:
+def _placements(run: Simulation, top: int | None) -> list[str]:
     if not run.placements:
         return []
     rows = [(one.pod, one.node, str(one.priority), str(one.attempts)) for one in run.placements]
-    table = _table(("pod", "node", "#priority", "#attempts"), rows)
+    table = _table(("pod", "node", "#priority", "#attempts"), rows, top)
     count = _counted(len(run.placements), "placement")
     is_open = ' open="open"' if len(rows) <= 50 else ""
     return [f"<h2>Placements</h2><details{is_open}><summary>{count}</summary>{table}</details>"]
 
 
-def _differences(compared: Comparison) -> str:
+def _differences(compared: Comparison, top: int | None) -> str:
     rows = [
         (
             one.name,
@@ -227,15 +228,15 @@ def _differences(compared: Comparison) -> str:
     if compared.moved:
         moved = [(one.pod, one.nodes[0] or "–", one.nodes[1] or "–") for one in compared.moved]
         count = f"{_counted(len(moved), 'pod')} ended elsewhere"
-        table = _table(("pod", first, second), moved)
+        table = _table(("pod", first, second), moved, top)
         parts.append(f"<details><summary>{count}</summary>{table}</details>")
     else:
         parts.append("<p>Every pod ended on the same node.</p>")
     return "\n".join(parts)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; a head that starts with # is of numbers."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], top_rows: int | None = None) -> str:
+    """Return a table of the first so many rows; a head that starts with # is of numbers."""
     numeric = [title.startswith("#") for title in head]
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -247,10 +248,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         )
         return f"<tr>{inner}</tr>"
 
-    body = "\n".join(line(row, "td") for row in rows[:_ROWS_MAX])
+    body = "\n".join(line(row, "td") for row in rows[:top_rows])
     top = line([title.removeprefix("#") for title in head], "th")
-    more = len(rows) - _ROWS_MAX
-    rest = f'<p class="quiet">and {more} more (-o json has all of them)</p>' if more > 0 else ""
+    more = 0 if top_rows is None else len(rows) - top_rows
+    rest = f'<p class="quiet">and {more} more (--top, or -o json)</p>' if more > 0 else ""
     return (
         f'<div class="wide"><table><thead>{top}</thead>\n<tbody>{body}</tbody></table></div>{rest}'
     )
@@ -258,7 +259,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _shown_resources(run: Simulation) -> list[str]:
     """Return what is drawn by zone and node: cpu, memory, and what some nodes offer besides."""
-    names = [name for name in run.after.resources if name != PODS]
+    after = run.after
+    names = [one for one in after.resources if one != PODS and after.total(one).allocatable]
     first = [name for name in (CPU, MEMORY) if name in names]
     return [*first, *(name for name in names if name not in first)][:5]
 

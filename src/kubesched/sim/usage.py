@@ -47,12 +47,17 @@ class Usage:
     names: tuple[str, ...]
     zones: tuple[str, ...]
     resources: tuple[str, ...]
-    """cpu, memory and ephemeral-storage first, extended resources by name, pods last."""
+    """cpu, memory and ephemeral-storage first, extended resources by name, pods last.
+
+    What pods take and no node offers is among them.
+    """
     allocatable: dict[str, IntColumn]
     requested: dict[str, IntColumn]
 
     def total(self, resource: str, where: BoolColumn | None = None) -> Fill:
         """Return a resource summed over all nodes, or over those of a mask."""
+        if resource not in self.requested:
+            return Fill(0, 0)  # At another moment, a pod asked for it.
         mask = slice(None) if where is None else where
         return Fill(
             int(self.requested[resource][mask].sum()), int(self.allocatable[resource][mask].sum())
@@ -105,8 +110,10 @@ def usage_of(view: ClusterView) -> Usage:
     nodes = view.all_nodes()
     infos = [nodes.info(position) for position in range(len(nodes))]
     offered = {name for info in infos for name, value in info.allocatable.items() if value}
-    rest = sorted(offered - {*_FIRST, PODS})
-    resources = (*(name for name in _FIRST if name in offered or name in (CPU, MEMORY)), *rest)
+    asked = {name for shape in view.pods.shapes for name in shape.usage}
+    there = offered | {name for name in asked if nodes.requested[name].any()}
+    rest = sorted(there - {*_FIRST, PODS})
+    resources = (*(name for name in _FIRST if name in there or name in (CPU, MEMORY)), *rest)
     allocatable = {name: nodes.allocatable[name].copy() for name in resources}
     requested = {name: nodes.requested[name].copy() for name in resources}
     allocatable[PODS], requested[PODS] = nodes.allowed_pods.copy(), nodes.pod_count.copy()

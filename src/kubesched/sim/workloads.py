@@ -4,20 +4,23 @@ Owns which kinds have a template, how many pods they want, and what names, label
 those pods get. Never decides where a pod goes, and never reads a file.
 Upstream: pkg/controller/controller_utils.go GetPodFromTemplate,
 pkg/controller/statefulset/stateful_set_utils.go, pkg/controller/job/job_controller.go,
-pkg/controller/cronjob/utils.go getJobFromTemplate2
+pkg/controller/cronjob/utils.go getJobFromTemplate2,
+pkg/controller/daemon/util/daemonset_util.go CreatePodTemplate
 """
 
 from __future__ import annotations
 
+import itertools
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.cache.cache import TERMINAL_PHASES
+from kubesched.controllers.stateful_set_identity import ordinal_of
 from kubesched.objects.check import check_object
 from kubesched.objects.decode import decode_as
 from kubesched.objects.errors import MalformedObject, short_repr
@@ -26,48 +29,57 @@ from kubesched.objects.pod import Pod
 from kubesched.objects.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
 from kubesched.objects.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.objects.wire import Int32, Wire
-from kubesched.objects.workloads import ReplicaSet
+from kubesched.sim.daemons import aimed_at, daemon_template
+from kubesched.sim.jobs import JobSpec, JobStatus, job_lack
 
 WORKLOAD_KINDS = frozenset(
     {
         ("apps", "Deployment"),
         ("apps", "ReplicaSet"),
         ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
         ("batch", "Job"),
         ("batch", "CronJob"),
         ("", "ReplicationController"),
     }
 )
-_POD_COUNT_MAX = 1_000_000
-_REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
+_INDEXED_AT_ONCE_MAX = 100_000
 _JOBS = ("Job", "CronJob")
+_HASHED = ("Deployment", "DaemonSet")
 HASH_LABEL = "pod-template-hash"
+_REVISION_LABEL = "controller-revision-hash"
 
 
-class WorkloadStatus(Wire, frozen=True, kw_only=True):
-    """How far a job has come."""
+class Ordinals(Wire, frozen=True, kw_only=True):
+    """How the pods of a StatefulSet are numbered."""
 
-    succeeded: Int32 = 0
+    start: Int32 = 0
 
 
-class WorkloadSpec(Wire, frozen=True, kw_only=True):
+class WorkloadSpec(JobSpec, frozen=True, kw_only=True):
     """What the kinds of workloads say, together; each kind fills its own part."""
 
     replicas: Int32 | None = None
     selector: dict[str, Any] = {}
     template: dict[str, Any] = {}
     volume_claim_templates: tuple[dict[str, Any], ...] = ()
-    parallelism: Int32 | None = None
-    completions: Int32 | None = None
-    completion_mode: str = ""
-    suspend: bool = False
+    ordinals: Ordinals = Ordinals()
 
 
 class WorkloadObject(KubeResource, frozen=True, kw_only=True):
     """A controller of any kind, read for its template."""
 
     spec: WorkloadSpec = WorkloadSpec()
-    status: WorkloadStatus = WorkloadStatus()
+    status: JobStatus = JobStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class ToMake:
+    """The pods a controller still has to make."""
+
+    count: int
+    indexes: Iterable[int]
+    """Theirs come first, then those it would go on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +93,11 @@ class Workload:
     owner: OwnerReference
     """Whose the pods are that it makes now: a Deployment's newest ReplicaSet, or itself."""
     spec: WorkloadSpec
-    succeeded: int = 0
+    status: JobStatus
+    is_terminating: bool = False
+    """Whether it is being deleted, and makes no more pods."""
     template_hash: str = ""
-    """Of a Deployment: what its ReplicaSet's pods are marked with."""
+    """Of a Deployment or a DaemonSet: what pods of the template as it is now are marked with."""
     other_owners: tuple[OwnerReference, ...] = ()
     """Whose pods are its own besides: a Deployment's older ReplicaSets."""
 
@@ -95,32 +109,42 @@ class Workload:
     @property
     def is_indexed(self) -> bool:
         """Return whether its pods differ by more than their names."""
-        return self.kind == "StatefulSet" or self.spec.completion_mode == "Indexed"
+        by_kind = self.kind in ("StatefulSet", "DaemonSet")
+        return by_kind or self.spec.completion_mode == "Indexed"
 
     @property
     def pod_uid(self) -> str:
         """Return the uid that marks the template among objects."""
         return template_uid(self.kind, self.key)
 
-    def missing(self, pods: OwnedPods) -> int:
-        """Return how many pods the controller still has to make, given those there are."""
-        live = done = 0
-        for pod in pods.of(self.namespace, (self.owner, *self.other_owners)):
-            live += pod.status.phase not in ("Succeeded", "Failed")
-            done += pod.status.phase == "Succeeded"
-        return max(0, self._wanted(max(done, self.succeeded)) - live)
+    def missing(self, pods: OwnedPods) -> ToMake:
+        """Return the pods the controller still has to make, given those there are.
 
-    def _wanted(self, done: int) -> int:
-        spec = self.spec
-        if self.kind == "CronJob":
-            return 0  # It makes jobs by the clock, and nothing happens at a time here.
-        if self.kind != "Job":
-            return 1 if spec.replicas is None else spec.replicas
-        if spec.suspend:
-            return 0
-        parallelism = 1 if spec.parallelism is None else spec.parallelism
-        left = parallelism if spec.completions is None else max(0, spec.completions - done)
-        return min(parallelism, left)
+        Of a DaemonSet the nodes tell that, see `daemons`; of a Job its own rule, see `jobs`.
+        """
+        there = pods.of(self.namespace, (self.owner, *self.other_owners))
+        wanted = 1 if self.spec.replicas is None else self.spec.replicas
+        if self.kind == "CronJob" or self.is_terminating:
+            # A CronJob makes jobs by the clock, and nothing happens at a time here.
+            return ToMake(0, itertools.count())
+        if self.kind == "Job":
+            lack = job_lack(self.spec, self.status, there)
+            first_beyond = self.spec.completions or 0 if self.is_indexed else 0
+            indexes = itertools.chain(lack.indexes, itertools.count(first_beyond))
+            return ToMake(lack.count, indexes)
+        if self.kind == "StatefulSet":
+            return self._missing_ordinals(wanted, there)
+        active = sum(not has_ended(pod) and not is_terminating(pod) for pod in there)
+        return ToMake(max(0, wanted - active), itertools.count())
+
+    def _missing_ordinals(self, wanted: int, there: Iterable[Pod]) -> ToMake:
+        # Parity: stateful_set_control.go processReplica, v1.36: a pod that has ended is replaced
+        # under its own name, one that is being deleted keeps it until it is gone.
+        first = self.spec.ordinals.start
+        names = (pod.metadata.name for pod in there if not has_ended(pod))
+        taken = {ordinal_of({"metadata": {"name": name}}) for name in names}
+        count = wanted - sum(first <= one < first + wanted for one in taken)
+        return ToMake(count, (at for at in itertools.count(first) if at not in taken))
 
     def pod(self, template: Pod, index: int) -> Pod:
         """Return the pod of an index, made from the template."""
@@ -144,6 +168,12 @@ class Workload:
             for one in claimed
         ]
         return replace(pod, spec=replace(pod.spec, volumes=(*made, *kept)))
+
+    def pod_for(self, template: Pod, node_name: str) -> Pod:
+        """Return the pod of a DaemonSet for a node, made from the template."""
+        name = f"{self.name}-{node_name}"
+        meta = replace(template.metadata, name=name, uid=f"pod/{self.namespace}/{name}")
+        return aimed_at(replace(template, metadata=meta), node_name)
 
     def _own_labels(self, name: str, index: int) -> dict[str, str]:
         if self.kind == "StatefulSet":
@@ -180,6 +210,21 @@ def template_uid(kind: str, key: str) -> str:
     return f"template/{kind}/{key}"
 
 
+def has_ended(pod: Pod) -> bool:
+    """Return whether nothing of a pod runs, nor will."""
+    return pod.status.phase in TERMINAL_PHASES
+
+
+def is_terminating(pod: Pod) -> bool:
+    """Return whether a pod is being deleted."""
+    return pod.metadata.deletion_timestamp is not None
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Return who controls a pod."""
+    return next((one for one in pod.metadata.owner_references if one.controller), None)
+
+
 class OwnedPods:
     """The pods of a cluster by who controls them."""
 
@@ -187,7 +232,7 @@ class OwnedPods:
         self._by_name: dict[tuple[str, str, str], list[Pod]] = {}
         self._by_uid: dict[tuple[str, str], list[Pod]] = {}
         for pod in pods:
-            owner = next((one for one in pod.metadata.owner_references if one.controller), None)
+            owner = controller_of(pod)
             if owner is None:
                 continue
             namespace = pod.metadata.namespace
@@ -205,15 +250,20 @@ class OwnedPods:
         return list(found.values())
 
 
-def is_workload(tree: Mapping[str, Any]) -> bool:
-    """Return whether a document is a controller that has a pod template worth the name."""
+def is_of_workload_kind(tree: Mapping[str, Any]) -> bool:
+    """Return whether a document is a controller of pods."""
     version, kind = tree.get("apiVersion"), tree.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         return False
-    if (version.rpartition("/")[0], kind) not in WORKLOAD_KINDS:
+    return (version.rpartition("/")[0], kind) in WORKLOAD_KINDS
+
+
+def is_workload(tree: Mapping[str, Any]) -> bool:
+    """Return whether a document is a controller that has a pod template worth the name."""
+    if not is_of_workload_kind(tree):
         return False
     part: Any = tree
-    for name in (*_spec_path(kind), "template", "spec"):
+    for name in (*_spec_path(tree["kind"]), "template", "spec"):
         part = part.get(name) if isinstance(part, Mapping) else None
     return isinstance(part, Mapping) and bool(part.get("containers"))
 
@@ -246,37 +296,10 @@ def workload_of(tree: Mapping[str, Any], default_namespace: str) -> Workload:
         namespace,
         owner,
         obj.spec,
-        succeeded=obj.status.succeeded,
-        template_hash=_template_hash(obj.spec.template) if kind == "Deployment" else "",
+        status=obj.status,
+        is_terminating=obj.metadata.deletion_timestamp is not None,
+        template_hash=_template_hash(obj.spec.template) if kind in _HASHED else "",
     )
-
-
-def adopting(workload: Workload, sets: Sequence[ReplicaSet]) -> Workload:
-    """Return a Deployment as the owner of the ReplicaSets it has, the newest for new pods."""
-    newest = max(sets, key=_revision)
-    owners = {
-        one.key: OwnerReference(
-            api_version=one.api_version,
-            kind=one.kind,
-            name=one.metadata.name,
-            uid=one.metadata.uid,
-            controller=True,
-        )
-        for one in sets
-    }
-    return replace_fields(
-        workload,
-        owner=owners.pop(newest.key),
-        other_owners=tuple(owners.values()),
-        template_hash=newest.metadata.labels.get(HASH_LABEL, ""),
-    )
-
-
-def _revision(replica_set: ReplicaSet) -> tuple[int, int]:
-    # Parity: deployment/util/deployment_util.go Revision, v1.36.
-    text = replica_set.metadata.annotations.get(_REVISION_ANNOTATION, "")
-    revision = int(text) if text.isascii() and text.isdigit() else 0
-    return revision, replica_set.spec.replicas or 0
 
 
 def _spec_path(kind: str) -> tuple[str, ...]:
@@ -308,6 +331,9 @@ def template_pod(workload: Workload) -> Pod:
     template = workload.spec.template
     try:
         pod = decode_as(Pod, {part: template.get(part) for part in ("metadata", "spec")})
+        if workload.kind == "DaemonSet":
+            made = daemon_template(template)
+            pod = decode_as(Pod, {part: made.get(part) for part in ("metadata", "spec")})
         labels = {**pod.metadata.labels, **_template_labels(workload)}
         meta = ObjectMeta(
             name=workload.owner.name,
@@ -331,22 +357,9 @@ def template_pod(workload: Workload) -> Pod:
     return pod
 
 
-def replica_set_of(workload: Workload) -> dict[str, Any]:
-    """Return the document of the ReplicaSet a Deployment makes."""
-    label = {HASH_LABEL: workload.template_hash}
-    selector = dict(workload.spec.selector)
-    matched = selector.get("matchLabels")
-    if matched is None or isinstance(matched, Mapping):
-        selector["matchLabels"] = {**(matched or {}), **label}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": workload.owner.name, "namespace": workload.namespace},
-        "spec": {"replicas": workload.spec.replicas, "selector": selector},
-    }
-
-
 def _template_labels(workload: Workload) -> dict[str, str]:
+    if workload.kind == "DaemonSet":
+        return {_REVISION_LABEL: workload.template_hash}
     if workload.template_hash:
         return {HASH_LABEL: workload.template_hash}
     if workload.kind in _JOBS:
@@ -366,19 +379,41 @@ def _name_of(template: Mapping[str, Any]) -> str:
     return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
 
+def _check_indexed(kind: str, key: str, spec: JobSpec) -> None:
+    # Parity: pkg/apis/batch/validation/validation.go validateJobSpec, v1.36.
+    where = ".".join(_spec_path(kind))
+    if spec.completions is None and spec.parallelism:
+        raise MalformedObject(
+            kind=kind,
+            key=key,
+            field=f"{where}.completions",
+            problem="Required value: when completion mode is Indexed",
+        )
+    if spec.parallelism is not None and spec.parallelism > _INDEXED_AT_ONCE_MAX:
+        raise MalformedObject(
+            kind=kind,
+            key=key,
+            field=f"{where}.parallelism",
+            value=short_repr(spec.parallelism),
+            problem=f"Invalid value: must be less than or equal to {_INDEXED_AT_ONCE_MAX} when "
+            "completion mode is Indexed",
+        )
+
+
 def _check_counts(kind: str, key: str, spec: WorkloadSpec) -> None:
     for field in ("replicas", "parallelism", "completions"):
         value = getattr(spec, field)
-        if value is None or 0 <= value <= _POD_COUNT_MAX:
+        if value is None or value >= 0:
             continue
-        limit = "greater than or equal to 0" if value < 0 else f"at most {_POD_COUNT_MAX} here"
         raise MalformedObject(
             kind=kind,
             key=key,
             field=".".join((*_spec_path(kind), field)),
             value=short_repr(value),
-            problem=f"Invalid value: must be {limit}",
+            problem="Invalid value: must be greater than or equal to 0",
         )
+    if spec.completion_mode == "Indexed":
+        _check_indexed(kind, key, spec)
     for number, template in enumerate(spec.volume_claim_templates):
         if not _name_of(template):
             raise MalformedObject(

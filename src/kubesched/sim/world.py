@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.app.admission import Admission
 from kubesched.app.build import Built
 from kubesched.app.cluster import load_objects
 from kubesched.cache.cache import Cache
 from kubesched.columns.pod_columns import BoundPod
 from kubesched.columns.view import ClusterView
 from kubesched.engine.diagnosis import Diagnosis, FitError, NoNodesError, SchedulingError
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.engine.schedule_pod import schedule_without_extenders
 from kubesched.engine.search import Search
 from kubesched.framework.bind_phase import PermitOutcome
 from kubesched.framework.cycle_state import CycleState
@@ -35,6 +36,7 @@ from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import label_selector
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.sim.ephemeral import ephemeral_claims
 from kubesched.sim.usage import Usage, usage_of
 
 ResultT = TypeVar("ResultT")
@@ -99,6 +101,9 @@ class World:
         kept = list(objects)
         self.pending: list[PodInfo] = load_objects(self.cache, kept, built.profiles)
         """The pods that wait for a node at the start, in the order of the objects."""
+        self._admission = Admission(kept)
+        for info in self.pending:
+            self._claim_volumes(info.object)
         self._wire = {_uid_of(obj): obj for obj in kept if isinstance(obj, Pod)}
         self._keys = {pod.key for pod in self._wire.values()}
         self.has_own_plugins = any(
@@ -130,7 +135,13 @@ class World:
         info = self.cache.pod_info(pod) if like is None else PodInfo(pod, like.shape)
         self._wire[info.uid] = pod
         self._keys.add(info.key)
+        self._claim_volumes(pod)
         return info
+
+    def _claim_volumes(self, pod: Pod) -> None:
+        """Make the claims for a pod's ephemeral volumes, unless there are any of their names."""
+        for claim in ephemeral_claims(pod, self._admission):
+            self.add_claim(claim)
 
     def waiting_pod(self, uid: str) -> PodInfo:
         """Return a waiting pod as it is now; KeyError if there is none."""
@@ -174,7 +185,7 @@ class World:
         state = CycleState()
         self._aim(profile)
         try:
-            result = run_without_extenders(schedule_pod(profile, view, state, pod, self._search))
+            result = schedule_without_extenders(profile, view, state, pod, self._search)
         except FitError as failure:
             return self._refused(profile, state, pod, failure, make_room)
         except NoNodesError as failure:
@@ -260,6 +271,8 @@ class World:
     def _evict(self, victim: BoundPod) -> Evicted:
         wire = self._wire.pop(victim.uid)
         self.cache.remove_pod(self.cache.pod_info(wire))
+        for claim in ephemeral_claims(wire, self._admission):
+            self.cache.drop(claim)  # It goes with the pod that owns it.
         self._spend_budgets(victim)
         self.version += 1
         if not any(owner.controller for owner in victim.owners):

@@ -120,7 +120,39 @@ def test_times_stay_texts(tmp_path: Path) -> None:
         pytest.param("just text", "document 1: expected an object, got 'just text'", id="a text"),
         pytest.param("- 1\n- 2\n", "document 1[0]: expected an object, got 1", id="numbers"),
         pytest.param("{}", "document 1: object: Object 'Kind' is missing", id="nothing inside"),
+        pytest.param(
+            "kind: Pod\nmetadata:\n\tname: a\n",
+            "found character that cannot start any token; line 3 is indented with a tab, and YAML "
+            "takes spaces only",
+            id="tabs",
+        ),
+        pytest.param(
+            "NAME     STATUS\nnode-1   Ready\n",
+            "'NAME     STATUS node-1   Ready'; this is a table, and what is read is kubectl get "
+            "-o yaml or -o json",
+            id="a table of kubectl",
+        ),
+        pytest.param(
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n",
+            "'Kind' is missing; a list of kubectl ends with its kind, so the file may be cut off",
+            id="a list that was cut off between two lines",
+        ),
+        pytest.param(
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  meta",
+            "could not find expected ':'; the file may be cut off",
+            id="a list that was cut off within a line",
+        ),
+        pytest.param(
+            'a: b\nc: "d\n',
+            "; the file may be cut off",
+            id="a text that was cut off",
+        ),
         pytest.param("kind: Pod", "Object 'apiVersion' is missing", id="no version"),
+        pytest.param(
+            "{apiVersion: v1, kind: List, items: {}}",
+            "document 1: List: items: expected an array, got {}",
+            id="a list of another type",
+        ),
         pytest.param('{"a": ' * 100_000, "nested too deeply|yaml: |not readable", id="depth"),
         pytest.param(
             '{"kind":"List","apiVersion":"v1","items":[' * 12 + "]}" * 12,
@@ -140,6 +172,27 @@ def test_what_is_wrong_is_named_in_one_line(
     assert any(part in shown for part in problem.split("|"))
     assert "\n" not in shown
     assert len(shown) < 1000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="no byte"),
+        pytest.param("# nothing\n---\n", id="comments alone"),
+        pytest.param("null\n", id="a null"),
+    ],
+)
+def test_a_file_without_objects_is_told(tmp_path: Path, text: str) -> None:
+    empty = write(tmp_path / "empty.yaml", text)
+    filled = write(tmp_path / "filled.yaml", NODE % "a")
+    notes = read_manifests([str(empty), str(filled)]).notes
+    assert f"{empty}: there is no object in it" in notes
+    assert not any("filled" in note for note in notes)
+
+
+def test_an_empty_list_is_what_kubectl_prints_for_none(tmp_path: Path) -> None:
+    file = write(tmp_path / "none.json", '{"apiVersion": "v1", "kind": "List", "items": []}')
+    assert read_manifests([str(file)]).notes == ()
 
 
 def test_aliases_cannot_explode(tmp_path: Path) -> None:
@@ -167,5 +220,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, problem:
 
 def test_malformed_json_is_not_tried_as_yaml(tmp_path: Path) -> None:
     file = write(tmp_path / "bad.json", '{"kind": "Node", }')
-    with pytest.raises(ManifestError, match="not readable as JSON"):
+    with pytest.raises(ManifestError, match="not readable as JSON") as raised:
+        names(file)
+    assert "cut off" not in str(raised.value)
+
+
+@pytest.mark.parametrize("length", range(1, 60, 7))
+def test_json_that_ends_too_early_may_be_cut_off(tmp_path: Path, length: int) -> None:
+    whole = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}'
+    file = write(tmp_path / "bad.json", whole[:length])
+    with pytest.raises(ManifestError, match=r"; the file may be cut off$"):
         names(file)

@@ -164,7 +164,10 @@ def test_names_are_generated(tmp_path: Path) -> None:
 
 def test_a_key_written_twice_is_told(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
-    file.write_text("apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  name: b\n")
+    file.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  name: b\n"
+        "status: {capacity: {pods: 9}}\n"
+    )
     manifests = read_manifests([str(file)])
     assert [obj.key for obj in manifests.objects if obj.kind == "Node"] == ["b"]
     (note,) = manifests.notes
@@ -376,3 +379,20 @@ def test_a_fault_in_a_large_list_is_told_with_its_place(
     with pytest.raises(ManifestError) as raised:
         read_yaml(tmp_path, text)
     assert f"all.yaml: {problem}" in str(raised.value)
+
+
+def test_a_node_on_which_nothing_can_fit_is_told(tmp_path: Path) -> None:
+    bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    other = {**bare, "metadata": {"name": "b"}}
+    whole = {**bare, "metadata": {"name": "c"}, "status": {"capacity": {"cpu": "1"}}}
+    assert read(tmp_path, bare, whole).notes == (
+        "Node a has no status.allocatable: no pod fits there",
+    )
+    assert read(tmp_path, bare, whole, other).notes == (
+        "Node a and 1 more have no status.allocatable: no pod fits there",
+    )
+
+
+def test_a_kind_of_a_group_that_is_not_read_is_told_with_its_group(tmp_path: Path) -> None:
+    old = an_object("Deployment", "extensions/v1beta1")
+    assert read(tmp_path, old).notes == ("left out: 1 Deployment.extensions",)

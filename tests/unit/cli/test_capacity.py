@@ -6,6 +6,7 @@ from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
 from tests.unit.sim.small_clusters import node, pod, stream, workload
 
 WORKLOADS = ROOT / "examples" / "workloads"
+NOTHING = stream().read()
 
 
 @pytest.fixture
@@ -71,6 +72,32 @@ def test_few_nodes_are_listed_of_many(tmp_path: Path) -> None:
     assert sum(line.startswith("  n") for line in everything.out.splitlines()) == 32
 
 
+def test_few_nodes_are_in_json_if_one_asks(cluster: str) -> None:
+    arguments = ("capacity", "-f", cluster, "-f", "-", "-o", "json", "--top", "1")
+    (fit,) = kubesched(*arguments, stdin=stream(pod("p")).read()).json["templates"]
+    assert (fit["fit"], fit["byNode"]) == (5, {"n": 3})
+    assert len(fit["stop"]["byNode"]) == 1
+    assert fit["omitted"] == {"byNode": 1, "stop.byNode": 1}
+
+
+def test_a_daemon_set_wants_one_copy_on_each_node(tmp_path: Path) -> None:
+    tainted = node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    running = pod("x", on="served", owner="DaemonSet/agent")
+    nodes = [node("large"), node("small", "1"), node("served"), tainted]
+    file = tmp_path / "cluster.json"
+    file.write_bytes(stream(*nodes, running).read())
+    template = stream(workload("DaemonSet", "agent", "2")).read()
+    lines = kubesched("capacity", "-f", str(file), "-f", "-", stdin=template).out.splitlines()
+    assert lines[0] == "DaemonSet default/agent: 1 of 2 copies fit on 1 of 4 nodes."
+    assert lines[1:3] == [
+        "It wants one copy on each node: 2 of 4 nodes without one, 1 with one, 1 not for",
+        "  it (node selector, affinity or taints).",
+    ]
+    assert lines[3].startswith("The first that does not fit (Unschedulable): 0/4 nodes are")
+    assert "  small       0  Insufficient cpu (NodeResourcesFit)" in lines
+    assert "      1  Insufficient cpu" in lines
+
+
 def test_a_pod_of_the_sample_cluster_can_be_named() -> None:
     ran = kubesched("capacity", "-f", SAMPLE_CLUSTER, "web-7")
     assert ran.out.startswith("Pod default/web-7: 16 copies fit on 4 of 6 nodes.\n")
@@ -83,8 +110,8 @@ def test_a_pod_of_the_sample_cluster_can_be_named() -> None:
     [
         pytest.param(["-f", "-"], b"{", 1, "standard input: ", id="not readable"),
         pytest.param(["-f", "none.yaml"], b"", 1, "none.yaml: No such file", id="no file"),
-        pytest.param(["-f", "-"], b"", 1, "no pod template", id="nothing"),
-        pytest.param(["-f", "-", "x"], b"", 1, "no pod or workload", id="no such template"),
+        pytest.param(["-f", "-"], NOTHING, 1, "no pod template", id="nothing"),
+        pytest.param(["-f", "-", "x"], NOTHING, 1, "no pod or workload", id="no such template"),
         pytest.param(["-f", "-", "--config", "-"], b"", 2, "only once", id="stdin twice"),
         pytest.param(["-f", "-", "--config", "none"], b"", 1, "none: No such", id="no config"),
         pytest.param(["-f", "-", "--count", "0"], b"", 2, "--count", id="no copies"),

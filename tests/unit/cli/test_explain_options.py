@@ -27,6 +27,7 @@ KEYS = [
     "pod",
     "profile",
     "outcome",
+    "held",
     "node",
     "why",
     "nodeCount",
@@ -134,6 +135,20 @@ def test_a_placed_pod_is_told_of_more_nodes_on_request() -> None:
     ]
 
 
+def test_reasons_that_are_left_out_are_counted() -> None:
+    requests = {f"example.com/r{number:02}": "1" for number in range(40)}
+    container = {"name": "c", "resources": {"limits": requests, "requests": requests}}
+    cluster = json.loads(many_nodes(1))
+    node, pod = cluster["items"]
+    node["spec"] = {}
+    pod["spec"]["containers"] = [container]
+    files = json.dumps(cluster).encode()
+    (refusal,) = kubesched("explain", "-f", "-", "-o", "json", stdin=files).json["refusals"]
+    assert (len(refusal["reasons"]), refusal["reasonsLeftOut"]) == (20, 20)
+    text = " ".join(kubesched("explain", "-f", "-", stdin=files).out.split())
+    assert "Insufficient example.com/r19 and 20 more" in text
+
+
 # -- rows and columns -----------------------------------------------------------------------------
 
 
@@ -190,6 +205,13 @@ def test_a_refused_node_has_every_filters_verdict() -> None:
     assert "  fits on b2-draining once uncordoned\n" in text
 
 
+def test_what_would_open_a_node_is_left_out_on_request() -> None:
+    assert "What would open it:" in explained("--node", "b2-draining").out
+    assert "What would" not in explained("--node", "b2-draining", "--no-changes").out
+    told = explained("--node", "b2-draining", "--no-changes", "-o", "json").json
+    assert told["changes"] is None
+
+
 def test_room_is_told_with_what_is_lacking() -> None:
     told = explained("--node", "a1", "-o", "json", pod="trainer-0").json
     room = {one["resource"]: one for one in told["room"]}
@@ -197,10 +219,72 @@ def test_room_is_told_with_what_is_lacking() -> None:
         "resource": "nvidia.com/gpu",
         "asked": 1,
         "free": 0,
+        "promised": 0,
         "allocatable": 0,
     }
     assert room["cpu"]["allocatable"] == 8000
     assert room["cpu"]["asked"] > room["cpu"]["free"]
+    assert "promised" not in explained("--node", "a1", pod="trainer-0").out
+
+
+ROOM = """
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: 2, memory: 1Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: old}
+spec:
+  nodeName: a
+  containers: [{name: c, image: i, resources: {requests: {cpu: 1, memory: 2Gi}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: first}
+spec: {priority: 10, containers: [{name: c, image: i, resources: {requests: {cpu: 700m}}}]}
+status: {nominatedNodeName: a}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: new}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m, memory: 0}}}]}
+"""
+
+
+def test_promised_room_is_lacking_and_what_is_not_asked_for_is_not() -> None:
+    text = kubesched("explain", "-f", "-", "new", "--node", "a", stdin=ROOM.encode()).out
+    _, _, room = text.partition("Room:\n")
+    table, _, changes = room.partition("\n\n")
+    assert [line.split() for line in table.splitlines()] == [
+        ["resource", "asked", "free", "promised", "allocatable", "lacks"],
+        ["cpu", "500m", "1", "700m", "2", "200m"],
+        ["memory", "0", "-1Gi", "0", "1Gi"],
+        ["pods", "1", "9", "1", "10"],
+    ]
+    assert "lacks 200m cpu on a\n" in changes
+
+
+def test_room_is_never_told_as_more_than_there_is() -> None:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": {"cpu": "4", "memory": "7925956Ki", "pods": "10"}},
+    }
+    container = {"name": "c", "resources": {"requests": {"memory": "7.6Gi"}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [container]},
+    }
+    files = json.dumps([node, pod]).encode()
+    lines = kubesched("explain", "-f", "-", "--node", "a", stdin=files).out.splitlines()
+    rows = [line.split() for line in lines]
+    at = rows.index(["resource", "asked", "free", "allocatable", "lacks"])
+    assert ["memory", "7.6Gi", "7.55Gi", "7.55Gi", "42.21Mi"] in rows[at:]
 
 
 def test_the_chosen_node_is_said_to_be_it() -> None:
@@ -278,6 +362,30 @@ def test_scores_that_differ_are_told_with_their_plugin(tmp_path: Path) -> None:
     assert f"What plugins give {first} more than {second}, where it differs:\n" in text
 
 
+def test_both_sides_tell_machines_what_would_have_to_change(no_taints: str) -> None:
+    told = explained("--compare", no_taints, "-o", "json").json
+    opened = [[change["nodes"] for change in told[side]["changes"]] for side in ("first", "second")]
+    # Under the second, the tainted node fits already.
+    assert [["b2-draining"] in nodes for nodes in opened] == [True, True]
+    assert [["c2-gpu"] in nodes for nodes in opened] == [True, False]
+    told = explained("--compare", no_taints, "-o", "json", "--no-changes").json
+    assert (told["first"]["changes"], told["second"]["changes"]) == (None, None)
+
+
+def test_both_sides_are_told_what_would_have_to_change_on_request(no_taints: str) -> None:
+    assert "What would" not in explained("--compare", no_taints).out
+    lines = explained("--compare", no_taints, "--changes").out.splitlines()
+    first = lines.index("What would open more nodes under the default configuration:")
+    assert lines[first + 1 : first + 3] == [
+        "  fits on b2-draining once uncordoned",
+        "  fits on c2-gpu with a toleration of nvidia.com/gpu=present:NoSchedule",
+    ]
+    text = " ".join(" ".join(lines[first + 3 :]).split())
+    assert text == (
+        f"What would open more nodes under {no_taints}: fits on b2-draining once uncordoned"
+    )
+
+
 def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
     plugin = f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot"
@@ -287,6 +395,18 @@ def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
     ]
 
 
+def test_the_file_that_lacks_the_profile_is_named(tmp_path: Path) -> None:
+    other = written(tmp_path, "{}")
+    Path(other).write_text(Path(other).read_text().replace("default-scheduler", "foo"))
+    complaint = (
+        f"kubesched: {other}: pod default/web-7: no profile has the scheduler name "
+        "'default-scheduler'; the configuration has 'foo'\n"
+    )
+    for option in ("--compare", "--config"):
+        ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "web-7", option, other)
+        assert (ran.status, ran.err) == (1, complaint)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "problem"),
     [
@@ -294,6 +414,9 @@ def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
         pytest.param(["--node", "a1", "--compare", "x"], 2, "cannot be given together", id="both"),
         pytest.param(
             ["--node", "a1", "-o", "decision"], 2, "-o decision prints", id="no decision of it"
+        ),
+        pytest.param(
+            ["--changes", "-o", "decision"], 2, "-o decision prints", id="no changes in it"
         ),
         pytest.param(["--compare", "-", "--config", "-"], 2, "only once", id="stdin twice"),
         pytest.param(["--compare", "no/such"], 1, "no/such: No such file", id="nothing to compare"),

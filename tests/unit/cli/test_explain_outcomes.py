@@ -300,7 +300,53 @@ def test_the_sample_cluster_reads_without_a_note() -> None:
 
 def test_what_was_left_out_is_a_note(tmp_path: Path) -> None:
     file = tmp_path / "more.yaml"
-    file.write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", str(file), "web-7")
     assert ran.status == 0
-    assert ran.err == "note: left out: 1 Deployment\n"
+    assert ran.err == "note: left out: 1 ConfigMap\n"
+
+
+def test_many_victims_and_budgets_are_counted() -> None:
+    def a_pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
+        resources = {"requests": {"cpu": cpu}}
+        containers = [{"name": "c", "image": "i", "resources": resources}]
+        labels = {"app": "all", "own": name}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"containers": containers, **spec},
+        }
+
+    def a_budget(name: str, **labels: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": labels}},
+            "status": {"disruptionsAllowed": 0},
+        }
+
+    allocatable = {"cpu": "120", "pods": "500"}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "a"},
+        "status": {"allocatable": allocatable},
+    }
+    names = [f"v{number:03}" for number in range(120)]
+    items = [
+        node,
+        *(a_pod(name, "1", nodeName="a") for name in names),
+        a_budget("all", app="all"),
+        *(a_budget(f"own-{name}", own=name) for name in names),
+        a_pod("new", "120", priority=9),
+    ]
+    cluster = {"apiVersion": "v1", "kind": "List", "items": items}
+    text = kubesched("explain", "-f", "-", "new", stdin=json.dumps(cluster).encode()).out
+    plan = " ".join(text.partition("Preemption:")[2].partition("Refused nodes")[0].split())
+    assert (
+        "and 20 more victims budget default/all allows 0 disruptions: covers "
+        "default/v000, default/v001, default/v002, default/v003 and 116 more budget " in plan
+    )
+    assert plan.endswith("and 111 more budgets 120 of the victims against a PodDisruptionBudget")

@@ -23,7 +23,10 @@ def a_pod(name: str, namespace: str = "default", **rest: Any) -> dict[str, Any]:
 
 
 def explained(
-    *pods: dict[str, Any], name: str | None = None, nodes: tuple[str, ...] = ("a", "b")
+    *pods: dict[str, Any],
+    name: str | None = None,
+    nodes: tuple[str, ...] = ("a", "b"),
+    more: tuple[str, ...] = (),
 ) -> Run:
     items = [
         {
@@ -35,7 +38,8 @@ def explained(
         for node in nodes
     ]
     stdin = "\n".join(map(json.dumps, (*items, *pods))).encode()
-    return kubesched("explain", "-f", "-", *([] if name is None else [name]), stdin=stdin)
+    named = [] if name is None else [name]
+    return kubesched("explain", "-f", "-", *more, *named, stdin=stdin)
 
 
 BOUND = {"nodeName": "a"}
@@ -147,14 +151,46 @@ def test_promises_of_another_scheduler_are_not_known() -> None:
     assert ran.out.startswith("default/p goes to a: ")
 
 
-def test_a_gated_pod_is_explained_with_a_note() -> None:
-    ran = explained(a_pod("p", spec={"schedulingGates": [{"name": "example.com/wait"}]}))
-    assert ran.status == 0
-    assert ran.err.startswith(
+GATED = {"schedulingGates": [{"name": "example.com/wait"}]}
+HELD = (
+    "default/p is held back by SchedulingGates: "
+    "waiting for scheduling gates: [example.com/wait]; without that, "
+)
+
+
+def test_a_gated_pod_is_said_to_be_held() -> None:
+    ran = explained(a_pod("p", spec=GATED), nodes=("a",))
+    assert (ran.status, ran.err) == (0, "")
+    sentence, _, event, *_ = ran.out.splitlines()
+    assert sentence == f"{HELD}default/p goes to a: the only node there is, and it fits."
+    assert event == ("Event if it were not held: Scheduled: Successfully assigned default/p to a")
+
+
+def test_a_gated_pod_is_said_to_be_held_of_one_node_too() -> None:
+    ran = explained(a_pod("p", spec=GATED), nodes=("a",), more=("--node", "a"))
+    assert ran.out.startswith(f"{HELD}default/p goes to a.\n")
+
+
+def test_machines_are_told_who_holds_a_pod() -> None:
+    holds = [
+        {
+            "plugin": "SchedulingGates",
+            "message": "waiting for scheduling gates: [example.com/wait]",
+        }
+    ]
+    for more in ((), ("--node", "a")):
+        ran = explained(a_pod("p", spec=GATED), nodes=("a",), more=("-o", "json", *more))
+        assert ran.json["held"] == holds
+        ran = explained(a_pod("p"), nodes=("a",), more=("-o", "json", *more))
+        assert ran.json["held"] is None
+
+
+def test_a_decision_on_a_gated_pod_comes_with_a_note() -> None:
+    ran = explained(a_pod("p", spec=GATED), more=("-o", "decision"))
+    assert ran.err == (
         "note: SchedulingGates keeps pod default/p out of the queue for now: "
+        "waiting for scheduling gates: [example.com/wait]\n"
     )
-    assert "example.com/wait" in ran.err
-    assert " goes to " in ran.out
 
 
 def test_a_pod_that_is_being_deleted_is_explained_with_a_note() -> None:

@@ -30,6 +30,52 @@ def test_numbers_stand_in_parts_each_with_the_first_column() -> None:
     ]
 
 
+def test_a_part_has_the_rows_that_say_something_in_it() -> None:
+    rows = (("cpu", "10%", "10%", ""), ("memory", "20%", "25%", "+5"))
+    grid = Grid("", ("", "one", "other", "difference"), rows, (0,))
+    assert fitted(grid, 22) == [
+        "          one  other",
+        "  cpu     10%    10%",
+        "  memory  20%    25%",
+        "",
+        "          difference",
+        "  memory          +5",
+    ]
+
+
+def test_long_names_are_folded_after_their_marks_and_never_cut() -> None:
+    rows = (("monitoring/prometheus-0", "ip-10-0-10-123.compute", "x"), ("a/b", "n", ""))
+    grid = Grid("", ("pod", "node", ""), rows, (0, 1, 2))
+    assert fitted(grid, 40) == [
+        "  pod             node",
+        "  monitoring/     ip-10-0-10-123.  x",
+        "    prometheus-0    compute",
+        "  a/b             n",
+    ]
+
+
+def test_a_name_without_marks_is_folded_where_the_line_ends() -> None:
+    grid = Grid("", ("node", "pods"), (("abcdefghijklmnopqrstuvwxyz", "3"),), (0,))
+    assert fitted(grid, 26) == [
+        "  node              pods",
+        "  abcdefghijklmnop     3",
+        "    qrstuvwxyz",
+    ]
+
+
+def test_a_part_with_one_column_of_numbers_has_its_names_folded() -> None:
+    grid = Grid("", ("zone", "cpu", "gpu"), (("eu-central-1-quite-long", "10%", "20%"),), (0,))
+    assert fitted(grid, 21) == [
+        "  zone           cpu",
+        "  eu-central-1-  10%",
+        "    quite-long",
+        "",
+        "  zone           gpu",
+        "  eu-central-1-  20%",
+        "    quite-long",
+    ]
+
+
 def test_what_cannot_fit_is_printed_all_the_same() -> None:
     grid = Grid("", ("zone", "requested"), (("a-very-long-name", "100%"),), (0,))
     assert fitted(grid, 10) == ["  zone              requested", "  a-very-long-name       100%"]

@@ -17,9 +17,10 @@ def test_the_sample_cluster_is_scheduled_in_order_of_priority() -> None:
     ran = kubesched("simulate", "-f", SAMPLE_CLUSTER)
     assert (ran.status, ran.err) == (0, "")
     lines = ran.out.splitlines()
-    assert lines[0] == (
-        "2 waiting, 6 nodes: 2 pods placed, 0 left, 1 evicted to make room, 0 of them made anew."
-    )
+    assert lines[:2] == [
+        "2 waiting, 6 nodes: 2 pods placed, 0 left, 1 evicted to make room, 0 of them",
+        "  made anew.",
+    ]
     assert "  default/trainer-0  c2-gpu  after evictions" in lines
     assert "  default/trainer-0 (priority 1000) takes c2-gpu" in lines
     assert "    evicted: default/notebook-0 (priority 0), gone" in lines
@@ -35,6 +36,63 @@ def test_the_sample_workloads_are_made_and_scheduled() -> None:
     assert summary["pending"] == 2 + 4 + 3 + 6 + 3
     assert summary["placed"] + summary["left"] == summary["pending"] + summary["recreated"]
     assert {one["pod"] for one in ran.json["placements"]} >= {"default/trainer-0", "default/web-7"}
+
+
+AWS_NODE = "ip-10-0-10-123.eu-central-1.compute.internal"
+AWS_POD = "prometheus-kube-state-metrics-7d9f8c6b5-abcde"
+
+
+def test_names_of_ordinary_length_fit_into_80_columns() -> None:
+    space = {"namespace": "monitoring"}
+    low = pod(AWS_POD, on=AWS_NODE, owner="ReplicaSet/kube-state", metadata=space)
+    high = pod(AWS_POD.replace("state", "stats"), "4", priority=9, metadata=space)
+    documents = stream(node(AWS_NODE), low, high, pod("small", "0")).read()
+    ran = kubesched("simulate", "-f", "-", stdin=documents)
+    events = [line for line in ran.out.splitlines() if line.startswith("    Unschedulable: ")]
+    lines = [line for line in ran.out.splitlines() if line not in events]
+    assert [line for line in lines if len(line) > 80] == []
+    assert len(events) == 1
+    assert f"      {AWS_NODE}" in lines, "a name that has room is not folded"
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        pytest.param([], 1000, id="a thousand if nothing is said"),
+        pytest.param(["--top", "3"], 3, id="so many"),
+        pytest.param(["--top", "0"], 1001, id="all"),
+    ],
+)
+def test_top_counts_in_a_page(asked: list[str], shown: int) -> None:
+    documents = stream(node("n", "2k", pods="2k"), *(pod(f"p{i}") for i in range(1001))).read()
+    page = kubesched("simulate", "-f", "-", "-o", "html", *asked, stdin=documents).out
+    assert page.count("<td>default/p") == shown
+
+
+def test_two_runs_that_do_not_differ_have_no_column_for_it(tmp_path: Path) -> None:
+    config = tmp_path / "same.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    documents = stream(node("n"), pod("p")).read()
+    ran = kubesched("simulate", "-f", "-", "--compare", str(config), stdin=documents)
+    lines = ran.out.splitlines()
+    assert lines[lines.index("Side by side:") + 1].split() == ["default", "same.yaml"]
+
+
+def test_a_configuration_compared_with_itself_is_told() -> None:
+    beside = str(Path(PACKED).parent / ".." / "config" / "packed.yaml")
+    documents = stream(node("n")).read()
+    ran = kubesched("simulate", "-f", "-", "--config", PACKED, "--compare", beside, stdin=documents)
+    assert ran.err == f"note: {beside} is compared with itself: nothing can differ\n"
+
+
+def test_what_pods_take_and_no_node_offers_is_shown() -> None:
+    asks = {"requests": {"example.com/fpga": "2"}}
+    running = pod("p", on="n", containers=[{"name": "c", "resources": asks}])
+    documents = stream(node("n"), running).read()
+    lines = kubesched("simulate", "-f", "-", stdin=documents).out.splitlines()
+    assert "  example.com/fpga    0.0%   0.0%         2 of 0" in lines
 
 
 def test_leftovers_stand_under_the_reason_they_share() -> None:
@@ -104,6 +162,24 @@ def test_many_placements_are_summed_up_by_node() -> None:
     assert "Placed (40) on 2 nodes:" in lines
 
 
+def test_lists_are_as_long_as_one_asks() -> None:
+    waiting = [pod(f"p{i}") for i in range(40)]
+    documents = stream(*(node(f"n{i}", "1") for i in range(35)), *waiting).read()
+    whole = kubesched("simulate", "-f", "-", "-o", "json", stdin=documents).json
+    assert (len(whole["placements"]), len(whole["nodes"]), whole["omitted"]) == (35, 35, {})
+    few = kubesched("simulate", "-f", "-", "-o", "json", "--top", "3", stdin=documents).json
+    assert few["placements"] == whole["placements"][:3]
+    assert (few["nodes"], few["left"]) == (whole["nodes"][:3], whole["left"][:3])
+    assert few["omitted"] == {"placements": 32, "left": 2, "nodes": 32}
+    assert few["summary"] == whole["summary"]
+    text = kubesched("simulate", "-f", "-", stdin=documents).out
+    assert "  and 5 more nodes (--top, or -o json)\n" in text
+    assert "  n9 " not in text
+    everything = kubesched("simulate", "-f", "-", "--top", "0", stdin=documents).out
+    assert "more node" not in everything
+    assert "  default/p34  n34" in everything
+
+
 def test_two_configurations_stand_side_by_side() -> None:
     files = ["-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS / "shop.yaml")]
     ran = kubesched("simulate", *files, "--compare", PACKED)
@@ -115,6 +191,18 @@ def test_two_configurations_stand_side_by_side() -> None:
     assert (answer["kind"], answer["names"]) == ("Comparison", ["default", "packed.yaml"])
     assert len(answer["differences"]["moved"]) == 6
     assert [run["kind"] for run in answer["runs"]] == ["Simulation", "Simulation"]
+
+
+def test_lists_of_what_differs_are_as_long_as_one_asks() -> None:
+    documents = stream(node("n"), node("m", "8"), *(pod(f"p{i}") for i in range(6))).read()
+    asked = ("-f", "-", "--compare", PACKED, "-o", "json")
+    whole = kubesched("simulate", *asked, stdin=documents).json
+    few = kubesched("simulate", *asked, "--top", "1", stdin=documents).json
+    moved = whole["differences"]["moved"]
+    assert len(moved) > 1
+    assert few["differences"]["moved"] == moved[:1]
+    assert few["omitted"] == {"moved": len(moved) - 1}
+    assert [len(run["placements"]) for run in few["runs"]] == [1, 1]
 
 
 def test_a_configuration_compared_with_itself_differs_in_nothing() -> None:
@@ -186,6 +274,11 @@ def test_nothing_to_do_is_no_error() -> None:
     ran = kubesched("simulate", "-f", "-", stdin=stream(node("n")).read())
     assert ran.status == 0
     assert ran.out.startswith("0 waiting, 1 node: 0 pods placed, 0 left.\n")
+
+
+def test_a_cluster_without_nodes_is_told() -> None:
+    ran = kubesched("simulate", "-f", "-", stdin=stream(pod("web")).read())
+    assert (ran.status, ran.err.count("the files hold no node")) == (0, 1)
 
 
 JSON = st.recursive(

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,19 +34,24 @@ KINDS = {
     "VolumeAttachment",
 }
 COUNT = 360
-CASES = [case(11, index) for index in range(COUNT)]
 
 
-def digest(cases: list[dict[str, object]]) -> str:
-    return hashlib.sha256(json.dumps(cases).encode()).hexdigest()
+@cache
+def cases() -> list[dict[str, Any]]:
+    """Return them all, made once and only where a test asks."""
+    return [case(11, index) for index in range(COUNT)]
+
+
+def digest(made: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(made).encode()).hexdigest()
 
 
 def test_same_seed_and_index_give_the_same_case() -> None:
-    assert case(11, 5) == CASES[5]
+    assert case(11, 5) == cases()[5]
 
 
 def test_other_seed_gives_another_case() -> None:
-    assert case(12, 5)["pod"] != CASES[5]["pod"]
+    assert case(12, 5)["pod"] != cases()[5]["pod"]
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "4242"])
@@ -62,25 +69,25 @@ def test_cases_do_not_depend_on_string_hashes(hash_seed: str) -> None:
         env=environment,
         cwd=ROOT,
     )
-    assert done.stdout.strip() == digest(CASES[:48])
+    assert done.stdout.strip() == digest(cases()[:48])
 
 
 def test_families_take_turns() -> None:
-    assert tuple(one["family"] for one in CASES[: len(FAMILIES)]) == FAMILIES
+    assert tuple(one["family"] for one in cases()[: len(FAMILIES)]) == FAMILIES
     assert len(FAMILIES) == 12
 
 
 def test_ids_are_unique_and_name_seed_and_index() -> None:
-    assert len({one["id"] for one in CASES}) == COUNT
-    assert CASES[14]["id"] == "fuzz-nodeaffinity-11:14"
+    assert len({one["id"] for one in cases()}) == COUNT
+    assert cases()[14]["id"] == "fuzz-nodeaffinity-11:14"
 
 
 def test_every_kind_occurs() -> None:
-    assert {one["kind"] for made in CASES for one in made["objects"]} == KINDS
+    assert {one["kind"] for made in cases() for one in made["objects"]} == KINDS
 
 
 def test_objects_are_named_once() -> None:
-    for made in CASES:
+    for made in cases():
         keys = [
             (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
             for one in made["objects"]
@@ -89,7 +96,7 @@ def test_objects_are_named_once() -> None:
 
 
 def test_cases_have_the_shape_of_the_format() -> None:
-    for made in CASES:
+    for made in cases():
         assert set(made) == {"id", "family", "config", "objects", "pod"}
         assert made["config"] is None or made["config"]["kind"] == "KubeSchedulerConfiguration"
         assert made["pod"]["kind"] == "Pod"
@@ -101,14 +108,14 @@ def test_cases_have_the_shape_of_the_format() -> None:
 
 
 def test_clusters_have_at_most_thirty_nodes() -> None:
-    counts = [sum(one["kind"] == "Node" for one in made["objects"]) for made in CASES]
+    counts = [sum(one["kind"] == "Node" for one in made["objects"]) for made in cases()]
     assert max(counts) <= 30
     assert min(counts) >= 1
     assert any(count > 14 for count in counts)
 
 
 def test_the_pod_names_a_profile_that_exists() -> None:
-    for made in CASES:
+    for made in cases():
         profiles = ["default-scheduler"]
         if made["config"] is not None:
             profiles = [profile["schedulerName"] for profile in made["config"]["profiles"]]
@@ -116,7 +123,7 @@ def test_the_pod_names_a_profile_that_exists() -> None:
 
 
 def test_an_image_name_has_one_size() -> None:
-    for made in CASES:
+    for made in cases():
         sizes: dict[str, int] = {}
         for node in made["objects"]:
             for image in node.get("status", {}).get("images", []):

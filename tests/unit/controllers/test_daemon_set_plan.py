@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.controllers.daemon_set import FailedPodBackoff, gather_s
-from kubesched.controllers.daemon_set_placement import DaemonPlacement
+from kubesched.controllers.daemon_set_placement import DaemonPlacement, target_node
 from kubesched.controllers.daemon_set_plan import (
     DaemonPlan,
     Daemons,
@@ -17,7 +17,7 @@ from kubesched.controllers.daemon_set_plan import (
     manage_plan,
     rolling_update_plan,
 )
-from kubesched.controllers.daemon_set_pods import new_daemon_pod, target_node
+from kubesched.controllers.daemon_set_pods import new_daemon_pod
 from kubesched.objects.times import parse_time
 from tests.unit.controllers.workload_documents import (
     Document,

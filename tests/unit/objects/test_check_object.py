@@ -92,6 +92,143 @@ def test_field_is_named(document: dict[str, Any], field: str, problem: str) -> N
     assert (caught.value.field, caught.value.problem) == (field, problem)
 
 
+SPREAD = {"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule"}
+EFFECTS = '"NoSchedule", "PreferNoSchedule", "NoExecute"'
+PREEMPTION = '"PreemptLowerPriority", "Never"'
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "known"),
+    [
+        pytest.param(
+            an_object(
+                "Pod",
+                spec={
+                    "topologySpreadConstraints": [
+                        SPREAD, {**SPREAD, "whenUnsatisfiable": "DoNotschedule"}
+                    ]
+                },
+            ),
+            "spec.topologySpreadConstraints[1].whenUnsatisfiable",
+            '"DoNotSchedule", "ScheduleAnyway"',
+            id="what a spread constraint does",
+        ),
+        pytest.param(
+            an_object(
+                "Pod",
+                spec={"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "k"}]},
+            ),
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable",
+            '"DoNotSchedule", "ScheduleAnyway"',
+            id="a spread constraint that does not say what it does",
+        ),
+        pytest.param(
+            an_object(
+                "Pod",
+                spec={"topologySpreadConstraints": [{**SPREAD, "nodeAffinityPolicy": "honor"}]},
+            ),
+            "spec.topologySpreadConstraints[0].nodeAffinityPolicy",
+            '"Honor", "Ignore"',
+            id="which nodes it counts",
+        ),
+        pytest.param(
+            an_object(
+                "Pod", spec={"topologySpreadConstraints": [{**SPREAD, "nodeTaintsPolicy": "No"}]}
+            ),
+            "spec.topologySpreadConstraints[0].nodeTaintsPolicy",
+            '"Honor", "Ignore"',
+            id="whether it counts tainted nodes",
+        ),
+        pytest.param(
+            an_object("Node", spec={"taints": [{"key": "a", "effect": "Noschedule"}]}),
+            "spec.taints[0].effect",
+            EFFECTS,
+            id="the effect of a taint",
+        ),
+        pytest.param(
+            an_object("Node", spec={"taints": [{"key": "a"}]}),
+            "spec.taints[0].effect",
+            EFFECTS,
+            id="a taint without effect",
+        ),
+        pytest.param(
+            an_object("Pod", spec={"tolerations": [{"key": "a", "operator": "exists"}]}),
+            "spec.tolerations[0].operator",
+            '"Equal", "Exists", "Lt", "Gt"',
+            id="the operator of a toleration",
+        ),
+        pytest.param(
+            an_object("Pod", spec={"tolerations": [{"key": "a", "effect": "noExecute"}]}),
+            "spec.tolerations[0].effect",
+            EFFECTS,
+            id="the effect of a toleration",
+        ),
+        pytest.param(
+            an_object("Pod", spec={"preemptionPolicy": "never"}),
+            "spec.preemptionPolicy",
+            PREEMPTION,
+            id="whether a pod preempts",
+        ),
+        pytest.param(
+            {**an_object("PriorityClass"), "apiVersion": "scheduling.k8s.io/v1",
+             "preemptionPolicy": "never"},
+            "preemptionPolicy",
+            PREEMPTION,
+            id="whether the pods of a class preempt",
+        ),
+        pytest.param(
+            {**an_object("StorageClass"), "apiVersion": "storage.k8s.io/v1",
+             "volumeBindingMode": "waitForFirstConsumer"},
+            "volumeBindingMode",
+            '"Immediate", "WaitForFirstConsumer"',
+            id="when volumes are bound",
+        ),
+        pytest.param(
+            an_object("Pod", spec={"initContainers": [{"name": "c", "restartPolicy": "always"}]}),
+            "spec.initContainers[0].restartPolicy",
+            '"Always", "OnFailure", "Never"',
+            id="whether an init container is a sidecar",
+        ),
+        pytest.param(
+            an_object(
+                "Pod",
+                spec={"containers": [{"name": "c", "ports": [{"hostPort": 1, "protocol": "tcp"}]}]},
+            ),
+            "spec.containers[0].ports[0].protocol",
+            '"TCP", "UDP", "SCTP"',
+            id="the protocol of a port",
+        ),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_none_of_the_known_ones_is_refused(
+    document: dict[str, Any], field: str, known: str
+) -> None:
+    with pytest.raises(MalformedObject) as caught:
+        check_object(decode_object(document))
+    problem = f"Unsupported value: supported values: {known}"
+    assert (caught.value.field, caught.value.problem) == (field, problem)
+
+
+@pytest.mark.parametrize("skew", [0, -1])
+def test_a_skew_of_nothing_is_refused(skew: int) -> None:
+    spec = {"topologySpreadConstraints": [{**SPREAD, "maxSkew": skew}]}
+    with pytest.raises(MalformedObject) as caught:
+        check_object(decode_object(an_object("Pod", spec=spec)))
+    assert caught.value.field == "spec.topologySpreadConstraints[0].maxSkew"
+    assert caught.value.problem == "must be greater than zero"
+
+
+def test_a_word_that_an_api_server_took_may_be_one_of_a_newer_one() -> None:
+    taint = {"key": "a", "effect": "NoScheduleOnTuesdays"}
+    check_object(decode_object(an_object("Node", spec={"taints": [taint]})), is_stored=True)
+
+
+def test_words_may_be_left_to_their_defaults() -> None:
+    container = {"name": "c", "ports": [{"containerPort": 80}]}
+    spec = {"containers": [container], "tolerations": [{}], "topologySpreadConstraints": [SPREAD]}
+    check_object(decode_object(an_object("Pod", spec=spec)))
+
+
 def test_a_sound_object_passes() -> None:
     # The API server stores a bound that is no number, so it must pass here.
     bound = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["b"]}]}

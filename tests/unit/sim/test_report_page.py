@@ -71,3 +71,30 @@ def test_two_runs_stand_side_by_side() -> None:
 
 def test_without_nodes_there_is_still_a_page() -> None:
     ElementTree.fromstring(simulation_page(simulated(pod("p"))))
+
+
+def rows_of(page: str) -> list[str]:
+    """Return the first cell of each row of the page's last table."""
+    *_, table = ElementTree.fromstring(page).iter(f"{HTML}tbody")
+    return [row[0].text or "" for row in table]
+
+
+@pytest.mark.parametrize(
+    ("top", "count", "rest"),
+    [
+        pytest.param(2, 2, "and 3 more (--top, or -o json)", id="so many"),
+        pytest.param(5, 5, "", id="just enough"),
+        pytest.param(None, 5, "", id="all"),
+    ],
+)
+def test_a_table_has_so_many_rows(top: int | None, count: int, rest: str) -> None:
+    page = simulation_page(simulated(node("n", "9"), *(pod(f"p{i}") for i in range(5))), top)
+    assert rows_of(page) == [f"default/p{i}" for i in range(count)]
+    assert ("more (--top" in page) == bool(rest)
+    assert rest in page
+
+
+def test_the_numbers_of_two_runs_are_all_there() -> None:
+    runs = (simulated(*cluster(2)), simulated(*cluster(2)))
+    page = comparison_page(compare(("a", "b"), runs), 1)
+    assert "memory, deviation" in page

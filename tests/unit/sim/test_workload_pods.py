@@ -6,7 +6,7 @@ from kubesched.app.manifests import ManifestError
 from kubesched.objects.pod import Pod
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.objects.workloads import ReplicaSet
-from tests.unit.sim.small_clusters import Document, node, pod, scenario, workload
+from tests.unit.sim.small_clusters import Document, capacity_of, node, pod, scenario, workload
 
 
 def pods(*documents: Document) -> list[Pod]:
@@ -63,10 +63,7 @@ def test_pods_that_are_there_are_not_made_again() -> None:
 
 
 def test_a_deployment_whose_replica_set_is_there_leaves_it_to_that() -> None:
-    replica_set = workload("ReplicaSet", "web-1", replicas=2)
-    replica_set["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
-    ]
+    replica_set = controlled(workload("ReplicaSet", "web-1", replicas=2), "web")
     made = names(workload("Deployment", "web", replicas=2), replica_set)
     assert made == ["web-1-0", "web-1-1"]
 
@@ -153,6 +150,11 @@ def broken(path: str, value: Any) -> Document:
             id="a quantity in the template",
         ),
         pytest.param(
+            broken("spec.selector", {"matchLabels": {"x": True}}),
+            r"Deployment default/web: spec.selector.matchLabels.x: Expected `str`, got `bool`",
+            id="a label that YAML takes for a boolean",
+        ),
+        pytest.param(
             broken("metadata.name", ""), r"Deployment: metadata.name: Required", id="no name"
         ),
         pytest.param(
@@ -169,6 +171,20 @@ def test_a_fault_is_told_in_one_line_with_its_place(document: Document, text: st
     assert str(raised.value).startswith("standard input: document 1, items[1]: ")
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_more_pods_than_can_be_made_are_refused_when_they_are_made(kind: str) -> None:
+    read = scenario(node("n"), workload(kind, "web", replicas=10_000_000))
+    text = f"{kind} default/web lacks 10000000 pods: at most 1000000 are made of one workload here"
+    with pytest.raises(ManifestError) as raised:
+        read.with_missing_pods()
+    assert str(raised.value) == text
+
+
+def test_a_template_may_want_any_number_of_pods() -> None:
+    run = capacity_of([node("n", "2")], workload("Deployment", "web", replicas=10_000_000))
+    assert run.count == 2
+
+
 # -- workloads of a running cluster ---------------------------------------------------------------
 
 
@@ -178,7 +194,9 @@ def controlled(document: Document, deployment: str, revision: str = "") -> Docum
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment, "controller": True}
     ]
     document["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": revision}
-    document["metadata"]["labels"] = {"pod-template-hash": f"hash{revision}"}
+    labels = {"app": deployment, "pod-template-hash": f"hash{revision}"}
+    document["metadata"]["labels"] = labels
+    document["spec"]["template"]["metadata"]["labels"] = labels
     return document
 
 
@@ -199,10 +217,9 @@ def made_of(*documents: Document) -> list[Pod]:
 
 def test_a_deployment_with_more_replicas_is_scaled_up() -> None:
     # 2 of the old and 3 of the new revision are there.
-    made = made_of(*running(2, 3), workload("Deployment", "web", "2", replicas=7))
+    made = made_of(*running(2, 3), workload("Deployment", "web", replicas=7))
     assert [one.metadata.name for one in made] == ["web-2-3", "web-2-4"]
     assert made[0].metadata.labels["pod-template-hash"] == "hash2"
-    assert made[0].spec.containers[0].resources.requests == {"cpu": "2"}
     owner = made[0].metadata.owner_references[0]
     assert (owner.kind, owner.name) == ("ReplicaSet", "web-2")
 
@@ -220,6 +237,78 @@ def test_the_newest_revision_is_the_highest_number() -> None:
     ninth = controlled(workload("ReplicaSet", "web-b", replicas=5), "web", "9")
     (made,) = made_of(tenth, ninth, workload("Deployment", "web"))
     assert made.metadata.name == "web-a-0"
+
+
+def test_a_changed_template_gets_a_replica_set_of_its_own() -> None:
+    read = scenario(*running(0, 3), workload("Deployment", "web", "2", replicas=5))
+    objects = read.with_missing_pods().objects
+    made = [one for one in objects if isinstance(one, Pod) and not one.spec.node_name]
+    assert [one.spec.containers[0].resources.requests for one in made] == [{"cpu": "2"}] * 2
+    owners = {one.metadata.owner_references[0].name for one in made}
+    sets = {one.metadata.name for one in objects if isinstance(one, ReplicaSet)}
+    assert owners == sets - {"web-1", "web-2"}
+    assert made[0].metadata.labels["pod-template-hash"] not in ("hash1", "hash2")
+    (note,) = read.notes
+    assert note == (
+        "the template of Deployment default/web is not that of its ReplicaSet web-2: "
+        "no rollout takes place here, pods that are there stay and count"
+    )
+
+
+def test_a_template_that_is_an_older_ones_is_that_ones() -> None:
+    documents = running(0, 0)
+    documents[2]["spec"]["template"]["spec"]["containers"][0]["image"] = "new"
+    assert documents[2]["metadata"]["name"] == "web-2"
+    (made,) = made_of(*documents, workload("Deployment", "web"))
+    assert made.metadata.owner_references[0].name == "web-1"
+
+
+def stored(document: Document) -> Document:
+    """Return a ReplicaSet with what an API server fills in, and with amounts as it writes them."""
+    container = {
+        "name": "c",
+        "image": "i",
+        "imagePullPolicy": "Always",
+        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+        "resources": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "1Gi"}},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    }
+    document["spec"]["template"]["metadata"]["creationTimestamp"] = None
+    document["spec"]["template"]["metadata"]["annotations"] = {"restartedAt": "noon"}
+    document["spec"]["template"]["spec"] = {
+        "containers": [container],
+        "volumes": [{"name": "v", "hostPath": {"path": "/x", "type": ""}}],
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+    }
+    return document
+
+
+def test_what_an_api_server_fills_in_is_no_change() -> None:
+    by_hand = workload("Deployment", "web")
+    by_hand["spec"]["template"]["spec"] = {
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "ports": [{"containerPort": 80}],
+                "resources": {
+                    "limits": {"memory": "1024Mi"},
+                    "requests": {"cpu": 0.5, "memory": "1024Mi"},
+                },
+            }
+        ],
+        "volumes": [{"name": "v", "hostPath": {"path": "/x"}}],
+    }
+    theirs = stored(controlled(workload("ReplicaSet", "web-1"), "web", "1"))
+    read = scenario(node("n"), theirs, by_hand)
+    assert read.notes == ()
+    (made,) = made_of(node("n"), theirs, by_hand)
+    assert made.metadata.owner_references[0].name == "web-1"
 
 
 def test_pods_are_their_owners_by_uid_or_by_name() -> None:
@@ -277,7 +366,17 @@ def test_a_fault_in_a_cron_job_is_told_with_its_place(spec: dict[str, Any], fiel
 
 
 def test_a_deployment_given_twice_is_told() -> None:
-    read = scenario(workload("Deployment", "w"), workload("Deployment", "w", replicas=2))
+    read = scenario(node("n"), workload("Deployment", "w"), workload("Deployment", "w", replicas=2))
     (note,) = read.notes
     assert note.startswith("Deployment default/w is given twice: in standard input: ")
     assert len(read.templates) == 1
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "Job", "CronJob"])
+def test_a_workload_without_containers_is_told(kind: str) -> None:
+    document = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"}}
+    if kind.endswith("Job"):
+        document["apiVersion"] = "batch/v1"
+    read = scenario(node("n"), document)
+    text = f"items[1]: a {kind} without containers in its template: no pod is made of it"
+    assert (read.templates, read.notes) == ((), (f"standard input: document 1, {text}",))
