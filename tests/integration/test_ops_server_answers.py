@@ -60,6 +60,8 @@ def publish_authorities(cluster: ApiServer) -> None:
 
 
 def send(url: str, asked: Ask, shown: dict[str, Shown]) -> dict[str, Any]:
+    for one in asked.before:
+        send(url, one, shown)
     kind, _, name = asked.who.partition(" ")
     answer = ask(
         url,
