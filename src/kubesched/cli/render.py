@@ -27,6 +27,8 @@ _TIED_SHOWN_MAX = 3
 _OTHERS = "others"
 _UNRESOLVABLE = "UnschedulableAndUnresolvable"
 _WIDE_WIDTH = 100_000
+_WHOLES = ("plugin", "plugins")
+"""Changes that leave plugins out as wholes."""
 
 
 class _Console(Console):
@@ -319,7 +321,7 @@ def change_lines(changes: Iterable[Change], *, more: bool) -> Iterator[str]:
         if change.kind in ("resources", "too-large"):
             yield _whole(change.text)
             continue
-        if change.kind == "plugin" and _is_told(change, changes):
+        if change.kind in _WHOLES and _is_told(change, changes):
             continue
         if change.opens == 1:
             yield f"fits on {one_line(change.nodes[0])} {_whole(change.text)}"
@@ -333,7 +335,7 @@ def change_lines(changes: Iterable[Change], *, more: bool) -> Iterator[str]:
 def _is_told(whole: Change, changes: Iterable[Change]) -> bool:
     return any(
         part.plugin == whole.plugin
-        and part.kind != "plugin"
+        and part.kind not in _WHOLES
         and (part.opens == whole.opens or part.kind == "resources")
         for part in changes
     )

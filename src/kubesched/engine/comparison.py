@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from kubesched.columns.view import NodeView, Rows
-from kubesched.engine.counterfactual import changes_for, verdicts_by_plugin
+from kubesched.engine.counterfactual import changes_for
 from kubesched.engine.evidence import DetailEvidence, Standing
 from kubesched.engine.explanation import (
     EXAMPLES,
@@ -23,6 +23,7 @@ from kubesched.engine.explanation import (
     Value,
     difference,
 )
+from kubesched.engine.filtered_anew import verdicts_by_plugin
 from kubesched.engine.naming import nearest
 from kubesched.framework.nominated import promised_pods
 from kubesched.framework.status import Status

@@ -96,6 +96,15 @@ class Hold(Value, frozen=True, kw_only=True):
     message: str = ""
 
 
+class ChangePart(Value, frozen=True, kw_only=True):
+    """One of several changes that open nodes together."""
+
+    kind: str
+    field: str
+    text: str
+    lacks: dict[str, int] = {}
+
+
 class Change(Value, frozen=True, kw_only=True):
     """Something that would make the pod fit on more nodes; tried out, not guessed."""
 
@@ -112,6 +121,8 @@ class Change(Value, frozen=True, kw_only=True):
     lacks: dict[str, int] = {}
     """For resources: how much less has to be asked for on the first of the nodes, all of it at
     most, in millicores, bytes, units; of pods, how many are too many."""
+    parts: tuple[ChangePart, ...] = ()
+    """For several fields at once: each of them, none of which can be left out."""
 
 
 class Explanation(Value, frozen=True, kw_only=True):

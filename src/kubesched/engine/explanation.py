@@ -40,6 +40,7 @@ from kubesched.engine.evidence import (
 from kubesched.engine.explained import (
     Budget,
     Change,
+    ChangePart,
     Event,
     Explanation,
     Hold,
@@ -71,6 +72,7 @@ __all__ = [
     "Attempt",
     "Budget",
     "Change",
+    "ChangePart",
     "Digest",
     "Event",
     "Explanation",

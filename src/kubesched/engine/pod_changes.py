@@ -1,21 +1,21 @@
-"""A pod with one of its demands left out or eased.
+"""A pod with some of its demands left out or eased.
 
-Owns the copies that counterfactuals are tried with: the pod's own object with one field changed,
-compiled anew. Never judges.
+Owns the copies that counterfactuals are tried with: the pod's own object with one field changed, or
+several, compiled anew. Never judges.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from kubesched.model.pod_info import HostPort, PodInfo, compile_shape, meets_rules, resources_of
 from kubesched.model.tolerations import Taint
 from kubesched.objects.affinity import (
-    Affinity,
+    NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Toleration,
@@ -29,14 +29,28 @@ _DO_NOT_SCHEDULE = "DoNotSchedule"
 _ANY_ADDRESS = "0.0.0.0"
 _REQUIREMENTS_MAX = 3
 
+PartT = TypeVar("PartT")
+
 
 class PodChange(NamedTuple):
-    """A changed pod, which field it is, and the change in words that follow `fits on 3 nodes`."""
+    """How a pod is changed, which field it is, and in words that follow `fits on 3 nodes`."""
 
     kind: str
     field: str
     text: str
-    pod: PodInfo
+    edit: Callable[[PodInfo], PodInfo]
+    """Makes the change; the pod may have been changed in other ways before."""
+    is_of_shape: bool = False
+    """Whether what was compiled is changed: lost if the spec is changed after it."""
+    lacks: Mapping[str, int] = {}
+    """How much less is asked for, by resource."""
+
+
+def changed(pod: PodInfo, changes: Iterable[PodChange]) -> PodInfo:
+    """Return the pod with all changes made."""
+    for change in sorted(changes, key=lambda change: change.is_of_shape):
+        pod = change.edit(pod)
+    return pod
 
 
 def without_nomination(pod: PodInfo) -> PodInfo:
@@ -61,34 +75,36 @@ def with_requests(pod: PodInfo, less: Mapping[str, int]) -> PodInfo:
     return PodInfo(pod.object, shape)
 
 
-def with_toleration(pod: PodInfo, taint: Taint, *, any_value: bool = False) -> PodInfo:
-    """Return the pod tolerating a taint, or all of its key and effect."""
+def tolerating(taint: Taint, *, any_value: bool = False) -> Callable[[PodInfo], PodInfo]:
+    """Return how a pod comes to tolerate a taint, or all of its key and effect."""
     toleration = Toleration(
         key=taint.key,
         operator="Exists" if any_value else "Equal",
         value="" if any_value else taint.value,
         effect=taint.effect,
     )
-    spec = pod.object.spec
-    return with_spec(pod, replace(spec, tolerations=(*spec.tolerations, toleration)))
+
+    def edit(pod: PodInfo) -> PodInfo:
+        spec = pod.object.spec
+        return with_spec(pod, replace(spec, tolerations=(*spec.tolerations, toleration)))
+
+    return edit
 
 
 def spread_changes(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each of its hard spread constraints."""
-    spec = pod.object.spec
-    constraints = spec.topology_spread_constraints
+    constraints = pod.object.spec.topology_spread_constraints
     hard = {
         number: (one.topology_key, f"maxSkew {one.max_skew}", _selector_text(one.label_selector))
         for number, one in enumerate(constraints)
         if one.when_unsatisfiable == _DO_NOT_SCHEDULE
     }
     for number, told in _told_apart(hard, least=2).items():
-        others = constraints[:number] + constraints[number + 1 :]
         yield PodChange(
             "spread-constraint",
             f"spec.topologySpreadConstraints[{number}]",
             f"without the spread constraint over {told}",
-            with_spec(pod, replace(spec, topology_spread_constraints=others)),
+            _without_part("topology_spread_constraints", constraints[number]),
         )
 
 
@@ -112,13 +128,11 @@ def affinity_changes(pod: PodInfo) -> Iterator[PodChange]:
             for number, term in enumerate(terms)
         }
         for number, told in _told_apart(details, least=1).items():
-            others = terms[:number] + terms[number + 1 :]
-            fewer = replace(part, required_during_scheduling_ignored_during_execution=others)
             yield PodChange(
                 f"{words.replace(' ', '-')}-term",
                 f"spec.affinity.{wire_name}.{_REQUIRED}[{number}]",
                 f"without the {words} term over {told}",
-                _with_affinity(pod, replace(affinity, **{attribute: fewer})),
+                _without_term(attribute, terms[number]),
             )
 
 
@@ -156,60 +170,40 @@ def node_affinity_changes(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each label of its node selector, and each part of its affinity."""
     spec = pod.object.spec
     for key, value in sorted(spec.node_selector.items()):
-        others = {k: v for k, v in spec.node_selector.items() if k != key}
         yield PodChange(
             "node-selector",
             f"spec.nodeSelector[{key}]",
             f"without the node selector {key}={value}",
-            with_spec(pod, replace(spec, node_selector=others)),
+            _without_label(key),
         )
     own = None if spec.affinity is None else spec.affinity.node_affinity
     required = None if own is None else own.required_during_scheduling_ignored_during_execution
-    if spec.affinity is None or own is None or required is None:
+    if required is None:
         return
     terms = required.node_selector_terms
     if len(terms) == 1:
-        yield from _expression_changes(pod, spec.affinity, terms[0])
+        yield from _expression_changes(terms[0])
     if len(terms) != 1 or len((*terms[0].match_expressions, *terms[0].match_fields)) != 1:
-        free = replace(own, required_during_scheduling_ignored_during_execution=None)
         yield PodChange(
             "node-affinity",
             f"spec.affinity.nodeAffinity.{_REQUIRED}",
             "without the required node affinity",
-            _with_affinity(pod, replace(spec.affinity, node_affinity=free)),
+            lambda pod: _with_required_terms(pod, ()),
         )
 
 
-def _expression_changes(
-    pod: PodInfo, affinity: Affinity, term: NodeSelectorTerm
-) -> Iterator[PodChange]:
-    own = affinity.node_affinity
-    assert own is not None
+def _expression_changes(term: NodeSelectorTerm) -> Iterator[PodChange]:
     for attribute, wire_name in (
         ("match_expressions", "matchExpressions"),
         ("match_fields", "matchFields"),
     ):
         parts: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
         for number, part in enumerate(parts):
-            fewer = replace(term, **{attribute: parts[:number] + parts[number + 1 :]})
-            # A term that demands nothing would match nothing: without its last part, it is gone.
-            empty = not fewer.match_expressions and not fewer.match_fields
-            required = own.required_during_scheduling_ignored_during_execution
-            assert required is not None
-            kept = None if empty else replace(required, node_selector_terms=(fewer,))
             yield PodChange(
                 "node-affinity",
                 f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms[0].{wire_name}[{number}]",
                 f"without the node affinity {_expression_text(part)}",
-                _with_affinity(
-                    pod,
-                    replace(
-                        affinity,
-                        node_affinity=replace(
-                            own, required_during_scheduling_ignored_during_execution=kept
-                        ),
-                    ),
-                ),
+                _without_expression(attribute, part),
             )
 
 
@@ -223,13 +217,12 @@ def port_changes(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each of its host ports."""
     ports = pod.shape.host_ports
     for port in dict.fromkeys(ports):
-        others = tuple(other for other in ports if other != port)
-        shape = pod.shape.changed(host_ports=others)
         yield PodChange(
             "host-port",
             "spec.containers[*].ports",
             f"without host port {_port_text(port)}",
-            PodInfo(pod.object, shape),
+            _without_port(port),
+            is_of_shape=True,
         )
 
 
@@ -241,21 +234,102 @@ def _port_text(port: HostPort) -> str:
 
 def without_volume(pod: PodInfo) -> Iterator[PodChange]:
     """Yield the pod without each of its volumes that a rule reads."""
-    spec = pod.object.spec
-    for number, volume in enumerate(spec.volumes):
+    for number, volume in enumerate(pod.object.spec.volumes):
         # Not by name: pods of one shape may name their volumes differently.
         if not meets_rules(volume):
             continue
-        others = spec.volumes[:number] + spec.volumes[number + 1 :]
         claim = volume.persistent_volume_claim
         of_claim = f" (claim {claim.claim_name})" if claim is not None else ""
         yield PodChange(
             "volume",
             f"spec.volumes[{number}]",
             f"without the volume {volume.name}{of_claim}",
-            with_spec(pod, replace(spec, volumes=others)),
+            _without_part("volumes", volume),
         )
 
 
-def _with_affinity(pod: PodInfo, affinity: Affinity) -> PodInfo:
-    return with_spec(pod, replace(pod.object.spec, affinity=affinity))
+# -- edits ------------------------------------------------------------------------------------
+
+
+def _without_part(attribute: str, part: object) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        spec = pod.object.spec
+        return with_spec(pod, replace(spec, **{attribute: _less(getattr(spec, attribute), part)}))
+
+    return edit
+
+
+def _without_term(attribute: str, term: object) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        affinity = pod.object.spec.affinity
+        part = getattr(affinity, attribute)
+        terms = part.required_during_scheduling_ignored_during_execution
+        fewer = replace(
+            part, required_during_scheduling_ignored_during_execution=_less(terms, term)
+        )
+        return _with_affinity(pod, **{attribute: fewer})
+
+    return edit
+
+
+def _without_label(key: str) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        spec = pod.object.spec
+        others = {k: v for k, v in spec.node_selector.items() if k != key}
+        return with_spec(pod, replace(spec, node_selector=others))
+
+    return edit
+
+
+def _without_expression(attribute: str, part: object) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        terms = _required_terms(pod)
+        if not terms:
+            return pod
+        fewer = replace(terms[0], **{attribute: _less(getattr(terms[0], attribute), part)})
+        # A term that demands nothing would match nothing: without its last part, it is gone.
+        return _with_required_terms(
+            pod, (fewer,) if fewer.match_expressions or fewer.match_fields else ()
+        )
+
+    return edit
+
+
+def _without_port(port: HostPort) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        others = tuple(other for other in pod.shape.host_ports if other != port)
+        return PodInfo(pod.object, pod.shape.changed(host_ports=others))
+
+    return edit
+
+
+def _required_terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...]:
+    affinity = pod.object.spec.affinity
+    own = None if affinity is None else affinity.node_affinity
+    required = None if own is None else own.required_during_scheduling_ignored_during_execution
+    return () if required is None else required.node_selector_terms
+
+
+def _with_required_terms(pod: PodInfo, terms: tuple[NodeSelectorTerm, ...]) -> PodInfo:
+    affinity = pod.object.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    required = NodeSelector(node_selector_terms=terms) if terms else None
+    own = replace(
+        affinity.node_affinity, required_during_scheduling_ignored_during_execution=required
+    )
+    return _with_affinity(pod, node_affinity=own)
+
+
+def _with_affinity(pod: PodInfo, **parts: object) -> PodInfo:
+    spec = pod.object.spec
+    assert spec.affinity is not None
+    return with_spec(pod, replace(spec, affinity=replace(spec.affinity, **parts)))
+
+
+def _less(parts: tuple[PartT, ...], one: object) -> tuple[PartT, ...]:
+    """Return the parts without this one; others may be equal to it."""
+    for place, part in enumerate(parts):
+        if part is one:
+            return parts[:place] + parts[place + 1 :]
+    return parts

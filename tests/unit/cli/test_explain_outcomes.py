@@ -224,6 +224,22 @@ def test_a_refusal_shows_the_event_and_who_would_have_to_leave(picky: str) -> No
     ]
 
 
+def test_changes_that_open_a_node_together_are_told_instead_of_plugins() -> None:
+    node = a_node("a", unschedulable=True, taints=[{"key": "gpu", "effect": "NoSchedule"}])
+    cluster = cluster_of(node, pods=(a_pod(nodeSelector={"disk": "ssd"}),))
+    lines = kubesched("explain", "-f", "-", stdin=cluster).out.splitlines()
+    at = lines.index("What would have to change:")
+    assert " ".join(line.strip() for line in lines[at + 1 :]) == (
+        "fits on a once uncordoned, with a toleration of gpu:NoSchedule and "
+        "without the node selector disk=ssd"
+    )
+    shown = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json["changes"]
+    assert [(one["kind"], [part["kind"] for part in one["parts"]]) for one in shown] == [
+        ("fields", ["uncordon", "toleration", "node-selector"]),
+        ("plugins", []),
+    ]
+
+
 def test_the_only_node_that_fits() -> None:
     cluster = cluster_of(a_node("a"), a_node("b", unschedulable=True), pods=(a_pod(),))
     ran = kubesched("explain", "-f", "-", stdin=cluster)

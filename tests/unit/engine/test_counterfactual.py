@@ -172,13 +172,6 @@ def drop_port(world: World, change: Change) -> None:
 
 def ask_for_less(world: World, change: Change) -> None:
     lacks = dict(change.lacks)
-    assert f" on {change.nodes[0]}" in change.text
-    for name, lacking in lacks.items():
-        if name != "pods":
-            told = re.search(rf"(\S+) {re.escape(name)}\b", change.text)
-            assert told is not None
-            # Rounded up, if at all: whoever asks for so much less has asked for enough less.
-            assert units(name, told[1]) >= lacking
     node = next(n for n in world.nodes if n["metadata"]["name"] == change.nodes[0])
     offered = node["status"]["allocatable"]
     offered["pods"] = str(int(offered["pods"]) + lacks.pop("pods", 0))
@@ -188,6 +181,15 @@ def ask_for_less(world: World, change: Change) -> None:
         assert name != "cpu" or requests[name].endswith("m"), "tests write millicores"
         assert lacking <= asked, "nobody can ask for less than nothing"
         requests[name] = f"{asked - lacking}{'m' if name == 'cpu' else ''}"
+
+
+def assert_told(change: Change) -> None:
+    """Fail unless whoever asks for as much less as the text says has asked for enough less."""
+    for name, lacking in change.lacks.items():
+        told = re.search(rf"(\S+) {re.escape(name)}\b", change.text)
+        if name != "pods" and f" no {name}" not in change.text:
+            assert told is not None
+            assert units(name, told[1]) >= lacking
 
 
 def assert_least(world: World, change: Change) -> None:
@@ -217,6 +219,31 @@ MADE: dict[str, Callable[[World, Change], None]] = {
 }
 
 
+def made(world: World, change: Change) -> World:
+    """Return a world in which a change of the pod's own fields is made."""
+    world = copy.deepcopy(world)
+    parts = [
+        replace(change, kind=p.kind, field=p.field, text=p.text, lacks=p.lacks)
+        for p in change.parts
+    ]
+    # From the end of each list to its beginning, so that places keep their meaning.
+    for one in sorted(parts or [change], key=lambda one: one.field, reverse=True):
+        assert_told(one)
+        MADE[one.kind](world, one)
+    return world
+
+
+def assert_all_needed(world: World, change: Change) -> None:
+    """Fail if the first node opens without one of the parts, or with a little more asked for."""
+    for part in change.parts:
+        others = tuple(one for one in change.parts if one is not part)
+        assert change.nodes[0] not in made(world, replace(change, parts=others)).feasible(), part
+        for name, lacking in part.lacks.items():
+            less = replace(part, lacks={**part.lacks, name: lacking - 1})
+            nearly = made(world, replace(change, parts=(*others, less)))
+            assert change.nodes[0] not in nearly.feasible(), part
+
+
 def verified(world: World, changes: tuple[Change, ...], node: str = "") -> None:
     """Fail unless each change, made for real, opens what it says, of all nodes or of one."""
     before = world.feasible()
@@ -231,8 +258,13 @@ def verified(world: World, changes: tuple[Change, ...], node: str = "") -> None:
             assert change.text.startswith("without ")
             assert all(name in change.text for name in without)
         else:
-            MADE[change.kind](changed, change)
+            changed = made(world, change)
+        if change.kind == "fields":
+            assert all(part.text in change.text for part in change.parts)
+            assert len(change.parts) > 1
+            assert_all_needed(world, change)
         if change.kind == "resources":
+            assert f" on {change.nodes[0]}" in change.text
             among = re.search(r", the least short of (\d+) nodes that would fit", change.text)
             otherwise = world.feasible("NodeResourcesFit") - before
             assert (1 if among is None else int(among[1])) == (1 if node else len(otherwise))
@@ -622,6 +654,15 @@ CASES = [
         id="nodes of which more is taken than there is",
     ),
     pytest.param(
+        World(
+            a_pod(cpu=100),
+            [node_wire("a", cpu="1", pods="1"), node_wire("b", cpu="1")],
+            [on("a", "x", 500), on("a", "y", 500), on("b", "z", 1200)],
+        ),
+        [f"resources fits: lacks 100m cpu and room for 2 more pods on a, {LEAST_SHORT}"],
+        id="asking for less opens a node with room for pods as well",
+    ),
+    pytest.param(
         World(a_pod(cpu=9000), [A, B]),
         [
             "resources fits: lacks 5 cpu on a, the least short of 2 nodes that would fit otherwise",
@@ -668,9 +709,20 @@ def test_where_no_single_change_helps_the_fewest_together_are_named() -> None:
     all_three = node_wire("b", "b", taints=[taint("k")], cpu="1")
     world = World(a_pod(cpu=2000, nodeSelector={ZONE: "a"}), [both, all_three])
     changes = world.changes()
-    together = [c for c in changes if c.kind == "plugins"]
-    assert [(c.plugin, c.nodes) for c in together] == [
-        ("TaintToleration, NodeResourcesFit", ("a",))
+    told = [(c.kind, c.plugin, c.text, c.nodes) for c in changes if c.kind != "too-large"]
+    assert told == [
+        (
+            "fields",
+            "TaintToleration, NodeResourcesFit",
+            "with a toleration of k:NoSchedule and asking for 1 cpu less",
+            ("a",),
+        ),
+        (
+            "plugins",
+            "TaintToleration, NodeResourcesFit",
+            "without TaintToleration and NodeResourcesFit together",
+            ("a",),
+        ),
     ]
     verified(world, changes)
 
@@ -701,7 +753,8 @@ def test_one_node_is_told_of_what_opens_it() -> None:
     )
     assert [c.kind for c in world.changes("a")] == ["node-selector", "plugin"]
     assert [(c.kind, c.plugin) for c in world.changes("c")] == [
-        ("plugins", "TaintToleration, NodeAffinity")
+        ("fields", "TaintToleration, NodeAffinity"),
+        ("plugins", "TaintToleration, NodeAffinity"),
     ]
     for node in ("a", "c"):
         verified(world, world.changes(node), node)
@@ -735,7 +788,9 @@ def test_plugins_that_refuse_the_pod_as_a_whole_are_named_together(
 ) -> None:
     world = World(claiming("one", "two"), [A, B], objects=objects)
     changes = world.changes(node)
-    assert [(c.kind, c.plugin) for c in changes] == [("plugins", plugins)]
+    both = "without the volume v-one (claim one) and without the volume v-two (claim two)"
+    assert [(c.kind, c.plugin, c.text) for c in changes[:1]] == [("fields", plugins, both)]
+    assert [(c.kind, c.plugin) for c in changes[1:]] == [("plugins", plugins)]
     verified(world, changes, node)
 
 
@@ -743,9 +798,94 @@ def test_those_that_refuse_the_pod_and_those_that_refuse_a_node_are_named_togeth
     nodes = [node_wire("a", taints=[taint("k")]), node_wire("b", taints=[taint("k")], cpu="0")]
     world = World(claiming("one"), nodes, objects=[AT_ONCE, unbound("one")])
     changes = world.changes()
-    assert [(c.plugin, c.nodes) for c in changes] == [
-        ("TaintToleration, VolumeBinding, VolumeZone", ("a",))
+    plugins = "TaintToleration, VolumeBinding, VolumeZone"
+    assert [(c.kind, c.plugin, c.nodes) for c in changes] == [
+        ("fields", plugins, ("a",)),
+        ("plugins", plugins, ("a",)),
     ]
+    verified(world, changes)
+
+
+def without_expressions(*keys: str) -> str:
+    return " and ".join(f"without the node affinity {key} In (x)" for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("world", "text"),
+    [
+        pytest.param(
+            World(a_pod(), [node_wire("a", taints=[taint("k"), taint("l", "v", "NoExecute")])]),
+            "with a toleration of k:NoSchedule and with a toleration of l=v:NoExecute",
+            id="two taints",
+        ),
+        pytest.param(
+            World(a_pod(nodeSelector={"disk": "ssd", "cpu": "new", ZONE: "a"}), [A]),
+            "without the node selector cpu=new and without the node selector disk=ssd",
+            id="two labels of three",
+        ),
+        pytest.param(
+            World(
+                a_pod(
+                    affinity=node_terms(
+                        {"matchExpressions": [expression(key, "x") for key in ("p", HOST, "q")]}
+                    )
+                ),
+                [node_wire("x")],
+            ),
+            # All of the affinity opens it too, so that no two parts of it are told.
+            None,
+            id="two expressions of three",
+        ),
+        pytest.param(
+            World(
+                a_pod(
+                    nodeSelector={"disk": "ssd"},
+                    affinity=node_terms(
+                        {"matchExpressions": [expression(key, "x") for key in ("p", HOST, "q")]}
+                    ),
+                ),
+                [node_wire("x")],
+            ),
+            f"without the node selector disk=ssd, {without_expressions('p', 'q')}",
+            id="a label and two expressions of three",
+        ),
+        pytest.param(
+            World(ported(80, 443), [A], [ported(80, 443, name="x", nodeName="a")]),
+            "without host port 80/TCP and without host port 443/TCP",
+            id="two host ports",
+        ),
+        pytest.param(
+            World(
+                ported(80, tolerations=[], nodeSelector={"disk": "ssd"}, cpu=900),
+                [A],
+                [ported(80, name="x", nodeName="a", cpu=3500)],
+            ),
+            "without the node selector disk=ssd, without host port 80/TCP and "
+            "asking for 400m cpu less",
+            id="a label, a host port and room",
+        ),
+        pytest.param(
+            World(
+                a_pod(cpu=300),
+                [node_wire("a", cpu="2", unschedulable=True, taints=[CORDON, taint("k")])],
+                [on("a", "x", 2100)],
+            ),
+            "once uncordoned, with a toleration of k:NoSchedule and asking for no cpu",
+            id="a cordoned, tainted and overcommitted node",
+        ),
+    ],
+)
+def test_several_fields_are_changed_where_one_is_not_enough(world: World, text: str | None) -> None:
+    changes = world.changes()
+    assert [c.text for c in changes if c.kind == "fields"] == ([text] if text else [])
+    verified(world, changes)
+
+
+def test_a_plugin_that_reads_no_field_is_named_beside_others() -> None:
+    theirs = on("a", "w", affinity={"podAntiAffinity": {REQUIRED: [term(HOST)]}})
+    world = World(a_pod(nodeSelector={"disk": "ssd"}), [A], [theirs])
+    changes = world.changes()
+    assert [(c.kind, c.plugin) for c in changes] == [("plugins", "NodeAffinity, InterPodAffinity")]
     verified(world, changes)
 
 
