@@ -148,6 +148,17 @@ def test_the_command_shows_what_the_scheduler_says(
     assert yaml.safe_load(explain(api_server, key, *at(scheduler), "-o", "yaml").out) == story
 
 
+def test_what_would_have_to_change_is_worked_out_though_a_scheduler_could_be_asked(
+    scheduler: RunningScheduler, api_server: ApiServer, place: Place, config: str
+) -> None:
+    node = place.node("small", cpu="1")
+    key = place.key(place.pod("big", cpu="2", schedulerName=NAME))
+    scheduler.until_state(key, "unschedulable")
+    ran = explain(api_server, key, *at(scheduler), "--config", config, "--changes")
+    assert ran.status == 0
+    assert f"  lacks 1 cpu on {node}\n" in ran.out
+
+
 def test_a_pod_of_another_scheduler_is_named_by_the_scheduler(
     scheduler: RunningScheduler, api_server: ApiServer, place: Place
 ) -> None:

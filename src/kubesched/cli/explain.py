@@ -81,7 +81,8 @@ class _Options:
     @property
     def wants_attempt(self) -> bool:
         """Return whether more is wanted than what a scheduler remembers of a decision."""
-        return self.output == "decision" or self.node is not None or self.compare_file is not None
+        asks = self.node is not None or self.compare_file is not None or self.changes is True
+        return asks or self.output == "decision"
 
     @property
     def rows(self) -> int | None:
