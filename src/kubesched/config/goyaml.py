@@ -6,11 +6,11 @@ Upstream: sigs.k8s.io/yaml yaml.go over go.yaml.in/yaml/v2 decode.go
 """
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import yaml
 
+from kubesched.config.go_events import event_line, go_events
 from kubesched.config.gobase64 import decode_base64
 from kubesched.config.gojson import DEPTH_MAX, Json, Number, Object
 from kubesched.config.gotext import format_float64, go_float
@@ -20,10 +20,6 @@ from kubesched.objects.field_errors import go_quote
 Scalar: TypeAlias = bool | int | float | str | None
 GoValue: TypeAlias = "Scalar | list[GoValue] | GoMap"
 Key: TypeAlias = tuple[str, Scalar]
-
-# The C parser is a port of the same scanner as Go's, so its messages are the same; the
-# Python one serves where PyYAML was built without it.
-_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _ALIAS_RATIO_LOW = 400_000
 _ALIAS_RATIO_HIGH = 4_000_000
@@ -77,34 +73,12 @@ def yaml_to_json(data: bytes) -> YamlDocument:
     return YamlDocument(go_to_json(value), strict)
 
 
-def _events(data: bytes) -> Iterator[yaml.Event]:
-    try:
-        yield from yaml.parse(data or b"\n", Loader=_PARSER)
-    except yaml.MarkedYAMLError as error:
-        raise YamlError(_problem(error)) from None
-    except yaml.reader.ReaderError as error:
-        raise YamlError(f"yaml: {error.reason}") from None
-    except UnicodeDecodeError as error:
-        raise YamlError(f"yaml: {error.reason}") from None
-
-
-def _problem(error: yaml.MarkedYAMLError) -> str:
-    # Parity: go.yaml.in/yaml/v2 decode.go parser.fail: only scanner errors count lines from one.
-    line = 0
-    if error.problem_mark is not None and error.problem_mark.line != 0:
-        line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
-    elif error.context_mark is not None:
-        line = error.context_mark.line
-    where = f"line {line}: " if line else ""
-    return f"yaml: {where}{error.problem or 'unknown problem parsing YAML content'}"
-
-
 def _compose(data: bytes) -> Node | None:
     """Return the root node of the first document, or None when there is none."""
     anchors: dict[str, Node] = {}
     open_nodes: list[Node] = []
     root: Node | None = None
-    for event in _events(data):
+    for event in go_events(data):
         if isinstance(event, yaml.DocumentEndEvent | yaml.StreamEndEvent):
             return root
         if isinstance(event, yaml.CollectionEndEvent):
@@ -129,18 +103,14 @@ def _compose(data: bytes) -> Node | None:
 def _check_version(event: yaml.DocumentStartEvent) -> None:
     """Refuse a %YAML directive of another version than 1.1, which newer C parsers let pass."""
     if event.version is not None and tuple(event.version) != (1, 1):
-        line = _line(event)
+        line = event_line(event)
         where = f"line {line}: " if line else ""
         raise YamlError(f"yaml: {where}found incompatible YAML document")
 
 
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line if event.start_mark is not None else 0
-
-
 def _node(event: yaml.Event, anchors: dict[str, Node]) -> Node | None:
     """Return the node that an event starts, its anchor registered before its children."""
-    line = _line(event)
+    line = event_line(event)
     if isinstance(event, yaml.AliasEvent):
         node = Node("alias", line)
         node.value = str(event.anchor)

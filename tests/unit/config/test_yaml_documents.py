@@ -59,6 +59,27 @@ def test_scalars_are_resolved_as_go_resolves_them(scalar: str, value: object) ->
         pytest.param(
             "a:\n\t- b", "yaml: line 2: found character that cannot start any token", id="tab"
         ),
+        pytest.param(
+            "z: 1\na: {b:{c: 1}}", "yaml: line 1: did not find expected ',' or '}'", id="no space"
+        ),
+        pytest.param(
+            "z: 1\na: {b: http://x/y?z=1}",
+            "yaml: line 1: did not find expected ',' or '}'",
+            id="a question mark in braces",
+        ),
+        pytest.param(
+            "z: 1\na: {b: c\n  d?e}",
+            "yaml: line 2: did not find expected ',' or '}'",
+            id="a question mark in the second line of a scalar",
+        ),
+        pytest.param(
+            "z: 1\na: [b: c?d]",
+            "yaml: line 1: did not find expected ',' or ']'",
+            id="a question mark in a pair in brackets",
+        ),
+        pytest.param(
+            "[a?b]", "yaml: did not find expected ',' or ']'", id="a question mark in line one"
+        ),
         pytest.param("a: *x", "yaml: unknown anchor 'x' referenced", id="unknown anchor"),
         pytest.param("a: &x [*x]", "yaml: anchor 'x' value contains itself", id="endless anchor"),
         pytest.param(
@@ -89,6 +110,21 @@ def test_refused_documents_are_named_as_go_names_them(text: str, message: str) -
     with pytest.raises(YamlError) as caught:
         yaml_to_json(text.encode())
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        pytest.param("{a:}", {"a:": None}, id="before a brace"),
+        pytest.param("[a:, b::, c]", ["a:", "b::", "c"], id="before commas"),
+        pytest.param("{a:b, é: c:}", {"a:b": None, "é": "c:"}, id="after other letters"),
+        pytest.param("\ufeff{\ue000:}", {"\ue000:": None}, id="beside odd letters"),
+        pytest.param("{a: 'b?c:', d: \"e?\"}", {"a": "b?c:", "d": "e?"}, id="in quotes"),
+        pytest.param("a: b?c:d", {"a": "b?c:d"}, id="outside of braces"),
+    ],
+)
+def test_a_colon_before_a_brace_belongs_to_the_scalar(text: str, tree: object) -> None:
+    assert to_builtins(yaml_to_json(text.encode()).tree) == tree
 
 
 def test_only_the_first_document_is_read() -> None:
