@@ -31,6 +31,6 @@ def ephemeral_claims(pod: Pod, admission: Admission) -> list[PersistentVolumeCla
         claim = admission.admit(decode_as(PersistentVolumeClaim, document))
         assert isinstance(claim, PersistentVolumeClaim)
         uid = f"persistentvolumeclaim/{claim.key}#{known_as['uid']}"
-        status = PersistentVolumeClaimStatus(phase="Pending")
+        status = PersistentVolumeClaimStatus()
         made.append(replace(claim, metadata=replace(claim.metadata, uid=uid), status=status))
     return made

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubesched.controllers.volume_provisioning import PROVISIONED_BY
 from kubesched.model.resources import PODS
 from kubesched.objects.decode import KubeObject
 from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod
 from kubesched.objects.storage import PersistentVolumeClaim, StorageClass
 from kubesched.plugins.pod_volumes import class_of_claim
+from kubesched.sim.claims import WAITS, ClaimBinder
 from kubesched.sim.workloads import has_ended
-
-_WAITS = "WaitForFirstConsumer"
 
 
 def oddities(
@@ -32,11 +32,10 @@ def oddities(
     claims = [
         (f"{obj.kind} {obj.key}", obj) for obj in objects if isinstance(obj, PersistentVolumeClaim)
     ]
-    classes = {obj.metadata.name: obj for obj in objects if isinstance(obj, StorageClass)}
     return [
         *_nodes_without_pods(nodes),
         *_pods_on_other_nodes(objects, {one.metadata.name for one in nodes}),
-        *_claims_without_volumes([*claims, *to_come], classes),
+        *_claims_bound_at_once([*claims, *to_come], objects),
     ]
 
 
@@ -64,27 +63,37 @@ def _pods_on_other_nodes(objects: Iterable[KubeObject], names: set[str]) -> Iter
         yield f"pods on nodes that are not in the files count nowhere: {_first(found)}"
 
 
-def _claims_without_volumes(
-    claims: Iterable[tuple[str, PersistentVolumeClaim]], classes: dict[str, StorageClass]
+def _claims_bound_at_once(
+    claims: Iterable[tuple[str, PersistentVolumeClaim]], objects: Sequence[KubeObject]
 ) -> Iterator[str]:
-    """Yield which claims get no volume in a run, since nobody but the scheduler acts."""
+    """Yield which claims get volumes that are made up, and which get none."""
+    classes = {obj.metadata.name: obj for obj in objects if isinstance(obj, StorageClass)}
+    binder = ClaimBinder(objects)
+    made: dict[str, list[str]] = {}
     unknown: dict[str, list[str]] = {}
-    immediate: list[str] = []
+    waiting: list[str] = []
     for title, claim in claims:
         name = class_of_claim(claim)
-        if claim.spec.volume_name:
+        is_delayed = name in classes and classes[name].volume_binding_mode == WAITS
+        if claim.spec.volume_name or is_delayed:
             continue
-        if name and name not in classes:
+        *volumes, _ = binder.bound(claim)
+        if any(PROVISIONED_BY in volume.metadata.annotations for volume in volumes):
+            made.setdefault(name, []).append(title)
+        elif not volumes and name and name not in classes:
             unknown.setdefault(name, []).append(title)
-        elif not name or classes[name].volume_binding_mode != _WAITS:
-            immediate.append(title)
+        elif not volumes:
+            waiting.append(title)
+    for name, titles in made.items():
+        where = "in its allowedTopologies" if classes[name].allowed_topologies else "for any node"
+        yield (
+            f"StorageClass {name} binds at once: {_first(titles)} is taken to get a new volume, "
+            f"{where}"
+        )
     for name, titles in unknown.items():
         yield f"StorageClass {name} of {_first(titles)} is not in the files: no volume is found"
-    if immediate:
-        yield (
-            f"{_first(immediate)} would be bound by a controller: here, only claims of a "
-            f"StorageClass with volumeBindingMode {_WAITS} get a volume"
-        )
+    if waiting:
+        yield f"nobody binds {_first(waiting)} here: its pods are left"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod, PodStatus
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.objects.workloads import ReplicaSet
+from kubesched.sim.claims import with_claims_bound
 from kubesched.sim.completed import completed
 from kubesched.sim.daemons import DaemonNodes, Targets
 from kubesched.sim.deployments import adopting, is_same_template, newest_of, replica_set_of
@@ -225,11 +226,11 @@ class Scenario:
         return self._with_volumes(Subject(pod, others, (note,)))
 
     def _with_volumes(self, subject: Subject) -> Subject:
-        """Return the subject with the claims made for the pod's ephemeral volumes."""
+        """Return the subject with the claims of the pod's ephemeral volumes, and new ones bound."""
         known = {obj.key for obj in self.objects if isinstance(obj, PersistentVolumeClaim)}
         made = ephemeral_claims(subject.pod, self.admission)
         missing = [one for one in made if one.key not in known]
-        return replace_fields(subject, others=[*subject.others, *missing])
+        return replace_fields(subject, others=with_claims_bound([*subject.others, *missing]))
 
     def _template_to_explain(self, name: str | None) -> Template | None:
         pods = self._pods

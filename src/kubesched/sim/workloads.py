@@ -198,8 +198,7 @@ class Workload:
                 labels=claim.metadata.labels,
                 annotations=claim.metadata.annotations,
             )
-            status = PersistentVolumeClaimStatus(phase="Pending")
-            claim = replace(claim, metadata=meta, status=status)
+            claim = replace(claim, metadata=meta, status=PersistentVolumeClaimStatus())
             check_object(claim)
             made.append(claim)
         return made

@@ -36,6 +36,7 @@ from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import label_selector
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.sim.claims import ClaimBinder, with_claims_bound
 from kubesched.sim.ephemeral import ephemeral_claims
 from kubesched.sim.usage import Usage, usage_of
 
@@ -98,10 +99,11 @@ class World:
         self.version = 0
         """Moves with every change that could alter a decision."""
         self._generation: dict[str, int] = {}
-        kept = list(objects)
+        kept = with_claims_bound(objects)
         self.pending: list[PodInfo] = load_objects(self.cache, kept, built.profiles)
         """The pods that wait for a node at the start, in the order of the objects."""
         self._admission = Admission(kept)
+        self._binder = ClaimBinder(kept)
         for info in self.pending:
             self._claim_volumes(info.object)
         self._wire = {_uid_of(obj): obj for obj in kept if isinstance(obj, Pod)}
@@ -152,9 +154,10 @@ class World:
         return key in self._keys
 
     def add_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Add a claim, unless there is one of its name."""
+        """Add a claim as a controller leaves it, unless there is one of its name."""
         if self.view.objects.persistent_volume_claims.get(claim.key) is None:
-            self.cache.put(claim)
+            for one in self._binder.bound(claim):
+                self.cache.put(one)
             self.version += 1
 
     # -- one attempt ------------------------------------------------------------------------------

@@ -160,8 +160,6 @@ def test_a_budget_allows_what_the_pods_in_the_files_do(
 
 # -- notes ----------------------------------------------------------------------------------------
 
-SLOW = "would be bound by a controller: here, only claims of a StorageClass with volumeBindingMode "
-
 
 @pytest.mark.parametrize(
     ("documents", "note"),
@@ -193,8 +191,8 @@ SLOW = "would be bound by a controller: here, only claims of a StorageClass with
         ),
         pytest.param(
             [storage_class("slow", "Immediate"), claim(storageClassName="slow")],
-            f"PersistentVolumeClaim default/c {SLOW}WaitForFirstConsumer get a volume",
-            id="a class whose claims are bound at once",
+            "nobody binds PersistentVolumeClaim default/c here: its pods are left",
+            id="a class that makes no volumes",
         ),
     ],
 )
