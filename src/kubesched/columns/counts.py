@@ -240,10 +240,11 @@ class Tally:
                     matching |= ids == place
             else:
                 matching = (table != 0).take(ids)
-            matching &= pods.counted[:count]
             chosen = matching.nonzero()[0]
+            counts = pods.counted[chosen]
             if self._live_only:
-                chosen = chosen[~pods.terminating[chosen]]
+                counts &= ~pods.terminating[chosen]
+            chosen = chosen[counts]
             np.add.at(self.rows, pods.row[chosen], table[ids[chosen]])
         self._forget_hits()
         self._seen = self._log.stamp
