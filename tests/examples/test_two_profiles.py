@@ -46,6 +46,11 @@ def test_each_profile_has_its_own_plugins(form: Form) -> None:
         )
         assert set(cluster.notes("strict-elsewhere", "FailedScheduling")) == {ELSEWHERE}
         assert cluster.node_of("strict-elsewhere") == ""
+        # Events follow their bindings.
+        cluster.until(
+            lambda: all(cluster.notes(one, "Scheduled") for one in ("strict", "relaxed")),
+            "both are told to be placed",
+        )
         events = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events").json["items"]
         told = {
             one["regarding"]["name"]: one["reportingController"]

@@ -174,6 +174,7 @@ def test_an_extender_that_is_gone_is_an_error_unless_it_may_be_ignored(
     scheduler.until(lambda: place.refused("pod"), "it fails")
     assert place.condition("pod")["reason"] == "SchedulerError"
     assert place.condition("pod")["message"] == f"{text} refused"
+    scheduler.until(lambda: place.notes("pod", "FailedScheduling") != [], "the event follows")
     assert any(note.startswith(text) for note in place.notes("pod", "FailedScheduling"))
     group.stop("strict")
     lenient = start(

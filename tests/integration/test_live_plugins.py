@@ -76,6 +76,11 @@ def place(api: Api) -> Iterator[Place]:
         yield made
 
 
+def until_told(scheduler: Scheduler, place: Place, name: str) -> None:
+    """Wait for the event of a failed attempt: events follow what they tell of."""
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], f"{name} is refused")
+
+
 def bound(scheduler: Scheduler, place: Place, name: str) -> None:
     scheduler.until(lambda: bool(place.node_of(name)), f"{name} is bound")
 
@@ -108,6 +113,7 @@ def test_a_plugin_that_raises_fails_the_attempt_and_the_pod_is_tried_again(
         bound(scheduler, place, name)
     for point, name in names.items():
         text = RAISED[point].format(f"ValueError: {name} at {point}")
+        until_told(scheduler, place, name)
         assert place.notes(name, "FailedScheduling") == [text], point
         (line,) = [
             one
@@ -170,7 +176,7 @@ def test_a_plugin_that_raises_after_a_refusal_adds_its_error_to_the_text(
 
 def test_a_hint_that_raises_counts_as_a_yes(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("pod", annotations={"raise": "Hint"})
-    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "the pod is refused")
+    until_told(scheduler, place, name)
     assert "in no mood" in place.notes(name, "FailedScheduling")[0]
     # No other plugin takes this node for a help.
     place.node("c", is_here=False)
@@ -209,6 +215,7 @@ def test_an_object_of_a_plugins_own_kind_frees_the_pod_that_wants_it(
     place.api.post(moods, {**kind, "metadata": {"name": "bad"}}).must(201)
     place.api.post(moods, {**kind, "metadata": {"name": "good"}}).must(201)
     bound(scheduler, place, name)
+    until_told(scheduler, place, name)
     assert len(place.notes(name, "FailedScheduling")) == 1, "the other one was no help"
 
 
@@ -237,7 +244,7 @@ def test_held_pods_are_bound_when_another_comes(scheduler: Scheduler, place: Pla
 def test_held_pods_are_refused_by_another(scheduler: Scheduler, place: Place) -> None:
     name = held(scheduler, place, "held")
     place.pod("rival", annotations={"permit": "refuse others"})
-    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "it is refused")
+    until_told(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == ["0/1 nodes are available: 1 not with me."]
     bound(scheduler, place, "rival")
     # The rival's binding is an event that the plugin registered for.
@@ -248,7 +255,7 @@ def test_held_pods_are_refused_by_another(scheduler: Scheduler, place: Place) ->
 
 def test_patience_ends(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("held", annotations={"permit": "wait 0.2"})
-    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "it is refused")
+    until_told(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == [
         "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Moody."
     ]
