@@ -244,17 +244,17 @@ class _WhatIf:
             candidates: nodes that nobody else refuses.
         """
         row, offered = self._ways(plugins, candidates)
-        if not 2 <= len(offered) <= TOGETHER_MAX or row not in self._opened_by(*offered):
+        if not 2 <= len(offered) <= TOGETHER_MAX or self._tries_left <= len(offered):
+            return  # Whether it can do without a change is tried for each of them.
+        needed, opened = offered, self._opened_by(*offered)
+        if row not in opened:
             return
         # What changes most comes last, and is the first that is taken back.
-        needed = offered
         for change in reversed(offered):
             others = [other for other in needed if other is not change]
-            if others and row in self._opened_by(*others):
-                needed = others
-        opened = self._opened_by(*needed)
-        if row not in opened:
-            return  # No tries were left.
+            opened_by_others = self._opened_by(*others)
+            if row in opened_by_others:
+                needed, opened = others, opened_by_others
         ordered = np.concatenate(([row], opened[opened != row]))
         yield Change(
             kind="fields",

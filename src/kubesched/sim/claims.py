@@ -9,6 +9,7 @@ Upstream: pkg/controller/volume/persistentvolume/pv_controller.go syncUnboundCla
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import msgspec
 
@@ -44,15 +45,31 @@ class ClaimBinder:
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
         self._classes: dict[str, StorageClass] = {}
-        self._free: dict[str, list[Document]] = {}
-        """The volumes that nobody has, by class, and those kept for a claim, by its key."""
+        self._available: list[PersistentVolume] = []
+        """As they are at the start."""
         for obj in objects:
             if isinstance(obj, StorageClass):
                 self._classes[obj.metadata.name] = obj
             elif isinstance(obj, PersistentVolume) and obj.status.phase == "Available":
-                volume = _document(obj)
-                place = claim_key_of(volume) or class_of(volume)
-                self._free.setdefault(place, []).append(volume)
+                self._available.append(obj)
+
+    @cached_property
+    def _free(self) -> dict[str, list[Document]]:
+        """The volumes that nobody has, by class, and those kept for a claim, by its key."""
+        free: dict[str, list[Document]] = {}
+        for volume in map(_document, self._available):
+            free.setdefault(claim_key_of(volume) or class_of(volume), []).append(volume)
+        return free
+
+    def all_bound(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
+        """Return the objects with all claims as a controller leaves them, and new volumes."""
+        objects = list(objects)
+        changed: dict[tuple[str, str], KubeObject] = {}
+        for obj in objects:
+            if isinstance(obj, PersistentVolumeClaim):
+                changed |= {(one.kind, one.key): one for one in self.bound(obj)}
+        kept = [changed.pop((obj.kind, obj.key), obj) for obj in objects]
+        return [*kept, *changed.values()]
 
     def bound(self, claim: PersistentVolumeClaim) -> tuple[KubeObject, ...]:
         """Return a claim as a controller leaves it, after its volume if it gets one."""
@@ -90,18 +107,6 @@ class ClaimBinder:
             return provisioned_volume(document, storage_class, by, Site(is_csi=by.is_external))
         except ProvisioningError:
             return None
-
-
-def with_claims_bound(objects: Iterable[KubeObject]) -> list[KubeObject]:
-    """Return the objects with all new claims as a controller leaves them, and their volumes."""
-    objects = list(objects)
-    binder = ClaimBinder(objects)
-    changed: dict[tuple[str, str], KubeObject] = {}
-    for obj in objects:
-        if isinstance(obj, PersistentVolumeClaim):
-            changed |= {(one.kind, one.key): one for one in binder.bound(obj)}
-    kept = [changed.pop((obj.kind, obj.key), obj) for obj in objects]
-    return [*kept, *changed.values()]
 
 
 def _with_phase(document: Document, phase: str, volume: Document | None) -> PersistentVolumeClaim:

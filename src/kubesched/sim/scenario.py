@@ -32,7 +32,7 @@ from kubesched.objects.node import Node
 from kubesched.objects.pod import Pod, PodStatus
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.objects.workloads import ReplicaSet
-from kubesched.sim.claims import with_claims_bound
+from kubesched.sim.claims import ClaimBinder
 from kubesched.sim.completed import completed
 from kubesched.sim.daemons import DaemonNodes, Targets
 from kubesched.sim.deployments import adopting, is_same_template, newest_of, replica_set_of
@@ -230,7 +230,8 @@ class Scenario:
         known = {obj.key for obj in self.objects if isinstance(obj, PersistentVolumeClaim)}
         made = ephemeral_claims(subject.pod, self.admission)
         missing = [one for one in made if one.key not in known]
-        return replace_fields(subject, others=with_claims_bound([*subject.others, *missing]))
+        others = [*subject.others, *missing]
+        return replace_fields(subject, others=ClaimBinder(others).all_bound(others))
 
     def _template_to_explain(self, name: str | None) -> Template | None:
         pods = self._pods

@@ -36,7 +36,7 @@ from kubesched.objects.policy import PodDisruptionBudget
 from kubesched.objects.selectors import label_selector
 from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.plugins.in_tree import IN_TREE
-from kubesched.sim.claims import ClaimBinder, with_claims_bound
+from kubesched.sim.claims import ClaimBinder
 from kubesched.sim.ephemeral import ephemeral_claims
 from kubesched.sim.usage import Usage, usage_of
 
@@ -99,11 +99,12 @@ class World:
         self.version = 0
         """Moves with every change that could alter a decision."""
         self._generation: dict[str, int] = {}
-        kept = with_claims_bound(objects)
+        given = list(objects)
+        self._binder = ClaimBinder(given)
+        kept = self._binder.all_bound(given)
         self.pending: list[PodInfo] = load_objects(self.cache, kept, built.profiles)
         """The pods that wait for a node at the start, in the order of the objects."""
         self._admission = Admission(kept)
-        self._binder = ClaimBinder(kept)
         for info in self.pending:
             self._claim_volumes(info.object)
         self._wire = {_uid_of(obj): obj for obj in kept if isinstance(obj, Pod)}
