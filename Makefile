@@ -16,7 +16,7 @@ SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help install pins wheels fmt lint types imports check test playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
+.PHONY: help install pins wheels fmt lint types imports check test random-properties playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,9 @@ playground: $(STAMP) ## Run a small living cluster until Ctrl-C; more arguments 
 check-playground: $(STAMP) ## See that the playground starts, runs a deployment and ends
 	@scripts/playground $(VENV)/bin/kubesched --check
 
+random-properties: $(STAMP) ## Run the property tests on random examples; SEED repeats a run
+	@scripts/random-properties $(PY) $(if $(filter command line environment,$(origin SEED)),$(SEED))
+
 conformance: $(STAMP) ## Compare with real Kubernetes: decisions, API, kubectl, upstream's specs (needs Go)
 	@scripts/conformance $(PY)
 
@@ -97,7 +100,7 @@ bench-short: $(STAMP) ## See that every benchmark's workload still drains; measu
 bench-drain: $(STAMP) ## Race kube-scheduler on a real API server; more arguments in ARGS (--short, --write, ...)
 	$(PY) benchmarks/drain_race.py $(ARGS)
 
-schemas: $(STAMP) ## Write apiserver/data again: KUBECONFIG of a running kube-apiserver v1.36.4
+schemas: $(STAMP) ## Write cluster/apiserver/data again: KUBECONFIG of a running kube-apiserver v1.36.4
 	$(PY) conformance/schemas/generate.py --kubeconfig "$(KUBECONFIG)"
 
 clean: ## Remove what the targets made, .venv included

@@ -1,8 +1,8 @@
-"""How fast the embedded API server is, and how much memory it takes.
+"""Benchmark of the embedded API server: throughput and memory.
 
-Owns the figures that the server has to reach: with 5,000 nodes and 20,000 pods a list of all pods
-in 2 s, 1,000 pod creations a second for 20 s with three watchers that see every one of them, in
-less than 1 GB. Server, creators and watchers are processes of their own.
+Required with 5,000 nodes and 20,000 pods: a list of all pods in 2 s, 1,000 pod creations per second
+for 20 s with three watchers that see every one, in less than 1 GB. Server, creators and watchers
+are separate processes.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def client(server: Server, work: str, **settings: object) -> subprocess.Popen[st
 
 
 def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Return what a client measured."""
+    """Return the measurements of a client."""
     text = process.communicate(timeout=900)[0]
     if process.returncode:
         raise SystemExit("a client failed")
@@ -121,7 +121,7 @@ def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def burst(server: Server, prefix: str, count: int, rate: float) -> dict[str, Any]:
-    """Create pods while three watch; return what all of them saw."""
+    """Create pods with three watches; return their measurements."""
     watching = client(server, "watch", prefix=prefix, count=count, connections=WATCHERS)
     assert watching.stdout is not None
     if watching.stdout.readline().strip() != "watching":
@@ -160,7 +160,7 @@ def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
 
 
 def problems(figures: Figures, options: argparse.Namespace) -> list[str]:
-    """Return what is not as it has to be."""
+    """Return the failed requirements."""
     found = []
     for name, one in (("paced", figures.paced), ("unpaced", figures.unpaced)):
         if one["wrong"]:
@@ -233,7 +233,7 @@ def say(text: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print; 1 if something did not do what it has to."""
+    """Measure and print; return 1 if a requirement fails."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,6 @@
-"""Clients of a benchmarked API server: who creates, and who watches. Each runs as a process.
+"""Client processes of the API server benchmark: creators and watchers.
 
-Owns the load: what pods and nodes look like, the pace, and what each client measures. It prints
-one line of JSON when it is done; a watching process prints `watching` before, when all its
-watches are open.
+Each prints one line of JSON at its end; a watcher prints `watching` when all its watches are open.
 """
 
 import argparse
@@ -49,7 +47,7 @@ class Event(msgspec.Struct):
 
 
 def pod(prefix: str, number: int) -> dict[str, Any]:
-    """Return a pod as a controller makes it."""
+    """Return a pod as a controller creates it."""
     labels = {"app": f"app-{number % 300}", "tier": "web", "pod-template-hash": "6d4cf56db6"}
     container = {
         "name": "main",
@@ -118,7 +116,7 @@ def session_of(kubeconfig: Path, connections: int) -> aiohttp.ClientSession:
 
 
 async def create(options: argparse.Namespace) -> dict[str, Any]:
-    """Create objects, so many a second or as fast as the connections allow."""
+    """Create objects at a rate, or as fast as the connections allow."""
     path, make = PATHS[options.resource], MAKERS[options.resource]
     bodies = [msgspec.json.encode(make(options.prefix, number)) for number in range(options.count)]
     clock = SystemClock()
@@ -131,7 +129,7 @@ async def create(options: argparse.Namespace) -> dict[str, Any]:
         async def worker() -> None:
             for number in numbers:
                 due_s = start + number / options.rate if options.rate else 0.0
-                # A timer is good to a millisecond: who is early by less does not wait.
+                # A timer is accurate to a millisecond: shorter waits are skipped.
                 if (early_s := due_s - perf_counter()) > 0.001:
                     await clock.sleep(early_s)
                 began = max(due_s, start) if options.rate else perf_counter()
@@ -200,7 +198,7 @@ async def read(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do one client's work and print what it measured."""
+    """Run one client and print its measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", choices=["create", "watch", "list"])
     parser.add_argument("--kubeconfig", type=Path, required=True)

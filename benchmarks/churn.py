@@ -1,8 +1,8 @@
-"""A week of comings and goings, compressed, and what is left of it in memory.
+"""Memory after a simulated week of churn.
 
-Owns the simulation: rollouts, Jobs and StatefulSets replace pods under fresh names and labels, an
-autoscaler replaces nodes under fresh names. The number of pods and nodes stays the same, so every
-table that is larger in the end has kept something that is gone.
+Rollouts, Jobs and StatefulSets replace pods under new names and labels, an autoscaler replaces
+nodes. The number of pods and nodes stays the same, so a table that grows keeps something that is
+gone.
 """
 
 import argparse
@@ -28,17 +28,17 @@ from benchmarks.generate import Template  # noqa: E402
 from benchmarks.stored import Document, stored_node, stored_pod  # noqa: E402
 from benchmarks.tables import table_sizes  # noqa: E402
 from benchmarks.workload import Workload  # noqa: E402
+from kubesched.api.decode import decode_as  # noqa: E402
+from kubesched.api.node import Node  # noqa: E402
+from kubesched.api.pod import Pod  # noqa: E402
+from kubesched.attempt.request import Search  # noqa: E402
 from kubesched.cache.cache import Cache  # noqa: E402
-from kubesched.engine.search import Search  # noqa: E402
-from kubesched.kit.rng import Generator  # noqa: E402
-from kubesched.model.pod_info import PodInfo  # noqa: E402
-from kubesched.objects.decode import decode_as  # noqa: E402
-from kubesched.objects.node import Node  # noqa: E402
-from kubesched.objects.pod import Pod  # noqa: E402
+from kubesched.kit.rng import RandomStream  # noqa: E402
+from kubesched.snapshot.pod_info import PodInfo  # noqa: E402
 
 # A table may hold as many dead as living, and some, before it is worth tidying up.
 DEAD_MAX = 2_048
-# What has a bound of its own, however small it begins.
+# Tables with their own bound, however small they begin.
 BOUNDED = {"cache._cluster.log._entries": 2 * 65_536}
 # Resident memory over the second half of the week: in the end, and from part to part.
 RESIDENT, RESIDENT_GROWTH_MAX, SLOPE_MAX = "resident MB", 1.1, 0.02
@@ -134,13 +134,13 @@ class World:
     nodes: list[str] = field(default_factory=list)
     serial: int = 0
     decisions: int = 0
-    _rng: Generator = field(init=False)
+    _rng: RandomStream = field(init=False)
     _drain: Drain = field(init=False)
     _node: Template = field(init=False)
     _kinds: list[tuple[Template, Template]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rng = Generator(self.seed, "churn")
+        self._rng = RandomStream(self.seed, "churn")
         profiles = build_profiles(Workload(title="churn", cluster="", ops=()))
         self._drain = Drain(self.cache, profiles, Search(all_nodes=True))
         self._node = Template(stored_node(NODE))
@@ -175,7 +175,7 @@ class World:
             self._start(place)
 
     def table_sizes(self) -> dict[str, int]:
-        """Return how many entries the tables, and what plugins and framework keep, have."""
+        """Return the number of entries in the tables and in the caches of plugins and framework."""
         return table_sizes(cache=self.cache, profiles=self._drain.built.profiles)
 
     def _launch(self, place: int) -> None:
@@ -240,7 +240,7 @@ def measured(world: World) -> dict[str, float]:
 
 
 def grown_too_much(samples: Sequence[dict[str, float]]) -> list[str]:
-    """Return the tables that kept more than they may of what is gone, and memory if it grows.
+    """Return the tables that kept too many deleted objects, and memory if it grows.
 
     What is kept to be quick fills up first: tables are compared with the end of the first part,
     memory with the middle of the week, when the change log and the budgets of plans and counts are
@@ -264,7 +264,7 @@ def grown_too_much(samples: Sequence[dict[str, float]]) -> list[str]:
 
 
 def slope(values: Sequence[float]) -> float:
-    """Return by what share of the last value the values rise from one to the next, fitted."""
+    """Return the fitted rise per value, as a share of the last value."""
     if len(values) < 2:
         return 0.0
     rise, _ = np.polyfit(np.arange(len(values)), np.array(values), 1)

@@ -1,4 +1,4 @@
-"""Deciding on a burst, in memory, and what it took.
+"""Decisions on a burst, in memory, and their cost.
 
 Owns what a measured decision is: PreFilter to the chosen node, assume into the columns and
 Reserve, through the framework users use. Parsing is timed apart.
@@ -26,23 +26,23 @@ from benchmarks.generate import Line, burst_of
 from benchmarks.machine import resident_mb
 from benchmarks.taken import Taken
 from benchmarks.workload import Workload
-from kubesched.app.build import Built, build
+from kubesched.api.decode import decode_as, decode_object
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.attempt.diagnosis import FitError
+from kubesched.attempt.request import Search
+from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache
 from kubesched.config.load import default_config, load_config_object
-from kubesched.engine.diagnosis import FitError
-from kubesched.engine.schedule_pod import schedule_without_extenders
-from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.fence import Budgets, Guard
-from kubesched.framework.fenced import fenced
 from kubesched.framework.interface import PostFilterResult
-from kubesched.framework.registry import Registry
+from kubesched.framework.runtime.registry import Registry
+from kubesched.framework.sandbox.budget import Budgets, Guard
+from kubesched.framework.sandbox.sandboxed_plugin import sandboxed
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_as, decode_object
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.profile.build import Built, build
+from kubesched.snapshot.pod_info import PodInfo
 
 
 class Drained(Taken, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Limits:
     """How a burst is decided on."""
 
     seconds_max: float
-    """A run ends after that long, whatever is left."""
+    """The maximum duration of a run."""
     caching: bool = True
     """Whether the framework keeps verdicts from pod to pod."""
 
@@ -92,7 +92,7 @@ def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
         config,
         out_of_tree=registry,
         # As the running scheduler has them: behind a fence.
-        fenced=lambda profile, plugin: fenced(guard, Budgets(), profile, plugin),
+        sandboxed=lambda profile, plugin: sandboxed(guard, Budgets(), profile, plugin),
     )
     if not caching:
         for profile in built.profiles.values():
@@ -161,7 +161,7 @@ class Drain:
         self.built.handles[profile.name].view = view
         state = CycleState()
         try:
-            result = schedule_without_extenders(profile, view, state, pod, self.search)
+            result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
         except FitError as failure:
             plan, status = profile.run_post_filter_plugins(
                 state, pod, failure.diagnosis.node_to_status
@@ -174,8 +174,8 @@ class Drain:
             self.unschedulable += 1
             return None
         self.cache.assume_pod(pod, result.suggested_host)
-        refused = profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
-        assert refused is None, f"pod {pod.key}: {refused}"
+        rejected = profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
+        assert rejected is None, f"pod {pod.key}: {rejected}"
         self.last_host = result.suggested_host
         self.placed += 1
         return None
@@ -188,7 +188,7 @@ def drain(
     limits: Limits,
     around: AbstractContextManager[object] | None = None,
 ) -> Drained:
-    """Load what a workload adds, then decide on its burst.
+    """Load the objects of a workload, then decide on its burst.
 
     Args:
         cache: the cluster, which is changed.

@@ -32,7 +32,7 @@ from benchmarks.race_report import (  # noqa: E402
 )
 from benchmarks.results import put_between, today  # noqa: E402
 from benchmarks.workload import load_workload, workload_names  # noqa: E402
-from kubesched.testing import real_cluster  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "DRAIN.md"
 MARK = "drain"
@@ -87,7 +87,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="of one race")
     parser.add_argument("--check", action="store_true", help="fail where a figure is missed")
     parser.add_argument("--save", type=Path, help="where to write all figures as JSON")
-    parser.add_argument("--add", type=Path, help="figures that were saved: for what is not raced")
+    parser.add_argument("--add", type=Path, help="saved figures of workloads that are not raced")
     parser.add_argument("--write", action="store_true", help="put the tables into DRAIN.md")
     options = parser.parse_args()
     options.nodes = options.nodes or (1000 if options.short else 5000)
@@ -117,13 +117,13 @@ def chosen(known: list[str] | tuple[str, ...]) -> Callable[[str], list[str]]:
 
 
 def race_workload(name: str, options: argparse.Namespace) -> list[Race]:
-    """Let the racers take turns on one workload, on an API server of its own."""
+    """Let the racers take turns on one workload, on a new API server."""
     races = []
     with real_cluster("bare") as cluster:
         course = RaceCluster(cluster, load_workload(name), options.nodes, options.pods_per_node)
         course.fill()
         for number in range(options.rounds):
-            # Whoever comes first finds a colder server: that is somebody else every round.
+            # The first racer finds a colder server: another one begins in each round.
             turn = number % len(options.racers)
             for racer in options.racers[turn:] + options.racers[:turn]:
                 pod_count = course.create_burst(options.pods)
@@ -150,7 +150,7 @@ def write(
 
 
 def say(*lines: str) -> None:
-    """Print lines at once, for those who watch."""
+    """Print lines without buffering."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
 

@@ -1,7 +1,6 @@
-"""What it costs to take down every decision, so that it can be explained later.
+"""Cost of recording every decision, for later explanation.
 
-Owns the measurement: each decision of a burst is taken down as the live scheduler does, and only
-that is timed. Run it with `python benchmarks/explain.py [--nodes N] [workload ...]`.
+Run it with `python benchmarks/explain.py [--nodes N] [workload ...]`.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.drain import build_profiles, load
 from benchmarks.generate import Maker, burst_of
 from benchmarks.workload import load_workload
-from kubesched.app.build import Built
+from kubesched.attempt.diagnosis import FitError
+from kubesched.attempt.request import Search
+from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache
-from kubesched.engine.diagnosis import FitError
-from kubesched.engine.explanation import Attempt
-from kubesched.engine.schedule_pod import schedule_without_extenders
-from kubesched.engine.search import Search
+from kubesched.explanation.attempt_record import AttemptRecord
 from kubesched.framework.cycle_state import CycleState
 from kubesched.kit.memory import collect_rarely, keep_heap
-from kubesched.model.pod_info import PodInfo
+from kubesched.profile.build import Built
+from kubesched.snapshot.pod_info import PodInfo
 
 WORKLOADS = (
     "one-template",
@@ -59,17 +58,17 @@ def measured(
         built.handles[profile.name].view = view
         start = perf_counter_ns()
         try:
-            result = schedule_without_extenders(profile, view, state, pod, search)
+            result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
         except FitError as failure:
             text = str(failure)
             end = perf_counter_ns()
-            attempt = Attempt(profile, view, pod, state, failure=failure, message=text)
-            attempt.digest(top=TOP, examples=EXAMPLES)
+            attempt = AttemptRecord(profile, view, pod, state, failure=failure, message=text)
+            attempt.summary(top=TOP, examples=EXAMPLES)
             taking.append(perf_counter_ns() - end)
             deciding.append(end - start)
             continue
         end = perf_counter_ns()
-        Attempt(profile, view, pod, state, result=result).digest(top=TOP, examples=EXAMPLES)
+        AttemptRecord(profile, view, pod, state, result=result).summary(top=TOP, examples=EXAMPLES)
         taking.append(perf_counter_ns() - end)
         deciding.append(end - start)
         cache.assume_pod(pod, result.suggested_host)

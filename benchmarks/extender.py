@@ -1,8 +1,8 @@
-"""kube-scheduler drains pods through our extender and through one in Go, in turn.
+"""Race of kube-scheduler with our extender and with one in Go.
 
 Owns the command line and the tables of EXTENDER.md. Both extenders keep pods off a pool of nodes
-and prefer large nodes, with names alone (`nodeCacheCapable`) and with whole nodes; before the race
-both are asked the same, and have to answer the same.
+and prefer large nodes, with names (`nodeCacheCapable`) and with whole nodes; before the race both
+must return the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from benchmarks.extender_course import (  # noqa: E402
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
 from benchmarks.results import put_between, today  # noqa: E402
 from benchmarks.workload import load_workload  # noqa: E402
-from kubesched.testing import RealCluster, real_cluster  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.testing import RealCluster  # noqa: E402
 
 Item = TypeVar("Item")
 RESULTS = ROOT / "benchmarks" / "EXTENDER.md"
@@ -120,7 +121,7 @@ def asked(cluster: RealCluster, options: argparse.Namespace) -> Iterator[Calls]:
 def raced(
     cluster: RealCluster, course: RaceCluster, options: argparse.Namespace
 ) -> Iterator[ExtenderRace]:
-    """Let the racers take turns; whoever begins is somebody else every round."""
+    """Let the racers take turns; another one begins in each round."""
     for setting in options.settings:
         for number in range(options.rounds):
             turn = number % len(options.racers)
@@ -204,7 +205,7 @@ def differences(calls: Iterable[Calls]) -> list[str]:
 
 
 def mistakes(races: Iterable[ExtenderRace]) -> list[str]:
-    """Return which pods were not bound, or not as the rule says."""
+    """Return the pods that are unbound or break the rule."""
     found = []
     for one in races:
         where = f"{one.setting} {one.round + 1}, {one.racer}"

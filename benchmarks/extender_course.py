@@ -1,8 +1,4 @@
-"""Extenders on a real cluster: started one at a time, asked the same, raced behind kube-scheduler.
-
-Owns the command lines of the extenders, the configuration kube-scheduler is given, and the
-questions by which two extenders are seen to do the same. Never decides how often is raced.
-"""
+"""Starts extenders on a real cluster, compares them, and races them behind kube-scheduler."""
 
 from __future__ import annotations
 
@@ -19,8 +15,8 @@ import msgspec
 
 from benchmarks.race import Race, run_race
 from benchmarks.race_cluster import NAMESPACE, RaceCluster
+from kubesched.cluster.launch.ports import free_ports
 from kubesched.testing import Api, Programs, RealCluster, SchedulerSettings, a_pod, usage_of
-from kubesched.testing.ports import free_ports
 
 OURS: Final = "kubesched extender"
 GO: Final = "Go extender"
@@ -36,7 +32,7 @@ _CALLS = 30
 
 
 class ExtenderRace(msgspec.Struct, kw_only=True):
-    """What kube-scheduler did with an extender behind it, and what the extender took."""
+    """The race of kube-scheduler with an extender, and the extender's usage."""
 
     racer: str
     setting: str
@@ -55,14 +51,14 @@ class ExtenderRace(msgspec.Struct, kw_only=True):
 
 
 class Calls(msgspec.Struct, kw_only=True):
-    """How long one call over all nodes takes, asked from here; medians."""
+    """The median durations of one call over all nodes."""
 
     racer: str
     setting: str
     filter_ms: float
     prioritize_ms: float
     answers: tuple[Any, Any]
-    """What was answered, in a form that does not depend on who answered."""
+    """The results, in a form that is equal for both extenders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,7 @@ def _is_ready(api: Api) -> bool:
 
 
 def scheduler_settings(url: str | None, setting: str) -> SchedulerSettings:
-    """Return what kube-scheduler is told about an extender; nothing, if there is none."""
+    """Return the `extenders` of kube-scheduler's configuration; empty without an extender."""
     stanza = {
         "urlPrefix": url,
         "filterVerb": "filter",

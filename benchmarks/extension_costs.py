@@ -32,15 +32,13 @@ import msgspec  # noqa: E402
 from benchmarks import machine  # noqa: E402
 from benchmarks.generate import Maker  # noqa: E402
 from benchmarks.populate import Population, populate  # noqa: E402
-from kubesched.playground.live_scheduler import live_scheduler  # noqa: E402
-from kubesched.playground.waiting import until  # noqa: E402
-from kubesched.testing.builders import a_node, a_pod  # noqa: E402
-from kubesched.testing.embedded import embedded_server  # noqa: E402
-from kubesched.testing.http import Api  # noqa: E402
-from kubesched.testing.processes import ProcessGroup  # noqa: E402
-from kubesched.testing.schedulers import SchedulerSettings, start_scheduler  # noqa: E402
-from kubesched.testing.server import ADMIN, ApiServer  # noqa: E402
-from kubesched.testing.usage import usage_of  # noqa: E402
+from kubesched.api.builders import a_node, a_pod  # noqa: E402
+from kubesched.cluster.launch.embedded import embedded_server  # noqa: E402
+from kubesched.cluster.launch.http import Api  # noqa: E402
+from kubesched.cluster.launch.processes import ProcessGroup, usage_of  # noqa: E402
+from kubesched.cluster.launch.schedulers import SchedulerSettings, start_scheduler  # noqa: E402
+from kubesched.cluster.launch.server import ADMIN, ApiServer  # noqa: E402
+from kubesched.cluster.playground.scheduler_thread import live_scheduler, until  # noqa: E402
 
 CONTROLLER = ROOT / "examples" / "tiny-controller" / "tiny_controller.py"
 PODS = "/api/v1/namespaces/default/pods"
@@ -48,9 +46,9 @@ WAIT_S = 120.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure what is asked for, and print a table."""
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=5_000, help="that an extender is asked about")
+    parser.add_argument("--nodes", type=int, default=5_000, help="nodes of an extender call")
     parser.add_argument("--cluster-nodes", type=int, default=1_000, help="of the API server")
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--pods", type=int, default=500, help="that the controller binds")
@@ -76,7 +74,7 @@ class Extender(BaseHTTPRequestHandler):
     """Passes every node."""
 
     protocol_version = "HTTP/1.1"
-    # Else the kernel waits for more before it sends what is small.
+    # Otherwise the kernel delays small packets.
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:  # The name is the server's.
@@ -162,7 +160,7 @@ def scheduler_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def overcommit_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Count what two schedulers put on full nodes, and two profiles of one."""
+    """Count the pods that two schedulers, and two profiles of one, put on full nodes."""
     for what, names in (
         ("two schedulers", (("one",), ("two",))),
         ("two profiles of one scheduler", (("one", "two"),)),
@@ -176,7 +174,7 @@ def overcommit_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def overcommitted(processes: Sequence[Sequence[str]]) -> int:
-    """Return how many pods are on nodes beyond what these have."""
+    """Return the number of pods beyond the capacity of their nodes."""
     with embedded_server() as server, server.api(ADMIN) as api, nested(server, processes):
         for number in range(8):
             api.post("/api/v1/nodes", a_node(f"node-{number}")).must(201)
@@ -192,7 +190,7 @@ def overcommitted(processes: Sequence[Sequence[str]]) -> int:
             for pod in pods:
                 node = pod["spec"].get("nodeName", "")
                 counts[node] = counts.get(node, 0) + bool(node)
-            # Those that found no place any more have been told so.
+            # The remaining pods have been rejected.
             waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
             return all(pod["status"].get("conditions") for pod in waiting)
 

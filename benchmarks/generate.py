@@ -1,7 +1,6 @@
-"""From (workload, node count, seed) to objects, one JSON line each.
+"""Generates the objects of a workload: one JSON line each from (workload, node count, seed).
 
-Owns the filling in of templates: the same lines feed kubesched and the oracle. The same seed gives
-the same bytes. Never keeps what it made.
+The same lines feed kubesched and the oracle; the same seed gives the same bytes.
 Upstream: test/integration/scheduler_perf/executor.go
 """
 
@@ -16,7 +15,7 @@ import msgspec
 
 from benchmarks.stored import Document, stored_node, stored_object, stored_pod
 from benchmarks.workload import Op, Variable, Workload, load_cluster
-from kubesched.kit.rng import Generator
+from kubesched.kit.rng import RandomStream
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 # In a template `${name}` is text within a string; a string that is `#{name}` becomes a number.
@@ -42,7 +41,7 @@ class Template:
         text = msgspec.json.encode(document).decode()
         self._literals: list[str] = []
         self.names: list[str] = []
-        """What each place wants, in order."""
+        """The variables of the placeholders, in order."""
         end = 0
         for place in _PLACE.finditer(text):
             self._literals.append(text[end : place.start()])
@@ -63,18 +62,18 @@ class Maker:
     node_count: int
     seed: int = 0
     pods_per_node: int | None = None
-    """Bound pods a node in the cluster; None: as its file says."""
+    """Bound pods per node in the cluster; None takes the number of its file."""
     _uids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cluster(self, name: str) -> Iterator[Line]:
-        """Yield nodes, bound pods and whatever else the cluster has."""
+        """Yield nodes, bound pods and the other objects of the cluster."""
         for op in load_cluster(name):
             if op.bound and self.pods_per_node is not None:
                 op = msgspec.structs.replace(op, count_per_node=self.pods_per_node)  # noqa: PLW2901
             yield from self.run(op)
 
     def workload(self, workload: Workload, burst: int | None = None) -> Iterator[Line]:
-        """Yield what a workload adds, the burst last; `burst` limits how many pods that is."""
+        """Yield the objects of a workload, the burst last; `burst` limits its pods."""
         for op in sorted(workload.ops, key=lambda op: op.collect_metrics):
             lines = self.run(op)
             yield from itertools.islice(lines, burst) if op.collect_metrics else lines
@@ -104,7 +103,7 @@ class Maker:
     def _counter(self, name: str, variable: Variable) -> Filler:
         node_count = self.node_count
         if variable.choices:
-            rng = Generator(self.seed, name)
+            rng = RandomStream(self.seed, name)
             texts = [str(choice) for choice in variable.choices]
             return lambda _i: texts[rng.below(len(texts))]
         start, step, modulo = variable.start, variable.step, variable.modulo
@@ -117,7 +116,7 @@ class Maker:
 
 
 def burst_of(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
-    """Return what surrounds the burst, and the burst."""
+    """Return the other objects of the workload, and the burst."""
     found = list(lines)
     return [one for one in found if not one.measured], [one for one in found if one.measured]
 
@@ -137,7 +136,7 @@ def _uid(seed: int, number: int) -> str:
 
 
 def _suffix(number: int) -> str:
-    """Return five characters such as generated names end in."""
+    """Return the five-character suffix of a generated name."""
     letters: list[str] = []
     number = number * 7_368_787 + 12_345  # Spread, so that neighbours do not look alike.
     for _ in range(5):

@@ -1,7 +1,6 @@
-"""How the cost of a decision grows: with nodes, bound pods, templates and promised nodes.
+"""How the cost of a decision grows with nodes, bound pods, templates and nominated pods.
 
-Owns which sizes are compared, one thing growing while the others stay. Everything is measured as
-`run.py` measures it. Never judges: a table is all there is.
+One quantity grows while the others stay. Prints a table.
 """
 
 import argparse
@@ -51,7 +50,7 @@ class Growth:
 
 
 def growths(node_count: int, seconds: float) -> tuple[Growth, ...]:
-    """Return all that is measured, about a cluster of so many nodes and 20 pods on each."""
+    """Return all measurements of a cluster with a number of nodes and 20 pods on each."""
 
     def with_nodes(size: int) -> Session:
         return Session(size, seconds_max=seconds)
@@ -103,12 +102,12 @@ def measured(growth: Growth, runs: int) -> Iterator[tuple[str, list[Figures]]]:
     for size in growth.sizes:
         session = growth.session(size)
         workloads = [growth.changed(load_workload(name), size) for name in growth.workloads]
-        # Workloads in one cluster stand together, so that it is loaded once.
+        # Workloads of one cluster are adjacent, so that it is loaded once.
         for workload in sorted(workloads, key=lambda one: one.cluster):
             figures = Figures(workload, session.node_count, tuple(session.runs(workload, runs)))
             found[workload.name].append(figures)
     for figures_by_size in found.values():
-        # Without what is said of the growing part.
+        # Without the description of the growing part.
         yield figures_by_size[0].workload.title.partition(";")[0], figures_by_size
 
 
@@ -131,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")
     parser.add_argument("--seconds", type=float, default=2, help="a run ends after that long")
     parser.add_argument("--short", action="store_true", help="200 nodes, one run")
-    parser.add_argument("--by", default="", help="only what has this in its name, as 'nodes'")
+    parser.add_argument("--by", default="", help="only measurements whose name has this")
     parser.add_argument("--write", action="store_true", help="update RESULTS.md")
     options = parser.parse_args(argv)
     nodes, runs = (SHORT_NODES, 1) if options.short else (NODES, options.runs)

@@ -1,7 +1,7 @@
-"""A binder that does not decide: the limit of what an API server takes.
+"""A binder that does not decide: the upper limit of an API server.
 
-Owns binding every waiting pod of a namespace to the nodes in turn, over kept connections, without
-events. Run by drain_race.py as a process of its own, in a scheduler's place.
+Binds every pending pod of a namespace to the nodes round robin, over persistent connections,
+without events. drain_race.py runs it as a process in place of a scheduler.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 import msgspec  # noqa: E402
 
+from conformance.bulk import Request, send_all  # noqa: E402
+from kubesched.cluster.launch.server import SCHEDULER  # noqa: E402
 from kubesched.testing import ApiServer  # noqa: E402
-from kubesched.testing.bulk import Request, send_all  # noqa: E402
-from kubesched.testing.server import SCHEDULER  # noqa: E402
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         user=SCHEDULER,
         connections=options.connections,
     )
-    # A scheduler would stay; whoever measures reads the figures of a process that runs.
+    # Stay alive: the figures are read from the running process.
     asyncio.run(_stay())
 
 

@@ -1,7 +1,4 @@
-"""The machine a benchmark ran on, and how much of it this process holds.
-
-Owns reading that from the system; Linux says most, elsewhere peaks stand for the present.
-"""
+"""The machine of a benchmark run, and the memory of this process."""
 
 from __future__ import annotations
 

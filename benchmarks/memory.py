@@ -1,7 +1,7 @@
-"""How much memory a loaded cluster takes.
+"""Memory of a loaded cluster.
 
-Owns the figure the design sets: 5,000 nodes and 150,000 bound pods of 3,000 templates, a third of
-them with labels of their own, in 400 MB.
+Required: 5,000 nodes and 150,000 bound pods of 3,000 templates, a third of them with their own
+labels, in 400 MB.
 """
 
 import argparse
@@ -24,7 +24,7 @@ RESIDENT_MB_MAX = 400
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Load the cluster and print what it takes; 1 if that is too much at the size that counts."""
+    """Load the cluster and print its memory; return 1 if it is too much at the reference size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--cluster", default="dense", help="a file in benchmarks/clusters")

@@ -1,7 +1,4 @@
-"""The same burst decided by kube-scheduler's own code.
-
-Owns the call of `oracle bench`, which is built by conformance/build.sh. Never interprets objects.
-"""
+"""Runs the same burst through kube-scheduler's code (`oracle bench`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How a big playground does: `kubesched playground` with 1,000 nodes and 10,000 pods.
+"""Benchmark of `kubesched playground` with 1,000 nodes and 10,000 pods.
 
-Owns the measurement: the command is started as a user starts it, 50 Deployments are created, and
-it is seen when every pod runs and every Deployment says so; then what all its processes take while
-nothing happens. Wanted: settled within a minute, at most 1 GB, idle below 5 % of a core.
+Starts the command as a user does, creates 50 Deployments and measures when every pod runs; then the
+idle cost of all processes. Required: settled within a minute, at most 1 GB, idle below 5 % of a
+core.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks import machine  # noqa: E402
 from benchmarks.drain_race import say  # noqa: E402
 from benchmarks.results import put_between, today  # noqa: E402
 from conformance.own_playground import own_playground  # noqa: E402
-from kubesched.testing.http import Api  # noqa: E402
-from kubesched.testing.usage import usage_of  # noqa: E402
+from kubesched.cluster.launch.http import Api  # noqa: E402
+from kubesched.cluster.launch.processes import usage_of  # noqa: E402
 
 RESULTS = Path(__file__).parent / "PLAYGROUND.md"
 SETTLED_S_MAX, MEMORY_MB_MAX, IDLE_SHARE_MAX = 60.0, 1000.0, 0.05
@@ -95,7 +95,7 @@ def until_ready(api: Api, nodes: int) -> None:
 
 
 def api_of(kubeconfig: Path) -> Api:
-    """Return who asks with a kubeconfig."""
+    """Return the user of a kubeconfig."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     ca_file = kubeconfig.with_suffix(".ca")
@@ -178,7 +178,7 @@ def cpu_s(pid: int) -> float:
 
 
 def table(figures: Figures) -> list[str]:
-    """Return the figures beside what is wanted."""
+    """Return the figures with their goals."""
     rows = [
         ("nodes ready, s after the start", f"{figures.ready_s:.1f}", ""),
         ("all pods available, s", f"{figures.settled_s:.1f}", f"{SETTLED_S_MAX:.0f}"),

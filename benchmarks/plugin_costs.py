@@ -1,9 +1,7 @@
-"""What a plugin of a user's own adds to a decision: one node at a time, and as columns.
+"""Cost of an out-of-tree plugin per decision: one node at a time, and as columns.
 
-Owns the measurement and its limits. The same burst is decided on without a plugin and with each of
-four, behind the fence that the running scheduler puts around them; all nodes are evaluated. The
-variants take turns, so that what else the machine does falls on all of them; the limits are held
-against processor time, which on an idle machine is wall time.
+Schedules the same burst without a plugin and with each of four, inside the sandbox, with all nodes
+evaluated. The variants alternate, so that other load affects all of them; limits apply to CPU time.
 """
 
 import argparse
@@ -33,7 +31,7 @@ VARIANTS = {
     "NotOnSpotColumns": ("the same filter as columns", 0.3),
     "PreferLargeColumns": ("the same score as columns", 0.3),
 }
-"""By plugin: what it is, and how many milliseconds it may add to a decision."""
+"""By plugin: its description, and the milliseconds that it may add to a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +46,17 @@ class Cost:
 
     @property
     def added_ms(self) -> float:
-        """Return what the plugin adds to a decision."""
+        """Return the time that the plugin adds to a decision."""
         return self.p50_ms - self.without.p50_ms if self.without else 0.0
 
     @property
     def added_cpu_ms(self) -> float:
-        """Return what the plugin adds, in processor time."""
+        """Return the processor time that the plugin adds."""
         return self.cpu_ms - self.without.cpu_ms if self.without else 0.0
 
     @property
     def limit_ms(self) -> float | None:
-        """Return what it may add."""
+        """Return the time that it may add."""
         return VARIANTS[self.plugin][1]
 
     @property
@@ -79,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def measure(options: argparse.Namespace) -> list[Cost]:
-    """Return what each variant costs."""
+    """Return the cost of each variant."""
     session = Session(options.nodes, seconds_max=options.seconds, burst=options.burst)
     workload = load_workload(options.workload)
     runs: dict[str, list[Drained]] = {plugin: [] for plugin in VARIANTS}
@@ -141,7 +139,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workload", default="one-template")
     parser.add_argument("--runs", type=int, default=5, help="of each variant")
     parser.add_argument("--seconds", type=float, default=5, help="a run ends after that long")
-    parser.add_argument("--burst", type=int, default=1_000, help="at most so many decisions a run")
+    parser.add_argument("--burst", type=int, default=1_000, help="maximum of decisions per run")
     return parser.parse_args(argv)
 
 

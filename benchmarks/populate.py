@@ -1,8 +1,4 @@
-"""Filling a running API server: thousands of nodes and bound pods, made by POSTs in parallel.
-
-Owns the making of a cluster's objects over HTTP, for benchmarks that start a scheduler against
-them. What the objects look like is in `clusters/`; never starts a server.
-"""
+"""Fills a running API server with thousands of nodes and bound pods."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import aiohttp
 import msgspec
 
 from benchmarks.generate import Line, Maker
-from kubesched.testing.server import ADMIN, ApiServer
+from kubesched.cluster.launch.server import ADMIN, ApiServer
 
 _PATHS = {
     "Namespace": "/api/v1/namespaces",
@@ -28,7 +24,7 @@ _PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """How much there is to make, and of which cluster of `clusters/`."""
+    """The number of objects to create, and the cluster of `clusters/`."""
 
     node_count: int = 5_000
     pods_per_node: int = 10

@@ -1,7 +1,6 @@
-"""One race: a scheduler is started on pods that wait, and watched until the last is bound.
+"""One race: starts a scheduler on pending pods and watches until the last is bound.
 
-Owns the clock: when the first and the last binding and the last event were seen, and what the
-process had used by then. Never decides who races.
+Owns the clock: first and last binding, last event, and the CPU and memory of the process.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from time import perf_counter
 import msgspec
 
 from benchmarks.race_cluster import NAMESPACE
+from conformance.bulk import Connection, Request
 from kubesched.kit.clock import SystemClock
 from kubesched.testing import (
     SCHEDULERS,
@@ -27,7 +27,6 @@ from kubesched.testing import (
     start_scheduler,
     usage_of,
 )
-from kubesched.testing.bulk import Connection, Request
 
 LIMIT = "limit"
 RACERS = (*SCHEDULERS, LIMIT)
@@ -135,7 +134,7 @@ class _Course:
         watcher, asker = Connection(self._cluster.etcd_url), Connection.to(self._cluster)
         await watcher.open()
         writes = watcher.lines(Request("POST", "/v3/watch", _watch_request()))
-        # The first line says that the watch is there.
+        # The first line confirms the watch.
         await anext(writes)
         start_s = perf_counter()
         pid, end = self._start()

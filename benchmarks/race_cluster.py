@@ -1,8 +1,4 @@
-"""Nodes and pods of a workload on a real API server, fast.
-
-Owns creating and removing them, and making what the generator stores fit for a request. Never
-measures.
-"""
+"""Creates and removes the nodes and pods of a workload on a real API server."""
 
 from __future__ import annotations
 
@@ -13,8 +9,8 @@ import msgspec
 
 from benchmarks.generate import Line, Maker
 from benchmarks.workload import Workload
+from conformance.bulk import Request, send_all
 from kubesched.testing import ApiServer
-from kubesched.testing.bulk import Request, send_all
 
 NAMESPACE = "default"
 _SERVER_SET = ("uid", "resourceVersion", "creationTimestamp")
@@ -27,7 +23,7 @@ _EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 
 
 class RaceCluster:
-    """What a workload needs on a server, and its burst, which can be made again."""
+    """The objects of a workload on a server, and its burst, which can be repeated."""
 
     def __init__(
         self, server: ApiServer, workload: Workload, node_count: int, pods_per_node: int = 0

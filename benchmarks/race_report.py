@@ -1,7 +1,4 @@
-"""What races say: medians, ratios, and whether the figures wanted are reached.
-
-Owns the tables and the wanted figures. Never races.
-"""
+"""Tables of the drain race: medians, ratios, and required figures."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ class Wanted:
     """What kubesched has to reach, against kube-scheduler."""
 
     rate: float
-    """At least so many times its pods a second."""
+    """The required ratio of pods per second."""
     cpu: float
     """At most this share of its processor time a pod."""
 
@@ -69,7 +66,7 @@ def racers_table(title: str, races: Iterable[Race]) -> list[str]:
 
 
 def ratio_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[str]:
-    """Return the lines of the table of ratios, with what is missed set in bold."""
+    """Return the lines of the table of ratios, with missed goals in bold."""
     lines = [_RATIOS_HEAD, "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for name, races in results.items():
         found = ratios(races)
@@ -86,7 +83,7 @@ def ratio_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[
 
 
 def missed(results: dict[str, list[Race]]) -> list[str]:
-    """Return what is not as it has to be."""
+    """Return the failed requirements."""
     found: list[str] = []
     for name, races in results.items():
         found.extend(

@@ -1,7 +1,4 @@
-"""Figures for people: a table on the terminal, and the same in RESULTS.md.
-
-Owns how figures are shown. What the profile said is written by hand and stays as it is.
-"""
+"""Formats benchmark figures for the terminal and for RESULTS.md."""
 
 from __future__ import annotations
 

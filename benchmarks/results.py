@@ -1,7 +1,4 @@
-"""The files that keep figures: tables between marks, under the date of their measuring.
-
-Owns where a table stands in such a file. What is written around it by hand stays as it is.
-"""
+"""Files with measured tables: replaces the text between markers, and dates it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 
 
 def put_between(path: Path, mark: str, lines: Sequence[str]) -> None:
-    """Put lines between two marks of a file, in the place of what is there; at its end if new."""
+    """Replace the lines between two marks of a file; append them if there are no marks."""
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     text = path.read_text()
     if begin not in text:

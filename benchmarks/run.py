@@ -35,7 +35,7 @@ SHORT_SIZE = 500
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; 1 if something did not do what it has to."""
+    """Run the benchmarks; return 1 if a requirement fails."""
     options = arguments(argv)
     console = Console(stderr=True, soft_wrap=True)
     if options.profile:
@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace, node_count: int, console: Console) -> I
     workloads = [
         with_nominated(load_workload(name), options.nominated) for name in options.workload
     ]
-    # Workloads in one cluster stand together, so that it is loaded once.
+    # Workloads of one cluster are adjacent, so that it is loaded once.
     for workload in sorted(workloads, key=lambda one: one.cluster):
         runs = tuple(session.runs(workload, options.runs))
         theirs = None
@@ -88,7 +88,7 @@ def show_profile(options: argparse.Namespace) -> int:
 
 
 def problems_of(one: Figures, *, whole: bool) -> Iterator[str]:
-    """Yield what is wrong, whatever the speed: pods without the outcome that is theirs."""
+    """Yield errors regardless of speed: pods without their expected outcome."""
     name = f"{one.workload.name}, {one.node_count:,} nodes"
     for run in one.runs:
         got = {
@@ -105,7 +105,7 @@ def problems_of(one: Figures, *, whole: bool) -> Iterator[str]:
 
 
 def session_of(options: argparse.Namespace, node_count: int) -> Session:
-    """Return a session as the command line wants it."""
+    """Return a session with the options of the command line."""
     return Session(
         node_count,
         seed=options.seed,
@@ -146,7 +146,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="runs of each; 5 by default")
     parser.add_argument("--seconds", type=float, help="a run ends after that long; 5 by default")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--burst", type=int, help="at most so many pods to decide on")
+    parser.add_argument("--burst", type=int, help="maximum of pods to decide on")
     parser.add_argument("--pods-per-node", type=int, help="bound pods, instead of the cluster's")
     parser.add_argument("--nominated", type=int, default=0, help="as many pods promised nodes")
     parser.add_argument("--short", action="store_true", help="500 nodes, one run, must drain")

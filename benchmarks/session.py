@@ -1,8 +1,4 @@
-"""Runs of workloads, each from the same beginning.
-
-Owns how a run is kept apart from the next: a cluster is loaded once, and every run is a fork of
-that process, so that all begin with the same tables and nothing cached.
-"""
+"""Isolated benchmark runs: loads a cluster once, and forks for every run."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ class Figures:
 
     @property
     def floor(self) -> float | None:
-        """Return the decisions a second wanted at this size; None if none is set."""
+        """Return the required decisions per second at this size; None if none is set."""
         times_slower = SLOWER_MAX.get(self.node_count)
         if not self.workload.floor or times_slower is None:
             return None
@@ -70,7 +66,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Session:
-    """The clusters of one size, loaded when first wanted; one at a time is kept."""
+    """The clusters of one size, loaded on demand; one at a time is kept."""
 
     node_count: int
     seed: int = 1
@@ -104,7 +100,7 @@ class Session:
         return in_fork(profiled)
 
     def lines(self, workload: Workload) -> Iterator[Line]:
-        """Yield the whole cluster and the workload in it, as another scheduler is to be given."""
+        """Yield the objects of the cluster and the workload, for another scheduler."""
         maker = Maker(self.node_count, self.seed, self.pods_per_node)
         yield from maker.cluster(workload.cluster)
         yield from maker.workload(workload, self.burst)
@@ -138,7 +134,7 @@ class Session:
 
 @contextmanager
 def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
-    """Have the collector as a running scheduler has it: what is loaded is out of its sight."""
+    """Set up the garbage collector as in a running scheduler: loaded objects are frozen."""
     # A run is forked, and each page is copied when it is first touched; of a running scheduler none
     # is. So all objects are touched before.
     gc.unfreeze()
@@ -153,7 +149,7 @@ def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
 
 
 def in_fork(work: Callable[[], _T]) -> _T:
-    """Return what a function returns in a copy of this process."""
+    """Run a function in a copy of this process; return its result."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=lambda: sender.send(work()))

@@ -1,4 +1,4 @@
-"""Objects as an API server stores them, around what a workload says of them.
+"""Objects as an API server stores them, with the fields of a workload.
 
 Owns the fields every stored pod and node has. Never fills in what a decision depends on: that is
 the workload's to say.

@@ -1,8 +1,4 @@
-"""How many entries everything that grows has.
-
-Owns the walk through objects: each list, map, set and array that is reachable through attributes
-counts under the path to it. Never changes what it looks at.
-"""
+"""Counts the entries of all collections that an object reaches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What one run of a workload took, whoever decided.
-
-Owns the figures that both schedulers give, and the rates that follow from them.
-"""
+"""Figures of one benchmark run, and the rates that follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import msgspec
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """One burst: how much of it was decided, how, and in what time."""
+    """The result of one burst: decisions, outcomes and duration."""
 
     burst: int
     decided: int

@@ -1,7 +1,4 @@
-"""Plugins such as users write, each for one node and for all nodes at once.
-
-Owns what the workload `user-plugins` and plugin_costs.py enable; nothing else uses them.
-"""
+"""Typical out-of-tree plugins, each for one node and for all nodes."""
 
 from __future__ import annotations
 
@@ -70,17 +67,17 @@ class _ByNodeAlone:
     """Says that verdicts depend on nodes, and on nothing else in the cluster."""
 
     def reads(self, pod: PodInfo) -> Reads:
-        """Name what is read."""
+        """Declare the reads."""
         return Reads(nodes=True)
 
 
 class NotOnSpotByNode(_ByNodeAlone, NotOnSpotColumns):
-    """The same, and says what it reads."""
+    """The same, with declared reads."""
 
     name = "NotOnSpotByNode"
 
 
 class PreferLargeByNode(_ByNodeAlone, PreferLargeColumns):
-    """The same, and says what it reads."""
+    """The same, with declared reads."""
 
     name = "PreferLargeByNode"

@@ -1,7 +1,6 @@
-"""Workloads and clusters as files say them.
+"""Workloads and clusters, as YAML describes them.
 
-Owns the shape of the YAML: a list of operations as scheduler_perf has them, with the counts given
-per node so that one file serves every size. Never makes an object itself: `generate` does.
+Operations as in scheduler_perf, with counts per node, so that one file serves every size.
 Upstream: test/integration/scheduler_perf/operations.go
 """
 
@@ -17,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `${name}` stands for in the i-th object: a number that counts, or a seeded choice."""
+    """The value of `${name}` in the i-th object: a counter, or a seeded choice."""
 
     start: int = 0
     step: int = 1
@@ -29,7 +28,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """One operation: make some objects from one template."""
+    """One operation: create objects from one template."""
 
     opcode: str
     """createNodes, createPods or createObjects."""
@@ -45,19 +44,19 @@ class Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     variables: dict[str, Variable] = {}
 
     def count_at(self, node_count: int) -> int:
-        """Return how many objects to make in a cluster of so many nodes."""
+        """Return the number of objects in a cluster with a number of nodes."""
         return self.count or round(self.count_per_node * node_count)
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A cluster, what is added to it, and the burst of pods to decide on."""
+    """A cluster, additional objects, and the burst of pods to decide on."""
 
     title: str
     cluster: str
     ops: tuple[Op, ...]
     name: str = ""
     floor: int = 0
-    """Decisions a second wanted at 5,000 nodes; 0: none is set."""
+    """The required decisions per second at 5,000 nodes; 0 if none is set."""
     config: dict[str, Any] | None = None
     user_plugins: tuple[str, ...] = ()
     """Classes of `benchmarks.user_plugins` that the configuration names."""
@@ -82,21 +81,21 @@ def load_workload(name: str) -> Workload:
 
 
 def load_cluster(name: str) -> tuple[Op, ...]:
-    """Return the operations that make a cluster."""
+    """Return the operations that create a cluster."""
     document = yaml.safe_load((HERE / "clusters" / f"{name}.yaml").read_text())
     return msgspec.convert(document["ops"], tuple[Op, ...])
 
 
 def with_nominated(workload: Workload, count: int) -> Workload:
-    """Return the workload with so many important pods promised nodes beside it."""
+    """Return the workload with additional nominated pods of high priority."""
     if not count:
         return workload
     spec = {"priority": 100, "containers": [{"resources": {"requests": {"cpu": "100m"}}}]}
-    promised = Op(
+    nominee = Op(
         opcode="createPods",
         nominated=True,
         count=count,
         template={"metadata": {"name": "promised-by-option-${i}"}, "spec": spec},
     )
     title = f"{workload.title}; {count:,} nominated"
-    return msgspec.structs.replace(workload, ops=(promised, *workload.ops), title=title)
+    return msgspec.structs.replace(workload, ops=(nominee, *workload.ops), title=title)

@@ -1,4 +1,4 @@
-"""Compare tables: a real API server's, and what kubesched makes of the same objects.
+"""Compare the tables of a real API server with those of kubesched for the same objects.
 
 Objects of many kinds and in many states are created on the real server, then every resource it
 serves is listed twice, as a Table and as it is. Ages may differ by a second.
@@ -23,14 +23,14 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "src")]
 
 from conformance.patches.servers import Server, server_of  # noqa: E402
-from kubesched.apiserver.resources import Resource  # noqa: E402
-from kubesched.apiserver.strategy import Strategy  # noqa: E402
-from kubesched.apiserver.tables import table_of  # noqa: E402
-from kubesched.objects.times import parse_time  # noqa: E402
+from kubesched.api.times import parse_time  # noqa: E402
+from kubesched.cluster.apiserver.resources import Resource  # noqa: E402
+from kubesched.cluster.apiserver.strategy import Strategy  # noqa: E402
+from kubesched.cluster.apiserver.tables import table_of  # noqa: E402
 
 Document = dict[str, Any]
 SKIPPED = {
-    ("v1", "componentstatuses"),  # their order is chance
+    ("v1", "componentstatuses"),  # their order is random
     ("v1", "horizontalpodautoscalers"),  # shows metrics of v2, which v1 has in an annotation
 }
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -38,10 +38,10 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def main() -> int:
-    """Compare; the exit code says whether all was equal."""
+    """Compare; return 1 if a table differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", required=True)
-    parser.add_argument("--record", type=Path, help="where to keep objects and real rows")
+    parser.add_argument("--record", type=Path, help="directory for objects and real rows")
     options = parser.parse_args()
     real = server_of(options.kubeconfig, None)
     documents = list(yaml.safe_load_all((HERE / "table_objects.yaml").read_text()))
@@ -165,7 +165,7 @@ def _record(
     document["metadata"].pop("managedFields", None)
     own = document["metadata"]["name"].startswith("t-") or resource.is_custom
     if not own and sum(one["resource"] == resource.resource for one in recorded) > 2:
-        return  # a few of what the server makes itself are enough
+        return  # a few of the server's own objects are enough
     recorded.append({
         "group": resource.group, "version": resource.version, "resource": resource.resource,
         "kind": resource.kind, "columns": resource.printer_columns, "custom": resource.is_custom,

@@ -1,4 +1,4 @@
-"""Upstream's own conformance specs on a cluster made of the embedded API server.
+"""Upstream's conformance specs on a cluster with the embedded API server.
 
 Owns how the specs of conformance-specs.txt are run: ginkgo over kubernetes' e2e.test, on a cluster
 with real controllers, a real scheduler and KWOK's kubelets, or on the playground. Prints the specs
@@ -25,13 +25,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from conformance.own_playground import own_playground  # noqa: E402
-from kubesched.testing import Programs, embedded_cluster, real_cluster  # noqa: E402
+from conformance.retries import count_retries  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.testing import Programs, embedded_cluster  # noqa: E402
 
 SPECS = Path(__file__).parent / "conformance-specs.txt"
 
 
 class Cluster(Protocol):
-    """What the specs need of a cluster."""
+    """The parts of a cluster that the specs need."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -54,16 +56,15 @@ def main() -> int:
         print(f"e2e: the cluster is up after {time.perf_counter() - start:.1f} s", flush=True)
         start = time.perf_counter()
         results = run(server, wanted, options)
-        again = [spec for spec in wanted if results.get(spec) != ""]
-        if again and len(again) < len(wanted):
-            # Their deadlines are made for machines with more cores than this one may have.
-            print(f"e2e: {len(again)} specs did not pass and are run once more, two at a time")
+        failed = [spec for spec in wanted if results.get(spec) != ""]
+        if failed and len(failed) < len(wanted):
+            # Upstream's deadlines assume more cores than this machine may have.
+            print(f"e2e: retrying {len(failed)} failed specs, two at a time")
             options.procs = 2
-            results.update(run(server, again, options))
-            print(
-                "".join(f"  passed at last: {one}\n" for one in again if results.get(one) == ""),
-                end="",
-            )
+            results.update(run(server, failed, options))
+            recovered = [spec for spec in failed if results.get(spec) == ""]
+            print("".join(f"  passed at the retry: {spec}\n" for spec in recovered), end="")
+            count_retries(recovered)
     passed = [spec for spec in wanted if results.get(spec) == ""]
     for spec in wanted:
         if results.get(spec) != "":
@@ -82,12 +83,12 @@ def parsed() -> argparse.Namespace:
         default="embedded",
         help="our API server with real controllers, scheduler and KWOK; all real; or all ours",
     )
-    parser.add_argument("--specs", type=Path, default=SPECS, help="one spec a line")
+    parser.add_argument("--specs", type=Path, default=SPECS, help="file with one spec per line")
     parser.add_argument("--focus", default="", help="only specs that match")
     parser.add_argument("--procs", type=int, default=8)
     parser.add_argument("--minutes", type=int, default=20)
-    parser.add_argument("--least", type=int, default=0, help="how many must pass; all if 0")
-    parser.add_argument("--report", type=Path, help="where to write what ginkgo printed")
+    parser.add_argument("--least", type=int, default=0, help="specs that must pass; all if 0")
+    parser.add_argument("--report", type=Path, help="file for ginkgo's output")
     return parser.parse_args()
 
 
@@ -98,7 +99,7 @@ def specs(path: Path) -> list[str]:
 
 
 def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict[str, str]:
-    """Run specs and return what went wrong with each, nothing if it passed."""
+    """Run specs and return the failure of each; empty if it passed."""
     programs = Programs.built()
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
         command = [
@@ -134,7 +135,7 @@ def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict
 
 
 def outcomes(report: Path, wanted: list[str]) -> dict[str, str]:
-    """Return what ginkgo's report says about each spec."""
+    """Return the failure of each spec in ginkgo's report."""
     found: dict[str, str] = {}
     for case in ET.parse(report).iter("testcase"):
         name = (case.get("name") or "").removeprefix("[It] ")

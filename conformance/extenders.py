@@ -39,19 +39,15 @@ from conformance.extender.cases import (  # noqa: E402
 from conformance.extender.server import ScriptedExtender  # noqa: E402
 from conformance.extender.stage import Seen, Stage  # noqa: E402
 from conformance.extender.storm import run_storm  # noqa: E402
-from kubesched.testing import (  # noqa: E402
-    SCHEDULERS,
-    SchedulerName,
-    a_node,
-    real_cluster,
-)
-from kubesched.testing.certificates import write_certificates  # noqa: E402
+from kubesched.cluster.launch.certificates import write_certificates  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.testing import SCHEDULERS, SchedulerName, a_node  # noqa: E402
 
 # -- comparing -------------------------------------------------------------------------------------
 
 
 def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
-    """Yield what two values differ in."""
+    """Yield the differences of two values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted({*ours, *theirs}):
             missing = "<missing>"
@@ -91,7 +87,7 @@ def groups(stage: Stage, options: argparse.Namespace) -> Iterator[list[Case]]:
 def main() -> int:
     """Run the cases and report."""
     options = parsed()
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends it like Ctrl-C, with everything it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started_s = time.monotonic()
     if options.keep:
@@ -124,7 +120,7 @@ def main() -> int:
 
 
 def played(stage: Stage, options: argparse.Namespace, scheduler: SchedulerName) -> dict[str, Seen]:
-    """Return what a scheduler makes of all cases; scripts that change their mind start anew."""
+    """Return a scheduler's results of all cases; stateful scripts are reset first."""
     return {
         name: seen
         for group in groups(stage, options)
@@ -133,7 +129,7 @@ def played(stage: Stage, options: argparse.Namespace, scheduler: SchedulerName) 
 
 
 def prepare(stage: Stage) -> None:
-    """Create what all cases share."""
+    """Create the objects that all cases share."""
     for name in NODES:
         stage.api.post("/api/v1/nodes", a_node(name)).must(201)
     head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
@@ -168,11 +164,11 @@ def parsed() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--short", action="store_true", help="fewer cases, for CI")
-    parser.add_argument("--only", default="", metavar="CASE", help="these, with commas")
-    parser.add_argument("--verbose", action="store_true", help="show what is equal, too")
+    parser.add_argument("--only", default="", metavar="CASE", help="comma-separated")
+    parser.add_argument("--verbose", action="store_true", help="also show equal cases")
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument("--reference", choices=SCHEDULERS, default="kube-scheduler")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where logs are left")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for logs")
     return parser.parse_args()
 
 

@@ -1,6 +1,6 @@
-"""What must hold whatever breaks: each pod bound once, no node too full, nothing forgotten.
+"""Checks that must hold under any fault: each pod bound once, no node overcommitted, nothing lost.
 
-Owns the watch of the bindings, the reading of the audit log and the checks. Never breaks anything.
+Watches bindings and reads the audit log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from kubesched.objects.quantity import quantity_milli_value
+from kubesched.api.quantity import parse_quantity
 from kubesched.testing import Api, ApiServer
 
 AUDIT_POLICY: dict[str, Any] = {
@@ -36,10 +36,10 @@ _RETRY_S = 0.05
 
 
 class Request(NamedTuple):
-    """One line of the audit log: who asked for what, and what became of it."""
+    """One line of the audit log: a request and its response."""
 
     at_s: float
-    """Since the epoch, when it was answered."""
+    """When the response was sent, in seconds since the epoch."""
     source: str
     resource: str
     name: str
@@ -47,13 +47,13 @@ class Request(NamedTuple):
 
 
 def requests_of(audit_log: Path, resource: str) -> list[Request]:
-    """Return the requests about a resource, in the order they were answered."""
+    """Return the requests for a resource, in the order of their responses."""
     found = []
     for line in audit_log.read_text().splitlines():
         try:
             event = json.loads(line)
         except json.JSONDecodeError:
-            # The line that an API server was writing when it was killed.
+            # A truncated line: the API server was killed.
             continue
         reference = event["objectRef"]
         if (
@@ -69,7 +69,7 @@ def requests_of(audit_log: Path, resource: str) -> list[Request]:
 
 
 class Bindings:
-    """The bindings of a namespace as a watch shows them; it survives the server's end."""
+    """The bindings of a namespace, from a watch that survives restarts of the server."""
 
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self.nodes: dict[str, str] = {}
@@ -84,11 +84,11 @@ class Bindings:
         threading.Thread(target=self._follow, daemon=True, name="bindings").start()
 
     def close(self) -> None:
-        """Stop following; the watch ends with the server."""
+        """Stop; the watch ends with the server."""
         self._is_closed = True
 
     def wait_count(self, count: int, timeout_s: float) -> bool:
-        """Wait until so many pods are bound."""
+        """Wait until a number of pods is bound."""
         deadline_s = perf_counter() + timeout_s
         with self._changed:
             while len(self.nodes) < count:
@@ -130,15 +130,15 @@ class Bindings:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the checks found; nothing if all is well."""
+    """The problems that the checks found; empty if there are none."""
 
     failures: list[str]
     answers: dict[str, int]
-    """How often bindings were answered with which code: 409 protects a pod from a second one."""
+    """The number of bindings by status code; 409 prevents a second binding of a pod."""
 
 
 def check(api: Api, namespace: str, audit_log: Path, bindings: Bindings) -> Verdict:
-    """Check a cluster in which everything that waits fits."""
+    """Check a cluster in which every pending pod fits."""
     pods = api.get(f"/api/v1/namespaces/{namespace}/pods").must(200).json["items"]
     nodes = api.get("/api/v1/nodes").must(200).json["items"]
     waiting = [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
@@ -161,14 +161,14 @@ def _overfull(pods: list[Any], nodes: list[Any]) -> list[str]:
         node["pods"] += 1
         for container in pod["spec"]["containers"]:
             for resource, amount in container["resources"]["requests"].items():
-                node[resource] += quantity_milli_value(amount)
+                node[resource] += parse_quantity(amount).milli_value()
     found = []
     for node in nodes:
         name = node["metadata"]["name"]
         allocatable = node["status"]["allocatable"]
         for resource, amount in used.get(name, Counter()).items():
-            unit = int if resource == "pods" else quantity_milli_value
-            most = unit(allocatable[resource])
+            quantity = parse_quantity(allocatable[resource])
+            most = quantity.value() if resource == "pods" else quantity.milli_value()
             if amount > most:
                 found.append(f"{name} has {amount} of {most} {resource}")
     return found

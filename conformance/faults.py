@@ -1,9 +1,9 @@
-"""What breaks while thousands of pods are being bound, and whether everything comes right again.
+"""Faults during a burst of thousands of pods, and recovery.
 
-Owns the scenarios, each on a real control plane of its own: the API server killed, the watches cut,
-the scheduler killed, the leader of two replicas killed or stopped, kube-scheduler and kubesched on
-one lease. The burst fills the cluster to the last place, so that a pod counted twice or forgotten
-shows. Prints how long recovery took; exit status 0 if every check held.
+Scenarios, each on its own control plane: API server killed, watches cut, scheduler killed, leader
+of two replicas killed or stopped, kube-scheduler and kubesched on one lease. The burst fills the
+cluster completely, so that a lost pod, or one counted twice, shows. Prints recovery times; exit
+status 0 if every check held.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # As a script this file sees only its own folder; the packages are one level up.
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
+from conformance.bulk import Request, send_all  # noqa: E402
 from conformance.fault_checks import (  # noqa: E402
     AUDIT_POLICY,
     Bindings,
@@ -31,26 +32,25 @@ from conformance.fault_checks import (  # noqa: E402
     check,
     requests_of,
 )
+from conformance.tcp_proxy import TcpProxy  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.cluster.launch.server import SCHEDULER  # noqa: E402
 from kubesched.testing import (  # noqa: E402
     SCHEDULERS,
     RealCluster,
     SchedulerName,
     SchedulerProcess,
     SchedulerSettings,
-    real_cluster,
     start_scheduler,
 )
-from kubesched.testing.bulk import Request, send_all  # noqa: E402
-from kubesched.testing.proxy import TcpProxy  # noqa: E402
-from kubesched.testing.server import SCHEDULER  # noqa: E402
 
 NAMESPACE = "default"
 POD_CPU_MILLI = 100
 PODS_PER_NODE = 42
-# Created when all is over, for the last places: whoever does not watch any more leaves them.
+# Created at the end, for the last places: they stay pending if a watch is broken.
 LATER_PODS = 100
 DOWN_S = 2.0
-# Requests are limited so that a burst takes so long, and something can break in its middle.
+# Requests are limited so that a burst takes this long, and a fault can happen during it.
 BURST_S = 12.0
 WAIT_S_MAX = 180.0
 ELECTION = {
@@ -65,7 +65,7 @@ SOURCES = ("127.0.0.2", "127.0.0.3")
 
 @dataclass(slots=True)
 class Stage:
-    """A cluster with nodes, and how to see what happens in it."""
+    """A cluster with nodes, and its observers."""
 
     cluster: RealCluster
     audit_log: Path
@@ -74,17 +74,17 @@ class Stage:
     pod_count: int
     stack: ExitStack
     times: dict[str, float] = field(default_factory=dict)
-    """Seconds, by what they measure."""
+    """Measured seconds by name."""
     failures: list[str] = field(default_factory=list)
 
     def create_pods(self, count: int, prefix: str = "burst") -> None:
-        """Create pods that wait."""
+        """Create pending pods."""
         send_all(self.cluster, (a_pod(f"{prefix}-{number}") for number in range(count)))
 
     def start(
         self, name: SchedulerName, *, label: str, source: str = "", elects: bool = False
     ) -> tuple[SchedulerProcess, TcpProxy]:
-        """Start a scheduler behind a proxy of its own."""
+        """Start a scheduler behind its own proxy."""
         way = self.stack.enter_context(TcpProxy(self.cluster, source=source or SOURCES[0]))
         kubeconfig = way.write_kubeconfig(SCHEDULER, self.cluster.directory / f"{label}.kubeconfig")
         election = ELECTION if elects else {"leaderElect": False}
@@ -99,14 +99,14 @@ class Stage:
         return started, way
 
     def wait_share(self, share: float) -> int:
-        """Wait until a share of the burst is bound and return how many pods that is."""
+        """Wait until a share of the burst is bound; return the number of bound pods."""
         wanted = int(self.pod_count * share)
         if not self.bindings.wait_count(wanted, WAIT_S_MAX):
             raise TimeoutError(f"{len(self.bindings.nodes)} of {wanted} pods bound in time")
         return len(self.bindings.nodes)
 
     def time_recovery(self, since_s: float, source: str = "") -> None:
-        """Wait until the burst is bound, and tell when bindings went on after a moment.
+        """Wait until the burst is bound; return when bindings resumed after a moment.
 
         Args:
             since_s: When it broke, in seconds since the epoch.
@@ -133,11 +133,11 @@ class Stage:
 
 
 def api_server_killed(stage: Stage) -> None:
-    """kube-apiserver is killed in mid burst, and is back after a while."""
+    """kube-apiserver is killed during the burst, and restarted after a while."""
     stage.start(stage.under_test, label="scheduler")
     stage.wait_share(0.25)
     stage.cluster.kill_api_server()
-    # Not waiting for anything: this is how long it is away.
+    # The downtime of the server.
     time.sleep(DOWN_S)
     start_s = time.time()
     stage.cluster.start_api_server()
@@ -146,7 +146,7 @@ def api_server_killed(stage: Stage) -> None:
 
 
 def watch_cut(stage: Stage) -> None:
-    """All connections of the scheduler break, three times."""
+    """All connections of the scheduler are cut, three times."""
     _, way = stage.start(stage.under_test, label="scheduler")
     for share in (0.2, 0.5, 0.8):
         stage.wait_share(share)
@@ -156,7 +156,7 @@ def watch_cut(stage: Stage) -> None:
 
 
 def scheduler_killed(stage: Stage) -> None:
-    """The scheduler is killed in mid burst and started again."""
+    """The scheduler is killed during the burst and restarted."""
     process, _ = stage.start(stage.under_test, label="scheduler")
     stage.wait_share(0.3)
     process.kill()
@@ -166,12 +166,12 @@ def scheduler_killed(stage: Stage) -> None:
 
 
 def leader_killed(stage: Stage) -> None:
-    """The leader of two replicas is killed in mid burst."""
+    """The leader of two replicas is killed during the burst."""
     hand_over(stage, stage.under_test, stage.under_test)
 
 
 def leader_stopped(stage: Stage) -> None:
-    """The leader of two replicas is asked to end in mid burst, and lets go of its lease."""
+    """The leader of two replicas is terminated during the burst, and releases its lease."""
     hand_over(stage, stage.under_test, stage.under_test, is_killed=False)
 
 
@@ -188,7 +188,7 @@ def lease_to_kube_scheduler(stage: Stage) -> None:
 def hand_over(
     stage: Stage, first: SchedulerName, second: SchedulerName, *, is_killed: bool = True
 ) -> None:
-    """Have one lead and end in mid burst, and see that the other did nothing before."""
+    """Stop the leader during the burst; check that the other did nothing before."""
     leader, _ = stage.start(first, label=f"first-{first}", source=SOURCES[0], elects=True)
     wait_for(lambda: bool(holder_of(stage)), "a leader")
     stage.start(second, label=f"second-{second}", source=SOURCES[1], elects=True)
@@ -231,7 +231,7 @@ SCENARIOS: dict[str, Callable[[Stage], None]] = {
 def main() -> int:
     """Run the scenarios and report."""
     options = parsed()
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends it like Ctrl-C, with everything it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     failed = []
     for name in options.scenarios.split(","):
@@ -248,10 +248,10 @@ def parsed() -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
-    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="with commas")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="comma-separated")
     parser.add_argument("--pods", type=int, help="2,000, or 600 in the short form")
     parser.add_argument("--short", action="store_true", help="fewer pods, for CI")
-    parser.add_argument("--json", action="store_true", help="one JSON line a scenario")
+    parser.add_argument("--json", action="store_true", help="one JSON line per scenario")
     options = parser.parse_args()
     options.pods = options.pods or (600 if options.short else 2000)
     unknown = set(options.scenarios.split(",")) - set(SCENARIOS)
@@ -261,7 +261,7 @@ def parsed() -> argparse.Namespace:
 
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Run one scenario and return what is reported of it."""
+    """Run one scenario and return its report."""
     start_s = time.perf_counter()
     with stage_of(options) as stage:
         try:
@@ -303,7 +303,7 @@ def stage_of(options: argparse.Namespace) -> Iterator[Stage]:
 
 
 def node_sizes(total: int) -> Iterator[tuple[str, int]]:
-    """Yield nodes with as many places as there are pods."""
+    """Yield nodes with one place for each pod."""
     number = 0
     while total > 0:
         yield f"node-{number}", min(PODS_PER_NODE, total)
@@ -312,7 +312,7 @@ def node_sizes(total: int) -> Iterator[tuple[str, int]]:
 
 
 def a_node(name: str, places: int) -> Request:
-    """Return the creation of a node with places for so many pods."""
+    """Return the request for a node with places for a number of pods."""
     amounts = {"cpu": f"{places * POD_CPU_MILLI}m", "memory": "64Gi", "pods": "110"}
     body = {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
@@ -322,7 +322,7 @@ def a_node(name: str, places: int) -> Request:
 
 
 def a_pod(name: str) -> Request:
-    """Return the creation of a pod that takes one place."""
+    """Return the request for a pod that takes one place."""
     requests = {"cpu": f"{POD_CPU_MILLI}m", "memory": "64Mi"}
     container = {"name": "main", "image": "example.com/app:1", "resources": {"requests": requests}}
     body = {"metadata": {"name": name}, "spec": {"containers": [container]}}
@@ -330,19 +330,19 @@ def a_pod(name: str) -> Request:
 
 
 def holder_of(stage: Stage) -> str:
-    """Return who has the lease."""
+    """Return the holder of the lease."""
     with stage.cluster.api() as api:
         answer = api.get(LEASE).must(200, 404)
     return answer.json.get("spec", {}).get("holderIdentity", "") if answer.code == 200 else ""
 
 
 def sources_of(stage: Stage, resource: str) -> set[str]:
-    """Return from where somebody asked for a resource."""
+    """Return the source addresses of requests for a resource."""
     return {one.source for one in requests_of(stage.audit_log, resource)}
 
 
 def wait_for(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     deadline_s = time.perf_counter() + timeout_s
     while not is_so():
         if time.perf_counter() > deadline_s:

@@ -36,7 +36,7 @@ def config_cases(seed: int, count: int) -> Iterator[dict[str, str]]:
 
 
 def minimal(rng: random.Random) -> str:
-    """A few root fields, nothing wrong on purpose."""
+    """A few valid root fields."""
     return write(rng, base(rng, **top_fields(rng)))
 
 
@@ -88,7 +88,7 @@ def meta(rng: random.Random) -> str:
 
 
 def strict(rng: random.Random) -> str:
-    """Unknown fields in every place."""
+    """Unknown fields everywhere."""
     document = base(rng, **top_fields(rng), profiles=[profile(rng, tidy=True)], leaderElection={})
     names = (
         "healthzBindAddress",
@@ -127,7 +127,7 @@ def collect(value: Any, places: list[dict[str, Any]]) -> None:
 
 
 def wrong_types(rng: random.Random) -> str:
-    """Values of the wrong type in every place."""
+    """Values of the wrong type everywhere."""
     document = base(
         rng,
         **top_fields(rng),
@@ -402,7 +402,7 @@ def extenders(rng: random.Random) -> str:
 
 
 def mixed(rng: random.Random) -> str:
-    """Everything together, as real files have it."""
+    """All of it together, as in real files."""
     document = base(rng, profiles=[profile(rng, tidy=True) for _ in range(rng.randint(1, 3))])
     for index, entry in enumerate(document["profiles"]):
         entry["schedulerName"] = ("default-scheduler", "batch", "no-scoring-scheduler")[index]
@@ -414,7 +414,7 @@ def mixed(rng: random.Random) -> str:
 
 
 def mutated(rng: random.Random) -> str:
-    """Any other text with a few slips of the pen."""
+    """Any other text with a few typing errors."""
     _, make = FAMILIES[rng.choice([name for name in FAMILIES if name != "slip"])]
     text = make(rng)
     for _ in range(rng.randint(1, 3)):

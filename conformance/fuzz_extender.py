@@ -1,4 +1,4 @@
-"""Compare how answers of extenders are read with how kube-scheduler reads them, on random texts.
+"""Compare the decoding of random extender responses with kube-scheduler's.
 
 Owns the command line and the texts: right ones, ones in odd spelling, ones with values of other
 types, broken ones. What each means is said by Go's decoder over upstream's types, run by
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from kubesched.extender import wire  # noqa: E402
+from kubesched.golang.json_unmarshal import WireError  # noqa: E402
 
 RECORDED = ROOT / "tests" / "unit" / "extender" / "recorded_answers.jsonl"
 READERS: dict[str, Callable[[bytes], Any]] = {
@@ -46,13 +47,13 @@ Make = Callable[[], str]
 
 
 class Texts:
-    """Makes texts, by a seed."""
+    """Generates texts from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
 
     def make(self, kind: str) -> str:
-        """Return a text of a kind, right or wrong."""
+        """Return a text of a kind, valid or invalid."""
         text = getattr(self, f"_{kind.replace(' ', '_')}")()
         chance = self.rng.random()
         place = self.rng.randint(0, len(text))
@@ -124,22 +125,22 @@ class Texts:
 
 
 def ours(kind: str, text: str) -> tuple[Any, str]:
-    """Return what we make of a text: the value, or the error."""
+    """Decode a text with kubesched; return the value and the error."""
     try:
         return json.loads(wire.encode(READERS[kind](text.encode()))), ""
-    except wire.WireError as problem:
+    except WireError as problem:
         return None, str(problem)
 
 
 def comparable(value: Any) -> Any:
-    """Return a value without what passes through us unread, and without Go's two empty lists."""
+    """Return a value without opaque parts, and with one form of empty lists."""
     if isinstance(value, dict) and value.get("Nodes"):
         return {**value, "Nodes": len(value["Nodes"].get("items") or ())}
     return value or None
 
 
 def upstream(cases: Sequence[tuple[str, str]]) -> list[tuple[Any, str]]:
-    """Return what Go makes of the texts."""
+    """Decode the texts with Go."""
     lines = "\n".join(json.dumps({"Kind": kind, "Text": text}) for kind, text in cases)
     with tempfile.TemporaryDirectory() as directory:
         program = Path(directory) / "answers"
@@ -151,7 +152,7 @@ def upstream(cases: Sequence[tuple[str, str]]) -> list[tuple[Any, str]]:
 
 
 def record(cases: Sequence[tuple[str, str]], expected: Sequence[tuple[Any, str]]) -> None:
-    """Write some of each kind down, for the unit tests."""
+    """Record some texts of each kind for the unit tests."""
     counts: Counter[tuple[str, str]] = Counter()
     with RECORDED.open("w") as file:
         for (kind, text), (value, error) in zip(cases, expected, strict=True):
@@ -164,7 +165,7 @@ def record(cases: Sequence[tuple[str, str]], expected: Sequence[tuple[Any, str]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare; 1 if one text is read differently."""
+    """Compare; return 1 if a text is decoded differently."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--cases", type=int, default=20_000, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")

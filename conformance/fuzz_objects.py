@@ -9,7 +9,7 @@ causes, and warnings are compared. Where upstream walks a Go map the order of ca
         [--steps N] [--seed N] [--kinds pods,...] [--show N] [--record FILE]
 
 With --record, requests that both answer alike are written down with the real server's answers
-(gzipped JSON lines): tests/unit/apiserver/kinds/recorded.jsonl.gz.
+(gzipped JSON lines): tests/unit/cluster/apiserver/kinds/recorded.jsonl.gz.
 
 The real server runs without the ServiceAccount and TaintNodesByCondition admission plugins.
 """
@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubesched.apiserver.schema.load import schema_for
-from kubesched.apiserver.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
+from kubesched.api.schema.load import schema_for
+from kubesched.api.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
 
 Document = dict[str, Any]
 ENUMS = (
@@ -129,7 +129,7 @@ WITH_STATUS = ("pods", "nodes", "services", "persistentvolumes", "persistentvolu
 
 
 class Inventor:
-    """Makes up values."""
+    """Generates values."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -183,14 +183,14 @@ class Inventor:
 
 @dataclass(slots=True)
 class Mutation:
-    """A change that can be made to several documents alike."""
+    """A change that can be applied to several documents."""
 
     path: tuple[Any, ...]
     value: Any
     is_removal: bool = False
 
     def apply(self, document: Document) -> None:
-        """Make the change; a path that is not there is left alone."""
+        """Apply the change; a missing path is ignored."""
         place: Any = document
         for step in self.path[:-1]:
             if isinstance(place, list):
@@ -253,7 +253,7 @@ def mutations(
 
 @dataclass(slots=True)
 class Answer:
-    """What a server said."""
+    """The response of a server."""
 
     code: int
     body: Document
@@ -262,7 +262,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Server:
-    """One of the two."""
+    """One of the two servers."""
 
     url: str
     token: str = ""
@@ -308,11 +308,11 @@ class Server:
 
 
 def comparable(answer: Answer) -> Any:
-    """Return what must be equal."""
+    """Return the parts of a response that must be equal."""
     body = copy.deepcopy(answer.body)
     if body.get("kind") == "Status":
         details = body.get("details") or {}
-        # Upstream checks metadata several times over; a cause counts once.
+        # Upstream checks metadata several times; a cause counts once.
         causes = {
             f"{one.get('field')}: {one.get('reason')}: {one.get('message')}": 1
             for one in details.pop("causes", [])
@@ -377,14 +377,14 @@ class Fuzz:
         group = TEMPLATES[kind][0]
         start = f"/apis/{group}/v1" if group else "/api/v1"
         name = "events" if kind == "newevents" else kind
-        # Limits and quotas are kept away from what they would apply to.
+        # Limits and quotas have a namespace of their own.
         namespace = "kube-public" if kind in {"limitranges", "resourcequotas"} else "default"
         return (
             f"{start}/{name}" if kind in CLUSTER_WIDE else f"{start}/namespaces/{namespace}/{name}"
         )
 
     def base(self, kind: str, name: str) -> Document:
-        """Return a document that is right."""
+        """Return a valid document."""
         group, shown, template = TEMPLATES[kind]
         document = copy.deepcopy(template)
         document["kind"], document["apiVersion"] = shown, f"{group}/v1" if group else "v1"
@@ -392,7 +392,7 @@ class Fuzz:
         return document
 
     def prepare(self, kinds: list[str]) -> None:
-        """Make on both servers what updates are tried on."""
+        """Create the objects to update on both servers."""
         for kind in kinds:
             for variant in range(3):
                 name = f"{self.prefix}-{kind}-{variant}"
@@ -404,7 +404,7 @@ class Fuzz:
                         print("not made", server.url, kind, made.body, file=sys.stderr)
 
     def clean(self, kinds: list[str]) -> None:
-        """Take away what was made."""
+        """Delete the created objects."""
         query = "gracePeriodSeconds=0&propagationPolicy=Background"
         for kind in kinds:
             for variant in range(3):
@@ -413,7 +413,7 @@ class Fuzz:
                     server.ask("DELETE", path)
 
     def step(self, kind: str) -> tuple[list[str], str, Document]:
-        """Send one request to both; return differences, what was sent and the document."""
+        """Send one request to both; return the differences, the request and the document."""
         mode = self.rng.choice(("create", "create", "update", "status"))
         if mode == "status" and kind not in WITH_STATUS:
             mode = "update"
@@ -455,7 +455,7 @@ class Fuzz:
     def _record(
         self, mode: str, path: str, name: str, changes: list[Mutation], answers: list[Answer]
     ) -> None:
-        """Write down what the real server answered, if ours did the same."""
+        """Record the response of the real server, if ours is the same."""
         if comparable(answers[0]) != comparable(answers[1]):
             return
         kind = path.rpartition("/")[2]
@@ -494,7 +494,7 @@ def _vary(kind: str, variant: int, document: Document) -> None:
 
 
 def main() -> int:
-    """Run, and print what differs."""
+    """Run, and print the differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--real", required=True)
     parser.add_argument("--token", default="")

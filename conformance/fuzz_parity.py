@@ -41,16 +41,18 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", type=int, action="append", default=[], metavar="INDEX")
     parser.add_argument("--family", action="append", choices=FAMILIES, default=[])
     parser.add_argument("--replay", type=Path, metavar="FILE", help="cases as JSON lines")
-    parser.add_argument("--save", type=Path, metavar="DIR", help="only ask the oracle, and write")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where shrunk cases are kept")
-    parser.add_argument("--findings", type=int, default=5, metavar="N", help="how many to show")
+    parser.add_argument(
+        "--save", type=Path, metavar="DIR", help="only write the oracle's decisions"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for shrunk cases")
+    parser.add_argument("--findings", type=int, default=5, metavar="N", help="differences to show")
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--oracle", type=Path, metavar="PATH", help="a built oracle")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run what the command line asks for; return the exit status."""
+    """Run the command; return the exit status."""
     given = arguments(argv)
     options = runner.Options(
         seed=given.seed,

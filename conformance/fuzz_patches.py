@@ -29,7 +29,7 @@ from conformance.patches.servers import Server, server_of  # noqa: E402
 
 
 def main() -> int:
-    """Run the fuzzer; the exit code says whether all was equal."""
+    """Run the fuzzer; return 1 if a response differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", required=True)
     parser.add_argument("--server")
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="")
-    parser.add_argument("--record", type=Path, help="where to keep requests and real answers")
+    parser.add_argument("--record", type=Path, help="directory for requests and real responses")
     options = parser.parse_args()
     real = server_of(options.kubeconfig, options.server)
     other = None

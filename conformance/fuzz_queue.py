@@ -22,7 +22,7 @@ SHOWN_STEPS = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Play the histories on both sides; 1 if a pod is ever in two places."""
+    """Run the histories on both queues; return 1 if a pod is in different places."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=200, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")

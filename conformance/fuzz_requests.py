@@ -1,4 +1,4 @@
-"""Random requests and ill-behaved clients against the embedded API server, for as long as wanted.
+"""Random requests and misbehaving clients against the embedded API server.
 
     python conformance/fuzz_requests.py [--count N] [--seed N] [--rounds N] [--data FILE]
 
@@ -23,19 +23,19 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from conformance.odd_requests.running import bombard  # noqa: E402
 from conformance.odd_requests.sending import Report  # noqa: E402
-from kubesched.apiserver.embedded import EmbeddedServer, Settings  # noqa: E402
+from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings  # noqa: E402
 from kubesched.kit.clock import SystemClock  # noqa: E402
 
 
 class Complaints(logging.Handler):
-    """Collects what the server should not have to say."""
+    """Collects unexpected log lines of the server."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of a line."""
+        """Keep a line."""
         self.texts.append(self.format(record))
 
 
@@ -50,7 +50,7 @@ async def one_round(seed: int, count: int, data: Path | None) -> Report:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the rounds; 1 if something went wrong."""
+    """Run the rounds; return 1 after a failure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="requests a round")
     parser.add_argument("--rounds", type=int, default=1)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_S_MAX = 60.0
-READY = "Ctrl-C ends it"
+READY = "Press Ctrl-C to stop"
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPlayground:
-    """A playground that runs."""
+    """A running playground."""
 
     kubeconfig: Path
     """The administrator's."""
@@ -53,7 +53,7 @@ def own_playground(*, nodes: int, flags: tuple[str, ...] = ()) -> Iterator[OwnPl
 
 
 def until_ready(process: subprocess.Popen[bytes], output: Path) -> None:
-    """Wait until it says that it is ready."""
+    """Wait until it is ready."""
     deadline_s = time.monotonic() + START_S_MAX
     while READY not in output.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline_s:

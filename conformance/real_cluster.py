@@ -1,4 +1,4 @@
-"""A real cluster to try things on: `make real-cluster`, `make real-cluster FORM=whole`.
+"""A real cluster for experiments: `make real-cluster`, `make real-cluster FORM=whole`.
 
 Owns the command: starts, prints how to reach it, waits for Ctrl-C. The cluster itself is
 kubesched.testing's.
@@ -11,11 +11,12 @@ import signal
 import sys
 import time
 
-from kubesched.testing import MissingProgramError, real_cluster
+from kubesched.cluster.launch.real_cluster import real_cluster
+from kubesched.testing import MissingProgramError
 
 
 def main() -> int:
-    """Run a cluster until told to stop."""
+    """Run a cluster until a signal."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("form", choices=["bare", "whole"], nargs="?", default="bare")
     parser.add_argument("--port", type=int, help="where kube-apiserver listens; any if not given")
@@ -24,7 +25,7 @@ def main() -> int:
         "--no-scheduler", action="store_true", help="leave the pods of a whole cluster pending"
     )
     options = parser.parse_args()
-    # A terminal that goes away, and `kill`, end it as Ctrl-C does.
+    # SIGHUP and SIGTERM end it like Ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
     start = time.perf_counter()

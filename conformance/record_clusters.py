@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kubesched.playground.objects import ObjectPaths
-from kubesched.playground.snapshots import KINDS
-from kubesched.testing import a_node, a_pod, real_cluster
-from kubesched.testing.companions import HEARTBEAT, Companions, start_companions
-from kubesched.testing.http import Api
-from kubesched.testing.programs import Programs
+from kubesched.cluster.launch.components import HEARTBEAT, Components, start_components
+from kubesched.cluster.launch.http import Api
+from kubesched.cluster.launch.programs import Programs
+from kubesched.cluster.launch.real_cluster import real_cluster
+from kubesched.cluster.playground.in_process import ObjectPaths
+from kubesched.cluster.playground.snapshots import KINDS
+from kubesched.testing import a_node, a_pod
 
 Document = dict[str, Any]
 PLACE = Path(__file__).resolve().parent.parent / "src" / "kubesched" / "testing" / "clusters"
@@ -40,7 +41,7 @@ IMAGES = {
 
 
 def node(name: str, zone: str, kind: str, cpu: int, memory: int, **more: Any) -> Document:
-    """Return a node as a cloud makes it, with the images that it has pulled."""
+    """Return a node of a cloud, with pulled images."""
     labels = {
         "kubernetes.io/arch": more.pop("arch", "amd64"),
         "kubernetes.io/os": "linux",
@@ -63,7 +64,7 @@ def node(name: str, zone: str, kind: str, cpu: int, memory: int, **more: Any) ->
         ],
         **more,
     )
-    # What the kubelet and the system keep for themselves.
+    # Reserved for the kubelet and the system.
     made["status"]["allocatable"] |= {"cpu": f"{cpu * 1000 - 80}m", "memory": f"{memory - 1}Gi"}
     return made
 
@@ -93,7 +94,7 @@ def workload(
 
 
 def container(image: str, requests: str, ports: Iterable[Document] = ()) -> Document:
-    """Return a container that asks for `cpu memory [gpus]`."""
+    """Return a container that requests `cpu memory [gpus]`."""
     cpu, memory, *gpus = requests.split()
     asked = {"cpu": cpu, "memory": memory}
     resources: Document = {"requests": asked}
@@ -123,14 +124,14 @@ def spread(app: str, key: str, when: str = "DoNotSchedule") -> Document:
 
 
 def apart(app: str) -> Document:
-    """Return the wish that pods of an app are on different nodes."""
+    """Return a preferred anti-affinity between the pods of an app."""
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 def web_shop() -> list[Document]:
-    """Three zones, a shop and its databases; one node is cordoned, one may vanish."""
+    """Three zones, a shop and its databases; one node is cordoned, one is a spot node."""
     nodes = []
     for number, zone in enumerate(("north-a", "north-b", "north-c") * 3, start=1):
         large = number > 6
@@ -210,7 +211,7 @@ def web_shop() -> list[Document]:
 
 
 def gpu_pool() -> list[Document]:
-    """A pool of GPUs behind a taint, nearly full of work of low priority."""
+    """A tainted pool of GPUs, nearly full of workloads of low priority."""
     nodes = [node(f"cpu-{n}", f"west-{'ab'[n % 2]}", "c8", 8, 32) for n in range(1, 6)]
     nodes += [
         node(
@@ -278,7 +279,7 @@ def gpu_pool() -> list[Document]:
 
 
 def edge_sites() -> list[Document]:
-    """A small cloud and five sites at the edge: small, of two architectures, one out of reach."""
+    """A small cloud and five small edge sites, of two architectures, one unreachable."""
     nodes = [node(f"cloud-{n}", f"core-{'ab'[n % 2]}", "m8", 8, 32) for n in range(1, 4)]
     for number, (site, arch) in enumerate(
         (
@@ -349,7 +350,7 @@ def edge_sites() -> list[Document]:
 
 
 def waiting(key: str, image: str, requests: str, *, host_port: int = 0, **more: Any) -> Document:
-    """Return a pod that waits for a node."""
+    """Return a pending pod."""
     namespace, _, name = key.partition("/")
     made = a_pod(name, namespace=namespace, **more)
     ports = [{"containerPort": host_port, "hostPort": host_port}] if host_port else ()
@@ -365,11 +366,11 @@ CLUSTERS: Mapping[str, Callable[[], list[Document]]] = {
 
 
 def record(objects: list[Document]) -> list[Document]:
-    """Bring a cluster to life, and return all of it that scheduling reads."""
+    """Run a cluster, and return the objects that schedulers read."""
     programs = Programs.built()
     with real_cluster("unstaffed") as cluster, cluster.api() as api:
-        wanted = Companions(nodes=0, only_annotated=True, node_grace_s=12)
-        start_companions(cluster, programs, cluster.group, wanted)
+        wanted = Components(nodes=0, only_annotated_nodes=True, node_grace_s=12)
+        start_components(cluster, programs, cluster.group, wanted)
         create = Creating(api)
         alive = [one for one in objects if one["kind"] == "Node"]
         create.all(one for one in objects if one["kind"] in ("Namespace", "PriorityClass", "Node"))
@@ -408,12 +409,12 @@ class Creating:
 
 
 def alive_count(nodes: list[Document]) -> int:
-    """Return how many nodes are to be alive."""
+    """Return the number of nodes that should be ready."""
     return sum(one["metadata"]["annotations"][HEARTBEAT] == "on" for one in nodes)
 
 
 def ready_count(api: Api) -> int:
-    """Return how many nodes are ready."""
+    """Return the number of ready nodes."""
     return sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in one["status"]["conditions"])
         and not any(t["key"].endswith("not-ready") for t in one["spec"].get("taints", ()))
@@ -423,7 +424,7 @@ def ready_count(api: Api) -> int:
 
 
 def lost_count(api: Api) -> int:
-    """Return how many nodes are known to be lost."""
+    """Return the number of unreachable nodes."""
     return sum(
         any(t["key"].endswith("unreachable") for t in one["spec"].get("taints", ()))
         for one in api.get("/api/v1/nodes").must(200).json["items"]
@@ -431,7 +432,7 @@ def lost_count(api: Api) -> int:
 
 
 def is_placed(api: Api, objects: list[Document]) -> bool:
-    """Return whether every workload has its pods, each with a node and running."""
+    """Return whether every workload has all its pods, bound and running."""
     found = api.get("/api/v1/pods").must(200).json["items"]
     running = [one for one in found if one["status"].get("phase") == "Running"]
     for one in objects:
@@ -449,7 +450,7 @@ def is_placed(api: Api, objects: list[Document]) -> bool:
 
 
 def dump(api: Api) -> Iterable[Document]:
-    """Return the objects, without what no reader of them needs."""
+    """Return the objects without fields that schedulers ignore."""
     for resource in KINDS:
         if resource.kind in LEFT_OUT:
             continue
@@ -460,14 +461,14 @@ def dump(api: Api) -> Iterable[Document]:
 
 
 def write(name: str, objects: Iterable[Document]) -> None:
-    """Write a List, an object a line, so that changes can be read."""
+    """Write a List with one object per line, for readable diffs."""
     lines = ",\n".join(json.dumps(one, sort_keys=True) for one in objects)
     text = f'{{"apiVersion": "v1", "kind": "List", "items": [\n{lines}\n]}}\n'
     (PLACE / f"{name}.json").write_text(text)
 
 
 def main() -> int:
-    """Record the clusters that are named, or all."""
+    """Record the named clusters, or all."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("names", nargs="*", choices=[*CLUSTERS, []], metavar="NAME")
     names = parser.parse_args().names or list(CLUSTERS)

@@ -1,4 +1,4 @@
-"""Records what kube-scheduler v1.36.4 says to many command lines, for tests/unit/{app,config}.
+"""Records the output of kube-scheduler v1.36.4 for many command lines, for the unit tests.
 
 Owns the command lines: every flag with good and bad values, forms of writing them, rules between
 flags, precedence of file and flags, every feature gate at every version, and random mixtures. Each
@@ -21,14 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kubesched.app.option_groups import scheduler_flags
+from kubesched.cluster.launch.ports import free_ports
 from kubesched.config.feature_gates import known_gates
+from kubesched.run.options.scheduler_flags import scheduler_flags
 from kubesched.testing import Programs
-from kubesched.testing.ports import free_ports
 
 TESTS = Path(__file__).resolve().parents[1] / "tests/unit"
 OURS = {"context", "plugin", "shadow", "shadow-report"}
-# What lets a command line that is right end: the configuration is written, nothing is connected.
+# Makes a valid command line exit: the configuration is written, nothing is connected.
 ENDING = ["--master=http://127.0.0.1:1", "--secure-port=0", "--write-config-to={dir}/out.yaml"]
 
 GOOD: dict[str, list[str]] = {
@@ -100,7 +100,7 @@ BAD: dict[str, list[str]] = {
 def case(
     *arguments: str, ends: bool = False, files: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return a command line; one that would not end by itself gets what lets it end."""
+    """Return a command line, with the flag that makes it exit where needed."""
     given = list(arguments) if ends else [*ENDING, *arguments]
     return {"arguments": given, "files": files or {}}
 
@@ -110,7 +110,7 @@ def flag_values() -> Iterator[dict[str, Any]]:
     for flag in scheduler_flags():
         if flag.name in OURS or flag.name in ("help", "config", "write-config-to"):
             continue
-        kind = flag.value.type_name
+        kind = flag.type.name
         needs_port = flag.name.startswith("tls-") and flag.name not in (
             "tls-cert-file",
             "tls-private-key-file",
@@ -118,7 +118,7 @@ def flag_values() -> Iterator[dict[str, Any]]:
         )
         port = ["--secure-port={port}", "--bind-address=127.0.0.1"] if needs_port else []
         for value in GOOD[kind]:
-            # A certificate that is not there is found only after the configuration was read.
+            # A missing certificate is noticed only after the configuration was read.
             if flag.name in ("tls-cert-file", "tls-private-key-file", "cert-dir"):
                 yield case(f"--{flag.name}={value}")
             elif flag.name not in ("master", "kubeconfig", "secure-port"):
@@ -428,7 +428,7 @@ WITH_FILES: list[list[str]] = [
 
 
 def mixtures(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Random command lines: some flags with good values, at most one with a bad one."""
+    """Random command lines: some flags with valid values, at most one with an invalid one."""
     rng = random.Random(seed)
     skipped = {"help", "config", "write-config-to", "master", "kubeconfig", "cert-dir", "version"}
     flags = [
@@ -439,10 +439,10 @@ def mixtures(count: int, seed: int) -> Iterator[dict[str, Any]]:
     for _ in range(count):
         arguments = []
         for flag in rng.sample(flags, rng.randint(1, 5)):
-            values = GOOD[flag.value.type_name]
-            if rng.random() < 0.08 and BAD[flag.value.type_name]:
-                values = BAD[flag.value.type_name]
-            arguments += _written(rng, flag.name, rng.choice(values), alone=bool(flag.alone))
+            values = GOOD[flag.type.name]
+            if rng.random() < 0.08 and BAD[flag.type.name]:
+                values = BAD[flag.type.name]
+            arguments += _written(rng, flag.name, rng.choice(values), alone=bool(flag.type.alone))
         if rng.random() < 0.3:
             arguments.append("--config={dir}/" + rng.choice([n for n in FILES if ".yaml" in n]))
         yield case(*arguments, "--secure-port=0")
@@ -482,7 +482,7 @@ def main() -> None:
     with ThreadPoolExecutor(2) as pool:
         recorded = list(pool.map(lambda one: record(str(program), one), cases))
         of_gates = list(pool.map(lambda one: record(str(program), one), gates()))
-    _write("app/data/command_lines.json.gz", {"files": FILES, "cases": recorded})
+    _write("run/data/command_lines.json.gz", {"files": FILES, "cases": recorded})
     told = [
         {
             "version": one["arguments"][1].removeprefix("--emulated-version="),
@@ -502,13 +502,13 @@ def _write(name: str, content: object) -> None:
 
 
 def _listed(program: str) -> list[str]:
-    """Return the gates that help lists."""
+    """Return the feature gates in the help."""
     ran = subprocess.run([program, "--help"], capture_output=True, text=True, check=True)
     return re.findall(r"kube:(\w+=true\|false \(.*\))", ran.stdout)
 
 
 def record(program: str, one: dict[str, Any]) -> dict[str, Any]:
-    """Run a command line; return it with what came of it."""
+    """Run a command line; return it with its output."""
     with tempfile.TemporaryDirectory() as place:
         for name, text in FILES.items():
             Path(place, name).write_text(text)
@@ -538,7 +538,7 @@ def record(program: str, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(stderr: str) -> tuple[str, str]:
-    """Return which way the program ended, and its words."""
+    """Return how the program exited, and its message."""
     failed = re.search(r'"command failed" err=(".*")$', stderr, re.MULTILINE)
     if failed is not None:
         return "command", ast.literal_eval(failed[1])

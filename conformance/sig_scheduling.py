@@ -1,4 +1,4 @@
-"""Upstream's own [sig-scheduling] specs on a whole real cluster, one scheduler being the only one.
+"""Upstream's [sig-scheduling] specs on a whole real cluster with one scheduler.
 
 Owns how the specs are run and which of them are known to pass with kube-scheduler:
 sig-scheduling-specs.txt has them with the seconds each took. Prints every spec's outcome, then
@@ -27,22 +27,18 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from conformance.own_playground import own_playground  # noqa: E402
-from kubesched.testing import (  # noqa: E402
-    SCHEDULERS,
-    Programs,
-    SchedulerSettings,
-    real_cluster,
-    start_scheduler,
-)
+from conformance.retries import count_retries  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.testing import SCHEDULERS, Programs, SchedulerSettings, start_scheduler  # noqa: E402
 
 SPECS = Path(__file__).parent / "sig-scheduling-specs.txt"
 FOCUS, SKIP = r"\[sig-scheduling\]", "Flaky|FeatureGate|Alpha"
-# Ginkgo's report ends names in the specs' labels, which its focus does not see.
+# Ginkgo's report appends labels to names, which its focus does not match.
 LABELS = re.compile(r" \[sig-scheduling(, [^\]]*)?\]$")
 FAILS = "# fails there: "
 SHORT_S_MAX = 30.0
 NODE_COUNT = 3
-AGAIN_MAX = 3
+RETRIED_MAX = 3
 
 EPILOG = """examples:
   sig_scheduling.py                                 kubesched, all that pass with kube-scheduler
@@ -55,19 +51,19 @@ EPILOG = """examples:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one spec went."""
+    """The result of one spec."""
 
     seconds: float
     failure: str
-    """Nothing if it passed."""
+    """The failure; empty if it passed."""
 
 
 def main() -> int:
     """Run the specs and report."""
     options = parsed()
-    # The one that fails on a real cluster needs kubelets that fill in what a node can give.
+    # One spec fails on a real cluster: it needs kubelets that set allocatable.
     known = recorded(every=options.playground)
-    # Recording asks for whatever upstream has, everything else for what is known to pass.
+    # Recording runs every spec of upstream, other runs those that pass.
     wanted = [] if options.record else chosen(known, options)
     if not wanted and not options.record:
         print("sig-scheduling: no spec matches", file=sys.stderr)
@@ -75,13 +71,14 @@ def main() -> int:
     with started(options) as kubeconfig:
         start = time.perf_counter()
         outcomes = run(kubeconfig, wanted, options)
-        again = [spec for spec, outcome in outcomes.items() if outcome.failure]
-        if again and len(again) <= AGAIN_MAX and not options.record:
-            # Their deadlines are made for machines with more cores than this one may have, and
-            # KWOK deletes by name: a pod made anew at once may go with the one before.
-            for spec in again:
-                print(f"once more: {spec}: {outcomes[spec].failure}", flush=True)
-            outcomes.update(run(kubeconfig, again, options))
+        failed = [spec for spec, outcome in outcomes.items() if outcome.failure]
+        if failed and len(failed) <= RETRIED_MAX and not options.record:
+            # Upstream's deadlines assume more cores than this machine may have, and KWOK deletes
+            # by name: a pod recreated at once may be deleted with its predecessor.
+            for spec in failed:
+                print(f"retrying: {spec}: {outcomes[spec].failure}", flush=True)
+            outcomes.update(run(kubeconfig, failed, options))
+            count_retries(spec for spec in failed if not outcomes[spec].failure)
         took_s = time.perf_counter() - start
     for spec, outcome in sorted(outcomes.items()):
         verdict = f"FAILED: {outcome.failure}" if outcome.failure else "passed"
@@ -121,20 +118,20 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument(
-        "--playground", action="store_true", help="on the playground: everything there is ours"
+        "--playground", action="store_true", help="on the playground: all parts are ours"
     )
     parser.add_argument("--short", action="store_true", help="only specs below 30 s each")
     parser.add_argument("--only", default="", metavar="PATTERN", help="only specs that match")
-    parser.add_argument("--minutes", type=int, default=60, help="the most it may take")
-    parser.add_argument("--report", type=Path, help="where to write what ginkgo printed")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where the cluster's logs go")
+    parser.add_argument("--minutes", type=int, default=60, help="timeout")
+    parser.add_argument("--report", type=Path, help="file for ginkgo's output")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for the cluster's logs")
     parser.add_argument("--verbosity", type=int, default=2, help="of the scheduler's log")
     parser.add_argument("--record", action="store_true", help="write sig-scheduling-specs.txt")
     return parser.parse_args()
 
 
 def recorded(*, every: bool) -> dict[str, float]:
-    """Return the specs that pass with kube-scheduler, or every one, and the seconds each takes."""
+    """Return the specs that pass with kube-scheduler, or all, with their durations in seconds."""
     found = {}
     lines = SPECS.read_text().splitlines() if SPECS.exists() else []
     for line in lines:
@@ -155,7 +152,7 @@ def chosen(known: Mapping[str, float], options: argparse.Namespace) -> list[str]
 
 
 def record(outcomes: Mapping[str, Outcome]) -> None:
-    """Write down what passed, and what did not as a comment."""
+    """Write the passed specs, and the others as comments."""
     today = datetime.datetime.now(tz=datetime.UTC).date()
     lines = [
         "# [sig-scheduling] specs of Kubernetes v1.36.4 that pass with kube-scheduler on a whole",
@@ -169,7 +166,7 @@ def record(outcomes: Mapping[str, Outcome]) -> None:
 
 
 def run(kubeconfig: Path, wanted: Iterable[str], options: argparse.Namespace) -> dict[str, Outcome]:
-    """Run specs one after the other, all of [sig-scheduling] if none are given."""
+    """Run specs in sequence; all of [sig-scheduling] if none are given."""
     programs = Programs.built()
     focus = "|".join(re.escape(spec) for spec in wanted) or FOCUS
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
@@ -203,7 +200,7 @@ def run(kubeconfig: Path, wanted: Iterable[str], options: argparse.Namespace) ->
 
 
 def outcomes_of(report: Path) -> dict[str, Outcome]:
-    """Return what ginkgo's report says about each spec that ran."""
+    """Return the results in ginkgo's report."""
     found = {}
     for case in ET.parse(report).iter("testcase"):
         name = case.get("name") or ""

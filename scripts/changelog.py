@@ -1,9 +1,6 @@
 """Moves the fragments of changes/ into CHANGELOG.md.
 
-Owns the order and the headings of a version's entry. Never invents text: a fragment is taken as it
-is, and removed once it has been written.
-
-    python scripts/changelog.py VERSION DATE
+python scripts/changelog.py VERSION DATE
 """
 
 import argparse

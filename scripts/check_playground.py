@@ -1,7 +1,6 @@
-"""Starts a playground as a user does, follows the lines that it prints, and ends it.
+"""Checks `make playground`: starts it, runs the commands that it prints, and stops it.
 
-Owns the check that CI makes of `make playground`. With kubectl on the PATH every printed line is
-run as it is; without, a deployment is made over HTTP. Fails with what the playground said.
+With kubectl on the PATH, every printed command runs; otherwise a deployment is created over HTTP.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def main(kubesched: str) -> int:
 def follow(process: subprocess.Popen[bytes], output: Path) -> None:
     """Do what the playground says, then end it."""
     started_s = SystemClock().monotonic_s()
-    wait(process, lambda: "Ctrl-C ends it." in output.read_text(), "it is ready", START_S_MAX)
+    wait(process, lambda: "Press Ctrl-C to stop." in output.read_text(), "it is ready", START_S_MAX)
     print(f"ready after {SystemClock().monotonic_s() - started_s:.1f} s")
     found = re.search(r"another terminal:\n((?:  .*\n)+)", output.read_text())
     if found is None:
@@ -79,7 +78,7 @@ def follow(process: subprocess.Popen[bytes], output: Path) -> None:
     process.send_signal(signal.SIGINT)
     if status := process.wait(START_S_MAX):
         raise CheckError(f"it ended with status {status}")
-    if "Where to go next:" not in output.read_text():
+    if "Next steps:" not in output.read_text():
         raise CheckError("it did not take its leave")
 
 

@@ -1,8 +1,6 @@
-"""What all tests share: hypothesis runs the same examples every time, for as many workers as fit.
+"""Configuration of the whole test suite: hypothesis profiles, xdist workers, garbage collection.
 
-Owns the hypothesis profile, how many workers `-n auto` is, and that garbage is looked for among
-what tests make, not among the tests. Never holds fixtures of one package: those live beside its
-tests.
+Fixtures of one package live beside its tests.
 """
 
 import gc
@@ -15,15 +13,17 @@ from hypothesis import settings
 
 pytest_plugins = ["kubesched.pytest_plugin"]
 
-# A red test must be red for everybody: examples come from the test's name, not from chance.
+# `make test` runs the same examples for everybody: they derive from the test's name.
+# `make random-properties` runs other examples each time, and prints the seed.
 # No deadline, because the cores are shared and pytest-timeout bounds a test that hangs.
-settings.register_profile("kubesched", derandomize=True, deadline=None, print_blob=True)
-settings.load_profile("kubesched")
+settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("random", derandomize=False, deadline=None, print_blob=True)
+settings.load_profile("fixed")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Have what is collected out of the way of all looks for garbage: it stays to the end."""
+    """Freeze the collected tests, so that garbage collection skips them: they live to the end."""
     gc.disable()
     try:
         return (yield)
@@ -34,5 +34,5 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return one worker more than there are cores: some always wait for a cluster's answers."""
+    """Return one worker more than there are cores: some always wait for a cluster."""
     return (os.cpu_count() or 1) + 1

@@ -34,7 +34,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(one, id=str(one.relative_to(ROOT))) for one in PAGES]
+    "page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES]
 )
 def test_links_lead_somewhere(page: Path) -> None:
     lost = []

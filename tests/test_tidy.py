@@ -120,7 +120,7 @@ def test_no_banned_word() -> None:
     assert hits(BANNED_WORD) == []
 
 
-def test_what_is_left_to_do_is_an_issue_and_not_a_marker() -> None:
+def test_there_are_no_todo_markers() -> None:
     assert hits(MARKER) == []
 
 
@@ -134,7 +134,7 @@ def test_what_is_left_to_do_is_an_issue_and_not_a_marker() -> None:
         pytest.param(BANNED_WORD, "Chat" + "GPT", id="a product name"),
     ],
 )
-def test_the_patterns_find_what_they_should(pattern: re.Pattern[str], line: str) -> None:
+def test_the_patterns_match_examples(pattern: re.Pattern[str], line: str) -> None:
     assert pattern.search(line)
 
 
@@ -152,7 +152,7 @@ def test_text_ends_cleanly() -> None:
     assert untidy == []
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = []
     for path in python_files():
         name = path.relative_to(ROOT)
@@ -174,7 +174,7 @@ def module_docstring(text: str) -> str | None:
     return ast.get_docstring(ast.parse(" ".join(line))) if is_text else None
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = [
         path.relative_to(ROOT).as_posix()
         for path in python_files()
@@ -211,6 +211,13 @@ def test_imports_are_absolute() -> None:
 )
 def test_a_docstring_is_the_first_thing_of_a_module(text: str, said: str | None) -> None:
     assert module_docstring(text) == said
+
+
+def test_no_text_names_a_package_that_is_gone() -> None:
+    packages = r"`(?:kubesched\.)?(?:app|engine|model|columns|web|sim)\.(?!kubernetes)[a-z_]+"
+    found = hits(re.compile(packages))
+    # Records and change fragments name what was.
+    assert [hit for hit in found if not hit.startswith(("docs/adr/", "changes/"))] == []
 
 
 def test_change_fragments_are_named_by_issue_and_kind() -> None:

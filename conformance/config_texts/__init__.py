@@ -1,1 +1,1 @@
-"""What the generator of configuration files is made of."""
+"""Parts of the generator of configuration files."""

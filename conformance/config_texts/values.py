@@ -1,4 +1,4 @@
-"""Parts of configuration documents, drawn by chance: mostly right, at times wrong.
+"""Random parts of configuration documents, mostly valid.
 
 Owns one generator per part of the document. Never writes text: writing does.
 Upstream: staging/src/k8s.io/kube-scheduler/config/v1/types.go
@@ -21,12 +21,12 @@ from conformance.config_texts.vocabulary import (
 
 
 def maybe(rng: random.Random, chance: float) -> bool:
-    """Say yes with the given chance."""
+    """Return True with the given probability."""
     return rng.random() < chance
 
 
 def some(rng: random.Random, items: list[str], low: int, high: int) -> list[str]:
-    """Return a few items, now and then one of them twice."""
+    """Return a few items, sometimes with a duplicate."""
     picked = rng.sample(items, min(len(items), rng.randint(low, high)))
     if picked and maybe(rng, 0.08):
         picked.append(rng.choice(picked))
@@ -34,7 +34,7 @@ def some(rng: random.Random, items: list[str], low: int, high: int) -> list[str]
 
 
 def integer(rng: random.Random, good: tuple[int, int]) -> Any:
-    """Return a number, mostly in the good range."""
+    """Return a number, mostly in the valid range."""
     if maybe(rng, 0.7):
         return rng.randint(*good)
     odd = (0, -1, 1, good[0] - 1, good[1] + 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63, 1.5, 2.0)
@@ -42,7 +42,7 @@ def integer(rng: random.Random, good: tuple[int, int]) -> Any:
 
 
 def plain_int(rng: random.Random, good: tuple[int, int]) -> int:
-    """Return a number of the right type, mostly in the good range."""
+    """Return a number of the right type, mostly in the valid range."""
     return rng.randint(*good) if maybe(rng, 0.75) else rng.choice((0, -1, good[1] + 1, 400, -7))
 
 
@@ -54,7 +54,7 @@ def duration(rng: random.Random) -> Any:
 
 
 def text(rng: random.Random) -> Any:
-    """Return a string, or seldom something else."""
+    """Return a string, rarely something else."""
     if maybe(rng, 0.9):
         return rng.choice(
             ["a", "x-1", "my-scheduler", "", "yes", "1", "1e3", "null", "0x1", "é", "a b"]

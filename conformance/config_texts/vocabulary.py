@@ -1,4 +1,4 @@
-"""Words that configuration files are made of: names, durations, labels, odd scalars.
+"""Vocabulary of configuration files: names, durations, labels, odd scalars.
 
 Owns the vocabulary of the configuration fuzzer. Never says which words are right.
 Upstream: pkg/scheduler/framework/plugins/names/names.go for the plugin names

@@ -1,4 +1,4 @@
-"""Documents written as YAML or JSON, in the many styles that people use.
+"""Writes documents as YAML or JSON, in many styles.
 
 Owns indentation, quoting, flow style and comments. Never changes what a document says.
 Upstream: none
@@ -12,7 +12,7 @@ from conformance.config_texts.values import maybe
 
 
 class Raw(NamedTuple):
-    """A scalar written as it stands."""
+    """A scalar that is written literally."""
 
     text: str
 
@@ -28,7 +28,7 @@ def write(rng: random.Random, document: Any) -> str:
 
 
 def has_raw(value: Any) -> bool:
-    """Say whether a value can be written in YAML only."""
+    """Return whether a value can be written in YAML only."""
     if isinstance(value, Raw):
         return True
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def block(rng: random.Random, value: Any, depth: int, list_indent: int) -> list[
 
 
 def is_inline(rng: random.Random, value: Any) -> bool:
-    """Say whether to write a value on one line."""
+    """Return whether to write a value on one line."""
     return not isinstance(value, dict | list) or not value or maybe(rng, 0.12)
 
 
@@ -92,7 +92,7 @@ def flow(rng: random.Random, value: Any) -> str:
 
 
 def scalar(rng: random.Random, value: str) -> str:
-    """Return a string, quoted unless it is surely read back as it is."""
+    """Return a string, quoted unless it is certainly read back unchanged."""
     words = ("yes", "no", "on", "off", "y", "n", "null", "true", "false")
     simple = value[:1].isalpha() and all(c.isalnum() or c in "-/." for c in value)
     if simple and value.lower() not in words and maybe(rng, 0.85):

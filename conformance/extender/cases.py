@@ -1,7 +1,6 @@
-"""What extenders are made to do beside both schedulers, case by case.
+"""Cases for both schedulers: extenders, their responses, and pods.
 
-Owns the cases: which extenders there are, what each answers, which pods are created. Never says
-what must come of it: kube-scheduler does.
+The expectation is what kube-scheduler does.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from conformance.extender.scripts import (
     keeps_all,
     names_a_stranger,
     redirects,
-    refuses_all,
+    rejects_all,
     resets,
     returns_a_ghost,
     says,
@@ -34,30 +33,30 @@ from conformance.extender.scripts import (
     without_victims,
 )
 from conformance.extender.server import Exchange, Script
-from kubesched.testing.certificates import CertificateFiles
+from kubesched.cluster.launch.certificates import CertificateFiles
 
 Json: TypeAlias = dict[str, Any]
 DOMAIN = "example.com"
 NODES = ("node-a", "node-b", "node-c", "node-d")
 TIMEOUT = "15s"
-# Of those that do not answer.
+# The timeout of extenders that do not respond.
 SHORT_TIMEOUT = "700ms"
 PRIORITIES = {"high": 100, "middle": 10, "low": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Extender:
-    """One extender of a case; it looks after pods that ask for a resource of its name."""
+    """One extender of a case; it manages a resource of its name."""
 
     name: str
     verbs: Mapping[str, Script]
     config: Mapping[str, Any] = field(default_factory=dict)
     url: str = ""
-    """Where it is, if not at the scripted server."""
+    """Its URL, if it is not the scripted server."""
     is_for_all: bool = False
-    """Whether it looks after every pod."""
+    """Whether it is called for every pod."""
     is_secure: bool = False
-    """Whether it is asked over TLS."""
+    """Whether it is called over TLS."""
 
     @property
     def resource(self) -> str:
@@ -81,18 +80,18 @@ class Extender:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Some extenders and a pod that they have a say in."""
+    """Some extenders, and a pod for which they are called."""
 
     name: str
     extenders: Sequence[Extender]
     pod: Mapping[str, Any] = field(default_factory=dict)
-    """More of the pod's spec."""
-    residents: Sequence[Json] = ()
-    """Pods that are on nodes before."""
+    """Other fields of the pod's spec."""
+    in_process: Sequence[Json] = ()
+    """Pods that are already bound."""
     in_short: bool = True
     until: str = "settled"
-    """How long to wait: until a pod is `settled`, one way or the other; until it is `bound`, at
-    whatever attempt; until it is bound and that is `hidden` from the scheduler."""
+    """When the case ends: when the pod is `settled`, bound or rejected; when it is `bound`, at
+    any attempt; when it is bound and that is `hidden` from the scheduler."""
 
 
 # -- filter ----------------------------------------------------------------------------------------
@@ -112,7 +111,7 @@ def filtering(name: str, script: Script, *, in_short: bool = True, **config: Any
 
 
 def wrong(name: str, script: Script, *, in_short: bool = True, **config: Any) -> list[Case]:
-    """Return a case of a filter that is wrong, and one of an ignorable one."""
+    """Return a case of a failing filter, and one of an ignorable extender."""
     hard = Extender(name, {"filter": script}, {**CAPABLE, **config})
     soft = Extender(f"{name}-ignorable", {"filter": script}, {**hard.config, "ignorable": True})
     return [Case(hard.name, [hard], in_short=in_short), Case(soft.name, [soft], in_short=False)]
@@ -122,7 +121,7 @@ def filter_cases() -> list[Case]:
     """Return the cases of filtering."""
     return [
         *filtering("keeps-one", keeps("node-c", FailedNodes={"node-a": "busy"})),
-        *filtering("keeps-none", refuses_all),
+        *filtering("keeps-none", rejects_all),
         *filtering("drops-silently", keeps()),
         *filtering("says-nothing", says({}), in_short=False),
         *filtering("says-null", says(None), in_short=False),
@@ -197,7 +196,7 @@ def fault_cases() -> list[Case]:
 
 
 def scoring(name: str, script: Script, *, in_short: bool = True, **config: Any) -> list[Case]:
-    """Return a case of scores alone, and one of nodes that are sent whole."""
+    """Return a case with names, and one with whole nodes."""
     named = Extender(name, {"prioritize": script}, {**CAPABLE, "weight": 5, **config})
     whole = Extender(f"{name}-nodes", {"prioritize": script}, {"weight": 5, **config})
     return [Case(named.name, [named], in_short=in_short), Case(whole.name, [whole], in_short=False)]
@@ -323,7 +322,7 @@ Binder: TypeAlias = Callable[[Json], None]
 
 
 def bind_cases(bind: Binder) -> list[Case]:
-    """Return the cases of binding, by one extender: there may be no second."""
+    """Return the cases of binding; only one extender may bind."""
     asked: dict[str, Script] = {}
 
     def script(exchange: Exchange) -> None:
@@ -355,7 +354,7 @@ def bind_cases(bind: Binder) -> list[Case]:
 
 
 def for_all_cases() -> list[Case]:
-    """Return the cases of extenders that look after every pod; an ignorable one is listed first."""
+    """Return the cases of extenders for every pod; an ignorable one is listed first."""
     listed = [
         Extender(
             "all-ignorable",
@@ -381,7 +380,7 @@ def for_all_cases() -> list[Case]:
 
 
 def trusted_cases(files: CertificateFiles) -> list[Case]:
-    """Return a case of an extender that knows us and is known by an authority."""
+    """Return a case of an extender with certificates on both sides."""
     given = {
         "caFile": str(files.authority),
         "certData": base64.b64encode(files.authority.read_bytes()).decode(),
@@ -401,7 +400,7 @@ def trusted_cases(files: CertificateFiles) -> list[Case]:
 
 
 def untrusted_cases() -> list[Case]:
-    """Return a case of a server that nobody vouches for."""
+    """Return a case of a server with an untrusted certificate."""
     listed = [
         Extender("untrusted", {"filter": keeps_all}, CAPABLE, is_for_all=True, is_secure=True)
     ]

@@ -1,7 +1,4 @@
-"""What scripted extenders do: right answers, odd ones, and every way not to answer.
-
-Owns the scripts, over the bare connection. Never knows which case uses one.
-"""
+"""Scripts of extenders: valid responses, odd ones, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from conformance.extender.server import Exchange, Script
 
 
 def names_of(exchange: Exchange) -> list[str]:
-    """Return the nodes that were asked about, in whichever form."""
+    """Return the names of the nodes in a request, in either form."""
     asked = exchange.json
     if asked["NodeNames"] is not None:
         return list(asked["NodeNames"])
@@ -20,12 +17,12 @@ def names_of(exchange: Exchange) -> list[str]:
 
 
 def says(body: object, code: int = 200, **headers: str) -> Script:
-    """Answer this."""
+    """Send this response."""
     return lambda exchange: exchange.answer(body, code, **headers)
 
 
 def keeps(*names: str, **more: Any) -> Script:
-    """Keep these nodes, in this order, in the form that was asked for."""
+    """Keep these nodes, in this order, in the form of the request."""
 
     def script(exchange: Exchange) -> None:
         asked = exchange.json
@@ -45,12 +42,12 @@ def keeps_all(exchange: Exchange) -> None:
 
 
 def scores(**by_name: int) -> Script:
-    """Give these scores; underscores stand for dashes."""
+    """Return these scores; underscores become hyphens."""
     return says([{"Host": k.replace("_", "-"), "Score": v} for k, v in by_name.items()])
 
 
 def first_then(*scripts: Script) -> Script:
-    """Answer by one script after the other; the last stays."""
+    """Use one script per request; the last one for all later requests."""
     left = list(scripts)
 
     def script(exchange: Exchange) -> None:
@@ -60,7 +57,7 @@ def first_then(*scripts: Script) -> Script:
 
 
 def sends(data: bytes) -> Script:
-    """Send bytes and end the connection."""
+    """Send bytes and close the connection."""
 
     def script(exchange: Exchange) -> None:
         exchange.send(data)
@@ -80,33 +77,33 @@ def sends_and_waits(data: bytes) -> Script:
 
 
 def head(length: int | None, kind: str = "Content-Length") -> bytes:
-    """Return the head of an answer."""
+    """Return the head of a response."""
     line = f"{kind}: {length}" if length is not None else "Transfer-Encoding: chunked"
     return f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{line}\r\n\r\n".encode()
 
 
 def chunk(data: bytes) -> bytes:
-    """Return a part of a chunked body."""
+    """Return a chunk of a body."""
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
 def resets(exchange: Exchange) -> None:
-    """End the connection without an answer, rudely."""
+    """Reset the connection without a response."""
     exchange.reset()
 
 
 def closes(exchange: Exchange) -> None:
-    """End the connection without an answer."""
+    """Close the connection without a response."""
     exchange.close()
 
 
 def is_silent(exchange: Exchange) -> None:
-    """Do not answer."""
+    """Do not respond."""
     exchange.stay_silent()
 
 
-def refuses_all(exchange: Exchange) -> None:
-    """Refuse every node, some for good."""
+def rejects_all(exchange: Exchange) -> None:
+    """Reject every node, some as unresolvable."""
     failed = dict.fromkeys(names_of(exchange), "no such device")
     worse = {"node-b": "device is broken", "node-c": "no such device"}
     keeps(FailedNodes=failed, FailedAndUnresolvableNodes=worse)(exchange)
@@ -120,17 +117,17 @@ def returns_a_ghost(exchange: Exchange) -> None:
 
 
 def spells_oddly(exchange: Exchange) -> None:
-    """Answer with keys in odd spelling."""
+    """Respond with keys in odd case."""
     exchange.answer({"nodenames": ["node-c"], "ERROR": None, "extra": 1})
 
 
 def redirects(exchange: Exchange) -> None:
-    """Send the scheduler elsewhere."""
+    """Redirect the scheduler."""
     exchange.answer(b"", 307, Location=f"{exchange.path}/elsewhere")
 
 
 def victims_in(exchange: Exchange) -> dict[str, Any]:
-    """Return the victims that were asked about, by node, as the answer names them."""
+    """Return the victims in a request by node, in the form of the response."""
     asked = exchange.json
     shown = asked["NodeNameToMetaVictims"]
     if shown is not None:
@@ -145,7 +142,7 @@ def victims_in(exchange: Exchange) -> dict[str, Any]:
 
 
 def frees(*names: str) -> Script:
-    """Have only these nodes freed, of the victims that were asked about."""
+    """Keep only these nodes, with the victims of the request."""
 
     def script(exchange: Exchange) -> None:
         asked = victims_in(exchange)
@@ -156,7 +153,7 @@ def frees(*names: str) -> Script:
 
 
 def costs_more(exchange: Exchange) -> None:
-    """Say that all but one node break budgets."""
+    """Report budget violations on all nodes but one."""
     asked = victims_in(exchange)
     for name, victims in asked.items():
         victims["NumPDBViolations"] = 0 if name == "node-d" else 2
@@ -164,13 +161,13 @@ def costs_more(exchange: Exchange) -> None:
 
 
 def without_victims(exchange: Exchange) -> None:
-    """Name no victims but on one node."""
+    """Return victims on one node only."""
     asked = victims_in(exchange)
     answer = {name: {"Pods": [], "NumPDBViolations": 0} for name in asked}
     exchange.answer({"NodeNameToMetaVictims": {**answer, "node-b": asked["node-b"]}})
 
 
 def names_a_stranger(exchange: Exchange) -> None:
-    """Name a pod that is not there."""
+    """Return a victim that does not exist."""
     answer = {"node-b": {"Pods": [{"UID": "not-there"}], "NumPDBViolations": 0}}
     exchange.answer({"NodeNameToMetaVictims": answer})

@@ -1,7 +1,7 @@
-"""An extender that does as it is told, and writes down what it was asked.
+"""A scripted HTTP extender that records its requests.
 
-Owns a small HTTP server whose answers are scripts over the bare connection, so that it can also be
-slow, silent or wrong in every way. Never decides anything.
+Responses are scripts over the bare connection, so that it can be slow, silent or wrong in every
+way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PATIENCE_S = 20.0
 
 @dataclass(slots=True)
 class Exchange:
-    """One request, and the way back."""
+    """One request, and methods to respond."""
 
     method: str
     path: str
@@ -29,17 +29,17 @@ class Exchange:
     body: bytes
     connection: socket.socket = field(repr=False)
     is_over: threading.Event = field(repr=False)
-    """Is set when the server ends."""
+    """Set when the server stops."""
     closes: bool = False
-    """Whether the connection ends with this exchange."""
+    """Whether the connection is closed after this exchange."""
 
     @property
     def json(self) -> Any:
-        """Return the body, decoded."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
     def answer(self, body: object, code: int = 200, **headers: str) -> None:
-        """Send an answer, whole; a body that is not bytes is sent as JSON."""
+        """Send a whole response; a body that is not bytes is sent as JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [f"HTTP/1.1 {code} x", "Content-Type: application/json"]
         lines += [f"{key.replace('_', '-')}: {value}" for key, value in headers.items()]
@@ -47,25 +47,25 @@ class Exchange:
         self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self.connection.sendall(data)
 
     def stay_silent(self) -> None:
-        """Say nothing until the other side gives up, and end the connection."""
+        """Send nothing until the client gives up, and close the connection."""
         self.closes = True
         self.connection.settimeout(PATIENCE_S)
         try:
             while self.connection.recv(1024) and not self.is_over.is_set():
                 pass
         except OSError:
-            pass  # The other side is gone, one way or the other.
+            pass  # The client closed the connection.
 
     def close(self) -> None:
-        """End the connection when the script ends."""
+        """Close the connection when the script ends."""
         self.closes = True
 
     def reset(self) -> None:
-        """End the connection rudely."""
+        """Reset the connection."""
         self.closes = True
         linger = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -87,7 +87,7 @@ class Call:
 
     @property
     def json(self) -> Any:
-        """Return the body, decoded."""
+        """Return the decoded body."""
         return json.loads(self.body)
 
 

@@ -1,7 +1,6 @@
-"""One control plane on which schedulers take turns, with the same extenders and the same pods.
+"""A control plane on which schedulers alternate, with the same extenders and pods.
 
-Owns how a case is played and what is seen of it, without what differs from run to run. Never
-compares.
+Owns how a case runs and what is recorded of it, without values that differ from run to run.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 
 from conformance.extender.cases import NODES, Case, Extender, Json
 from conformance.extender.server import Call, ScriptedExtender
+from kubesched.cluster.launch.certificates import CertificateFiles
 from kubesched.testing import (
     Api,
     RealCluster,
@@ -22,7 +22,6 @@ from kubesched.testing import (
     SchedulerSettings,
     start_scheduler,
 )
-from kubesched.testing.certificates import CertificateFiles
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -115,7 +114,7 @@ class Stage:
 
     def _run(self, case: Case, scheduler: SchedulerProcess) -> Seen:
         self._taken()
-        for resident in case.residents:
+        for resident in case.in_process:
             self._create(case, resident)
         self._create(case, {"metadata": {"name": case.name}, "spec": _spec(case)})
         seen = Seen()
@@ -145,8 +144,8 @@ class Stage:
             scheduler.check()
             pod = self.api.get(f"{PODS}/{case.name}").must(200).json
             is_bound = bool(pod["spec"].get("nodeName"))
-            is_refused = bool(_condition(pod)) and not pod["status"].get("nominatedNodeName")
-            is_settled = is_bound or (is_refused and case.until == "settled")
+            is_rejected = bool(_condition(pod)) and not pod["status"].get("nominatedNodeName")
+            is_settled = is_bound or (is_rejected and case.until == "settled")
             wanted = "Scheduled" if is_bound and case.until != "hidden" else "FailedScheduling"
             if is_settled and wanted in {event[1] for event in self._events(case)}:
                 return pod
@@ -173,7 +172,7 @@ class Stage:
         seen.order = list(dict.fromkeys(seen.order)) if not seen.node else seen.order
         seen.events = [list(one) for one in sorted(set(map(tuple, self._events(case))))]
         left = {item["metadata"]["name"] for item in self.api.get(PODS).json["items"]}
-        names = (f"{case.name}.{one['metadata']['name']}" for one in case.residents)
+        names = (f"{case.name}.{one['metadata']['name']}" for one in case.in_process)
         seen.gone = sorted(name for name in names if name not in left)
 
     def _taken(self) -> list[Call]:

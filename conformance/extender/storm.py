@@ -1,7 +1,7 @@
-"""A burst of pods past extenders that fail most of the time: whether any is lost or counted twice.
+"""A burst of pods past extenders that fail most of the time.
 
-Owns the burst and its checks. The pods fill the cluster to the last place, so that one that counts
-twice, or is forgotten, shows. What extenders do is drawn by a seed; in the end they come right.
+The pods fill the cluster completely, so that a lost pod, or one counted twice, shows. A seed draws
+the faults; in the end the extenders recover.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def _checks(stage: Stage, scheduler: SchedulerProcess) -> list[str]:
     found = [] if taken == full else [f"places taken: {dict(taken)}"]
     # There is no room for one more, and there is as soon as one leaves.
     _create(stage, "one-more")
-    refusal = f"0/{len(NODES)} nodes are available: {len(NODES)} Insufficient cpu"
-    if not _is_refused(stage, refusal):
-        found.append(f"one more pod is not refused by {refusal!r}")
+    rejection = f"0/{len(NODES)} nodes are available: {len(NODES)} Insufficient cpu"
+    if not _is_rejected(stage, rejection):
+        found.append(f"one more pod is not refused by {rejection!r}")
     stage.api.delete(f"{PODS}/burst-0").must(200)
     if _waiting(stage, scheduler, 0):
         found.append("the place of a pod that left is not taken")
@@ -152,7 +152,7 @@ def _waiting(stage: Stage, scheduler: SchedulerProcess, wanted: int) -> list[str
         time.sleep(POLL_S)
 
 
-def _is_refused(stage: Stage, text: str) -> bool:
+def _is_rejected(stage: Stage, text: str) -> bool:
     deadline_s = time.monotonic() + WAIT_S_MAX
     while time.monotonic() < deadline_s:
         pod = stage.api.get(f"{PODS}/one-more").must(200).json
@@ -165,6 +165,6 @@ def _is_refused(stage: Stage, text: str) -> bool:
 
 def _cache_problems(scheduler: SchedulerProcess) -> list[str]:
     """Have the scheduler compare what it believes with what there is."""
-    scheduler.tell(signal.SIGUSR2)
-    scheduler.until_said("Dump of scheduling queue")
+    scheduler.send_signal(signal.SIGUSR2)
+    scheduler.until_logged("Dump of scheduling queue")
     return scheduler.lines("Cache mismatch")

@@ -1,4 +1,4 @@
-"""Differential fuzzing: seeded cases, answered by kube-scheduler's own code and by kubesched.
+"""Differential fuzzing: seeded cases, decided by kube-scheduler's code and by kubesched.
 
 Owns the generators, the comparison, the shrinking and the reports. Never decides anything: the
 oracle and `kubesched.cli.decide` do.

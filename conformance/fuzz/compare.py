@@ -22,12 +22,12 @@ FIELDS = (
     "preemption",
     "error",
 )
-NO_DECISION = "decision"  # the field of a difference when one side has no decision at all
+NO_DECISION = "decision"  # the field of a difference if one side has no decision
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One place where the answer is not what the oracle says."""
+    """A field that differs from the oracle's."""
 
     field: str
     where: str
@@ -91,7 +91,7 @@ def _compare_scores(expected: Obj, actual: Obj) -> list[Difference]:
     for node in sorted(set(expected) | set(actual)):
         ours, theirs = actual.get(node, {}), expected.get(node, {})
         for plugin in sorted(set(ours) | set(theirs)):
-            # A plugin that had nothing to say may be left out; it counts as 0.
+            # A plugin without a score may be missing; it counts as 0.
             if ours.get(plugin, 0) != theirs.get(plugin, 0):
                 place = f"{node} {plugin}"
                 found.append(Difference("scores", place, theirs.get(plugin), ours.get(plugin)))
@@ -99,7 +99,7 @@ def _compare_scores(expected: Obj, actual: Obj) -> list[Difference]:
 
 
 def preemption_agrees(expected: Any, actual: Any) -> bool:
-    """Return whether every answered outcome is among the possible ones."""
+    """Return whether every outcome is among the possible ones."""
     if expected is None or actual is None:
         return expected is None and actual is None
     possible = [_outcome(one) for one in _outcomes(expected)]

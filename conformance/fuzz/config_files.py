@@ -1,4 +1,4 @@
-"""Configuration files: what kube-scheduler makes of a text, and what kubesched makes of it.
+"""Configuration files, loaded by kube-scheduler and by kubesched.
 
 Owns the comparison of the configuration format's "Comparing". Never makes the texts: fuzz_config
 does.
@@ -15,7 +15,7 @@ import yaml
 
 Obj = dict[str, Any]
 
-# Shares of files that load as they should, and of errors that name their place and their text.
+# Required shares of files that load, and of errors with upstream's path and text.
 RATE_REPORTED_MIN = 0.99
 RATE_PATHS_MIN = 0.95
 RATE_EXACT_MIN = 0.70
@@ -40,22 +40,22 @@ class FileVerdict:
 
     @property
     def effective_same(self) -> bool:
-        """Whether a good file gives the same effective configuration."""
+        """Whether a valid file gives the same effective configuration."""
         return same_value(self.effective, self.expected["effective"])
 
     @property
     def reported(self) -> bool:
-        """Whether a faulty file was refused with a text."""
+        """Whether an invalid file was rejected with a message."""
         return self.crash is None and bool(self.error)
 
     @property
     def names_paths(self) -> bool:
-        """Whether the text names every place upstream names."""
+        """Whether the message has every path of upstream's."""
         return all(names(self.error or "", path) for path in expected_paths(self.expected))
 
     @property
     def exact(self) -> bool:
-        """Whether the text is upstream's."""
+        """Whether the message is upstream's."""
         texts = self.expected.get("acceptable") or [self.expected["error"]]
         return (self.error or "").strip() in [text.strip() for text in texts]
 
@@ -75,16 +75,16 @@ def _verdict(case: Obj, expected: Obj) -> FileVerdict:
 
 def our_result(text: str) -> tuple[Any, str | None]:
     """Return the effective configuration, or the error's text."""
-    # By name, so that decisions can be compared while this part is not there.
+    # Imported on demand: comparing decisions does not need it.
     load = importlib.import_module("kubesched.config.load").load_config
     check = importlib.import_module("kubesched.config.validate").check_config
-    build = importlib.import_module("kubesched.app.build").check_build
+    build = importlib.import_module("kubesched.profile.build").build
     to_yaml = importlib.import_module("kubesched.config.encode").to_yaml
     config_error = importlib.import_module("kubesched.config.errors").ConfigError
     try:
         configuration = load(text)
         check(configuration)
-        written = to_yaml(build(configuration))
+        written = to_yaml(build(configuration).config)
     except config_error as error:
         return None, str(error)
     return yaml.safe_load(written), None
@@ -104,19 +104,19 @@ def same_value(ours: Any, theirs: Any) -> bool:
 
 
 def expected_paths(expected: Obj) -> list[str]:
-    """Return the places a text has to name."""
+    """Return the paths that a message must have."""
     if "fields" in expected:
         return list(expected["fields"])
     return sorted(set(PATH.findall(expected["error"] or "")))
 
 
 def names(text: str, path: str) -> bool:
-    """Return whether the text names the path; indexes may be filled in."""
+    """Return whether a message has the path; indexes may be filled in."""
     return path in text or INDEX.sub("", path) in INDEX.sub("", text)
 
 
 def rates(verdicts: Sequence[FileVerdict]) -> dict[str, tuple[int, int]]:
-    """Return for each count how many files pass it, of how many."""
+    """Return for each check the number of files that pass, and of files."""
     good = [v for v in verdicts if v.loads]
     faulty = [v for v in verdicts if not v.loads]
     return {
@@ -128,7 +128,7 @@ def rates(verdicts: Sequence[FileVerdict]) -> dict[str, tuple[int, int]]:
 
 
 def acceptable(counts: dict[str, tuple[int, int]]) -> bool:
-    """Return whether the rates are what we promise; the effective configuration must be equal."""
+    """Return whether the shares are reached; the effective configuration must be equal."""
     least = {
         "effective": 1.0,
         "reported": RATE_REPORTED_MIN,

@@ -1,4 +1,4 @@
-"""What the generated cases exercise, counted from the oracle's answers.
+"""Coverage of the generated cases, counted from the oracle's decisions.
 
 Owns the counts by family. Never judges our side.
 Upstream: none.
@@ -15,7 +15,7 @@ NAMES = re.compile(r'"[^"]*"')
 
 
 def outcome_keys(decision: Obj) -> set[str]:
-    """Return what one decision shows: reasons, rejections, errors, preemption, scores."""
+    """Return the outcomes of one decision: reasons, rejections, errors, preemption, scores."""
     keys = {f"feasible {min(len(decision['feasible']), 2)}{'+' * (len(decision['feasible']) > 2)}"}
     for rejection in decision["rejected"].values():
         short = "UU" if rejection["code"] == "UnschedulableAndUnresolvable" else "U"
@@ -56,7 +56,7 @@ def _generic(text: str) -> str:
 
 
 def coverage(pairs: Iterable[tuple[str, Obj]]) -> dict[str, Counter[str]]:
-    """Return for each family how many cases show each outcome."""
+    """Return the number of cases with each outcome by family."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for family, decision in pairs:
         counts[family].update(outcome_keys(decision))

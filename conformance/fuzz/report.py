@@ -1,4 +1,4 @@
-"""What a run prints: progress, tables, findings.
+"""The output of a run: progress, tables, findings.
 
 Owns the words. Never decides whether a run failed.
 Upstream: none.
@@ -18,7 +18,7 @@ VALUE_CHARS_MAX = 600
 
 
 class Progress:
-    """One line on a terminal that says how far the run is; silent elsewhere."""
+    """A progress line on a terminal; nothing elsewhere."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -66,7 +66,7 @@ def _row(family: str | None, verdicts: Sequence[Verdict], fields: list[str]) -> 
 
 
 def finding(verdict: Verdict, *, repeat: str) -> str:
-    """Return one finding: where it differs, the smallest case, how to see it again."""
+    """Return one finding: the difference, the smallest case, and the command that repeats it."""
     lines = [f"--- {verdict.case['id']}: {' '.join(verdict.signature)}"]
     for one in verdict.differences[:6]:
         place = f"{one.field} {one.where}".strip()

@@ -1,4 +1,4 @@
-"""A run: make cases, ask both sides in batches, shrink what differs, report.
+"""A run: generate cases, decide them on both sides in batches, shrink differences, report.
 
 Owns the order of a run and the files it leaves. Never changes a case except by shrinking it.
 Upstream: none.
@@ -28,7 +28,7 @@ BATCH = 120
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     seed: int = 1
     cases: int = 500
@@ -45,7 +45,7 @@ def generated(options: Options) -> Iterator[Obj]:
     """Yield the raw cases of a run."""
     wanted: Iterable[int] = options.only or range(options.start, options.start + options.cases)
     for index in wanted:
-        # Families take turns over the whole list, so that an index means one case for ever.
+        # Families alternate over the whole list, so that an index always means the same case.
         if FAMILIES[index % len(FAMILIES)] in options.families:
             yield cases_module.case(options.seed, index)
 
@@ -69,14 +69,14 @@ def _judged(oracle: Oracle, raw: Sequence[Obj]) -> Iterator[Verdict]:
 
 
 def judge_raw(oracle: Oracle, raw: Sequence[Obj]) -> list[Verdict]:
-    """Store and judge raw cases; one the API server's code refuses is nobody's difference."""
+    """Store and judge raw cases; cases that the API server's code rejects are skipped."""
     stored = oracle.stored(raw)
-    refused = [
+    rejected = [
         Verdict(case, None, None, panic=f"not stored: {answer['panic']}")
         for case, answer in zip(raw, stored, strict=True)
         if "panic" in answer
     ]
-    return [*judge(oracle, [one for one in stored if "panic" not in one]), *refused]
+    return [*judge(oracle, [one for one in stored if "panic" not in one]), *rejected]
 
 
 def finish(oracle: Oracle, verdicts: list[Verdict], options: Options) -> int:
@@ -125,7 +125,7 @@ def shrunk(oracle: Oracle, verdict: Verdict) -> Obj:
 
 
 def repeat_command(case_id: str, options: Options) -> str:
-    """Return the command that shows one case again."""
+    """Return the command that repeats one case."""
     if not case_id.startswith("fuzz-"):
         return shlex.join(options.command)
     seed, _, index = case_id.rsplit("-", maxsplit=1)[1].partition(":")
@@ -134,7 +134,7 @@ def repeat_command(case_id: str, options: Options) -> str:
 
 
 def replay(oracle: Oracle, path: Path, options: Options) -> int:
-    """Answer the cases of a file; with recorded decisions, check the oracle against them too."""
+    """Decide the cases of a file; check the oracle against recorded decisions, too."""
     cases = read_lines(path)
     bare = [one for one in cases if "decision" not in one]
     known = [one for one in cases if "decision" in one]
@@ -186,7 +186,7 @@ def save(oracle: Oracle, options: Options, prefix: Path) -> int:
 
 
 def run_config(oracle: Oracle, cases: Sequence[Obj], options: Options) -> int:
-    """Compare what both sides make of configuration files; return the exit status."""
+    """Compare configuration files loaded on both sides; return the exit status."""
     verdicts: list[config_files.FileVerdict] = []
     for batch in _batches(cases):
         verdicts.extend(config_files.judge_files(batch, oracle.config(batch)))

@@ -1,4 +1,4 @@
-"""The two sides that answer: the oracle's process and kubesched in this process.
+"""The two sides: the oracle's process, and kubesched in this process.
 
 Owns starting the oracle and reading its lines. Never compares.
 Upstream: none; the oracle drives pkg/scheduler.
@@ -19,7 +19,7 @@ BUILD = Path(__file__).resolve().parents[1] / "build.sh"
 
 
 class OracleError(Exception):
-    """The oracle could not be built or did not answer."""
+    """The oracle could not be built or did not respond."""
 
 
 class Oracle:
@@ -45,12 +45,12 @@ class Oracle:
         return self._ask(["stored"], cases)
 
     def decide(self, cases: Sequence[Obj], orders: int | None = None) -> list[Obj]:
-        """Return one answer per case: `decision`, or `panic` with a text."""
+        """Return one result per case: `decision`, or `panic` with a text."""
         flags = [] if orders is None else ["--orders", str(orders)]
         return self._ask(["decide", *flags], cases)
 
     def config(self, cases: Sequence[Obj]) -> list[Obj]:
-        """Return what kube-scheduler makes of each configuration text."""
+        """Load each configuration with kube-scheduler's code."""
         return self._ask(["config"], cases)
 
     def _ask(self, command: list[str], cases: Sequence[Obj]) -> list[Obj]:
@@ -76,7 +76,7 @@ class Oracle:
 
 def our_decision(case: Obj) -> Obj:
     """Return `{"decision": ...}`, or `{"crash": text}` when kubesched raised."""
-    # By name, so that the generators and the oracle work without kubesched.
+    # Imported on demand: the generators and the oracle work without kubesched.
     decide_case = importlib.import_module("kubesched.cli.decide").decide_case
     asked = {key: value for key, value in case.items() if key != "decision"}
     try:

@@ -1,4 +1,4 @@
-"""What becomes of one case: same, different, or not comparable.
+"""The verdict on one case: same, different, or not comparable.
 
 Owns asking both sides and classing the answer. Never prints.
 Upstream: none.
@@ -13,8 +13,8 @@ from conformance.fuzz.sides import Oracle, our_decision
 
 Obj = dict[str, Any]
 
-# How often a case that differs is asked again, with how many orders of arrival, and how many such
-# cases of one batch: beyond that something is simply wrong.
+# How often a differing case is repeated, with how many orders of arrival, and how many such
+# cases per batch: beyond that there is a real difference.
 TIMES_AGAIN = 6
 ORDERS_AGAIN = 64
 DOUBTFUL_MAX = 24
@@ -22,14 +22,14 @@ DOUBTFUL_MAX = 24
 
 @dataclass(frozen=True)
 class Verdict:
-    """One case, stored, with both answers and their differences."""
+    """A stored case, with both decisions and their differences."""
 
     case: Obj
     expected: Obj | None
     actual: Obj | None
     differences: tuple[Difference, ...] = ()
     panic: str | None = None
-    again: bool = False  # equal only to what the oracle said when asked again
+    again: bool = False  # equal only to a repeated decision of the oracle
 
     @property
     def differs(self) -> bool:
@@ -38,19 +38,19 @@ class Verdict:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What kind of finding it is: field, and the plugin or reason involved."""
+        """The kind of finding: the field, and the plugin or reason."""
         return signature(self.differences)
 
 
 def judge(oracle: Oracle, stored: Sequence[Obj]) -> list[Verdict]:
-    """Ask both sides about stored cases; about those that differ ask the oracle again."""
+    """Decide stored cases on both sides; repeat differing ones on the oracle."""
     answers = oracle.decide(stored)
     verdicts = [_verdict(case, answer) for case, answer in zip(stored, answers, strict=True)]
     return _settle(oracle, verdicts)
 
 
 def _settle(oracle: Oracle, verdicts: list[Verdict]) -> list[Verdict]:
-    # Maps have no order upstream: what it may answer is all that it does answer when asked often.
+    # Upstream's maps have no order: repeated decisions show all possible ones.
     doubtful = [index for index, v in enumerate(verdicts) if v.differs and v.actual is not None]
     doubtful = doubtful[:DOUBTFUL_MAX]
     asked = [verdicts[index].case for index in doubtful for _ in range(TIMES_AGAIN)]
@@ -72,12 +72,12 @@ def _best(verdict: Verdict, replies: Sequence[Obj]) -> Verdict:
 
 
 def recorded(cases: Sequence[Obj]) -> list[Verdict]:
-    """Compare our answers with the decisions written in the cases."""
+    """Compare our decisions with those recorded in the cases."""
     return [_verdict(case, {"decision": case["decision"]}) for case in cases]
 
 
 def signature(found: Sequence[Difference]) -> tuple[str, ...]:
-    """Return field and plugin of the first difference; two cases alike share it."""
+    """Return field and plugin of the first difference, equal for similar cases."""
     if not found:
         return ()
     first = found[0]

@@ -1,6 +1,6 @@
 // Prints the fields of kube-apiserver's internal types as JSON: their Go names in order, the JSON names of the same fields
 // in v1, and their types. kube-apiserver shows internal values in some refusals (the diff of a pod's spec).
-// go run ./internal_types | gzip -9n > ../src/kubesched/apiserver/data/internal_types.json.gz
+// go run ./internal_types | gzip -9n > ../src/kubesched/cluster/apiserver/data/internal_types.json.gz
 package main
 
 import (

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
-from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
+from kubesched.api.schema.types import ListOf, MapOf, Scalar, ScalarKind, Struct, Type
+from kubesched.cluster.apiserver.resources import Resource
 
 METHODS = (*["GET"] * 10, *["POST"] * 20, *["PUT"] * 8, *["PATCH"] * 16, *["DELETE"] * 3,
            "HEAD", "OPTIONS", "TRACE", "CONNECT", "get", "BREW")  # fmt: skip

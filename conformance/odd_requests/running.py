@@ -15,7 +15,7 @@ import yaml
 
 from conformance.odd_requests.making import Maker, Sent
 from conformance.odd_requests.sending import MANNERS, Manner, Report, problem_of, send
-from kubesched.apiserver.serving import build_registry
+from kubesched.cluster.apiserver.assembly import build_registry
 
 _HEALTH = Sent(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 _HEALTH_EVERY = 200

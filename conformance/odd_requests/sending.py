@@ -40,7 +40,7 @@ KNOWN_FAILURES = (
 
 
 # Pages beside the API, where upstream has no Status either.
-PLAIN_REFUSALS = (
+PLAIN_REJECTIONS = (
     (404, b"404 page not found\n"),
     (404, b""),
     (406, b""),
@@ -189,7 +189,7 @@ def problem_of(sent: Sent, manner: Manner, received: Received) -> str:
         return "" if code >= 200 else f"code {code}"
     if body is None:
         return f"the answer {code} has no end"
-    if (code, body) in PLAIN_REFUSALS:
+    if (code, body) in PLAIN_REJECTIONS:
         return ""
     status = _status_of(body)
     if status is None:

@@ -21,13 +21,17 @@ from conformance.patches.requests import (
     look,
 )
 from conformance.patches.servers import Server
-from kubesched.apiserver.errors import ApiError
-from kubesched.apiserver.patch.apply import apply
-from kubesched.apiserver.patch.json_patch import apply_json_patch
-from kubesched.apiserver.patch.managed_fields import Manager, keep_times, note_create, note_update
-from kubesched.apiserver.patch.merge_patch import apply_merge_patch
-from kubesched.apiserver.patch.reset_fields import custom_reset_fields, reset_fields
-from kubesched.apiserver.patch.strategic_merge import apply_strategic_merge
+from kubesched.cluster.apiserver.errors import ApiError
+from kubesched.cluster.apiserver.patch.apply import apply
+from kubesched.cluster.apiserver.patch.json_patch import apply_json_patch, apply_merge_patch
+from kubesched.cluster.apiserver.patch.managed_fields import (
+    Manager,
+    keep_times,
+    track_create,
+    track_update,
+)
+from kubesched.cluster.apiserver.patch.reset_fields import custom_reset_fields, reset_fields
+from kubesched.cluster.apiserver.patch.strategic_merge import apply_strategic_merge
 
 
 class Fuzzer:
@@ -148,9 +152,9 @@ class Fuzzer:
         if step.content_type != APPLY:
             by = self._by(kind, step, answer)
             if live:
-                note_update(kind.schema, live, new, by)
+                track_update(kind.schema, live, new, by)
             else:
-                note_create(kind.schema, new, by)
+                track_create(kind.schema, new, by)
         keep_times(live, new)
         return new["metadata"].get("managedFields") or []
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.apiserver.schema.load import named_schema, schema_for
-from kubesched.apiserver.schema.types import Field, ListOf, MapOf, Scalar, ScalarKind, Struct
+from kubesched.api.schema.load import named_schema, schema_for
+from kubesched.api.schema.types import Field, ListOf, MapOf, Scalar, ScalarKind, Struct
 
 Document = dict[str, Any]
 Slots = list[tuple[tuple[str, ...], list[Any]]]

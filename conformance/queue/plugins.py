@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import Status, unresolvable
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import NullLog
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.pod_info import PodInfo
 
 NODE_ADD = "NodeAdd"
 CSI_NODE_ADD = "storage.k8s.io/CSINodeAdd"
@@ -100,7 +100,7 @@ def a_queue(
     profile = ProfileQueueing(
         {name: gate(name) for name in GATES}, {plugin: registrations(plugin) for plugin in PLUGINS}
     )
-    sort = PrioritySort(None, None)  # type: ignore[arg-type]  # it asks its handle for nothing
+    sort = PrioritySort()
     log = NullLog()
     return SchedulingQueue(
         {"default-scheduler": profile},

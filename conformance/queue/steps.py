@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.queue.plugins import EVENTS, GATES, PLUGINS, a_queue
-from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo, PodShapes
-from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.objects.decode import decode_as
-from kubesched.objects.pod import Pod
+from kubesched.api.decode import decode_as
+from kubesched.api.pod import Pod
+from kubesched.framework.cluster_event import ASSIGNED_POD_DELETE
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
+from kubesched.snapshot.pod_info import PodInfo, PodShapes
 
 Step = dict[str, Any]
 NAMES = [f"p{i}" for i in range(8)]
@@ -153,7 +153,7 @@ class History:
             queued = self._under_way.pop(name)
             plugins = self._chance.sample(sorted(PLUGINS), self._chance.randrange(3))
             pending = self._chance.sample(sorted(PLUGINS), self._chance.choice([0, 0, 1]))
-            queued.clear_rejector_plugins()
+            queued.gating_plugin, queued.gating_plugin_events = "", ()
             queued.unschedulable_plugins, queued.pending_plugins = set(plugins), set(pending)
             queued.pod = self._pods[name]
             self._queue.add_unschedulable_if_not_present(queued)

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 HERE = Path(__file__).resolve().parent
-DATA = HERE.parents[1] / "src" / "kubesched" / "apiserver" / "data"
+DATA = HERE.parents[1] / "src" / "kubesched" / "cluster" / "apiserver" / "data"
 VERSION = "v1.36.4"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -33,7 +33,7 @@ def main() -> None:
     version = server.get("/version")["gitVersion"]
     if version != VERSION:
         raise SystemExit(f"the server is {version}, and the schemas are of {VERSION}")
-    write("schema.json.gz", json.loads(generator("types")))
+    write("../../../api/schema/data/schema.json.gz", json.loads(generator("types")))
     aggregated = {name: server.get(f"/{name}", accept=AGGREGATED) for name in ("api", "apis")}
     write("discovery.json.gz", aggregated)
     write_openapi(server)

@@ -1,6 +1,6 @@
 """Take the roles and bindings that a new cluster has from a running real API server.
 
-Owns src/kubesched/apiserver/data/rbac.json.gz. The cluster must be a new one with its
+Owns src/kubesched/cluster/apiserver/data/rbac.json.gz. The cluster must be a new one with its
 controller manager running, which fills in the roles that are sums of others.
 """
 
@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-OUTPUT = Path(__file__).resolve().parents[2] / "src/kubesched/apiserver/data/rbac.json.gz"
+OUTPUT = Path(__file__).resolve().parents[2] / "src/kubesched/cluster/apiserver/data/rbac.json.gz"
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
 
 

@@ -1,6 +1,6 @@
 """Record what a real kube-apiserver says to bodies and custom kinds, for the tests of schemas.
 
-Owns the cases and the files under tests/unit/apiserver/{schema,crd}. Never started by a test:
+Owns the cases and the files under tests/unit/cluster/apiserver/{schema,crd}. No test starts it:
 `python conformance/schemas/record.py --kubeconfig FILE`, with a server that has no custom kinds.
 """
 
@@ -20,10 +20,10 @@ from typing import Any
 
 from conformance.schemas import body_cases, custom_cases
 from conformance.schemas.generate import HERE, Server, environment
-from kubesched.apiserver.schema.load import kinds, schema_for
-from kubesched.apiserver.schema.types import ListOf, MapOf, Scalar, ScalarKind, Type
+from kubesched.api.schema.load import kinds, schema_for
+from kubesched.api.schema.types import ListOf, MapOf, Scalar, ScalarKind, Type
 
-TESTS = HERE.parents[1] / "tests" / "unit" / "apiserver"
+TESTS = HERE.parents[1] / "tests" / "unit" / "cluster" / "apiserver"
 DOCUMENTS = 400
 SEED = 20
 CHANGING = {
@@ -87,8 +87,8 @@ def body(server: Server, kind: list[str], path: str, text: str, media_type: str)
     """Record what becomes of a body; an object that was understood is not looked at here."""
     case = {"method": "POST", "path": path, "body": text, "content_type": media_type}
     found = ask(server, case)
-    refusal = found["answer"].get("message") if found["code"] == 400 else None
-    return {"kind": kind, "body": text, "content_type": media_type, "refusal": refusal}
+    rejection = found["answer"].get("message") if found["code"] == 400 else None
+    return {"kind": kind, "body": text, "content_type": media_type, "refusal": rejection}
 
 
 def definition(server: Server, document: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from conformance.side_by_side.generate import FAMILIES, sequence_of  # noqa: E40
 from conformance.side_by_side.pair import Outcome, Pair  # noqa: E402
 from conformance.side_by_side.side import Side  # noqa: E402
 from conformance.side_by_side.steps import Sequence  # noqa: E402
-from kubesched.testing import SCHEDULERS, real_cluster  # noqa: E402
+from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
+from kubesched.testing import SCHEDULERS  # noqa: E402
 
 SHORT_COUNT = 12
 EPILOG = """examples:
@@ -47,7 +48,7 @@ def main() -> int:
         for sequence in sequences:
             print(json.dumps(sequence.document(), indent=1))
         return 0
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends it like Ctrl-C, with everything it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = perf_counter()
     outcomes = list(run(sequences, options))
@@ -64,14 +65,14 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sequences", type=int, default=40, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="the first of N seeds")
     parser.add_argument("--families", default="all", help="of " + ",".join(FAMILIES))
-    parser.add_argument("--only", default="", metavar="FAMILY-SEED", help="these, with commas")
+    parser.add_argument("--only", default="", metavar="FAMILY-SEED", help="comma-separated")
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument("--reference", choices=SCHEDULERS, default="kube-scheduler")
     parser.add_argument("--lanes", type=int, default=1, help="pairs of clusters at a time")
     parser.add_argument("--report", type=Path, help="where to write one JSON line a sequence")
     parser.add_argument("--short", action="store_true", help=f"{SHORT_COUNT} sequences, for CI")
     parser.add_argument("--print", action="store_true", help="show the sequences only")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where logs are left")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for logs")
     return parser.parse_args()
 
 

@@ -13,7 +13,7 @@ from conformance.side_by_side.state import Events, State
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same; nothing stands for absence."""
+    """One difference; an absent value is empty."""
 
     what: str
     field: str
@@ -21,7 +21,7 @@ class Difference(NamedTuple):
     tested: str
 
     def is_tested_value_in(self, state: State) -> bool:
-        """Return whether another run came to what the tested side came to."""
+        """Return whether another run had the result of the tested side."""
         if self.field == "existence":
             return (self.what in state) == bool(self.tested)
         return state.get(self.what, {}).get(self.field, "") == self.tested
@@ -49,7 +49,7 @@ class Rest:
     state: State
     codes: tuple[int, ...] = ()
     unrest: str = ""
-    """What still moved when time was up."""
+    """What was still changing at the timeout."""
 
 
 def rest_differences(reference: Rest, tested: Rest) -> list[Difference]:
@@ -95,7 +95,7 @@ def event_differences(reference: Events, tested: Events) -> list[Difference]:
 
 
 def settled_notes(states: Iterable[State]) -> frozenset[tuple[str, str]]:
-    """Return pods with the refusals that they had when the cluster was at rest."""
+    """Return pods with the rejections that they had when the cluster was idle."""
     found = set()
     for state in states:
         for what, fields in state.items():
@@ -112,7 +112,7 @@ def is_transient(
     reference: Events,
     tested: Events,
 ) -> bool:
-    """Return whether an event is there, or not, as a matter of time.
+    """Return whether the presence of an event depends on timing.
 
     How often a pod is tried while things move is chance: a refusal that never was a pod's condition
     at rest may be missing. So may one that was, where it came before the pod's last change was
@@ -126,7 +126,7 @@ def is_transient(
 
 
 def is_race(differences: list[Difference], before: State) -> bool:
-    """Return whether pods that waited before took each other's places.
+    """Return whether pending pods swapped nodes.
 
     In which order pods are tried again depends on how often they were before, which is a matter of
     time. A side that placed none of them lost no race.
@@ -142,7 +142,7 @@ def is_race(differences: list[Difference], before: State) -> bool:
 
 
 def is_tie(differences: list[Difference], best: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether a pod went to another of several nodes that the reference scored best."""
+    """Return whether a pod is on another of several best nodes of the reference."""
     for difference in differences:
         if difference.field != "nodeName":
             continue

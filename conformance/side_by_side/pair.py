@@ -1,4 +1,4 @@
-"""Two sides in step, and what becomes of one sequence on them.
+"""Runs a sequence on both sides, step by step.
 
 Owns the order of things: empty, apply, rest, compare, and how often a sequence that differs is run
 again. Never knows what a step does.
@@ -37,7 +37,7 @@ Status: TypeAlias = Literal["equal", "tied", "raced", "unsteady", "sometimes", "
 - sometimes: at something that a second run of both did not show
 """
 
-# Longer than the longest backoff: what is not equal by then will not become so.
+# Longer than the longest backoff: later the sides do not change.
 _LATE_S_MAX = 13.0
 _LATE_S_MIN = 1.0
 _AGAIN_S_MAX = 3.0
@@ -48,7 +48,7 @@ _EVENTS = "events"
 
 @dataclass(slots=True)
 class Record:
-    """What happened in one run of a sequence on both sides."""
+    """The result of one run of a sequence on both sides."""
 
     rests: list[Rest] = field(default_factory=list)
     """The reference's, step by step."""
@@ -57,10 +57,10 @@ class Record:
     stopped_at: str = ""
     """The step after which the sides differed."""
     late: dict[str, float] = field(default_factory=dict)
-    """Seconds that one side came to rest after the other, where it was more than one."""
+    """The delay of one side's idle state in seconds, if more than one."""
     is_tied: bool = False
     transient: int = 0
-    """Events of attempts that only one side made, on its way to the same end."""
+    """Events of attempts that only one side made, with the same result."""
 
 
 @dataclass(slots=True)
@@ -111,11 +111,11 @@ class Pair:
         self._threads = ThreadPoolExecutor(2)
 
     def start(self) -> None:
-        """Start both schedulers, or start them anew."""
+        """Start or restart both schedulers."""
         self._both(lambda side: side.start_scheduler())
 
     def run(self, sequence: Sequence) -> Outcome:
-        """Run a sequence, and run it again where lots decided or the reference is unsteady."""
+        """Run a sequence; repeat it after random choices or if the reference is unstable."""
         start = perf_counter()
         record = Record()
         try:
@@ -128,7 +128,7 @@ class Pair:
         except (RuntimeError, OSError, AssertionError) as failed:
             status, error = "error", f"{type(failed).__name__}: {failed}"
         if status in {"sometimes", "different", "error"}:
-            # What went wrong must not reach into the next sequence.
+            # A failure must not affect the next sequence.
             self.start()
         return Outcome(
             sequence=sequence,
@@ -182,7 +182,7 @@ class Pair:
     def _rest_alike(
         self, codes: tuple[list[int], list[int]], log_position: int
     ) -> tuple[tuple[Rest, Rest], float]:
-        """Wait until both sides rest and are the same, or it is too late for that.
+        """Wait until both sides are idle and equal, or until the timeout.
 
         A pod that waits out its backoff looks as if at rest; the other side may be past it.
         """
@@ -221,7 +221,7 @@ class Pair:
         return record
 
     def _is_reference_unsteady(self, sequence: Sequence, record: Record) -> bool:
-        """Return whether the reference, run again, also does what the tested side did."""
+        """Return whether a repeated run of the reference has the tested side's result."""
         unseen = set(record.differences)
         for _ in range(_REFERENCE_RUNS):
             unseen -= self._seen_again(sequence, record)
@@ -230,7 +230,7 @@ class Pair:
         return False
 
     def _seen_again(self, sequence: Sequence, record: Record) -> set[Difference]:
-        """Run the reference alone and return the differences that it also shows to itself."""
+        """Run the reference alone; return the differences between its own runs."""
         side = self.reference
         side.empty()
         last = Rest({})
@@ -250,7 +250,7 @@ class Pair:
 
 
 def _rest_like(side: Side, step: Step, expected: Rest) -> Rest:
-    """Apply a step and return how the side comes to rest; it has time to do so as expected."""
+    """Apply a step; return the state once it is as expected, or after the timeout."""
     codes = tuple(side.apply(step))
     last = Rest({})
 

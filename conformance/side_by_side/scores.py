@@ -1,4 +1,4 @@
-"""Ties, as kube-scheduler's own log tells them.
+"""Ties, from kube-scheduler's log.
 
 Owns reading the final scores that it writes at level 10. Where the best score belongs to several
 nodes, upstream draws lots, and another choice among them is no difference.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import count
 from time import perf_counter
 
-from conformance.side_by_side.stand_ins import StandIns
+from conformance.side_by_side.placeholders import StandIns
 from conformance.side_by_side.state import Events, State, events_of, state_of
 from conformance.side_by_side.steps import (
     CLUSTER_KINDS,
@@ -23,15 +23,15 @@ from conformance.side_by_side.steps import (
     path_of,
 )
 from conformance.side_by_side.store import Store
+from kubesched.cluster.launch.http import MERGE_PATCH
 from kubesched.testing import (
-    Answer,
     RealCluster,
+    Response,
     SchedulerName,
     SchedulerProcess,
     SchedulerSettings,
     start_scheduler,
 )
-from kubesched.testing.http import MERGE_PATCH
 
 SECOND_PROFILE = "second-scheduler"
 PROFILES = (
@@ -228,7 +228,7 @@ class Side:
             raise RuntimeError(f"{op}: {answer.code} {answer.text[:1000]}")
         return answer.code
 
-    def _answer(self, op: Op) -> Answer:
+    def _answer(self, op: Op) -> Response:
         if op.verb == "create":
             return self._api.post(op.path, op.body)
         if op.verb == "patch":

@@ -1,4 +1,4 @@
-"""What is compared: the scheduler's mark on a cluster, without what no two clusters share.
+"""The compared state: what the scheduler wrote, without values that differ between clusters.
 
 Owns the choice of fields and the names put in the place of uids. Never compares.
 """
@@ -51,7 +51,7 @@ class Events(NamedTuple):
 
     written: frozenset[Event] = frozenset()
     repeated: frozenset[str] = frozenset()
-    """Objects one of whose refusals stands for more than one, the others' texts being lost."""
+    """Objects with a series of rejections, of which only one message is known."""
 
 
 def events_of(api: Api, names: Mapping[str, str], suffix: str) -> Events:

@@ -1,4 +1,4 @@
-"""What is done to a cluster: sequences of steps, as data.
+"""Changes of a cluster: sequences of steps, as data.
 
 Owns their form and the paths of the kinds. Never talks to a server.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from kubesched.testing.http import JSON_PATCH, MERGE_PATCH
+from kubesched.cluster.launch.http import JSON_PATCH, MERGE_PATCH
 
 Obj: TypeAlias = dict[str, Any]
 Verb: TypeAlias = Literal["create", "delete", "remove", "patch", "finish"]
@@ -68,7 +68,7 @@ class Op:
 
     @property
     def path(self) -> str:
-        """Return where the request goes."""
+        """Return the path of the request."""
         name = "" if self.verb == "create" else self.name
         return path_of(self.kind, self.namespace, name, self.subresource)
 
@@ -79,7 +79,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Requests that are sent one after the other; then the cluster comes to rest."""
+    """Requests that are sent in sequence, until the cluster is idle."""
 
     ops: tuple[Op, ...]
 
@@ -90,7 +90,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """What one comparison consists of; family and seed bring it back."""
+    """The steps of one comparison; family and seed reproduce it."""
 
     family: str
     seed: int
@@ -98,7 +98,7 @@ class Sequence:
 
     @property
     def name(self) -> str:
-        """Return what it is called in reports."""
+        """Return its name in reports."""
         return f"{self.family}-{self.seed}"
 
     def document(self) -> Obj:
@@ -113,12 +113,12 @@ def create(obj: Obj) -> Op:
 
 
 def delete(kind: str, name: str, namespace: str = "") -> Op:
-    """Return a deletion as kubectl has it, finalizers and grace included."""
+    """Return a deletion like kubectl's, with finalizers and grace period."""
     return Op("delete", kind, name, namespace)
 
 
 def remove(kind: str, name: str, namespace: str = "") -> Op:
-    """Return a deletion that is over at once."""
+    """Return an immediate deletion."""
     return Op("remove", kind, name, namespace)
 
 
@@ -134,5 +134,5 @@ def append(kind: str, name: str, pointer: str, value: Any, *, namespace: str = "
 
 
 def finish() -> Op:
-    """Return the end of all pods that are being deleted."""
+    """Return the step that ends all terminating pods."""
     return Op("finish")

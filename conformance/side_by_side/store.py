@@ -1,4 +1,4 @@
-"""What an API server has, kept current by watches.
+"""The objects of an API server, from watches.
 
 Owns the copy, and counting its changes. Never writes.
 """
@@ -15,7 +15,7 @@ from conformance.side_by_side.steps import Obj, path_of
 from kubesched.testing import Api, ApiServer
 
 WATCHED = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim")
-# A watch is asked to end by itself, so that a thread whose server is gone does not stay for good.
+# Watches have a timeout, so that threads end after their server.
 _WATCH_S = 600
 _RETRY_S = 0.1
 
@@ -35,7 +35,7 @@ class Store:
     def __init__(self, server: ApiServer, *, ignored_namespace: str) -> None:
         self.changed = threading.Condition()
         self.change_count = 0
-        """Of everything but the ignored namespace."""
+        """Without the ignored namespace."""
         self.names: dict[str, str] = {}
         """Keys of all pods ever seen, by uid."""
         self._server = server
@@ -48,11 +48,11 @@ class Store:
             threading.Thread(target=self._follow, args=(kind,), name=name, daemon=True).start()
 
     def close(self) -> None:
-        """Stop following; the watches end with their server."""
+        """Stop; the watches end with their server."""
         self._is_closed = True
 
     def objects(self, kind: str) -> Objects:
-        """Return the objects of a kind, but for the ignored namespace."""
+        """Return the objects of a kind, without the ignored namespace."""
         with self.changed:
             return {
                 key: obj
@@ -66,7 +66,7 @@ class Store:
             return self._objects[kind].get(key)
 
     def wait_for(self, is_so: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until something is so; it is asked again after every change."""
+        """Wait until a condition is true; it is evaluated after every change."""
         deadline = perf_counter() + timeout_s
         with self.changed:
             while not is_so():
@@ -84,7 +84,7 @@ class Store:
             raise TimeoutError(f"the watch of {kind} did not reach version {version}")
 
     def wait_gone(self, kind: str, key: str, timeout_s: float = 30.0) -> None:
-        """Wait until the deletion of an object is seen, or its beginning."""
+        """Wait until an object is deleted or terminating."""
         if kind not in WATCHED:
             return
 

@@ -4,7 +4,7 @@ from kubesched import CycleState, Handle, NodeTable, NodeView, PodInfo, Status, 
 
 
 class CpuLabel:
-    """Refuses the nodes without the label; tells which nodes are left, where it may."""
+    """Rejects the nodes without the label, and logs the nodes to score."""
 
     name = "cpu-label"
 

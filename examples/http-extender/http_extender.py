@@ -4,7 +4,7 @@ from kubesched import CycleState, Handle, NodeTable, PodInfo, Rejected
 
 
 class HttpExtender:
-    """Refuses nothing; the later a node stands in the list, the better."""
+    """Rejects nothing, and prefers nodes at the end of the list."""
 
     name = "http-extender"
 

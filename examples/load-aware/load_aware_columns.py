@@ -30,7 +30,7 @@ class LoadAware:
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Return what pre_score found."""
+        """Return the result of pre_score."""
         return state.read(self.name)
 
     def _by_row(self, view: ClusterView) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -11,7 +11,7 @@ from kubesched.framework.handle import NotLiveError
 
 
 class LoadAwareArgs(msgspec.Struct, frozen=True):
-    """What a configuration may say under pluginConfig; keys are in camelCase."""
+    """The arguments under pluginConfig; keys are in camelCase."""
 
     url: str = "http://localhost:9090"
     query: str = '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle"}[1m]))'
@@ -20,7 +20,7 @@ class LoadAwareArgs(msgspec.Struct, frozen=True):
     max_age_seconds: float = 60
 
     def validate(self) -> list[str]:
-        """Return what is wrong with the values."""
+        """Return the problems of the values."""
         wrong = [] if self.url.startswith("http") else ["url: must begin with http"]
         return wrong + ([] if self.interval_seconds > 0 else ["intervalSeconds: must be positive"])
 

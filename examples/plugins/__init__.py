@@ -1,1 +1,1 @@
-"""Plugins to copy from: each file stands alone, see docs/plugins.md."""
+"""Plugins to copy: each file is self-contained, see docs/plugins.md."""

@@ -1,4 +1,4 @@
-"""The whole command, with plugins of its own: `python own_command.py run --config FILE`."""
+"""The whole command with additional plugins: `python own_command.py run --config FILE`."""
 
 from not_on_spot import NotOnSpot
 from spare_gpu import SpareGpu

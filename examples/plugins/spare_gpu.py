@@ -4,7 +4,7 @@ from kubesched import CycleState, NodeView, PodInfo
 
 
 class SpareGpu:
-    """Keeps GPU nodes free for pods that ask for a GPU."""
+    """Keeps GPU nodes free for pods that request a GPU."""
 
     name = "SpareGpu"
 

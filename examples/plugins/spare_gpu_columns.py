@@ -7,7 +7,7 @@ from kubesched import CycleState, NodeTable, PodInfo
 
 
 class SpareGpu:
-    """Keeps GPU nodes free for pods that ask for a GPU."""
+    """Keeps GPU nodes free for pods that request a GPU."""
 
     name = "SpareGpu"
 

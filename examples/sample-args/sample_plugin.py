@@ -8,14 +8,14 @@ from kubesched import CycleState, Handle, NodeTable, NodeView, PodInfo, Status, 
 
 
 class SampleArgs(msgspec.Struct, frozen=True):
-    """What a configuration may say under pluginConfig; keys there are camelCase."""
+    """The arguments under pluginConfig; keys are in camelCase."""
 
     favorite_color: str = "#326CE5"
     favorite_number: int = 7
     thanks_to: str = ""
 
     def validate(self) -> list[str]:
-        """Return what is wrong with the values."""
+        """Return the problems of the values."""
         problems = []
         if not re.fullmatch("#[0-9A-Fa-f]{6}", self.favorite_color):
             problems.append(f"favoriteColor: {self.favorite_color!r} is not a color like '#326CE5'")
@@ -25,7 +25,7 @@ class SampleArgs(msgspec.Struct, frozen=True):
 
 
 class SamplePlugin:
-    """Tells what it is asked, at level 3 of the log (-v=3)."""
+    """Logs its calls, at level 3 (-v=3)."""
 
     name = "sample-plugin"
 

@@ -6,7 +6,7 @@ from kubesched import CycleState, NodeTable, NodeView, PodInfo, Status, unresolv
 
 
 class Workload(NamedTuple):
-    """What the pod's annotations say."""
+    """The requirements in the pod's annotations."""
 
     is_space: bool
     satellite: str
@@ -14,7 +14,7 @@ class Workload(NamedTuple):
 
 
 class SpaceCloud:
-    """Reads the pod once, in pre_filter, and judges every node by what it read."""
+    """Reads the pod once, in pre_filter, and uses the result for every node."""
 
     name = "space-cloud"
 

@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
-from kubesched.client.cached.documents import Document, key_of, name_of
+from kubesched.api.documents import Document, key_of, name_of
 from kubesched.client.errors import ConflictError
 from kubesched.client.resources import BINDINGS, NODES, PODS
-from kubesched.client.session import Session, run
+from kubesched.cluster.informers.session import Session, run
 
 
 async def schedule(cluster: Session) -> None:

@@ -9,7 +9,7 @@ from kubesched import (
     Status,
     unresolvable,
 )
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.framework.queued_pod import QueuedPodInfo
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -32,7 +32,7 @@ class ZoneLabel:
 
 
 class SmallFirst:
-    """The pod that asks for the least CPU is tried first; of equal ones, the older."""
+    """Schedules the pod with the lowest CPU request first; of equal ones, the older."""
 
     name = "small-first"
 

@@ -3,10 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import ClusterView, NodeTable, NodeView
 from kubesched.config.types import RawArgs
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -18,7 +16,6 @@ from kubesched.framework.interface import (
     PreFilterResult,
     Reads,
     Rejected,
-    SignFragment,
     Victims,
 )
 from kubesched.framework.normalize import default_normalize
@@ -34,13 +31,15 @@ from kubesched.framework.status import (
     unschedulable,
     wait,
 )
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.trial import PodRows
+from kubesched.snapshot.view import ClusterView, NodeTable, NodeView
 
 if TYPE_CHECKING:
-    from kubesched.app.own_scheduler import Scheduler
-    from kubesched.cli.program import main
-    from kubesched.sim.explain import explain
+    from kubesched.cli.main import main
+    from kubesched.explanation.explain import explain
+    from kubesched.run.scheduler_library import Scheduler
 
 __all__ = [
     "SKIP",
@@ -68,7 +67,6 @@ __all__ = [
     "Reads",
     "Rejected",
     "Scheduler",
-    "SignFragment",
     "Status",
     "StatusError",
     "Victims",
@@ -85,9 +83,9 @@ __all__ = [
 
 # What brings every plugin with it, imported when it is first asked for: plugin authors need none.
 _LATER = {
-    "Scheduler": "kubesched.app.own_scheduler",
-    "explain": "kubesched.sim.explain",
-    "main": "kubesched.cli.program",
+    "Scheduler": "kubesched.run.scheduler_library",
+    "explain": "kubesched.explanation.explain",
+    "main": "kubesched.cli.main",
 }
 
 

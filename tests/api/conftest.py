@@ -16,7 +16,7 @@ _numbers = count(1)
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> bool:
-    """Return whether answers are to be recorded instead of compared."""
+    """Return whether to record responses instead of comparing them."""
     return bool(request.config.getoption("--record"))
 
 

@@ -74,7 +74,10 @@ def make_things(api: Api, namespace: str, **version: Any) -> str:
     path = f"/apis/{made['spec']['group']}/v1/namespaces/{namespace}/things"
     for _ in range(200):
         shown = api.get(f"{definitions}/{made['metadata']['name']}").must(200).json
-        states = {one["type"]: one["status"] for one in shown["status"].get("conditions") or []}
+        states = {
+            condition["type"]: condition["status"]
+            for condition in shown["status"].get("conditions") or []
+        }
         if states.get("Established") == "True" and api.get(path).code == 200:
             return path
         time.sleep(0.05)

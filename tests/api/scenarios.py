@@ -27,8 +27,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.testing import Answer, Api
-from kubesched.testing.http import (
+from kubesched.cluster.launch.http import (
     APPLY_PATCH,
     JSON,
     JSON_PATCH,
@@ -39,6 +38,7 @@ from kubesched.testing.http import (
     TABLE,
     YAML,
 )
+from kubesched.testing import Api, Response
 
 HERE = Path(__file__).parent
 TYPES = {
@@ -92,7 +92,7 @@ class Run:
             return [self.resolved(part) for part in value]
         return value
 
-    def step(self, step: dict[str, Any]) -> Answer:
+    def step(self, step: dict[str, Any]) -> Response:
         """Do one step."""
         for given in step.get("given", []):
             self.create(given, {}, {}).must(201)
@@ -108,19 +108,19 @@ class Run:
             _, body = BASES[step["base"]]
         return self.send(method, path, changed(body, changes), step)
 
-    def create(self, base: str, changes: dict[str, Any], step: dict[str, Any]) -> Answer:
+    def create(self, base: str, changes: dict[str, Any], step: dict[str, Any]) -> Response:
         path, document = BASES[base]
         return self.send("POST", path, changed(document, changes), step)
 
     def change(
         self, base: str, subresource: str, changes: dict[str, Any], step: dict[str, Any]
-    ) -> Answer:
+    ) -> Response:
         path, document = BASES[base]
         made = self.send("POST", path, document, {}).must(201).json
         target = f"{path}/{made['metadata']['name']}{subresource}"
         return self.send("PUT", target, changed(made, self.resolved(changes)), step)
 
-    def send(self, method: str, path: str, body: Any, step: dict[str, Any]) -> Answer:
+    def send(self, method: str, path: str, body: Any, step: dict[str, Any]) -> Response:
         sent = self.resolved(body)
         if isinstance(sent, dict | list):
             sent = json.dumps(sent)
@@ -147,8 +147,8 @@ class Run:
             seen.append(self.comparable(answer, step))
         return seen
 
-    def comparable(self, answer: Answer, step: dict[str, Any]) -> dict[str, Any]:
-        """Return an answer without what differs from run to run."""
+    def comparable(self, answer: Response, step: dict[str, Any]) -> dict[str, Any]:
+        """Return a response without values that differ between runs."""
         try:
             body = normal(answer.json, step.get("keep", ()))
         except ValueError:
@@ -160,7 +160,7 @@ class Run:
         for name, value in sorted(self.values.items(), key=lambda one: -len(one[1])):
             if name != "ns" and len(value) > 3:
                 text = text.replace(value, f"<{name}>")
-        # Last, since what was saved may look like one of these.
+        # Last, since saved values may look like these.
         text = UUID.sub("UID", text)
         result: dict[str, Any] = json.loads(text)
         return result
@@ -177,7 +177,7 @@ def full_path(path: str, namespace: str) -> str:
 
 
 def at(document: Any, pointer: str) -> Any:
-    """Return what a pointer names."""
+    """Return the value at a pointer."""
     for key in pointer.strip("/").split("/"):
         document = document[int(key) if isinstance(document, list) else unescaped(key)]
     return document
@@ -220,7 +220,7 @@ def normal(value: Any, keep: Any, key: str = "") -> Any:
         }
     if isinstance(value, list):
         parts = [normal(part, keep, key) for part in value]
-        # Upstream goes through a map here, so that the order is chance.
+        # Upstream iterates a map here, so that the order is random.
         by_chance = key == "causes" and all(
             part.get("reason") == "FieldManagerConflict" for part in parts
         )

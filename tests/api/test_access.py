@@ -1,4 +1,4 @@
-"""Who may do what: tokens, RBAC, the access reviews, service account tokens."""
+"""Access: tokens, RBAC, access reviews, service account tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.http import MERGE_PATCH
 from kubesched.testing import Api, ApiServer, TokenUser
-from kubesched.testing.http import MERGE_PATCH
 from tests.api.objects import config_map, config_maps
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -54,7 +54,7 @@ def reviewed(api: Api, user: str, **attributes: str) -> bool:
     return bool(answer.json["status"]["allowed"])
 
 
-def test_a_wrong_token_is_nobody(api_server: ApiServer) -> None:
+def test_a_wrong_token_is_unauthenticated(api_server: ApiServer) -> None:
     with api_server.api(TokenUser("x", "wrong")) as stranger:
         answer = stranger.get("/api/v1/nodes").must(401)
     assert answer.json == {
@@ -68,7 +68,7 @@ def test_a_wrong_token_is_nobody(api_server: ApiServer) -> None:
     }
 
 
-def test_no_token_is_the_anonymous(api_server: ApiServer) -> None:
+def test_without_a_token_the_user_is_anonymous(api_server: ApiServer) -> None:
     with api_server.api(None) as nobody:
         answer = nobody.get("/api/v1/nodes").must(403)
     assert answer.message == (
@@ -84,7 +84,7 @@ def test_health_and_version_are_open(api_server: ApiServer, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps/v1", "/openapi/v2"])
-def test_discovery_is_for_everybody_with_a_token(plain_api: Api, path: str) -> None:
+def test_discovery_needs_a_token(plain_api: Api, path: str) -> None:
     plain_api.get(path).must(200)
 
 
@@ -155,7 +155,7 @@ def test_discovery_is_for_everybody_with_a_token(plain_api: Api, path: str) -> N
         ),
     ],
 )
-def test_what_is_not_allowed_is_forbidden(
+def test_other_requests_are_forbidden(
     plain_api: Api, namespace: str, method: str, path: str, message: str
 ) -> None:
     answer = plain_api.request(method, path.format(ns=namespace)).must(403)
@@ -177,9 +177,7 @@ def test_a_role_allows_what_it_says(api: Api, plain_api: Api, reader: None, name
     plain_api.get(config_maps("default")).must(403)
 
 
-def test_nobody_gives_what_they_do_not_have(
-    api: Api, plain_api: Api, reader: None, namespace: str
-) -> None:
+def test_rights_cannot_be_escalated(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
     rbac = "rbac.authorization.k8s.io"
     rules = [
         {"apiGroups": [rbac], "resources": ["roles"], "verbs": ["create"]},
@@ -207,7 +205,7 @@ def test_nobody_gives_what_they_do_not_have(
     assert '{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}' in answer.message
 
 
-def test_who_may_patch_may_not_create_by_applying(
+def test_the_right_to_patch_does_not_allow_creation_by_apply(
     api: Api, plain_api: Api, reader: None, namespace: str
 ) -> None:
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "patch"]}]
@@ -224,7 +222,7 @@ def test_who_may_patch_may_not_create_by_applying(
     plain_api.patch(path, applied, "application/apply-patch+yaml").must(200)
 
 
-def test_the_bootstrap_roles_are_there(api: Api) -> None:
+def test_the_bootstrap_roles_exist(api: Api) -> None:
     roles = api.get(f"{RBAC}/clusterroles").must(200).json["items"]
     names = {role["metadata"]["name"] for role in roles}
     assert {
@@ -257,7 +255,7 @@ def self_review(api: Api, **attributes: str) -> dict[str, Any]:
     return status
 
 
-def test_may_i(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
+def test_self_subject_access_review(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
     ask = {"verb": "list", "resource": "configmaps", "namespace": namespace}
     assert self_review(api, **ask) == {"allowed": True}
     assert self_review(plain_api, **ask) == {
@@ -268,7 +266,7 @@ def test_may_i(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
     assert self_review(plain_api, **{**ask, "verb": "delete"}) == {"allowed": False}
 
 
-def test_what_may_i(plain_api: Api, reader: None, namespace: str) -> None:
+def test_self_subject_rules_review(plain_api: Api, reader: None, namespace: str) -> None:
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -283,7 +281,7 @@ def test_what_may_i(plain_api: Api, reader: None, namespace: str) -> None:
     assert status["incomplete"] is False
 
 
-def test_who_am_i(plain_api: Api) -> None:
+def test_self_subject_review(plain_api: Api) -> None:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     shown = plain_api.post(f"{AUTHENTICATION}/selfsubjectreviews", body).must(201).json
     assert shown["status"]["userInfo"] == {
@@ -293,7 +291,7 @@ def test_who_am_i(plain_api: Api) -> None:
     }
 
 
-def test_whose_token_is_it(api: Api) -> None:
+def test_token_review(api: Api) -> None:
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -306,7 +304,7 @@ def test_whose_token_is_it(api: Api) -> None:
     assert status["audiences"] == ["https://kubernetes.default.svc"]
 
 
-def test_nobodys_token(api: Api) -> None:
+def test_token_review_of_an_unknown_token(api: Api) -> None:
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -349,17 +347,19 @@ def test_a_service_accounts_token_ends_with_the_account(
     token = account_token(api, namespace)["status"]["token"]
     api.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/robot").must(200)
     with api_server.api(TokenUser("robot", token)) as robot:
-        # An authenticator may remember what it said ten seconds ago, but nobody asked before.
+        # An authenticator may cache for ten seconds, but there was no earlier review.
         robot.get("/version").must(401)
 
 
-def test_a_token_for_others_is_refused(api_server: ApiServer, api: Api, namespace: str) -> None:
+def test_a_token_for_another_audience_is_rejected(
+    api_server: ApiServer, api: Api, namespace: str
+) -> None:
     token = account_token(api, namespace, audiences=["others"])["status"]["token"]
     with api_server.api(TokenUser("robot", token)) as robot:
         robot.get("/version").must(401)
 
 
-def test_a_token_lives_ten_minutes_at_least(api: Api, namespace: str) -> None:
+def test_tokens_live_at_least_ten_minutes(api: Api, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
     api.post(path, account).must(201)
@@ -374,12 +374,12 @@ def test_a_token_lives_ten_minutes_at_least(api: Api, namespace: str) -> None:
     )
 
 
-def test_an_administrator_may_be_somebody_else(api: Api) -> None:
+def test_an_administrator_may_impersonate(api: Api) -> None:
     headers = {"Impersonate-User": "plain"}
     answer = api.get("/api/v1/nodes", headers=headers).must(403)
     assert 'User "plain" cannot list resource "nodes"' in answer.message
 
 
-def test_not_everybody_may_be_somebody_else(plain_api: Api) -> None:
+def test_impersonation_needs_a_right(plain_api: Api) -> None:
     answer = plain_api.get("/api/v1/nodes", headers={"Impersonate-User": "admin"}).must(403)
     assert 'User "plain" cannot impersonate' in answer.message

@@ -16,11 +16,13 @@ from tests.api.scenarios import (
 
 
 @pytest.mark.parametrize("case", load_cases(), ids=str)
-def test_the_answer_is_kube_apiservers(case: Case, api: Api, namespace: str, record: bool) -> None:
+def test_the_response_equals_kube_apiservers(
+    case: Case, api: Api, namespace: str, record: bool
+) -> None:
     seen = Run(api, namespace).run(case)
     answers = load_answers(case.family)
     if record:
-        known = {one.name for one in load_cases() if one.family == case.family}
+        known = {load_case.name for load_case in load_cases() if load_case.family == case.family}
         kept = {name: answer for name, answer in answers.items() if name in known}
         save_answers(case.family, {**kept, case.name: seen})
         return

@@ -1,4 +1,4 @@
-"""Kinds that users define: served, pruned, defaulted, validated, printed, and gone."""
+"""Custom resources: serving, pruning, defaulting, validation, printing and deletion."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kubesched.testing import Api
-from kubesched.testing.http import (
+from kubesched.cluster.launch.http import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_MERGE_PATCH,
     TABLE,
 )
+from kubesched.testing import Api
 from tests.api.objects import make_things, name_of, version_of
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -32,8 +32,8 @@ def test_a_definition_is_established(api: Api, namespace: str) -> None:
     make_things(api, namespace)
     shown = api.get(f"{DEFINITIONS}/things.{namespace}.example.com").must(200).json
     states = {
-        one["type"]: (one["status"], one["reason"], one["message"])
-        for one in shown["status"]["conditions"]
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in shown["status"]["conditions"]
     }
     assert states["NamesAccepted"] == ("True", "NoConflicts", "no conflicts found")
     assert states["Established"] == (
@@ -52,13 +52,13 @@ def test_defaults_are_filled_in_and_unknown_fields_pruned(api: Api, namespace: s
     assert made["metadata"]["generation"] == 1
 
 
-def test_unknown_fields_are_warned_of_or_refused(api: Api, namespace: str) -> None:
+def test_unknown_fields_cause_warnings_or_errors(api: Api, namespace: str) -> None:
     path = make_things(api, namespace)
     warned = api.post(path, thing(namespace, unknown=1)).must(201)
     assert warned.warnings == ['unknown field "spec.unknown"']
     query = {"fieldValidation": "Strict"}
-    refused = api.post(path, thing(namespace, "b", unknown=1), query=query).must(400)
-    assert refused.message == (
+    rejected = api.post(path, thing(namespace, "b", unknown=1), query=query).must(400)
+    assert rejected.message == (
         'Thing in version "v1" cannot be handled as a Thing: '
         'strict decoding error: unknown field "spec.unknown"'
     )
@@ -161,7 +161,7 @@ def test_without_status_subresource_status_is_like_any_field(api: Api, namespace
     api.get(f"{path}/a/status").must(404)
 
 
-def test_with_status_subresource_status_is_apart(api: Api, namespace: str) -> None:
+def test_with_status_subresource_status_is_separate(api: Api, namespace: str) -> None:
     path = make_things(api, namespace, subresources={"status": {}})
     made = api.post(path, {**thing(namespace), "status": {"ready": True}}).must(201).json
     assert "status" not in made
@@ -186,7 +186,7 @@ def test_instances_are_scaled(api: Api, namespace: str) -> None:
     assert api.get(f"{path}/a").json["spec"]["size"] == 7
 
 
-def test_columns_of_ones_own(api: Api, namespace: str) -> None:
+def test_additional_printer_columns(api: Api, namespace: str) -> None:
     columns = [
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1},
@@ -195,7 +195,10 @@ def test_columns_of_ones_own(api: Api, namespace: str) -> None:
     path = make_things(api, namespace, additionalPrinterColumns=columns)
     api.post(path, thing(namespace, size=4, color="red")).must(201)
     table = api.get(path, accept=TABLE).must(200).json
-    shown = [(one["name"], one["type"], one["priority"]) for one in table["columnDefinitions"]]
+    shown = [
+        (definition["name"], definition["type"], definition["priority"])
+        for definition in table["columnDefinitions"]
+    ]
     assert shown == [
         ("Name", "string", 0),
         ("Size", "integer", 0),
@@ -205,18 +208,18 @@ def test_columns_of_ones_own(api: Api, namespace: str) -> None:
     assert table["rows"][0]["cells"][:3] == ["a", 4, "red"]
 
 
-def test_columns_of_a_kind_without_are_name_and_age(api: Api, namespace: str) -> None:
+def test_default_printer_columns(api: Api, namespace: str) -> None:
     path = make_things(api, namespace)
     api.post(path, thing(namespace)).must(201)
     table = api.get(path, accept=TABLE).must(200).json
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Age"]
+    assert [definition["name"] for definition in table["columnDefinitions"]] == ["Name", "Age"]
 
 
 def test_instances_are_discovered(api: Api, namespace: str) -> None:
     make_things(api, namespace)
     group = f"{namespace}.example.com"
     resources = api.get(f"/apis/{group}/v1").must(200).json["resources"]
-    things = next(one for one in resources if one["name"] == "things")
+    things = next(resource for resource in resources if resource["name"] == "things")
     assert things["kind"] == "Thing"
     assert things["shortNames"] == [f"th{namespace}"]
     assert things["singularName"] == "thing"
@@ -224,7 +227,7 @@ def test_instances_are_discovered(api: Api, namespace: str) -> None:
         "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
     }  # fmt: skip
     groups = api.get("/apis").must(200).json["groups"]
-    assert group in [one["name"] for one in groups]
+    assert group in [group["name"] for group in groups]
 
 
 def test_a_name_taken_is_not_established(api: Api, namespace: str) -> None:
@@ -255,7 +258,10 @@ def test_a_name_taken_is_not_established(api: Api, namespace: str) -> None:
         conditions = shown["status"].get("conditions") or []
         if len(conditions) >= 2:
             break
-    states = {one["type"]: (one["status"], one["reason"], one["message"]) for one in conditions}
+    states = {
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in conditions
+    }
     assert states["NamesAccepted"] == (
         "False",
         "ListKindConflict",
@@ -264,7 +270,7 @@ def test_a_name_taken_is_not_established(api: Api, namespace: str) -> None:
     assert states["Established"][0] == "False"
 
 
-def test_a_definition_takes_its_instances_with_it(api: Api, namespace: str) -> None:
+def test_deleting_a_definition_deletes_its_instances(api: Api, namespace: str) -> None:
     path = make_things(api, namespace)
     api.post(path, thing(namespace)).must(201)
     api.delete(f"{DEFINITIONS}/things.{namespace}.example.com").must(200)

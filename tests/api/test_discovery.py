@@ -1,4 +1,4 @@
-"""What a server says it serves: discovery in both forms, OpenAPI, version, health."""
+"""Discovery in both forms, OpenAPI, version and health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from kubesched.testing import Api
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-# What an API server only passes on to a kubelet or a service; the embedded one has neither.
+# Proxied to a kubelet or a service, which the embedded server does not have.
 PASSED_ON = ("attach", "exec", "log", "portforward", "proxy")
 DATA = Path(__file__).parent / "answers" / "resources.json"
 
@@ -55,14 +55,14 @@ def test_the_groups(api: Api) -> None:
 def test_one_group(api: Api) -> None:
     shown = api.get("/apis/autoscaling").must(200).json
     assert shown["kind"] == "APIGroup"
-    assert [one["version"] for one in shown["versions"]] == ["v2", "v1"]
+    assert [version["version"] for version in shown["versions"]] == ["v2", "v1"]
     assert shown["preferredVersion"]["version"] == "v2"
 
 
 def test_the_resources_of_the_core_group(api: Api) -> None:
     shown = api.get("/api/v1").must(200).json
     assert (shown["kind"], shown["groupVersion"]) == ("APIResourceList", "v1")
-    by_name = {one["name"]: one for one in shown["resources"]}
+    by_name = {resource["name"]: resource for resource in shown["resources"]}
     pods = by_name["pods"]
     assert pods["shortNames"] == ["po"]
     assert pods["categories"] == ["all"]
@@ -88,10 +88,10 @@ def served(api: Api) -> dict[str, list[str]]:
             if name.endswith(".example.com"):  # of another test
                 continue
             for version in group["versions"]:
-                for one in version.get("resources", []):
-                    key = f"{name}/{version['version']}/{one['resource']}"
-                    found[key] = one["verbs"]
-                    for below in one.get("subresources", []):
+                for resource in version.get("resources", []):
+                    key = f"{name}/{version['version']}/{resource['resource']}"
+                    found[key] = resource["verbs"]
+                    for below in resource.get("subresources", []):
                         if below["subresource"] not in PASSED_ON:
                             found[f"{key}/{below['subresource']}"] = below["verbs"]
     return found
@@ -120,11 +120,11 @@ def test_the_aggregated_document_is_not_sent_twice(api: Api) -> None:
 def test_both_forms_of_discovery_agree(api: Api) -> None:
     found = served(api)
     plain = api.get("/apis/apps/v1").must(200).json
-    for one in plain["resources"]:
-        assert found[f"apps/v1/{one['name']}"] == one["verbs"]
+    for resource in plain["resources"]:
+        assert found[f"apps/v1/{resource['name']}"] == resource["verbs"]
 
 
-def test_a_group_that_is_not_there(api: Api) -> None:
+def test_an_unknown_group(api: Api) -> None:
     assert api.get("/apis/none.example.com").code == 404
     assert api.get("/apis/none.example.com/v1").code == 404
 
@@ -151,7 +151,7 @@ def test_open_api_v2_knows_merge_keys(api: Api) -> None:
     assert containers["x-kubernetes-patch-strategy"] == "merge"
 
 
-def test_large_answers_are_compressed_for_who_wants_it(api: Api) -> None:
+def test_large_responses_are_compressed_if_accepted(api: Api) -> None:
     answer = api.get("/openapi/v2", headers={"Accept-Encoding": "gzip"}).must(200)
     assert answer.headers["Content-Encoding"] == "gzip"
     assert json.loads(gzip.decompress(answer.body))["swagger"] == "2.0"

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kubesched.testing import Answer, Api, ApiServer
-from kubesched.testing.http import MERGE_PATCH, Query
+from kubesched.cluster.launch.http import MERGE_PATCH, Query
+from kubesched.testing import Api, ApiServer, Response
 from tests.api.objects import config_map, config_maps, make_things, version_of
 
 
-def wait_gone(api: Api, path: str, query: Query) -> Answer:
+def wait_gone(api: Api, path: str, query: Query) -> Response:
     """Return the first answer with 410: a cache may serve the past a little longer."""
     for _ in range(250):
         answer = api.get(path, query=query)
@@ -98,7 +98,7 @@ def test_a_list_has_a_version_to_watch_from(api: Api, namespace: str) -> None:
     assert int(version_of(listed)) >= int(version_of(made))
 
 
-def test_a_version_of_the_future_is_waited_for_and_then_refused(api: Api, namespace: str) -> None:
+def test_a_future_version_is_awaited_and_then_rejected(api: Api, namespace: str) -> None:
     future = int(version_of(api.get(config_maps(namespace)).json)) + 1_000_000
     answer = api.get(config_maps(namespace), query={"resourceVersion": future}).must(504)
     assert answer.reason == "Timeout"
@@ -108,7 +108,7 @@ def test_a_version_of_the_future_is_waited_for_and_then_refused(api: Api, namesp
 
 
 @pytest.mark.slow
-def test_the_forgotten_past_is_gone(api_server: ApiServer, api: Api, namespace: str) -> None:
+def test_an_expired_version_is_gone(api_server: ApiServer, api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     made = [api.post(path, config_map(name)).must(201).json for name in "abc"]
     token = api.get(path, query={"limit": 1}).json["metadata"]["continue"]
@@ -118,17 +118,17 @@ def test_the_forgotten_past_is_gone(api_server: ApiServer, api: Api, namespace: 
     gone = wait_gone(api, path, query)
     assert gone.reason == "Expired"
     assert gone.message.startswith("The provided continue parameter is too old to display a")
-    # The refusal has a token with which the rest can be read as it is now.
+    # The error has a token for the rest of the list at the current version.
     query["continue"] = gone.json["metadata"]["continue"]
     rest = api.get(path, query=query).must(200).json
     assert [one["metadata"]["name"] for one in rest["items"]] == ["b"]
-    # And an exact version of before is gone as well.
+    # An exact older version is gone as well.
     query = {"resourceVersion": version_of(made[0]), "resourceVersionMatch": "Exact"}
     exact = api.get(path, query=query).must(410)
     assert exact.reason == "Expired"
 
 
-def test_a_watch_from_before_anything_is_known_is_told_so(api: Api, namespace: str) -> None:
+def test_a_watch_from_an_expired_version_gets_an_error(api: Api, namespace: str) -> None:
     # A kind that was not there at version 1: of other kinds a server may know everything.
     things = make_things(api, namespace)
     with api.watch(things, query={"resourceVersion": "1"}) as watch:

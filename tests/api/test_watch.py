@@ -1,4 +1,4 @@
-"""Watches: what they tell, from where on, and how they end."""
+"""Watches: their events, start versions and ends."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.http import MERGE_PATCH, PARTIAL, TABLE, Query
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.http import MERGE_PATCH, PARTIAL, TABLE, Query
 from tests.api.objects import config_map, config_maps, name_of, pod, pods, version_of
 
 
@@ -28,7 +28,7 @@ def test_changes_after_a_version_come_in_order(api: Api, namespace: str) -> None
     assert versions == sorted(set(versions))
 
 
-def test_changes_come_while_they_happen(api: Api, namespace: str) -> None:
+def test_changes_arrive_as_they_happen(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     start = version_of(api.get(path).json)
     with api.watch(path, query={"resourceVersion": start}) as watch:
@@ -38,11 +38,11 @@ def test_changes_come_while_they_happen(api: Api, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("version", [None, "0"], ids=["without version", "from version 0"])
-def test_what_is_there_comes_first(api: Api, namespace: str, version: str | None) -> None:
+def test_existing_objects_come_first(api: Api, namespace: str, version: str | None) -> None:
     path = config_maps(namespace)
     for name in "ba":
         api.post(path, config_map(name)).must(201)
-    # From version 0 a server may start from what its cache has: read once to have it there.
+    # From version 0 a server may start with its cache: read once to fill it.
     api.get(path).must(200)
     query = {} if version is None else {"resourceVersion": version}
     with api.watch(path, query=query) as watch:
@@ -115,7 +115,9 @@ def test_a_watch_can_be_resumed(api: Api, namespace: str) -> None:
         assert kinds_and_names(watch.take(2)) == [("ADDED", "b"), ("ADDED", "c")]
 
 
-def test_a_label_selector_turns_changes_into_coming_and_going(api: Api, namespace: str) -> None:
+def test_a_label_selector_turns_changes_into_additions_and_deletions(
+    api: Api, namespace: str
+) -> None:
     path = config_maps(namespace)
     start = version_of(api.get(path).json)
     query = {"resourceVersion": start, "labelSelector": "show=yes"}
@@ -132,7 +134,9 @@ def test_a_label_selector_turns_changes_into_coming_and_going(api: Api, namespac
     assert version_of(gone) == version_of(hidden.must(200).json)
 
 
-def test_a_field_selector_turns_changes_into_coming_and_going(api: Api, namespace: str) -> None:
+def test_a_field_selector_turns_changes_into_additions_and_deletions(
+    api: Api, namespace: str
+) -> None:
     path = pods(namespace)
     start = version_of(api.get(path).json)
     query = {"resourceVersion": start, "fieldSelector": "spec.nodeName="}
@@ -178,7 +182,7 @@ def test_a_watch_over_all_namespaces(api: Api, namespace: str) -> None:
     assert event["object"]["metadata"]["namespace"] == namespace
 
 
-def test_a_graceful_deletion_is_told_step_by_step(api: Api, namespace: str) -> None:
+def test_a_graceful_deletion_is_reported_step_by_step(api: Api, namespace: str) -> None:
     path = pods(namespace)
     api.post(path, pod("a", node="n")).must(201)
     start = version_of(api.get(path).json)
@@ -191,7 +195,7 @@ def test_a_graceful_deletion_is_told_step_by_step(api: Api, namespace: str) -> N
     assert grace == [30, 0, 0]
 
 
-def test_a_collection_that_goes_is_told_one_by_one(api: Api, namespace: str) -> None:
+def test_deleting_a_collection_reports_each_object(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     for name in "abc":
         api.post(path, config_map(name)).must(201)
@@ -220,7 +224,7 @@ def test_a_watch_as_a_table(api: Api, namespace: str) -> None:
     ]
     assert first["object"]["rows"][0]["cells"][:2] == ["a", 1]
     assert first["object"]["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
-    # Columns are told once.
+    # Columns are sent once.
     assert second["object"]["columnDefinitions"] is None
     assert second["object"]["rows"][0]["cells"][:2] == ["b", 1]
 
@@ -235,7 +239,7 @@ def test_a_watch_of_metadata_only(api: Api, namespace: str) -> None:
     assert "data" not in shown
 
 
-def test_dry_runs_are_not_told(api: Api, namespace: str) -> None:
+def test_dry_runs_are_not_reported(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
     start = version_of(api.get(path).json)
     api.post(path, config_map("a"), query={"dryRun": "All"}).must(201)
@@ -244,7 +248,7 @@ def test_dry_runs_are_not_told(api: Api, namespace: str) -> None:
         assert kinds_and_names([watch.next()]) == [("ADDED", "b")]
 
 
-def test_both_groups_of_events_are_told(api: Api, namespace: str) -> None:
+def test_both_groups_of_events_are_reported(api: Api, namespace: str) -> None:
     old = f"/api/v1/namespaces/{namespace}/events"
     new = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     start = version_of(api.get(new).json)
@@ -279,9 +283,9 @@ def test_many_watchers_see_the_same(api_server: ApiServer, api: Api, namespace: 
     assert seen == [[("ADDED", f"c{number:02}") for number in range(20)]] * 5
 
 
-def test_a_watch_of_a_kind_that_is_not_there(api: Api, namespace: str) -> None:
+def test_a_watch_of_an_unknown_kind(api: Api, namespace: str) -> None:
     with api.watch(f"/api/v1/namespaces/{namespace}/whatevers") as watch:
-        assert watch.answer().must(404).reason == "NotFound"
+        assert watch.response().must(404).reason == "NotFound"
 
 
 def test_the_type_of_a_watch_is_json(api: Api, namespace: str) -> None:

@@ -1,7 +1,7 @@
-"""One cluster for all tests of what controllers and kubelets do, and a namespace for each.
+"""One cluster for all tests of controllers and kubelets, with a namespace per test.
 
-Whose API server and whose controllers it has is chosen by --server and --controllers: expected
-values are upstream's, and hold in all four combinations.
+--server and --controllers select the API server and the controllers. Expected values are upstream's
+and hold in all four combinations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
+from kubesched.cluster.playground.in_process import (
+    ControllersKind,
+    Playground,
+    ServerKind,
+    playground,
+)
 from kubesched.testing import Api
 
 Document = dict[str, Any]
@@ -23,23 +28,23 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A cluster, and a place in it that a test has for itself."""
+    """A cluster, and a namespace for one test."""
 
     cluster: Playground
     namespace: str
     server: ServerKind
     controllers: ControllersKind
     has_programs: bool
-    """Whether the test is marked: `make test` passes where there is no kubectl, or another one."""
+    """Whether the test is marked `programs`, so that it may run kubectl."""
 
     @property
     def api(self) -> Api:
-        """Asks as an administrator."""
+        """Return the client of the administrator."""
         return self.cluster.api
 
     @property
     def nodes(self) -> list[str]:
-        """The names of the nodes that are always there."""
+        """Return the names of the permanent nodes."""
         return self.cluster.nodes
 
     def path(self, plural: str, name: str = "", *, group: str = "") -> str:
@@ -53,9 +58,9 @@ class World:
         return self.cluster.create(*documents, namespace=self.namespace)
 
     def get(self, path: str) -> Document:
-        """Return an object; empty if it is not there."""
-        answer = self.api.get(path)
-        return answer.json if answer.code == 200 else {}
+        """Return an object; empty if it does not exist."""
+        response = self.api.get(path)
+        return response.json if response.code == 200 else {}
 
     def items(self, path: str, **query: str) -> list[Document]:
         """Return the objects of a collection."""
@@ -75,17 +80,17 @@ class World:
             if one["involvedObject"].get("name") == name
         ]
 
-    def until(self, is_so: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
-        """Wait for something; fail with what it was if it does not come."""
-        self.cluster.until(is_so, what, timeout_s)
+    def until(self, predicate: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+        """Wait for a condition; fail with its description on a timeout."""
+        self.cluster.until(predicate, what, timeout_s)
 
     def kubectl(self, *arguments: str, program: str = "kubectl") -> str:
-        """Run kubectl in the test's namespace; return what it prints, fail if it fails."""
+        """Run kubectl in the test's namespace; return its output, fail if it fails."""
         assert self.has_programs, "a test that runs kubectl is marked `programs`"
         return self.cluster.kubectl("-n", self.namespace, *arguments, program=program)
 
     def run_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run kubectl in the test's namespace, whatever comes of it."""
+        """Run kubectl in the test's namespace; return the completed process."""
         assert self.has_programs, "a test that runs kubectl is marked `programs`"
         return self.cluster.run_kubectl("-n", self.namespace, *arguments)
 
@@ -107,7 +112,7 @@ def world(world_cluster: Playground, request: pytest.FixtureRequest) -> Iterator
     api = world_cluster.api
     api.post("/api/v1/namespaces", {"metadata": {"name": name}}).must(201)
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    # Pods are refused until their namespace has its account.
+    # Pods are rejected until the namespace has its service account.
     world_cluster.until(lambda: api.get(account).code == 200, f"{name} has its account")
     has_programs = request.node.get_closest_marker("programs") is not None
     yield World(world_cluster, name, option("--server"), option("--controllers"), has_programs)

@@ -1,11 +1,11 @@
-"""Jobs whose pods no node takes: a test says what becomes of each, as a kubelet would."""
+"""Jobs with pods that no kubelet runs: a test sets their statuses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.testing.http import STRATEGIC_MERGE_PATCH
+from kubesched.cluster.launch.http import STRATEGIC_MERGE_PATCH
 from tests.cluster.conftest import World
 from tests.cluster.replicated import NOWHERE, Document
 
@@ -49,7 +49,7 @@ def index_of(pod: Document) -> int:
 
 
 def waiting_pods(world: World, name: str) -> list[Document]:
-    """Return the pods of a Job that have not ended and are to stay."""
+    """Return the pods of a Job that are neither finished nor terminating."""
     return [
         pod
         for pod in pods_of(world, name)
@@ -80,9 +80,11 @@ def end_pod(world: World, pod: Document, *, exit_code: int = 0, **status: Any) -
     world.api.patch(path, change, STRATEGIC_MERGE_PATCH).must(200)
 
 
-def until_job(world: World, name: str, is_so: Callable[[Document], object], what: str) -> Document:
+def until_job(
+    world: World, name: str, predicate: Callable[[Document], object], what: str
+) -> Document:
     """Wait until something is true of a Job's status; return the Job."""
-    world.until(lambda: is_so(job(world, name).get("status", {})), f"{name}: {what}")
+    world.until(lambda: predicate(job(world, name).get("status", {})), f"{name}: {what}")
     return job(world, name)
 
 
@@ -94,7 +96,7 @@ def until_condition(world: World, name: str, type_: str) -> Document:
 def true_conditions(status: Document) -> dict[str, str]:
     """Return the conditions that are True, with their reasons."""
     return {
-        one["type"]: one.get("reason", "")
-        for one in status.get("conditions", [])
-        if one["status"] == "True"
+        condition["type"]: condition.get("reason", "")
+        for condition in status.get("conditions", [])
+        if condition["status"] == "True"
     }

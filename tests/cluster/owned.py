@@ -1,4 +1,4 @@
-"""Objects that own each other, and a kind of their own."""
+"""Objects with owner references, and a custom resource."""
 
 from __future__ import annotations
 

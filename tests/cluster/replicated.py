@@ -1,4 +1,4 @@
-"""Workloads of many pods, as their tests write them."""
+"""Builders of replicated workloads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -105,19 +105,19 @@ def patch(world: World, path: str, change: Document) -> Document:
 def until_status(world: World, path: str, what: str, **fields: int) -> Document:
     """Wait until the status of the newest generation has these numbers; return the object."""
 
-    def is_so() -> bool:
+    def predicate() -> bool:
         found = world.get(path)
         status = found.get("status", {})
         return status.get("observedGeneration") == found["metadata"]["generation"] and all(
             status.get(field, 0) == number for field, number in fields.items()
         )
 
-    world.until(is_so, what)
+    world.until(predicate, what)
     return world.get(path)
 
 
 def until_pods(world: World, selector: str, count: int) -> list[Document]:
-    """Wait until so many pods are there that are not being deleted; return them."""
+    """Wait for a number of pods that are not terminating; return them."""
 
     def staying() -> list[Document]:
         pods = world.pods(selector)

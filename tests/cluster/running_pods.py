@@ -1,4 +1,4 @@
-"""Pods and what their kubelets say of them, as the tests of kubelets ask for it."""
+"""Pods and their statuses, for tests of kubelets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def own(world: World) -> World:
     return world
 
 
-def a_pod(name: str, *, wishes: dict[str, str] | None = None, **spec: Any) -> Document:
-    annotations = {f"kubesched.dev/{key}": value for key, value in (wishes or {}).items()}
-    return testing.a_pod(name, image="registry.example/web:1", annotations=annotations, **spec)
+def a_pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Document:
+    prefixed = {f"kubesched.dev/{key}": value for key, value in (annotations or {}).items()}
+    return testing.a_pod(name, image="registry.example/web:1", annotations=prefixed, **spec)
 
 
 def a_command(*words: str, name: str = "main") -> Document:
@@ -43,7 +43,7 @@ def until_phase(world: World, name: str, phase: str) -> Document:
 
 
 def conditions_of(pod: Document) -> dict[str, Document]:
-    return {one["type"]: one for one in pod["status"].get("conditions", [])}
+    return {condition["type"]: condition for condition in pod["status"].get("conditions", [])}
 
 
 def is_ready(world: World, name: str) -> bool:

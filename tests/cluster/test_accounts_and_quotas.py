@@ -1,4 +1,4 @@
-"""What every namespace has, what is used of its quotas, and roles that are made of others."""
+"""Default objects of namespaces, resource quotas, and aggregated roles."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ def used(world: World) -> dict[str, str]:
 
 
 def until_used(world: World, **amounts: str) -> None:
-    """Wait until so much is used; in names, `__` stands for a slash and `_` for a dot."""
-    wanted = {name.replace("__", "/").replace("_", "."): amount for name, amount in amounts.items()}
-    world.until(lambda: wanted.items() <= used(world).items(), f"{wanted} is used")
+    """Wait until a quota's usage has these values; in names, `__` is a slash and `_` a dot."""
+    expected = {
+        name.replace("__", "/").replace("_", "."): amount for name, amount in amounts.items()
+    }
+    world.until(lambda: expected.items() <= used(world).items(), f"{expected} is used")
 
 
 def until_known(world: World, quota: Document) -> None:
-    """Make a quota and wait until it is counted: the API server refuses before."""
+    """Create a quota and wait for its status: before, the API server rejects pods."""
     world.create(quota)
     names = quota["spec"]["hard"].keys()
     world.until(lambda: names <= used(world).keys(), "the quota is counted")
@@ -55,7 +57,7 @@ def until_known(world: World, quota: Document) -> None:
 # -- accounts and certificates --------------------------------------------------------------------
 
 
-def test_a_namespace_gets_its_account_again(world: World) -> None:
+def test_the_default_service_account_is_recreated(world: World) -> None:
     path = world.path("serviceaccounts", "default")
     before = world.get(path)["metadata"]["uid"]
     world.api.delete(path).must(200)
@@ -65,7 +67,7 @@ def test_a_namespace_gets_its_account_again(world: World) -> None:
     )
 
 
-def test_a_namespace_gets_the_root_certificate(world: World) -> None:
+def test_every_namespace_gets_the_root_ca_config_map(world: World) -> None:
     path = world.path("configmaps", ROOT_CA)
     world.until(lambda: world.get(path), "it is there")
     found = world.get(path)
@@ -75,7 +77,7 @@ def test_a_namespace_gets_the_root_certificate(world: World) -> None:
     assert elsewhere["data"] == found["data"]
 
 
-def test_the_root_certificate_is_put_right(world: World) -> None:
+def test_changes_of_the_root_ca_config_map_are_reverted(world: World) -> None:
     path = world.path("configmaps", ROOT_CA)
     world.until(lambda: world.get(path), "it is there")
     data = world.get(path)["data"]
@@ -93,14 +95,14 @@ def test_the_root_certificate_is_put_right(world: World) -> None:
 # -- quotas ---------------------------------------------------------------------------------------
 
 
-def test_a_quota_counts_what_was_there_before(world: World) -> None:
+def test_a_quota_counts_existing_objects(world: World) -> None:
     world.create(
         a_pod("one", {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1"}}),
         a_pod("two", {"requests": {"cpu": "250m"}}),
     )
-    # Upstream counts what it has heard of, and does not count again.
+    # Upstream counts what its watch has shown, and does not count again.
     world.until(
-        lambda: [one["status"].get("phase") for one in world.pods()] == ["Running"] * 2,
+        lambda: [pod["status"].get("phase") for pod in world.pods()] == ["Running"] * 2,
         "the pods are known everywhere",
     )
     until_known(
@@ -115,22 +117,22 @@ def test_a_quota_counts_what_was_there_before(world: World) -> None:
     }
 
 
-def test_a_pod_gives_back_what_it_used(world: World) -> None:
+def test_a_deleted_pod_releases_its_quota(world: World) -> None:
     until_known(world, a_quota({"pods": "1", "requests.cpu": "1", "count/pods": "3"}))
     asks = {"requests": {"cpu": "700m"}}
     world.create(a_pod("first", asks))
     until_used(world, pods="1", requests_cpu="700m", count__pods="1")
-    refused = world.api.post(world.path("pods"), a_pod("second", asks)).must(403)
-    assert "exceeded quota: quota" in refused.message
+    rejected = world.api.post(world.path("pods"), a_pod("second", asks)).must(403)
+    assert "exceeded quota: quota" in rejected.message
     world.api.delete(world.path("pods", "first"), {"gracePeriodSeconds": 0}).must(200)
     until_used(world, pods="0", requests_cpu="0", count__pods="0")
     world.create(a_pod("second", asks))
     until_used(world, pods="1", requests_cpu="700m")
 
 
-def test_a_pod_that_has_ended_only_counts_as_an_object(world: World) -> None:
+def test_a_finished_pod_only_counts_as_an_object(world: World) -> None:
     until_known(world, a_quota({"pods": "2", "cpu": "1", "count/pods": "5"}))
-    # Nobody runs it, so that nobody else says how it ends.
+    # No kubelet runs it, so that only the test changes its phase.
     gate = [{"name": "example.com/never"}]
     world.create(a_pod("ends", {"requests": {"cpu": "1"}}, schedulingGates=gate))
     until_used(world, pods="1", cpu="1", count__pods="1")
@@ -139,7 +141,7 @@ def test_a_pod_that_has_ended_only_counts_as_an_object(world: World) -> None:
     until_used(world, pods="0", cpu="0", count__pods="1")
 
 
-def test_services_and_claims_are_counted_by_what_they_ask(world: World) -> None:
+def test_services_and_claims_are_counted_by_their_requests(world: World) -> None:
     until_known(
         world,
         a_quota(
@@ -174,7 +176,7 @@ def test_services_and_claims_are_counted_by_what_they_ask(world: World) -> None:
             },
         },
     )
-    wanted = {
+    expected = {
         "services": "1",
         "services.nodeports": "2",
         "persistentvolumeclaims": "1",
@@ -182,7 +184,7 @@ def test_services_and_claims_are_counted_by_what_they_ask(world: World) -> None:
         "gold.storageclass.storage.k8s.io/requests.storage": "3Gi",
         "silver.storageclass.storage.k8s.io/persistentvolumeclaims": "0",
     }
-    world.until(lambda: used(world) == wanted, "all of it is counted")
+    world.until(lambda: used(world) == expected, "all of it is counted")
     patch = {"spec": {"type": "ClusterIP"}}
     world.api.patch(world.path("services", "ports"), patch, MERGE_PATCH).must(200)
     world.until(lambda: used(world)["services.nodeports"] == "0", "the ports are given back")
@@ -201,7 +203,7 @@ def test_objects_of_any_kind_are_counted(world: World) -> None:
     until_used(world, count__configmaps="2", configmaps="2")
 
 
-def test_scopes_say_which_pods_count(world: World) -> None:
+def test_scopes_select_the_pods_that_count(world: World) -> None:
     until_known(world, a_quota({"pods": "5"}, scopes=["BestEffort", "NotTerminating"]))
     world.create(
         a_pod("best-effort"),
@@ -213,7 +215,7 @@ def test_scopes_say_which_pods_count(world: World) -> None:
     until_used(world, pods="0")
 
 
-def test_more_in_the_spec_is_more_in_the_status(world: World) -> None:
+def test_new_limits_in_the_spec_appear_in_the_status(world: World) -> None:
     until_known(world, a_quota({"pods": "1"}))
     path = world.path("resourcequotas", "quota")
     patch = {"spec": {"hard": {"pods": "2", "secrets": "3"}}}
@@ -239,7 +241,9 @@ def role_names(world: World) -> Iterator[list[str]]:
         world.api.delete(f"{ROLES}/{name}").must(200, 404)
 
 
-def test_a_role_is_made_of_others(world: World, role_names: list[str]) -> None:
+def test_an_aggregated_role_has_the_rules_of_the_selected_roles(
+    world: World, role_names: list[str]
+) -> None:
     whole, first, second = role_names
     label = {f"example.com/{world.namespace}": "true"}
 
@@ -268,7 +272,7 @@ def test_a_role_is_made_of_others(world: World, role_names: list[str]) -> None:
     world.until(lambda: rules() == [], "it has no rules")
 
 
-def test_the_usual_roles_have_their_rules(world: World) -> None:
+def test_default_roles_are_aggregated(world: World) -> None:
     def without_rules() -> list[str]:
         names = ("admin", "edit", "view")
         return [name for name in names if not world.get(f"{ROLES}/{name}").get("rules")]

@@ -1,4 +1,4 @@
-"""CronJobs create Jobs when their time comes, and keep some of those that ended."""
+"""CronJobs create Jobs on schedule and limit their history."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_job_is_created_when_it_is_due(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_ended_jobs_beyond_the_limit_are_deleted(world: World) -> None:
+def test_finished_jobs_above_the_limit_are_deleted(world: World) -> None:
     world.create(a_cron_job("tick", "0 0 1 1 *", successfulJobsHistoryLimit=1, suspend=True))
     for name in ("one", "two"):
         world.kubectl("create", "job", name, "--from=cronjob/tick")
@@ -68,7 +68,7 @@ def test_ended_jobs_beyond_the_limit_are_deleted(world: World) -> None:
     assert job(world, "two")
     text = "Deleted job one"
     world.until(lambda: text in notes(world, "tick", "SuccessfulDelete"), "the event")
-    assert any("did not create or forgot" in one for one in notes(world, "tick", "UnexpectedJob"))
+    assert any("did not create or forgot" in note for note in notes(world, "tick", "UnexpectedJob"))
 
 
 def has_ended(world: World, name: str) -> bool:

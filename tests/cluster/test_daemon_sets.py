@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that fits, and how they are replaced."""
+"""DaemonSets: placement on nodes and rolling updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -78,9 +78,9 @@ def _is_observed(daemon_set: Document) -> bool:
 
 
 def _until_settled(world: World, count: int, misscheduled: int = 0) -> Document:
-    wanted = (count,) * 5 + (misscheduled,)
+    expected = (count,) * 5 + (misscheduled,)
     world.until(
-        lambda: _is_observed(_get(world)) and _counts(_get(world)) == wanted,
+        lambda: _is_observed(_get(world)) and _counts(_get(world)) == expected,
         f"{count} daemons run, up to date",
     )
     return _get(world)
@@ -89,9 +89,9 @@ def _until_settled(world: World, count: int, misscheduled: int = 0) -> Document:
 def _by_node(world: World) -> dict[str, Document]:
     """Return the pods that stay, by the node they are for."""
     return {
-        one["spec"].get("nodeName", one["metadata"]["name"]): one
-        for one in world.pods("app=agent")
-        if "deletionTimestamp" not in one["metadata"]
+        pod["spec"].get("nodeName", pod["metadata"]["name"]): pod
+        for pod in world.pods("app=agent")
+        if "deletionTimestamp" not in pod["metadata"]
     }
 
 
@@ -111,7 +111,7 @@ def _node_patched(world: World, node: str, patch: Document, back: Document) -> I
 
 
 def _labelled(world: World, node: str) -> Any:
-    """Give a node a label that only this test's daemons ask for."""
+    """Give a node a label that only this test's daemons select."""
     key = f"example.com/{world.namespace}"
     labels = {"metadata": {"labels": {key: "yes"}}}
     return _node_patched(world, node, labels, {"metadata": {"labels": {key: None}}})
@@ -129,7 +129,7 @@ def _selecting(world: World) -> Document:
 # -- where daemons are ----------------------------------------------------------------------------
 
 
-def test_every_node_has_one(world: World) -> None:
+def test_every_node_has_one_daemon_pod(world: World) -> None:
     world.create(_daemon_set())
     daemon_set = _until_settled(world, len(world.nodes))
     pods = _by_node(world)
@@ -153,7 +153,7 @@ def test_every_node_has_one(world: World) -> None:
         }
 
 
-def test_the_status_leaves_out_what_is_none(world: World) -> None:
+def test_the_status_omits_zero_counts(world: World) -> None:
     world.create(_daemon_set())
     count = len(world.nodes)
     assert _until_settled(world, count)["status"] == {
@@ -167,7 +167,7 @@ def test_the_status_leaves_out_what_is_none(world: World) -> None:
     }
 
 
-def test_daemons_tolerate_nodes_in_trouble(world: World) -> None:
+def test_daemon_pods_tolerate_unhealthy_nodes(world: World) -> None:
     world.create(_daemon_set())
     _until_settled(world, len(world.nodes))
     pod = _by_node(world)[world.nodes[0]]
@@ -184,7 +184,7 @@ def test_daemons_tolerate_nodes_in_trouble(world: World) -> None:
     ]
 
 
-def test_labels_bring_daemons_and_take_them_away(world: World) -> None:
+def test_node_labels_add_and_remove_daemon_pods(world: World) -> None:
     world.create(_daemon_set(_selecting(world)))
     _until_settled(world, 0)
     with _labelled(world, world.nodes[1]):
@@ -195,7 +195,7 @@ def test_labels_bring_daemons_and_take_them_away(world: World) -> None:
 
 
 def _is_misscheduled_when_touched(world: World) -> bool:
-    """Look at the status, and have the set looked at: for such a taint nobody does."""
+    """Check the status, and touch the set: such a taint triggers no sync."""
     daemon_set = _get(world)
     looks = int(daemon_set["metadata"].get("annotations", {}).get("example.com/looks", "0")) + 1
     annotations = {"metadata": {"annotations": {"example.com/looks": str(looks)}}}
@@ -203,7 +203,7 @@ def _is_misscheduled_when_touched(world: World) -> bool:
     return _counts(daemon_set) == (0, 0, 0, 0, 0, 1)
 
 
-def test_a_taint_keeps_daemons_away_and_leaves_those_that_run(world: World) -> None:
+def test_a_no_schedule_taint_keeps_running_daemon_pods(world: World) -> None:
     node = world.nodes[0]
     with _labelled(world, node):
         world.create(_daemon_set(_selecting(world)))
@@ -215,7 +215,7 @@ def test_a_taint_keeps_daemons_away_and_leaves_those_that_run(world: World) -> N
         _until_settled(world, 1)
 
 
-def test_a_taint_may_drive_daemons_out(world: World) -> None:
+def test_a_no_execute_taint_removes_daemon_pods(world: World) -> None:
     node = world.nodes[0]
     with _labelled(world, node):
         world.create(_daemon_set(_selecting(world)))
@@ -227,7 +227,7 @@ def test_a_taint_may_drive_daemons_out(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_a_cordoned_node_has_its_daemon(world: World) -> None:
+def test_a_cordoned_node_has_its_daemon_pod(world: World) -> None:
     node = world.nodes[2]
     world.kubectl("cordon", node)
     try:
@@ -238,7 +238,7 @@ def test_a_cordoned_node_has_its_daemon(world: World) -> None:
         world.kubectl("uncordon", node)
 
 
-def test_a_new_node_gets_its_daemon_and_a_node_that_is_gone_loses_it(world: World) -> None:
+def test_daemon_pods_follow_added_and_deleted_nodes(world: World) -> None:
     name = f"late-{world.namespace}"
     label = f"example.com/{world.namespace}"
     world.create(_daemon_set(_selecting(world)))
@@ -266,7 +266,7 @@ def test_a_new_node_gets_its_daemon_and_a_node_that_is_gone_loses_it(world: Worl
 # -- daemons that end -----------------------------------------------------------------------------
 
 
-def test_a_daemon_that_is_deleted_comes_back(world: World) -> None:
+def test_a_deleted_daemon_pod_is_recreated(world: World) -> None:
     world.create(_daemon_set())
     count = len(world.nodes)
     _until_settled(world, count)
@@ -281,7 +281,7 @@ def test_a_daemon_that_is_deleted_comes_back(world: World) -> None:
     _until_settled(world, count)
 
 
-def test_a_failed_daemon_is_replaced_and_told_of(world: World) -> None:
+def test_a_failed_daemon_pod_is_replaced_with_an_event(world: World) -> None:
     world.create(_daemon_set())
     count = len(world.nodes)
     _until_settled(world, count)
@@ -294,8 +294,8 @@ def test_a_failed_daemon_is_replaced_and_told_of(world: World) -> None:
         "there is another",
     )
     _until_settled(world, count)
-    told = {"FailedDaemonPod", "SuccessfulDelete"}
-    world.until(lambda: told <= set(world.reasons("agent")), "it is told of")
+    reported = {"FailedDaemonPod", "SuccessfulDelete"}
+    world.until(lambda: reported <= set(world.reasons("agent")), "it is reported")
     notes = {
         one["reason"]: one["message"]
         for one in world.items(world.path("events"))
@@ -309,7 +309,7 @@ def test_a_failed_daemon_is_replaced_and_told_of(world: World) -> None:
     assert notes["SuccessfulCreate"].startswith("Created pod: agent-")
 
 
-def test_a_pod_of_another_label_is_let_go(world: World) -> None:
+def test_a_pod_that_no_longer_matches_is_released(world: World) -> None:
     world.create(_daemon_set())
     count = len(world.nodes)
     _until_settled(world, count)
@@ -338,7 +338,7 @@ def test_an_update_replaces_every_daemon(world: World) -> None:
     assert sorted(one["revision"] for one in found) == [1, 2]
 
 
-def test_an_update_may_go_beside_what_runs(world: World) -> None:
+def test_an_update_with_surge_creates_new_pods_first(world: World) -> None:
     world.create(_daemon_set(updateStrategy=_rolling(maxSurge=1, maxUnavailable=0)))
     count = len(world.nodes)
     _until_settled(world, count)
@@ -354,7 +354,7 @@ def test_an_update_may_go_beside_what_runs(world: World) -> None:
     world.until(lambda: _images(world) == [_NEW] * count, "the old ones are gone")
 
 
-def test_on_delete_leaves_it_to_the_user(world: World) -> None:
+def test_on_delete_replaces_only_deleted_pods(world: World) -> None:
     world.create(_daemon_set(updateStrategy={"type": "OnDelete"}))
     count = len(world.nodes)
     _until_settled(world, count)
@@ -369,7 +369,7 @@ def test_on_delete_leaves_it_to_the_user(world: World) -> None:
     assert _images(world) == sorted([_OLD] * (count - 1) + [_NEW])
 
 
-def test_going_back_uses_the_revision_of_before(world: World) -> None:
+def test_a_rollback_reuses_the_earlier_revision(world: World) -> None:
     world.create(_daemon_set(_selecting(world)))
     _until_settled(world, 0)
     for image in (_NEW, _OLD):
@@ -383,7 +383,7 @@ def test_going_back_uses_the_revision_of_before(world: World) -> None:
     world.until(lambda: numbers() == [2, 3], "the first revision is the third now")
 
 
-def test_old_revisions_are_forgotten(world: World) -> None:
+def test_old_revisions_are_deleted(world: World) -> None:
     world.create(_daemon_set(_selecting(world), revisionHistoryLimit=1))
     _until_settled(world, 0)
     for number in range(4):
@@ -403,8 +403,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     count = len(world.nodes)
     _until_settled(world, count)
     world.kubectl("set", "image", "daemonset/agent", f"main={_NEW}")
-    said = world.kubectl("rollout", "status", "daemonset/agent", "--timeout=30s")
-    assert 'daemon set "agent" successfully rolled out' in said
+    output = world.kubectl("rollout", "status", "daemonset/agent", "--timeout=30s")
+    assert 'daemon set "agent" successfully rolled out' in output
     assert _images(world) == [_NEW] * count
     shown = world.kubectl("rollout", "history", "daemonset/agent")
     assert [line.split()[0] for line in shown.splitlines() if line[:1].isdigit()] == ["1", "2"]
@@ -412,8 +412,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     assert "daemonset.apps/agent rolled back" in world.kubectl("rollout", "undo", "daemonset/agent")
     world.kubectl("rollout", "status", "daemonset/agent", "--timeout=30s")
     assert _images(world) == [_OLD] * count
-    said = world.kubectl("rollout", "undo", "daemonset/agent", "--to-revision=3")
-    assert "skipped rollback (current template already matches revision 3)" in said
+    output = world.kubectl("rollout", "undo", "daemonset/agent", "--to-revision=3")
+    assert "skipped rollback (current template already matches revision 3)" in output
 
 
 @pytest.mark.programs

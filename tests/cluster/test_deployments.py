@@ -1,4 +1,4 @@
-"""Deployments roll out, stop, go back and scale as people know them."""
+"""Deployments: rollout, pause, rollback and scaling."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def stuck() -> Document:
 
 
 def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
-    wanted = a_deployment("web", 3)
-    wanted["metadata"]["annotations"] = {"team": "blue"}
-    (made,) = world.create(wanted)
+    expected = a_deployment("web", 3)
+    expected["metadata"]["annotations"] = {"team": "blue"}
+    (made,) = world.create(expected)
     found = until_rolled_out(world, 3)
     assert found["metadata"]["annotations"] == {"team": "blue", REVISION: "1"}
     assert found["status"]["readyReplicas"] == 3
@@ -93,12 +93,12 @@ def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_kubectl_follows_a_new_image_and_goes_back(world: World) -> None:
+def test_kubectl_rolls_out_and_undoes_a_new_image(world: World) -> None:
     world.create(a_deployment("web", 4))
     world.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
     world.kubectl("set", "image", "deployment/web", f"web={IMAGE}:2")
-    said = world.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    assert 'deployment "web" successfully rolled out' in said
+    output = world.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    assert 'deployment "web" successfully rolled out' in output
     first, second = sets_of(world)
     assert (first["spec"]["replicas"], second["spec"]["replicas"]) == (0, 4)
     images = {pod["spec"]["containers"][0]["image"] for pod in until_pods(world, "app=web", 4)}
@@ -119,7 +119,7 @@ def test_kubectl_follows_a_new_image_and_goes_back(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_an_annotation_of_old_takes_it_back_too(world: World) -> None:
+def test_the_deprecated_rollback_annotation_works(world: World) -> None:
     world.create(a_deployment("web", 1))
     until_rolled_out(world, 1)
     world.kubectl("set", "image", "deployment/web", f"web={IMAGE}:2")
@@ -140,7 +140,7 @@ def test_an_annotation_of_old_takes_it_back_too(world: World) -> None:
     )
 
 
-def test_what_counts_as_available_follows_to_the_replica_set(world: World) -> None:
+def test_min_ready_seconds_is_copied_to_the_replica_set(world: World) -> None:
     world.create(a_deployment("web", 2, minReadySeconds=300))
     found = until_status(world, path_of(world), "both are ready", readyReplicas=2)
     assert condition(found, "Available")["status"] == "False"
@@ -161,7 +161,7 @@ def test_a_restart_replaces_all_pods(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_a_pause_holds_a_new_template_back(world: World) -> None:
+def test_a_paused_deployment_does_not_roll_out(world: World) -> None:
     world.create(a_deployment("web", 2))
     until_rolled_out(world, 2)
     world.kubectl("rollout", "pause", "deployment/web")
@@ -180,7 +180,7 @@ def test_a_pause_holds_a_new_template_back(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_a_rollout_that_does_not_move_is_told(world: World) -> None:
+def test_a_stuck_rollout_is_reported(world: World) -> None:
     world.create(a_deployment("web", 2, stuck(), progressDeadlineSeconds=2))
     world.until(
         lambda: (
@@ -190,9 +190,9 @@ def test_a_rollout_that_does_not_move_is_told(world: World) -> None:
         "the deadline is exceeded",
     )
     (replica_set,) = sets_of(world)
-    told = condition(world.get(path_of(world)), "Progressing")
+    reported = condition(world.get(path_of(world)), "Progressing")
     name = replica_set["metadata"]["name"]
-    assert (told["status"], told["message"]) == (
+    assert (reported["status"], reported["message"]) == (
         "False",
         f'ReplicaSet "{name}" has timed out progressing.',
     )
@@ -205,7 +205,7 @@ def test_a_rollout_that_does_not_move_is_told(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_a_broken_template_takes_no_more_than_may_be_missing(world: World) -> None:
+def test_a_broken_template_respects_max_unavailable(world: World) -> None:
     strategy = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
     world.create(a_deployment("web", 10, strategy=strategy))
     until_rolled_out(world, 10)
@@ -226,7 +226,7 @@ def test_a_broken_template_takes_no_more_than_may_be_missing(world: World) -> No
     assert sizes_of(world) == [0, 0, 15]
 
 
-def test_recreate_lets_the_old_pods_go_first(world: World) -> None:
+def test_recreate_deletes_old_pods_first(world: World) -> None:
     with silent_node(world) as node:
         held = a_template("web", nodeName=node)
         world.create(a_deployment("web", 2, held, strategy={"type": "Recreate"}))
@@ -259,7 +259,7 @@ def test_a_replica_set_with_the_template_is_adopted(world: World) -> None:
     found = a_replica_set("web", 2)
     found["metadata"]["name"] = "found"
     (orphan,) = world.create(found)
-    # A deployment whose controller has not heard of it yet makes one of its own.
+    # A controller that has not seen it yet creates its own.
     until_status(world, world.path("replicasets", "found", group="apps/v1"), "it is known")
     (made,) = world.create(a_deployment("web", 3))
     until_rolled_out(world, 3)
@@ -269,7 +269,7 @@ def test_a_replica_set_with_the_template_is_adopted(world: World) -> None:
     assert adopted["metadata"]["annotations"][REVISION] == "1"
 
 
-def test_a_name_that_is_taken_leads_to_another(world: World) -> None:
+def test_a_hash_collision_leads_to_another_name(world: World) -> None:
     world.create(a_deployment("web", 1))
     until_rolled_out(world, 1)
     (first,) = sets_of(world)
@@ -284,7 +284,7 @@ def test_a_name_that_is_taken_leads_to_another(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_annotations_follow_to_the_new_replica_set(world: World) -> None:
+def test_annotations_are_copied_to_the_new_replica_set(world: World) -> None:
     world.create(a_deployment("web", 1, stuck()))
     world.until(lambda: sets_of(world), "it has a ReplicaSet")
     world.kubectl("annotate", "deployment/web", "kubernetes.io/change-cause=the first")
@@ -299,7 +299,7 @@ def test_annotations_follow_to_the_new_replica_set(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_scaling_goes_to_the_only_replica_set(world: World) -> None:
+def test_scaling_applies_to_the_only_replica_set(world: World) -> None:
     world.create(a_deployment("web", 2, stuck()))
     until_status(world, path_of(world), "two", replicas=2)
     path = f"{path_of(world)}/scale"
@@ -309,27 +309,29 @@ def test_scaling_goes_to_the_only_replica_set(world: World) -> None:
     desired = replica_set["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"]
     assert desired == "5"
     name = replica_set["metadata"]["name"]
-    told = f"Scaled up replica set {name} from 2 to 5"
-    world.until(lambda: told in notes(world, "web", "ScalingReplicaSet"), "an event tells of it")
+    reported = f"Scaled up replica set {name} from 2 to 5"
+    world.until(
+        lambda: reported in notes(world, "web", "ScalingReplicaSet"), "an event tells of it"
+    )
     world.kubectl("scale", "deployment/web", "--replicas=0")
     until_status(world, path_of(world), "none", replicas=0)
     until_pods(world, "app=web", 0)
 
 
-def test_a_failure_of_its_replica_set_is_told(world: World) -> None:
+def test_a_failure_of_its_replica_set_is_reported(world: World) -> None:
     template = stuck()
     template["spec"]["serviceAccountName"] = "missing"
     world.create(a_deployment("web", 1, template))
     world.until(
         lambda: condition(world.get(path_of(world)), "ReplicaFailure"), "it tells of the failure"
     )
-    told = condition(world.get(path_of(world)), "ReplicaFailure")
-    assert (told["status"], told["reason"]) == ("True", "FailedCreate")
-    assert 'serviceaccount "missing" not found' in told["message"]
+    reported = condition(world.get(path_of(world)), "ReplicaFailure")
+    assert (reported["status"], reported["reason"]) == ("True", "FailedCreate")
+    assert 'serviceaccount "missing" not found' in reported["message"]
 
 
 @pytest.mark.programs
-def test_all_that_is_its_own_goes_with_it(world: World) -> None:
+def test_its_dependents_are_deleted_with_it(world: World) -> None:
     world.create(a_deployment("web", 2))
     until_rolled_out(world, 2)
     world.kubectl("delete", "deployment/web", "--timeout=30s")

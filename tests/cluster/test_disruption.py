@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets say how many pods may go, and evictions keep to it."""
+"""PodDisruptionBudgets: their status, and evictions within them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.http import STRATEGIC_MERGE_PATCH, Response
 from kubesched.kit.clock import SystemClock
-from kubesched.testing.http import STRATEGIC_MERGE_PATCH, Answer
 from tests.cluster.conftest import World
 from tests.cluster.job_pods import a_job, until_waiting
 from tests.cluster.replicated import (
@@ -24,7 +24,7 @@ from tests.cluster.replicated import (
     until_pods,
 )
 
-REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+REJECTED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def a_budget(name: str, app: str, **spec: Any) -> Document:
@@ -55,7 +55,7 @@ def until_budget(world: World, name: str, **numbers: int) -> Document:
     return world.get(budget_path(world, name))
 
 
-def evict(world: World, name: str) -> Answer:
+def evict(world: World, name: str) -> Response:
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -64,8 +64,8 @@ def evict(world: World, name: str) -> Answer:
     return world.api.post(world.path("pods", f"{name}/eviction"), body)
 
 
-def cause_of(answer: Answer) -> Document:
-    cause: Document = answer.json["details"]["causes"][0]
+def cause_of(response: Response) -> Document:
+    cause: Document = response.json["details"]["causes"][0]
     return cause
 
 
@@ -75,7 +75,7 @@ def held_set(name: str, replicas: int) -> Document:
 
 
 def set_status(world: World, pod: Document, *, is_ready: bool) -> None:
-    """Have a pod that no node took run, as a kubelet would say."""
+    """Mark an unscheduled pod as running, as a kubelet would."""
     ready = {"type": "Ready", "status": "True" if is_ready else "False"}
     change = {"status": {"phase": "Running", "conditions": [ready]}}
     path = world.path("pods", f"{pod['metadata']['name']}/status")
@@ -103,7 +103,7 @@ def test_status_of_a_budget(world: World) -> None:
     assert shown[:4] == ["keep", "100%", "N/A", "0"]
 
 
-def test_a_percentage_is_of_what_the_deployment_should_have(world: World) -> None:
+def test_a_percentage_applies_to_the_desired_replicas(world: World) -> None:
     template = a_template("web", nodeSelector=NOWHERE)
     world.create(a_deployment("web", 5, template), a_budget("keep", "web", maxUnavailable="30%"))
     until_pods(world, "app=web", 5)
@@ -112,14 +112,14 @@ def test_a_percentage_is_of_what_the_deployment_should_have(world: World) -> Non
     until_budget(world, "keep", expectedPods=8, desiredHealthy=5)
 
 
-def test_evictions_keep_to_the_budget(world: World) -> None:
+def test_evictions_respect_the_budget(world: World) -> None:
     world.create(a_replica_set("web", 3), a_budget("keep", "web", minAvailable=3))
     first, second, _ = until_pods(world, "app=web", 3)
     until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=0)
     name = first["metadata"]["name"]
-    refused = evict(world, name).must(429)
-    assert refused.message == REFUSED
-    assert cause_of(refused) == {
+    rejected = evict(world, name).must(429)
+    assert rejected.message == REJECTED
+    assert cause_of(rejected) == {
         "reason": "DisruptionBudget",
         "message": "The disruption budget keep needs 3 healthy pods and has 3 currently",
     }
@@ -138,7 +138,7 @@ def test_one_disruption_at_a_time(world: World) -> None:
     world.create(held_set("web", 3), a_budget("keep", "web", maxUnavailable=1))
     pods = until_pods(world, "app=web", 3)
     for pod in pods:
-        # What holds a pod shows what an eviction does to it.
+        # A finalizer keeps the pod, so that the effect of an eviction is visible.
         change = {"metadata": {"finalizers": ["example.com/held"]}}
         patch(world, world.path("pods", pod["metadata"]["name"]), change)
         set_status(world, pod, is_ready=True)
@@ -149,9 +149,9 @@ def test_one_disruption_at_a_time(world: World) -> None:
     assert evicted["metadata"]["deletionTimestamp"]
     target = condition(evicted, "DisruptionTarget")
     assert (target["status"], target["reason"]) == ("True", "EvictionByEvictionAPI")
-    assert evict(world, names[1]).must(429).message == REFUSED
+    assert evict(world, names[1]).must(429).message == REJECTED
     until_budget(world, "keep", currentHealthy=2, desiredHealthy=2, disruptionsAllowed=0)
-    assert evict(world, names[1]).must(429).message == REFUSED
+    assert evict(world, names[1]).must(429).message == REJECTED
     for name in names:
         patch(world, world.path("pods", name), {"metadata": {"finalizers": None}})
 
@@ -177,21 +177,21 @@ def test_pods_that_are_not_ready(world: World) -> None:
     evict(world, second).must(201)
 
 
-def test_pods_that_have_not_started_are_no_loss(world: World) -> None:
+def test_pods_that_have_not_started_can_be_evicted(world: World) -> None:
     world.create(held_set("web", 1), a_budget("keep", "web", minAvailable=1))
     (pod,) = until_pods(world, "app=web", 1)
     until_budget(world, "keep", expectedPods=1, disruptionsAllowed=0)
     evict(world, pod["metadata"]["name"]).must(201)
 
 
-def test_a_budget_that_covers_nothing(world: World) -> None:
+def test_a_budget_without_matching_pods(world: World) -> None:
     world.create(a_budget("keep", "nobody", minAvailable=1))
     found = until_budget(world, "keep", expectedPods=0, currentHealthy=0, desiredHealthy=1)
     assert found["status"]["disruptionsAllowed"] == 0
     world.until(lambda: notes(world, "keep", "NoPods") == ["No matching pods found"], "the event")
 
 
-def test_pods_that_nobody_controls(world: World) -> None:
+def test_unmanaged_pods(world: World) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -209,9 +209,9 @@ def test_pods_that_nobody_controls(world: World) -> None:
 
 
 def test_controllers_without_a_scale(world: World) -> None:
-    wanted = a_job("sum")
-    wanted["spec"]["template"]["metadata"] = {"labels": {"app": "sum"}}
-    world.create(wanted)
+    expected = a_job("sum")
+    expected["spec"]["template"]["metadata"] = {"labels": {"app": "sum"}}
+    world.create(expected)
     until_waiting(world, "sum", 1)
     world.create(a_budget("keep", "sum", maxUnavailable=1))
     path = budget_path(world, "keep")
@@ -329,7 +329,7 @@ def test_two_budgets_for_one_pod(world: World) -> None:
     world.create(a_budget("one", "web", minAvailable=0), a_budget("two", "web", minAvailable=0))
     (pod,) = until_pods(world, "app=web", 1)
     set_status(world, pod, is_ready=True)
-    # The controller brings one of them up to date, "arbitrarily", as it says.
+    # The controller updates an arbitrary one of them.
     world.until(
         lambda: any(has_numbers(world, one, currentHealthy=1) for one in ("one", "two")),
         "a budget counts the pod",
@@ -338,8 +338,8 @@ def test_two_budgets_for_one_pod(world: World) -> None:
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
         "support."
     )
-    answer = evict(world, pod["metadata"]["name"])
-    assert (answer.json["status"], answer.message) == ("Failure", text)
+    response = evict(world, pod["metadata"]["name"])
+    assert (response.json["status"], response.message) == ("Failure", text)
     assert world.get(world.path("pods", pod["metadata"]["name"]))
 
 
@@ -369,8 +369,8 @@ def test_drain_moves_pods_within_the_budget(world: World) -> None:
     until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
     node = world.pods("app=web")[0]["spec"]["nodeName"]
     with uncordoned_after(world, node):
-        said = world.kubectl("drain", node, "--pod-selector=app=web", "--timeout=40s")
-        assert f"node/{node} drained" in said
+        output = world.kubectl("drain", node, "--pod-selector=app=web", "--timeout=40s")
+        assert f"node/{node} drained" in output
         assert {pod["spec"]["nodeName"] for pod in ready_pods(world, "web")}.isdisjoint({node})
         until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
 
@@ -384,5 +384,5 @@ def test_drain_waits_for_the_budget(world: World) -> None:
     with uncordoned_after(world, node):
         drained = world.run_kubectl("drain", node, "--pod-selector=app=web", "--timeout=2s")
         assert drained.returncode != 0
-        assert f"(will retry after 5s): {REFUSED}" in drained.stderr
+        assert f"(will retry after 5s): {REJECTED}" in drained.stderr
         assert world.get(world.path("pods", pod["metadata"]["name"]))

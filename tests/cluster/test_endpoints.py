@@ -1,4 +1,4 @@
-"""Services lead to the pods that they select: Endpoints and EndpointSlices say where."""
+"""Endpoints and EndpointSlices of services."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def listed(world: World, name: str = "web") -> dict[str, Document]:
 def ready(world: World, name: str = "web") -> set[str]:
     """Return the pods that both Endpoints and EndpointSlices call ready; empty if they differ."""
     old = {
-        one["targetRef"]["name"]
+        address["targetRef"]["name"]
         for subset in subsets(world, name)
-        for one in subset.get("addresses") or ()
+        for address in subset.get("addresses") or ()
     }
     new = {pod for pod, end in listed(world, name).items() if end["conditions"]["ready"]}
     return old if old == new else set()
@@ -65,13 +65,13 @@ def until_ready(world: World, *pods: str, name: str = "web") -> None:
     world.until(lambda: ready(world, name) == set(pods), f"{name} leads to {pods}")
 
 
-def test_a_service_leads_to_its_pods(world: World) -> None:
+def test_a_service_has_the_endpoints_of_its_pods(world: World) -> None:
     world.create(a_service(), a_pod("one"), a_pod("two"), a_pod("other", app="db"))
     until_ready(world, "one", "two")
-    pods = {one["metadata"]["name"]: one for one in world.pods()}
+    pods = {pod["metadata"]["name"]: pod for pod in world.pods()}
     (subset,) = subsets(world)
     assert subset["ports"] == [{"name": "main", "port": 8080, "protocol": "TCP"}]
-    assert [one["ip"] for one in subset["addresses"]] == sorted(
+    assert [address["ip"] for address in subset["addresses"]] == sorted(
         pods[name]["status"]["podIP"] for name in ("one", "two")
     )
     (one,) = slices(world)
@@ -90,7 +90,7 @@ def test_a_service_leads_to_its_pods(world: World) -> None:
         }
 
 
-def test_what_they_are_called_and_whose_they_are(world: World) -> None:
+def test_names_labels_and_owners_of_slices(world: World) -> None:
     service = world.create(a_service())[0]
     world.until(lambda: slices(world), "there is a slice")
     world.until(lambda: world.get(world.path("endpoints", "web")), "there are Endpoints")
@@ -116,12 +116,12 @@ def test_what_they_are_called_and_whose_they_are(world: World) -> None:
             "blockOwnerDeletion": True,
         }
     ]
-    # A service that leads nowhere says so, in one slice.
+    # A service without endpoints has one empty slice.
     assert not one.get("endpoints")
     assert not one.get("ports")
 
 
-def test_labels_decide_where_a_service_leads(world: World) -> None:
+def test_endpoints_follow_pod_labels(world: World) -> None:
     world.create(a_service(), a_pod("one"), a_pod("two"))
     until_ready(world, "one", "two")
     patch = {"metadata": {"labels": {"app": "elsewhere"}}}
@@ -132,7 +132,7 @@ def test_labels_decide_where_a_service_leads(world: World) -> None:
     until_ready(world, "one")
 
 
-def test_labels_of_the_service_are_those_of_its_slices(world: World) -> None:
+def test_slices_have_the_labels_of_the_service(world: World) -> None:
     world.create(a_service(), a_pod("one"))
     until_ready(world, "one")
     patch = {"metadata": {"labels": {"tier": "back"}}}
@@ -145,7 +145,7 @@ def test_labels_of_the_service_are_those_of_its_slices(world: World) -> None:
     world.until(lambda: tiers() == ["back", "back"], "both have the new label")
 
 
-def test_a_pod_that_is_gone_is_no_endpoint(world: World) -> None:
+def test_a_deleted_pod_is_no_endpoint(world: World) -> None:
     world.create(a_service(), a_pod("one"), a_pod("two"))
     until_ready(world, "one", "two")
     world.api.delete(world.path("pods", "one")).must(200)
@@ -153,7 +153,7 @@ def test_a_pod_that_is_gone_is_no_endpoint(world: World) -> None:
     world.until(lambda: listed(world).keys() == {"two"}, "nothing is left of it")
 
 
-def test_a_pod_that_goes_may_serve_but_is_not_ready(world: World) -> None:
+def test_a_terminating_pod_may_serve_but_is_not_ready(world: World) -> None:
     pod = a_pod("slow")
     pod["metadata"]["finalizers"] = ["example.com/hold"]
     world.create(a_service(), pod)
@@ -163,7 +163,7 @@ def test_a_pod_that_goes_may_serve_but_is_not_ready(world: World) -> None:
         lambda: (listed(world).get("slow") or {"conditions": {"terminating": True}})["conditions"][
             "terminating"
         ],
-        "it is said to go",
+        "it is terminating",
     )
     assert ready(world) == set()
     patch = {"metadata": {"finalizers": None}}
@@ -171,7 +171,7 @@ def test_a_pod_that_goes_may_serve_but_is_not_ready(world: World) -> None:
     world.until(lambda: not listed(world), "nothing is left of it")
 
 
-def test_a_service_takes_its_endpoints_along(world: World) -> None:
+def test_endpoints_are_deleted_with_the_service(world: World) -> None:
     world.create(a_service(), a_pod("one"))
     until_ready(world, "one")
     world.api.delete(world.path("services", "web")).must(200)
@@ -190,7 +190,7 @@ def test_a_headless_service_is_marked_and_names_its_pods(world: World) -> None:
     names = {name: end.get("hostname") for name, end in listed(world).items()}
     assert names == {"one": "first", "two": None}
     (subset,) = subsets(world)
-    assert {one.get("hostname") for one in subset["addresses"]} == {"first", None}
+    assert {address.get("hostname") for address in subset["addresses"]} == {"first", None}
 
 
 def test_a_headless_service_needs_no_ports(world: World) -> None:
@@ -226,7 +226,7 @@ def test_pods_with_different_ports_are_in_different_slices(world: World) -> None
 
 @pytest.fixture
 def silent_node(world: World) -> Iterator[str]:
-    """Return a node on which nobody runs pods: they stay as a test makes them."""
+    """Return a node without a kubelet: its pods do not change."""
     name = f"silent-{world.namespace}"
     metadata = {"name": name, "annotations": {"kubesched.dev/heartbeat": "off"}}
     world.api.post("/api/v1/nodes", {"metadata": metadata}).must(201)
@@ -234,7 +234,7 @@ def silent_node(world: World) -> Iterator[str]:
     world.api.delete(f"/api/v1/nodes/{name}").must(200, 404)
 
 
-def test_pods_that_are_not_ready_are_published_on_wish(world: World, silent_node: str) -> None:
+def test_publish_not_ready_addresses(world: World, silent_node: str) -> None:
     world.create(
         a_service("patient"),
         a_service("eager", publishNotReadyAddresses=True),
@@ -248,7 +248,7 @@ def test_pods_that_are_not_ready_are_published_on_wish(world: World, silent_node
     assert conditions == {"ready": True, "serving": False, "terminating": False}
     world.until(lambda: subsets(world, "patient"), "the Endpoints of the other know of the pod")
     (subset,) = subsets(world, "patient")
-    assert [one["ip"] for one in subset["notReadyAddresses"]] == ["10.250.0.1"]
+    assert [address["ip"] for address in subset["notReadyAddresses"]] == ["10.250.0.1"]
     assert "addresses" not in subset
     world.until(lambda: listed(world, "patient"), "the slices of the other know of the pod")
     conditions = listed(world, "patient")["one"]["conditions"]
@@ -264,14 +264,14 @@ def test_pods_that_are_not_ready_are_published_on_wish(world: World, silent_node
         ),
     ],
 )
-def test_some_services_lead_to_no_pods(world: World, spec: Document) -> None:
+def test_services_without_managed_endpoints(world: World, spec: Document) -> None:
     world.create(a_service("none", **spec), a_service(), a_pod("one"))
     until_ready(world, "one")
     assert slices(world, "none") == []
     assert world.get(world.path("endpoints", "none")) == {}
 
 
-def test_traffic_distribution_gives_hints(world: World) -> None:
+def test_traffic_distribution_sets_hints(world: World) -> None:
     world.create(a_service(trafficDistribution="PreferClose"), a_pod("one"))
     until_ready(world, "one")
     end = listed(world)["one"]

@@ -1,4 +1,4 @@
-"""Objects go when their last owner is gone; owners go when their dependents have."""
+"""Garbage collection by owner references."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.conftest import World
 from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custom_kind, owner
 
-# Upstream's collector asks for new kinds every thirty seconds.
+# Upstream's collector discovers new kinds every thirty seconds.
 pytestmark = pytest.mark.timeout(150)
 
 
@@ -47,7 +47,7 @@ def release(world: World, name: str) -> None:
     world.api.patch(path_of(world, name), patch, MERGE_PATCH).must(200)
 
 
-def test_dependents_follow_their_owner_to_the_last(world: World) -> None:
+def test_all_transitive_dependents_are_deleted(world: World) -> None:
     first = made(world, "first")
     second = made(world, "second", owner(first))
     made(world, "third", owner(second))
@@ -58,7 +58,7 @@ def test_dependents_follow_their_owner_to_the_last(world: World) -> None:
     assert not is_gone(world, "other")
 
 
-def test_an_owner_that_never_was_is_none(world: World) -> None:
+def test_an_absent_owner_does_not_count(world: World) -> None:
     there = made(world, "there")
     made(world, "of-nobody", {**owner(there), "name": "nobody", "uid": "no-such-uid"})
     # Another object has the name now.
@@ -67,7 +67,7 @@ def test_an_owner_that_never_was_is_none(world: World) -> None:
     assert not is_gone(world, "there")
 
 
-def test_one_owner_is_enough_to_stay(world: World) -> None:
+def test_one_existing_owner_keeps_an_object(world: World) -> None:
     first, second = made(world, "first"), made(world, "second")
     made(world, "shared", owner(first), owner(second))
     delete(world, "first", "Background")
@@ -91,7 +91,7 @@ def test_foreground_deletion_waits_for_the_dependents(world: World) -> None:
     until_gone(world, "held", "top")
 
 
-def test_foreground_deletion_goes_down_to_the_last(world: World) -> None:
+def test_foreground_deletion_is_transitive(world: World) -> None:
     top = made(world, "top")
     middle = made(world, "middle", owner(top, blockOwnerDeletion=True))
     made(world, "bottom", owner(middle, blockOwnerDeletion=True), finalizers=[HOLD])
@@ -105,7 +105,7 @@ def test_foreground_deletion_goes_down_to_the_last(world: World) -> None:
     until_gone(world, "bottom", "middle", "top")
 
 
-def test_foreground_deletion_does_not_wait_for_who_does_not_block(world: World) -> None:
+def test_foreground_deletion_ignores_nonblocking_dependents(world: World) -> None:
     top = made(world, "top")
     made(world, "held", owner(top), finalizers=[HOLD])
     delete(world, "top", "Foreground")
@@ -116,7 +116,7 @@ def test_foreground_deletion_does_not_wait_for_who_does_not_block(world: World) 
     release(world, "held")
 
 
-def test_a_dependent_with_another_owner_lets_the_first_go(world: World) -> None:
+def test_a_dependent_with_another_owner_is_kept(world: World) -> None:
     top, other = made(world, "top"), made(world, "other")
     made(world, "shared", owner(top, blockOwnerDeletion=True), owner(other))
     delete(world, "top", "Foreground")
@@ -124,7 +124,7 @@ def test_a_dependent_with_another_owner_lets_the_first_go(world: World) -> None:
     assert metadata_of(world, "shared")["ownerReferences"] == [owner(other)]
 
 
-def test_orphans_stay_without_the_owner(world: World) -> None:
+def test_orphaned_dependents_stay(world: World) -> None:
     top = made(world, "top")
     for number in range(20):
         made(world, f"orphan-{number}", owner(top, controller=True))
@@ -134,7 +134,7 @@ def test_orphans_stay_without_the_owner(world: World) -> None:
         assert "ownerReferences" not in metadata_of(world, f"orphan-{number}")
 
 
-def test_a_circle_of_owners_goes_as_a_whole(world: World) -> None:
+def test_a_cycle_of_owners_is_deleted(world: World) -> None:
     ring = [made(world, f"ring-{number}") for number in range(3)]
     for number, document in enumerate(ring):
         before = owner(ring[number - 1], controller=True, blockOwnerDeletion=True)
@@ -145,7 +145,7 @@ def test_a_circle_of_owners_goes_as_a_whole(world: World) -> None:
     until_gone(world, "ring-0", "ring-1", "ring-2")
 
 
-def test_an_owner_without_a_namespace_owns_objects_that_have_one(world: World) -> None:
+def test_a_cluster_scoped_owner_owns_namespaced_objects(world: World) -> None:
     name = f"owner-{world.namespace}"
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     document = {
@@ -162,7 +162,7 @@ def test_an_owner_without_a_namespace_owns_objects_that_have_one(world: World) -
     assert not is_gone(world, "beside")
 
 
-def test_an_owner_in_another_namespace_is_none(world: World) -> None:
+def test_an_owner_in_another_namespace_does_not_count(world: World) -> None:
     elsewhere = world.get("/api/v1/namespaces/kube-system/serviceaccounts/default")
     made(world, "astray", owner(elsewhere))
     until_gone(world, "astray")
@@ -204,14 +204,14 @@ def test_kubectl_delete_takes_the_pods_of_a_deployment(world: World, cascade: st
 
 
 @pytest.mark.programs
-def test_kubectl_delete_can_leave_the_pods(world: World) -> None:
+def test_kubectl_delete_can_orphan_the_pods(world: World) -> None:
     world.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
     world.until(lambda: len(world.pods("app=web")) == 2, "there are two pods")
-    before = {one["metadata"]["uid"] for one in world.pods()}
+    before = {pod["metadata"]["uid"] for pod in world.pods()}
     world.kubectl("delete", "deployment", "web", "--cascade=orphan")
     sets = world.items(world.path("replicasets", group="apps/v1"))
-    assert ["ownerReferences" in one["metadata"] for one in sets] == [False]
-    assert {one["metadata"]["uid"] for one in world.pods()} == before
+    assert ["ownerReferences" in replica_set["metadata"] for replica_set in sets] == [False]
+    assert {pod["metadata"]["uid"] for pod in world.pods()} == before
 
 
 @pytest.fixture
@@ -244,8 +244,8 @@ def test_custom_objects_can_be_orphaned(world: World, fruit: str) -> None:
     metadata = {"name": "apple", "ownerReferences": [owner(top, controller=True)]}
     body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": metadata}
     world.api.post(fruits, body).must(201)
-    # Only when the collector has heard of the kind, it knows who is to be set free: it deletes
-    # an object of the kind then.
+    # The collector can orphan dependents only once it knows their kind, which the deletion of
+    # another object of the kind shows.
     extra = {**body, "metadata": {"name": "extra", "ownerReferences": [{**owner(top), "uid": "0"}]}}
     world.api.post(fruits, extra).must(201)
     world.until(lambda: world.api.get(f"{fruits}/extra").code == 404, "the kind is known", 90)

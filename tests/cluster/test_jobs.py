@@ -1,4 +1,4 @@
-"""Jobs run pods until enough have succeeded, or too many have failed."""
+"""Jobs: completion, failures, indexes and policies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 @pytest.mark.programs
-def test_a_job_runs_to_its_end(world: World) -> None:
+def test_a_job_runs_to_completion(world: World) -> None:
     world.create(a_job("sum", runs=True, completions=4, parallelism=2))
     world.kubectl("wait", "--for=condition=complete", "job/sum", "--timeout=40s")
     status = job(world, "sum")["status"]
@@ -67,7 +67,7 @@ def test_pods_belong_to_the_job_until_they_are_counted(world: World) -> None:
     assert "finalizers" not in pod["metadata"]
 
 
-def test_no_more_pods_than_at_once_and_than_needed(world: World) -> None:
+def test_parallelism_and_completions_limit_the_pods(world: World) -> None:
     world.create(a_job("sum", completions=3, parallelism=2))
     first, _ = until_waiting(world, "sum", 2)
     end_pod(world, first)
@@ -94,8 +94,8 @@ def until_waiting_after(world: World, before: Document) -> list[Document]:
 
 
 def test_a_work_queue_is_done_when_one_pod_finds_it_empty(world: World) -> None:
-    wanted = a_job("sum", parallelism=2)
-    world.create(wanted)
+    expected = a_job("sum", parallelism=2)
+    world.create(expected)
     first, second = until_waiting(world, "sum", 2)
     end_pod(world, first)
     until_job(world, "sum", lambda status: status.get("succeeded") == 1, "one has succeeded")
@@ -116,7 +116,7 @@ def test_a_failed_pod_is_replaced(world: World) -> None:
     assert len(pods_of(world, "sum")) == 2
 
 
-def test_too_many_failures_end_the_job(world: World) -> None:
+def test_the_backoff_limit_fails_the_job(world: World) -> None:
     world.create(a_job("sum", backoffLimit=0, parallelism=2, completions=2))
     first, second = until_waiting(world, "sum", 2)
     end_pod(world, first, exit_code=1)
@@ -136,7 +136,7 @@ def test_too_many_failures_end_the_job(world: World) -> None:
     assert notes(world, "sum", "SuccessfulDelete") == [f"Deleted pod: {name}"]
 
 
-def test_the_deadline_ends_the_job(world: World) -> None:
+def test_the_deadline_fails_the_job(world: World) -> None:
     world.create(a_job("sum", activeDeadlineSeconds=1))
     status = until_condition(world, "sum", "Failed")["status"]
     assert true_conditions(status)["Failed"] == "DeadlineExceeded"
@@ -187,7 +187,7 @@ def test_each_index_has_a_pod(world: World) -> None:
     assert until_condition(world, "sum", "Complete")["status"]["completedIndexes"] == "0-3"
 
 
-def test_a_failed_index_is_tried_again_by_itself(world: World) -> None:
+def test_a_failed_index_has_its_own_backoff(world: World) -> None:
     world.create(
         a_job("sum", completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=1)
     )
@@ -254,7 +254,7 @@ def test_deleting_a_job_deletes_its_pods(world: World) -> None:
 
 
 @pytest.mark.programs
-def test_pods_that_lost_their_job_can_go(world: World) -> None:
+def test_pods_of_a_deleted_job_are_released(world: World) -> None:
     world.create(a_job("sum"))
     (pod,) = until_waiting(world, "sum", 1)
     world.kubectl("delete", "job", "sum", "--cascade=orphan", "--timeout=30s")
@@ -266,17 +266,17 @@ def test_pods_that_lost_their_job_can_go(world: World) -> None:
     assert "deletionTimestamp" not in orphan
 
 
-def test_a_job_takes_in_pods_that_it_selects(world: World) -> None:
-    wanted = a_job("sum", manualSelector=True, selector={"matchLabels": {"job": "mine"}})
-    wanted["spec"]["template"]["metadata"] = {"labels": {"job": "mine"}}
+def test_a_job_adopts_matching_pods(world: World) -> None:
+    expected = a_job("sum", manualSelector=True, selector={"matchLabels": {"job": "mine"}})
+    expected["spec"]["template"]["metadata"] = {"labels": {"job": "mine"}}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "stray", "labels": {"job": "mine"}},
-        "spec": wanted["spec"]["template"]["spec"],
+        "spec": expected["spec"]["template"]["spec"],
     }
     world.create(pod)
-    world.create(wanted)
+    world.create(expected)
     path = world.path("pods", "stray")
     world.until(lambda: world.get(path)["metadata"].get("finalizers") == [TRACKING], "taken in")
     assert world.get(path)["metadata"]["ownerReferences"][0]["name"] == "sum"
@@ -285,7 +285,7 @@ def test_a_job_takes_in_pods_that_it_selects(world: World) -> None:
     assert [pod["metadata"]["name"] for pod in world.pods("job=mine")] == ["stray"]
 
 
-def test_who_else_manages_a_job_is_left_alone(world: World) -> None:
+def test_jobs_managed_by_others_are_ignored(world: World) -> None:
     world.create(a_job("theirs", managedBy="example.com/controller"))
     world.create(a_job("ours", completions=0))
     until_condition(world, "ours", "Complete")
@@ -293,7 +293,7 @@ def test_who_else_manages_a_job_is_left_alone(world: World) -> None:
     assert job(world, "theirs")["status"] == {}
 
 
-def test_a_job_goes_away_after_its_time(world: World) -> None:
+def test_a_finished_job_is_deleted_after_its_ttl(world: World) -> None:
     world.create(a_job("sum", ttlSecondsAfterFinished=1))
     (pod,) = until_waiting(world, "sum", 1)
     end_pod(world, pod)
@@ -302,7 +302,7 @@ def test_a_job_goes_away_after_its_time(world: World) -> None:
 
 
 @pytest.mark.parametrize("policy", ["TerminatingOrFailed", "Failed"])
-def test_a_pod_that_is_deleted_has_failed(world: World, policy: str) -> None:
+def test_a_deleted_pod_counts_as_failed(world: World, policy: str) -> None:
     world.create(a_job("sum", podReplacementPolicy=policy))
     (pod,) = until_waiting(world, "sum", 1)
     path = world.path("pods", pod["metadata"]["name"])

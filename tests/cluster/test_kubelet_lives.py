@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.cached.informers import Informers
-from kubesched.client.cached.parts import Surroundings
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.rest import Client
+from kubesched.cluster.informers.context import Dependencies
+from kubesched.cluster.informers.informer import Informers
+from kubesched.cluster.kubelet import Kubelets, KubeletSettings, LogBuffer
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.loop_thread import LoopThread
+from kubesched.cluster.launch.server import ApiServer
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.kit.rng import Generator
-from kubesched.kubelet import Kubelets, KubeletSettings, LogBuffer
-from kubesched.playground.waiting import until
+from kubesched.kit.rng import RandomStream
 from kubesched.testing import Api
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.loop_thread import LoopThread
-from kubesched.testing.server import ApiServer
 from tests.cluster.running_pods import a_pod, conditions_of
 
 Document = dict[str, Any]
@@ -54,8 +54,8 @@ def kubelets(server: ApiServer, settings: KubeletSettings = FAST) -> Iterator[Ru
 
     async def make() -> tuple[Kubelets, Informers, Client]:
         client = Client(access, qps=-1, burst=0, user_agent="test", clock=clock, log=log)
-        informers = Informers(client, clock, log, Generator(0, "kubelets"))
-        made = Kubelets(Surroundings(client, informers, clock, log), settings)
+        informers = Informers(client, clock, log, RandomStream(0, "kubelets"))
+        made = Kubelets(Dependencies(client, informers, clock, log), settings)
         informers.start()
         await informers.wait_until_synced()
         await made.start()
@@ -73,11 +73,11 @@ def kubelets(server: ApiServer, settings: KubeletSettings = FAST) -> Iterator[Ru
 
 @pytest.fixture
 def api(api_server: ApiServer) -> Iterator[Api]:
-    with api_server.api() as asked:
-        # Nobody but the controllers of a cluster makes it.
+    with api_server.api() as requested:
+        # Only the controllers of a cluster create it.
         body = {"metadata": {"name": "kube-node-lease"}}
-        asked.post("/api/v1/namespaces", body).must(201, 409)
-        yield asked
+        requested.post("/api/v1/namespaces", body).must(201, 409)
+        yield requested
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def node(api: Api) -> Iterator[str]:
 
 
 def get(api: Api, path: str) -> Document:
-    answer = api.get(path)
-    return answer.json if answer.code == 200 else {}
+    response = api.get(path)
+    return response.json if response.code == 200 else {}
 
 
 def is_ready(document: Document) -> bool:
@@ -101,7 +101,7 @@ def end(api: Api, name: str) -> None:
     api.delete(f"{PODS}/{name}", query={"gracePeriodSeconds": 0}).must(200, 404)
 
 
-def test_pods_go_on_under_new_kubelets(api_server: ApiServer, api: Api, node: str) -> None:
+def test_pods_continue_under_new_kubelets(api_server: ApiServer, api: Api, node: str) -> None:
     name = f"stays-{node}"
     with kubelets(api_server):
         api.post(PODS, a_pod(name, nodeName=node)).must(201)
@@ -119,7 +119,9 @@ def test_pods_go_on_under_new_kubelets(api_server: ApiServer, api: Api, node: st
         end(api, next_pod)
 
 
-def test_a_pod_that_was_told_to_end_ends_later(api_server: ApiServer, api: Api, node: str) -> None:
+def test_a_terminating_pod_is_stopped_by_a_new_kubelet(
+    api_server: ApiServer, api: Api, node: str
+) -> None:
     name = f"told-{node}"
     with kubelets(api_server):
         api.post(PODS, a_pod(name, nodeName=node)).must(201)
@@ -130,9 +132,7 @@ def test_a_pod_that_was_told_to_end_ends_later(api_server: ApiServer, api: Api, 
         until(lambda: not get(api, f"{PODS}/{name}"), "the pod is gone")
 
 
-def test_a_dead_kubelet_says_nothing_and_does_nothing(
-    api_server: ApiServer, api: Api, node: str
-) -> None:
+def test_a_dead_kubelet_does_nothing(api_server: ApiServer, api: Api, node: str) -> None:
     name = f"left-{node}"
     path = f"/api/v1/nodes/{node}"
 
@@ -173,7 +173,7 @@ def test_a_dead_kubelet_says_nothing_and_does_nothing(
         api.delete(f"/api/v1/nodes/{other}").must(200)
 
 
-def test_a_foreign_change_of_a_status_does_not_last(
+def test_a_foreign_change_of_a_status_is_reverted(
     api_server: ApiServer, api: Api, node: str
 ) -> None:
     name = f"changed-{node}"
@@ -182,10 +182,13 @@ def test_a_foreign_change_of_a_status_does_not_last(
         until(lambda: is_ready(get(api, f"{PODS}/{name}")), "the pod runs")
         conditions = get(api, f"{PODS}/{name}")["status"]["conditions"]
         foreign = {"type": "example.com/theirs", "status": "True"}
-        lost = [{**one, "status": "False"} if one["type"] == "Ready" else one for one in conditions]
+        lost = [
+            {**condition, "status": "False"} if condition["type"] == "Ready" else condition
+            for condition in conditions
+        ]
         patch = {"status": {"conditions": [*lost, foreign]}}
-        answer = api.patch(f"{PODS}/{name}/status", patch, MERGE_PATCH).must(200)
-        assert not is_ready(answer.json)
+        response = api.patch(f"{PODS}/{name}/status", patch, MERGE_PATCH).must(200)
+        assert not is_ready(response.json)
         until(lambda: is_ready(get(api, f"{PODS}/{name}")), "the kubelet puts it right")
         left = conditions_of(get(api, f"{PODS}/{name}"))
         assert left["example.com/theirs"]["status"] == "True", "it is not the kubelet's"

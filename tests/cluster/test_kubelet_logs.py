@@ -1,4 +1,4 @@
-"""Logs, exec, attach and port-forward: what goes from the API server to a pod's kubelet."""
+"""Logs, exec, attach and port-forward through the API server."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def log_path(world: World, name: str) -> str:
     return f"{world.path('pods', name)}/log"
 
 
-def test_a_log_says_what_was_printed(own: World) -> None:
+def test_a_log_has_the_output(own: World) -> None:
     script = a_command("sh", "-c", "echo one; echo two; echo three")
     own.create(a_pod("talks", restartPolicy="Never", containers=[script]))
     until_phase(own, "talks", "Succeeded")
     path = log_path(own, "talks")
-    answer = own.api.get(path).must(200)
-    assert answer.text == "one\ntwo\nthree\n"
-    assert answer.headers["Content-Type"] == "text/plain"
+    response = own.api.get(path).must(200)
+    assert response.text == "one\ntwo\nthree\n"
+    assert response.headers["Content-Type"] == "text/plain"
     assert own.api.get(path, query={"tailLines": 2}).must(200).text == "two\nthree\n"
     assert own.api.get(path, query={"tailLines": 0}).must(200).text == ""
     assert own.api.get(path, query={"limitBytes": 5}).must(200).text == "one\nt"
@@ -46,11 +46,11 @@ def test_a_log_says_what_was_printed(own: World) -> None:
     assert all(line.startswith("20") for line in stamped)
 
 
-def test_a_log_without_words_says_that_it_is_made_up(own: World) -> None:
+def test_a_log_without_output_says_that_it_is_simulated(own: World) -> None:
     own.create(a_pod("silent"))
     until_ready(own, "silent")
     text = own.api.get(log_path(own, "silent")).must(200).text
-    assert "does not really run here" in text
+    assert "is simulated and produces no output" in text
     assert len(text.splitlines()) == 1
 
 
@@ -58,13 +58,13 @@ def test_a_log_is_followed_to_its_end(own: World) -> None:
     script = a_command("sh", "-c", "echo begin; sleep 1; echo end")
     own.create(a_pod("followed", restartPolicy="Never", containers=[script]))
     until_ready(own, "followed")
-    answer = own.api.get(log_path(own, "followed"), query={"follow": True}).must(200)
-    assert answer.text == "begin\nend\n"
+    response = own.api.get(log_path(own, "followed"), query={"follow": True}).must(200)
+    assert response.text == "begin\nend\n"
 
 
-def test_a_log_of_the_run_before(own: World) -> None:
+def test_the_log_of_the_previous_run(own: World) -> None:
     own.create(
-        a_pod("twice", restartPolicy="OnFailure", wishes={"exit-code": "4,0", "run-for": "1s"})
+        a_pod("twice", restartPolicy="OnFailure", annotations={"exit-code": "4,0", "run-for": "1s"})
     )
     own.until(
         lambda: (own.get(own.path("pods", "twice"))["status"].get("containerStatuses") or [{}])[
@@ -72,8 +72,8 @@ def test_a_log_of_the_run_before(own: World) -> None:
         ].get("restartCount"),
         "it was started again",
     )
-    answer = own.api.get(log_path(own, "twice"), query={"previous": True}).must(200)
-    assert answer.text.endswith("container main ended with exit code 4\n")
+    response = own.api.get(log_path(own, "twice"), query={"previous": True}).must(200)
+    assert response.text.endswith("container main exited with code 4\n")
 
 
 @pytest.mark.parametrize(
@@ -93,72 +93,72 @@ def test_a_log_of_the_run_before(own: World) -> None:
                      "greater than 0", id="since now"),
     ],
 )  # fmt: skip
-def test_a_log_that_there_is_not(own: World, query: Document, code: int, message: str) -> None:
+def test_a_missing_log(own: World, query: Document, code: int, message: str) -> None:
     containers = [{"name": "left", "image": "img"}, {"name": "right", "image": "img"}]
     checks = [a_command("true", name="check")]
     own.create(a_pod("two", containers=containers, initContainers=checks))
     until_ready(own, "two")
-    answer = own.api.get(log_path(own, "two"), query=query)
-    assert (answer.code, answer.message) == (code, message)
+    response = own.api.get(log_path(own, "two"), query=query)
+    assert (response.code, response.message) == (code, message)
 
 
-def test_a_container_that_waits_has_no_log(own: World) -> None:
-    own.create(a_pod("waits", wishes={"start-after": "1h"}))
+def test_a_waiting_container_has_no_log(own: World) -> None:
+    own.create(a_pod("waits", annotations={"start-after": "1h"}))
     own.until(
         lambda: own.get(own.path("pods", "waits"))["status"].get("containerStatuses"),
         "the kubelet has seen it",
     )
-    answer = own.api.get(log_path(own, "waits"))
-    assert answer.code == 400
+    response = own.api.get(log_path(own, "waits"))
+    assert response.code == 400
     assert (
-        answer.message == 'container "main" in pod "waits" is waiting to start: ContainerCreating'
+        response.message == 'container "main" in pod "waits" is waiting to start: ContainerCreating'
     )
 
 
 def test_a_pod_without_a_node_has_an_empty_log(world: World) -> None:
     world.create(a_pod("nowhere", nodeSelector={"no-node": "has-this"}))
-    answer = world.api.get(log_path(world, "nowhere"))
-    assert (answer.code, answer.body) == (204, b"")
+    response = world.api.get(log_path(world, "nowhere"))
+    assert (response.code, response.body) == (204, b"")
 
 
 @pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
 def test_a_pod_without_a_node_cannot_be_connected_to(world: World, what: str) -> None:
     world.create(a_pod("nowhere", nodeSelector={"no-node": "has-this"}))
     path = f"{world.path('pods', 'nowhere')}/{what}"
-    answer = world.api.post(path, None, headers=UPGRADE)
-    assert answer.code == 400
-    assert answer.message == "pod nowhere does not have a host assigned"
+    response = world.api.post(path, None, headers=UPGRADE)
+    assert response.code == 400
+    assert response.message == "pod nowhere does not have a host assigned"
 
 
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        ("exec", "there is nothing to execute a command in"),
-        ("attach", "there is nothing to attach to"),
-        ("portforward", "there is nothing to forward a port to"),
+        ("exec", "there is no container to execute a command in"),
+        ("attach", "there is no container to attach to"),
+        ("portforward", "there is no container to forward a port to"),
     ],
 )
-def test_nothing_really_runs(own: World, what: str, why: str) -> None:
+def test_exec_attach_and_port_forward_are_rejected(own: World, what: str, why: str) -> None:
     own.create(a_pod("hollow"))
     until_ready(own, "hollow")
     path = f"{own.path('pods', 'hollow')}/{what}"
-    answer = own.api.post(path, None, query={"command": "ls"}, headers=UPGRADE)
-    assert (answer.code, answer.reason) == (501, "NotImplemented")
-    assert answer.message == f"pods do not really run here, so {why}"
+    response = own.api.post(path, None, query={"command": "ls"}, headers=UPGRADE)
+    assert (response.code, response.reason) == (501, "NotImplemented")
+    assert response.message == f"pods are simulated here: {why}"
     plain = own.api.post(path, None)
     assert (plain.code, plain.message) == (400, "Upgrade request required")
 
 
 @pytest.mark.programs
 @pytest.mark.parametrize("program", ["kubectl", "kubectl-1.32"])
-def test_kubectl_shows_logs_and_says_what_there_is_not(own: World, program: str) -> None:
+def test_kubectl_shows_logs_and_rejections(own: World, program: str) -> None:
     script = a_command("sh", "-c", "echo begin; sleep 1; echo end")
     own.create(a_pod("once", restartPolicy="Never", containers=[script]), a_pod("web"))
     until_ready(own, "web")
     assert own.kubectl("logs", "-f", "once", program=program) == "begin\nend\n"
     assert own.kubectl("logs", "once", "--tail=1", program=program) == "end\n"
-    assert "does not really run here" in own.kubectl("logs", "web", program=program)
+    assert "is simulated and produces no output" in own.kubectl("logs", "web", program=program)
     for words in (["exec", "web", "--", "ls"], ["attach", "web"], ["port-forward", "web", ":80"]):
         done = own.cluster.run_kubectl("-n", own.namespace, *words, program=program)
         assert done.returncode == 1, words
-        assert "pods do not really run here" in done.stderr
+        assert "pods are simulated here" in done.stderr

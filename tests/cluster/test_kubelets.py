@@ -1,4 +1,4 @@
-"""What kubelets do with the pods of their nodes, as everybody sees it.
+"""Kubelets and the pods of their nodes, as seen through the API.
 
 The tests that KWOK's kubelets cannot pass say why: they write no events, keep no logs, and know of
 no other end of a container than that of a Job's.
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
 from tests.cluster.conftest import World
 from tests.cluster.running_pods import (
     a_command,
@@ -63,7 +63,7 @@ def test_a_pod_of_the_host_network_has_its_address(world: World) -> None:
     assert status["podIP"] == status["hostIP"]
 
 
-def test_a_kubelet_tells_what_it_does(own: World) -> None:
+def test_a_kubelet_records_events(own: World) -> None:
     own.create(a_pod("told"))
     until_ready(own, "told")
     node = pod_of(own, "told")["spec"]["nodeName"]
@@ -86,15 +86,15 @@ def test_a_kubelet_tells_what_it_does(own: World) -> None:
     own.until(lambda: "Killing" in own.reasons("told"), "an event says that it is stopped")
 
 
-def test_a_deleted_pod_goes(world: World) -> None:
+def test_a_deleted_pod_is_removed(world: World) -> None:
     world.create(a_pod("gone", terminationGracePeriodSeconds=5))
     until_ready(world, "gone")
-    answer = world.api.delete(world.path("pods", "gone")).must(200)
-    assert answer.json["metadata"]["deletionTimestamp"]
+    response = world.api.delete(world.path("pods", "gone")).must(200)
+    assert response.json["metadata"]["deletionTimestamp"]
     world.until(lambda: not pod_of(world, "gone"), "the pod is gone")
 
 
-def test_a_pod_that_others_hold_ends_and_stays(own: World) -> None:
+def test_a_pod_with_a_finalizer_stops_and_stays(own: World) -> None:
     pod = a_pod("held", terminationGracePeriodSeconds=1)
     pod["metadata"]["finalizers"] = ["example.com/held"]
     own.create(pod)
@@ -121,23 +121,23 @@ def test_a_pod_that_others_hold_ends_and_stays(own: World) -> None:
         pytest.param("Never", a_command("train", "--fast"), "Succeeded", 0, id="nobody says how"),
     ],
 )
-def test_a_pod_ends_as_its_command_does(
+def test_a_pod_exits_as_its_command_does(
     own: World, policy: str, container: Document, phase: str, code: int
 ) -> None:
     own.create(a_pod("work", restartPolicy=policy, containers=[container]))
     status = until_phase(own, "work", phase)["status"]
-    ended = status["containerStatuses"][0]["state"]["terminated"]
-    assert ended["exitCode"] == code
-    assert ended["reason"] == ("Completed" if code == 0 else "Error")
+    terminated_run = status["containerStatuses"][0]["state"]["terminated"]
+    assert terminated_run["exitCode"] == code
+    assert terminated_run["reason"] == ("Completed" if code == 0 else "Error")
     assert conditions_of({"status": status})["Ready"]["status"] == "False"
 
 
-def test_what_nobody_tells_to_end_runs_on(own: World) -> None:
+def test_pods_without_a_known_end_keep_running(own: World) -> None:
     pause = {"name": "main", "image": "registry.k8s.io/pause:3.10", "args": ["unused"]}
     own.create(
         a_pod("pause", restartPolicy="Never", containers=[pause]),
         a_pod("bare", restartPolicy="Never"),
-        a_pod("work", restartPolicy="Never", wishes={"run-for": "2s"}),
+        a_pod("work", restartPolicy="Never", annotations={"run-for": "2s"}),
     )
     until_ready(own, "pause")
     until_ready(own, "bare")
@@ -146,12 +146,12 @@ def test_what_nobody_tells_to_end_runs_on(own: World) -> None:
     assert phase_of(own, "bare") == "Running"
 
 
-def test_annotations_say_how_long_and_how(own: World) -> None:
-    wishes = {"run-for": "100ms", "exit-code": "1,0"}
+def test_annotations_set_run_time_and_exit_code(own: World) -> None:
+    annotations = {"run-for": "100ms", "exit-code": "1,0"}
     own.create(
-        a_pod("never", restartPolicy="Never", wishes=wishes),
-        a_pod("again", restartPolicy="OnFailure", wishes=wishes),
-        a_pod("always", wishes={"run-for": "50ms", "exit-code": "3"}),
+        a_pod("never", restartPolicy="Never", annotations=annotations),
+        a_pod("again", restartPolicy="OnFailure", annotations=annotations),
+        a_pod("always", annotations={"run-for": "50ms", "exit-code": "3"}),
     )
     never = until_phase(own, "never", "Failed")
     assert never["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
@@ -169,13 +169,13 @@ def test_annotations_say_how_long_and_how(own: World) -> None:
     own.until(lambda: "BackOff" in own.reasons("always"), "an event tells of the crash loop")
 
 
-def test_an_annotation_that_cannot_be_read_is_told(own: World) -> None:
-    own.create(a_pod("odd", wishes={"run-for": "soon"}))
+def test_an_invalid_annotation_is_reported(own: World) -> None:
+    own.create(a_pod("odd", annotations={"run-for": "soon"}))
     until_ready(own, "odd")
     own.until(lambda: "InvalidAnnotation" in own.reasons("odd"), "an event says what is wrong")
 
 
-def test_init_containers_come_first_and_one_by_one(own: World) -> None:
+def test_init_containers_run_first_and_in_order(own: World) -> None:
     inits = [
         a_command("sleep", "0.2", name="first"),
         {"name": "helper", "image": "sidecar:1", "restartPolicy": "Always"},
@@ -202,7 +202,7 @@ def test_a_pod_whose_init_container_fails_never_runs(own: World) -> None:
 
 
 def test_readiness_follows_an_annotation(own: World) -> None:
-    own.create(a_pod("slow", wishes={"ready": "false"}))
+    own.create(a_pod("slow", annotations={"ready": "false"}))
     until_phase(own, "slow", "Running")
     own.until(lambda: "Ready" in conditions_of(pod_of(own, "slow")), "it says whether it is ready")
     shown = conditions_of(pod_of(own, "slow"))["Ready"]
@@ -226,7 +226,7 @@ def test_readiness_waits_for_gates(own: World) -> None:
     assert conditions_of(pod_of(own, "gated"))["example.com/open"]["status"] == "True"
 
 
-def test_the_status_says_which_generation_it_is_of(own: World) -> None:
+def test_the_status_has_the_observed_generation(own: World) -> None:
     own.create(a_pod("changed"))
     assert until_ready(own, "changed")["status"]["observedGeneration"] == 1
     own.api.patch(
@@ -241,20 +241,20 @@ def test_the_status_says_which_generation_it_is_of(own: World) -> None:
     assert conditions_of(pod)["Ready"]["observedGeneration"] == 2
 
 
-def test_a_pod_that_takes_too_long_fails(own: World) -> None:
+def test_a_pod_that_exceeds_its_deadline_fails(own: World) -> None:
     own.create(a_pod("late", activeDeadlineSeconds=1))
     status = until_phase(own, "late", "Failed")["status"]
     assert status["reason"] == "DeadlineExceeded"
     assert status["message"] == "Pod was active on the node longer than the specified deadline"
 
 
-def test_a_node_says_who_it_is(world: World) -> None:
+def test_a_node_reports_its_status(world: World) -> None:
     node = world.get(f"/api/v1/nodes/{world.nodes[0]}")
     status = node["status"]
-    ready = {one["type"]: one["status"] for one in status["conditions"]}
+    ready = {condition["type"]: condition["status"] for condition in status["conditions"]}
     assert ready["Ready"] == "True"
     assert ready["MemoryPressure"] == "False"
-    assert "InternalIP" in {one["type"] for one in status["addresses"]}
+    assert "InternalIP" in {address["type"] for address in status["addresses"]}
     assert status["nodeInfo"]["operatingSystem"] == "linux"
     assert status["nodeInfo"]["kubeletVersion"]
     lease = world.get(

@@ -1,4 +1,4 @@
-"""A namespace that is deleted takes everything in it along, pods first."""
+"""Deletion of namespaces and their content, pods first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched import testing
 from tests.cluster.conftest import World
 from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custom_kind
 
-# Upstream's controller waits five seconds before it begins, and up to eight for what is held.
+# Upstream's controller starts after five seconds, and waits up to eight for finalizers.
 pytestmark = pytest.mark.timeout(150)
 
 
@@ -41,12 +41,12 @@ def release(world: World, path: str) -> None:
     world.api.patch(path, patch, MERGE_PATCH).must(200)
 
 
-def test_an_empty_namespace_goes(world: World) -> None:
+def test_an_empty_namespace_is_deleted(world: World) -> None:
     path = deleted(world)
     world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
 
 
-def test_what_is_in_a_namespace_goes_with_it(world: World) -> None:
+def test_the_content_of_a_namespace_is_deleted_with_it(world: World) -> None:
     made = world.create(
         a_config_map("one"),
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "two"}},
@@ -72,11 +72,11 @@ def test_what_is_in_a_namespace_goes_with_it(world: World) -> None:
     assert world.items(world.path("roles", group="rbac.authorization.k8s.io/v1")) == []
 
 
-def test_pods_go_before_everything_else(world: World) -> None:
+def test_pods_are_deleted_first(world: World) -> None:
     world.create(a_config_map("waits"), a_pod("first", finalizers=[HOLD]))
     path = deleted(world)
     world.until(
-        lambda: condition(world, "NamespaceDeletionContentFailure"), "the deletion is told of", 60
+        lambda: condition(world, "NamespaceDeletionContentFailure"), "the deletion is reported", 60
     )
     pod = world.get(world.path("pods", "first"))
     assert pod["metadata"]["deletionTimestamp"]
@@ -86,16 +86,16 @@ def test_pods_go_before_everything_else(world: World) -> None:
     world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
 
 
-def test_conditions_say_what_holds_a_namespace(world: World) -> None:
+def test_conditions_report_what_blocks_the_deletion(world: World) -> None:
     world.create(a_config_map("held", finalizers=[HOLD]), a_config_map("free"))
     path = deleted(world)
     world.until(
         lambda: condition(world, "NamespaceFinalizersRemaining").get("status") == "True",
-        "the finalizer is told of",
+        "the finalizer is reported",
         60,
     )
-    told = {one["type"]: one for one in world.get(path)["status"]["conditions"]}
-    assert {name: (one["status"], one["reason"]) for name, one in told.items()} == {
+    reported = {one["type"]: one for one in world.get(path)["status"]["conditions"]}
+    assert {name: (one["status"], one["reason"]) for name, one in reported.items()} == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
         "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
         "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
@@ -103,10 +103,10 @@ def test_conditions_say_what_holds_a_namespace(world: World) -> None:
         "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain"),
     }
     assert (
-        told["NamespaceContentRemaining"]["message"]
+        reported["NamespaceContentRemaining"]["message"]
         == "Some resources are remaining: configmaps. has 1 resource instances"
     )
-    assert told["NamespaceFinalizersRemaining"]["message"] == (
+    assert reported["NamespaceFinalizersRemaining"]["message"] == (
         "Some content in the namespace has finalizers remaining: "
         "example.com/hold in 1 resource instances"
     )
@@ -115,7 +115,7 @@ def test_conditions_say_what_holds_a_namespace(world: World) -> None:
     world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
 
 
-def test_somebody_elses_finalizer_keeps_an_empty_namespace(world: World) -> None:
+def test_a_foreign_finalizer_keeps_an_empty_namespace(world: World) -> None:
     path = f"/api/v1/namespaces/{world.namespace}"
     namespace = world.get(path)
     namespace["spec"]["finalizers"].append("example.com/mine")
@@ -140,7 +140,7 @@ def fruit(world: World) -> Iterator[str]:
         yield group
 
 
-def test_objects_of_custom_kinds_go_too(world: World, fruit: str) -> None:
+def test_custom_objects_are_deleted_as_well(world: World, fruit: str) -> None:
     fruits = world.path("fruits", group=f"{fruit}/v1")
     body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": {"name": "apple"}}
     world.api.post(fruits, body).must(201)

@@ -1,4 +1,4 @@
-"""Nodes that are cordoned, tainted, unwell or silent, and what becomes of their pods."""
+"""Cordoned, tainted, unhealthy and silent nodes, and their pods."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.in_process import Playground, playground
-from kubesched.testing.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from kubesched.cluster.playground.in_process import Playground, playground
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -24,7 +24,7 @@ _LATER = "2026-01-01T00:00:01Z"
 
 
 def _node(name: str, *, is_dead: bool = False, ready: str = "True") -> Document:
-    """Return a node; a dead one has no kubelet, and says only what it is given to say."""
+    """Return a node; a dead one has no kubelet and only the given conditions."""
     condition = {
         "type": "Ready",
         "status": ready,
@@ -64,18 +64,20 @@ class _Nodes:
     def taints(self, name: str) -> set[str]:
         """Return the taints we give, as kubectl writes them, without their prefix."""
         taints = self.get(name)["spec"].get("taints") or []
-        shown = [f"{one['key']}:{one['effect']}" for one in taints]
+        shown = [f"{taint['key']}:{taint['effect']}" for taint in taints]
         return {one.removeprefix(_PREFIX) for one in shown if one.startswith(_PREFIX)}
 
     def ready(self, name: str) -> str:
         conditions = self.get(name)["status"].get("conditions") or []
-        return next((one["status"] for one in conditions if one["type"] == "Ready"), "")
+        return next(
+            (condition["status"] for condition in conditions if condition["type"] == "Ready"), ""
+        )
 
     def patch(self, name: str, body: Document) -> None:
         self._cluster.api.patch(f"/api/v1/nodes/{name}", body, MERGE_PATCH).must(200)
 
     def say(self, name: str, type_: str, status: str) -> None:
-        """Have a node say something of itself, as its kubelet would."""
+        """Set a condition of a node, as its kubelet would."""
         condition = {"type": type_, "status": status, "lastHeartbeatTime": _LATER}
         body = {"status": {"conditions": [condition]}}
         path = f"/api/v1/nodes/{name}/status"
@@ -107,7 +109,7 @@ def node(world: World, nodes: _Nodes) -> Iterator[str]:
 
 @pytest.fixture
 def dead_node(world: World, nodes: _Nodes) -> Iterator[str]:
-    """Return a node without a kubelet that says it is ready: pods stay as they are put there."""
+    """Return a ready node without a kubelet: its pods do not change."""
     with nodes.made(_node(f"dead-{world.namespace}", is_dead=True)) as name:
         world.until(lambda: not nodes.taints(name), f"{name} has no taints of ours")
         yield name
@@ -137,7 +139,7 @@ def _is_going(world: World, name: str) -> bool:
 
 def _condition(pod: Document, type_: str) -> Document:
     conditions = pod.get("status", {}).get("conditions") or []
-    return next((one for one in conditions if one["type"] == type_), {})
+    return next((condition for condition in conditions if condition["type"] == type_), {})
 
 
 # -- taints of nodes ------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ def test_a_cordoned_node_is_tainted_until_it_is_uncordoned(
     world.until(lambda: nodes.taints(node) == {"unschedulable:NoSchedule"}, "it is tainted")
     taints = nodes.get(node)["spec"]["taints"]
     assert {"key": "test", "effect": "NoSchedule"} in taints, "the test's own taint stays"
-    assert all(one.get("timeAdded") for one in taints if one["key"] != "test")
+    assert all(taint.get("timeAdded") for taint in taints if taint["key"] != "test")
     assert "Ready,SchedulingDisabled" in world.kubectl("get", "node", node)
     world.kubectl("uncordon", node)
     world.until(lambda: not nodes.taints(node), "it is not tainted any more")
@@ -160,8 +162,8 @@ def test_a_cordoned_node_is_tainted_until_it_is_uncordoned(
 def test_conditions_of_a_node_become_taints(world: World, nodes: _Nodes, dead_node: str) -> None:
     nodes.say(dead_node, "MemoryPressure", "True")
     nodes.say(dead_node, "DiskPressure", "True")
-    wanted = {"memory-pressure:NoSchedule", "disk-pressure:NoSchedule"}
-    world.until(lambda: nodes.taints(dead_node) == wanted, "pressure is a taint")
+    expected = {"memory-pressure:NoSchedule", "disk-pressure:NoSchedule"}
+    world.until(lambda: nodes.taints(dead_node) == expected, "pressure is a taint")
     nodes.say(dead_node, "MemoryPressure", "False")
     nodes.say(dead_node, "DiskPressure", "Unknown")
     world.until(lambda: not nodes.taints(dead_node), "the taints go with their conditions")
@@ -171,13 +173,13 @@ def test_a_node_that_is_not_ready_takes_and_keeps_no_pods(
     world: World, nodes: _Nodes, dead_node: str
 ) -> None:
     nodes.say(dead_node, "Ready", "False")
-    wanted = {"not-ready:NoSchedule", "not-ready:NoExecute"}
-    world.until(lambda: nodes.taints(dead_node) == wanted, "it has the taints of an unready node")
+    expected = {"not-ready:NoSchedule", "not-ready:NoExecute"}
+    world.until(lambda: nodes.taints(dead_node) == expected, "it has the taints of an unready node")
     nodes.say(dead_node, "Ready", "True")
     world.until(lambda: not nodes.taints(dead_node), "the taints are gone")
 
 
-def test_old_names_of_labels_are_kept_up(world: World, nodes: _Nodes, dead_node: str) -> None:
+def test_beta_labels_are_maintained(world: World, nodes: _Nodes, dead_node: str) -> None:
     def labels() -> Document:
         found: Document = nodes.get(dead_node)["metadata"]["labels"]
         return found
@@ -191,10 +193,10 @@ def test_a_node_is_registered_with_an_event(world: World, node: str) -> None:
     def notes() -> list[str]:
         events = world.items("/api/v1/namespaces/default/events")
         return [
-            one["message"]
-            for one in events
-            if one["involvedObject"] | {"kind": "Node", "name": node} == one["involvedObject"]
-            and one["reason"] == "RegisteredNode"
+            event["message"]
+            for event in events
+            if event["involvedObject"] | {"kind": "Node", "name": node} == event["involvedObject"]
+            and event["reason"] == "RegisteredNode"
         ]
 
     world.until(notes, "there is an event")
@@ -205,7 +207,7 @@ def test_a_node_is_registered_with_an_event(world: World, node: str) -> None:
 
 
 @pytest.mark.programs
-def test_pods_go_unless_they_tolerate_the_taint(world: World, dead_node: str) -> None:
+def test_pods_are_evicted_unless_they_tolerate_the_taint(world: World, dead_node: str) -> None:
     world.create(
         _pod("goes", dead_node),
         _pod("stays", dead_node, _exists("maintenance")),
@@ -238,7 +240,7 @@ def test_other_taints_leave_running_pods_alone(world: World, nodes: _Nodes, dead
 
 
 @pytest.mark.programs
-def test_a_taint_that_is_taken_away_in_time_ends_nobody(world: World, dead_node: str) -> None:
+def test_a_taint_removed_in_time_evicts_no_pod(world: World, dead_node: str) -> None:
     world.create(_pod("lucky", dead_node, _exists("maintenance", 3600)))
     world.kubectl("taint", "nodes", dead_node, "maintenance=now:NoExecute")
     world.create(_pod("marker", dead_node))
@@ -255,7 +257,7 @@ def test_a_taint_that_is_taken_away_in_time_ends_nobody(world: World, dead_node:
 
 
 @pytest.mark.programs
-def test_a_pod_that_comes_to_a_tainted_node_goes(world: World, node: str) -> None:
+def test_a_pod_bound_to_a_tainted_node_is_evicted(world: World, node: str) -> None:
     world.kubectl("taint", "nodes", node, "maintenance=now:NoExecute")
     world.create(_pod("late", node))
     world.until(lambda: not world.get(world.path("pods", "late")), "it is gone")
@@ -286,11 +288,11 @@ def test_drain_moves_pods_to_other_nodes(world: World) -> None:
     world.until(is_up, "three pods are available")
     drained = world.pods("app=web")[0]["spec"]["nodeName"]
     try:
-        said = world.kubectl("drain", drained, "--pod-selector=app=web", "--timeout=60s")
-        assert f"node/{drained} drained" in said
+        output = world.kubectl("drain", drained, "--pod-selector=app=web", "--timeout=60s")
+        assert f"node/{drained} drained" in output
 
         def have_moved() -> bool:
-            places = [one["spec"].get("nodeName") for one in world.pods("app=web")]
+            places = [pod["spec"].get("nodeName") for pod in world.pods("app=web")]
             return is_up() and len(places) == 3 and drained not in places
 
         world.until(have_moved, "all three are elsewhere")
@@ -324,7 +326,7 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Playground]:
 
 @pytest.fixture(scope="module")
 def our_impatient(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Return one with our kubelets: KWOK does not stop a node's heartbeats when it is told to."""
+    """Return a cluster with our kubelets: KWOK cannot stop the heartbeats of a node."""
     if request.config.getoption("--controllers") == "own":
         yield request.getfixturevalue("impatient")
         return
@@ -338,8 +340,8 @@ def _put_pods(cluster: Playground, node: str) -> None:
     pods = (_pod("stays", node, _exists()), _pod("goes", node, _exists(unreachable, 1)))
     cluster.create(*pods)
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    for one in pods:
-        path = f"/api/v1/namespaces/default/pods/{one['metadata']['name']}/status"
+    for pod in pods:
+        path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/status"
         cluster.api.patch(path, {"status": status}, MERGE_PATCH).must(200)
 
 
@@ -357,8 +359,8 @@ def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> N
         assert ready["reason"] == "NodeStatusUnknown"
         assert ready["message"] == "Kubelet stopped posting node status."
         assert "NotReady" in impatient.kubectl("get", "node", name)
-        wanted = {"unreachable:NoSchedule", "unreachable:NoExecute"}
-        impatient.until(lambda: nodes.taints(name) == wanted, "it has the taints of a lost node")
+        expected = {"unreachable:NoSchedule", "unreachable:NoExecute"}
+        impatient.until(lambda: nodes.taints(name) == expected, "it has the taints of a lost node")
         impatient.until(lambda: _ready_of(impatient, "stays") == "False", "nor are its pods ready")
         impatient.until(
             lambda: "deletionTimestamp" in impatient.pod("default/goes")["metadata"],
@@ -376,7 +378,7 @@ def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> N
 
 
 @pytest.mark.programs
-def test_an_annotation_silences_a_node_and_brings_it_back(our_impatient: Playground) -> None:
+def test_the_heartbeat_annotation_stops_and_resumes_a_node(our_impatient: Playground) -> None:
     cluster, nodes = our_impatient, _Nodes(our_impatient)
     with nodes.made(_node("mortal")) as name:
         cluster.until(lambda: nodes.ready(name) == "True", "it is ready")
@@ -390,7 +392,7 @@ def test_an_annotation_silences_a_node_and_brings_it_back(our_impatient: Playgro
         cluster.until(lambda: _ready_of(cluster, "stays") == "False", "its pods are not ready")
         cluster.until(
             lambda: "deletionTimestamp" in cluster.pod("default/goes")["metadata"],
-            "the pod that waits no longer is told to go, and nobody ends it",
+            "the pod is marked for deletion, and stays Terminating",
         )
         cluster.kubectl("annotate", "node", name, f"{_HEARTBEAT}-")
         cluster.until(lambda: nodes.ready(name) == "True", "its kubelet is back")
@@ -400,13 +402,16 @@ def test_an_annotation_silences_a_node_and_brings_it_back(our_impatient: Playgro
         cluster.api.delete("/api/v1/namespaces/default/pods/stays").must(200)
 
 
-def test_a_node_that_never_said_a_word_is_unknown_in_the_end(impatient: Playground) -> None:
+def test_a_node_without_any_heartbeat_becomes_unknown(impatient: Playground) -> None:
     nodes = _Nodes(impatient)
     document = _node("mute", is_dead=True)
     del document["status"]["conditions"]
     with nodes.made(document) as name:
         impatient.until(lambda: nodes.ready(name) == "Unknown", "it is unknown", 50.0)
-        conditions = {one["type"]: one["reason"] for one in nodes.get(name)["status"]["conditions"]}
+        conditions = {
+            condition["type"]: condition["reason"]
+            for condition in nodes.get(name)["status"]["conditions"]
+        }
         never = "NodeStatusNeverUpdated"
         assert conditions == dict.fromkeys(
             ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure"), never

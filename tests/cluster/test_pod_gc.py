@@ -29,12 +29,12 @@ def a_pod(name: str, **spec: object) -> Document:
 def until_failed(world: World, name: str) -> Document:
     path = world.path("pods", name)
 
-    def is_so() -> bool:
+    def predicate() -> bool:
         pod = world.get(path)
         is_deleted = pod["metadata"].get("deletionGracePeriodSeconds") == 0
         return is_deleted and bool(pod["status"]["phase"] == "Failed")
 
-    world.until(is_so, f"{name} is said to have failed, and deleted at once", PATIENCE_S)
+    world.until(predicate, f"{name} is marked as failed, and deleted at once", PATIENCE_S)
     return world.get(path)
 
 
@@ -44,7 +44,7 @@ def let_go(world: World, name: str) -> None:
     world.until(lambda: not world.get(path), f"{name} is gone")
 
 
-def test_pods_of_a_node_that_is_gone(world: World) -> None:
+def test_pods_of_a_deleted_node(world: World) -> None:
     with silent_node(world) as node:
         world.create(a_pod("left", nodeName=node))
     pod = until_failed(world, "left")
@@ -54,7 +54,7 @@ def test_pods_of_a_node_that_is_gone(world: World) -> None:
     let_go(world, "left")
 
 
-def test_deleted_pods_without_a_node(world: World) -> None:
+def test_terminating_unbound_pods(world: World) -> None:
     world.create(a_pod("nowhere", nodeSelector=NOWHERE))
     world.api.delete(world.path("pods", "nowhere")).must(200)
     pod = until_failed(world, "nowhere")
@@ -62,7 +62,7 @@ def test_deleted_pods_without_a_node(world: World) -> None:
     let_go(world, "nowhere")
 
 
-def test_deleted_pods_of_a_node_out_of_service(world: World) -> None:
+def test_terminating_pods_of_an_out_of_service_node(world: World) -> None:
     with silent_node(world) as node:
         world.create(a_pod("stuck", nodeName=node))
         path = world.path("pods", "stuck")

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers have as many pods as they ask for."""
+"""ReplicaSets and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def waiting(name: str) -> Document:
 
 
 @both
-def test_pods_are_made_of_the_template(world: World, make: Make) -> None:
+def test_pods_are_created_from_the_template(world: World, make: Make) -> None:
     template = a_template("web")
     template["metadata"]["annotations"] = {"note": "kept"}
     (made,) = world.create(make("web", 3, template))
@@ -65,12 +65,14 @@ def test_pods_are_made_of_the_template(world: World, make: Make) -> None:
                 "blockOwnerDeletion": True,
             }
         ]
-    told = {f"Created pod: {name}" for name in names_of(pods)}
-    world.until(lambda: told <= set(notes(world, "web", "SuccessfulCreate")), "events tell of it")
+    reported = {f"Created pod: {name}" for name in names_of(pods)}
+    world.until(
+        lambda: reported <= set(notes(world, "web", "SuccessfulCreate")), "events tell of it"
+    )
 
 
 @both
-def test_a_pod_that_is_deleted_is_replaced(world: World, make: Make) -> None:
+def test_a_deleted_pod_is_replaced(world: World, make: Make) -> None:
     world.create(make("web", 2, waiting("web")))
     first = until_pods(world, "app=web", 2)
     gone = first[0]["metadata"]["name"]
@@ -80,7 +82,7 @@ def test_a_pod_that_is_deleted_is_replaced(world: World, make: Make) -> None:
 
 
 @both
-def test_a_pod_that_failed_counts_no_more(world: World, make: Make) -> None:
+def test_a_failed_pod_does_not_count(world: World, make: Make) -> None:
     (made,) = world.create(make("web", 1, waiting("web")))
     (pod,) = until_pods(world, "app=web", 1)
     name = pod["metadata"]["name"]
@@ -92,7 +94,7 @@ def test_a_pod_that_failed_counts_no_more(world: World, make: Make) -> None:
 
 @pytest.mark.programs
 @both
-def test_another_size_makes_pods_come_and_go(world: World, make: Make) -> None:
+def test_scaling_creates_and_deletes_pods(world: World, make: Make) -> None:
     (made,) = world.create(make("web", 1, waiting("web")))
     path = path_of(world, made)
     until_pods(world, "app=web", 1)
@@ -107,25 +109,27 @@ def test_another_size_makes_pods_come_and_go(world: World, make: Make) -> None:
     world.kubectl("scale", f"{made['kind'].lower()}/web", "--replicas=2")
     until_status(world, path, "two", replicas=2)
     gone = before - names_of(until_pods(world, "app=web", 2))
-    told = {f"Deleted pod: {name}" for name in gone}
-    world.until(lambda: told <= set(notes(world, "web", "SuccessfulDelete")), "events tell of it")
+    reported = {f"Deleted pod: {name}" for name in gone}
+    world.until(
+        lambda: reported <= set(notes(world, "web", "SuccessfulDelete")), "events tell of it"
+    )
 
 
 @both
-def test_the_pod_that_costs_least_goes_first(world: World, make: Make) -> None:
+def test_the_cheapest_pod_is_deleted_first(world: World, make: Make) -> None:
     (made,) = world.create(make("web", 3, waiting("web")))
     pods = until_pods(world, "app=web", 3)
     cheap = pods[1]["metadata"]["name"]
     cost = {"controller.kubernetes.io/pod-deletion-cost": "-10"}
     patch(world, world.path("pods", cheap), {"metadata": {"annotations": cost}})
-    # The cost is known to whoever has seen a later change of the same pod.
+    # A controller that sees a later change of the same pod knows the cost.
     patch(world, path_of(world, made), {"spec": {"replicas": 2}})
     left = names_of(until_pods(world, "app=web", 2))
     assert left == names_of(pods) - {cheap}
 
 
 @both
-def test_an_orphan_is_adopted_and_a_stranger_let_go(world: World, make: Make) -> None:
+def test_orphans_are_adopted_and_mismatches_released(world: World, make: Make) -> None:
     orphan = {"kind": "Pod", "apiVersion": "v1", **waiting("web")}
     orphan["metadata"]["name"] = "orphan"
     world.create(orphan)
@@ -133,7 +137,7 @@ def test_an_orphan_is_adopted_and_a_stranger_let_go(world: World, make: Make) ->
 
     def owners() -> list[str]:
         metadata = world.get(world.path("pods", "orphan"))["metadata"]
-        return [one["uid"] for one in metadata.get("ownerReferences", [])]
+        return [reference["uid"] for reference in metadata.get("ownerReferences", [])]
 
     world.until(lambda: owners() == [made["metadata"]["uid"]], "it is adopted")
     until_status(world, path_of(world, made), "it is the one", replicas=1)
@@ -145,17 +149,17 @@ def test_an_orphan_is_adopted_and_a_stranger_let_go(world: World, make: Make) ->
 
 
 @both
-def test_why_no_pod_could_be_made_is_told(world: World, make: Make) -> None:
+def test_a_creation_failure_is_reported(world: World, make: Make) -> None:
     template = waiting("web")
     template["spec"]["serviceAccountName"] = "missing"
     (made,) = world.create(make("web", 2, template))
     path = path_of(world, made)
     world.until(lambda: condition(world.get(path), "ReplicaFailure"), "it failed")
-    told = condition(world.get(path), "ReplicaFailure")
-    assert (told["status"], told["reason"]) == ("True", "FailedCreate")
-    assert 'serviceaccount "missing" not found' in told["message"]
+    reported = condition(world.get(path), "ReplicaFailure")
+    assert (reported["status"], reported["reason"]) == ("True", "FailedCreate")
+    assert 'serviceaccount "missing" not found' in reported["message"]
     world.until(
-        lambda: f"Error creating: {told['message']}" in notes(world, "web", "FailedCreate"),
+        lambda: f"Error creating: {reported['message']}" in notes(world, "web", "FailedCreate"),
         "an event tells of it",
     )
     world.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "missing"}})
@@ -164,7 +168,7 @@ def test_why_no_pod_could_be_made_is_told(world: World, make: Make) -> None:
 
 
 @both
-def test_a_pod_is_available_only_after_a_while(world: World, make: Make) -> None:
+def test_pods_become_available_after_min_ready_seconds(world: World, make: Make) -> None:
     made = make("web", 2, None)
     made["spec"]["minReadySeconds"] = 3600
     world.create(made)
@@ -175,7 +179,7 @@ def test_a_pod_is_available_only_after_a_while(world: World, make: Make) -> None
     until_status(world, path, "both are available", availableReplicas=2)
 
 
-def test_pods_on_their_way_out_are_counted_apart(world: World) -> None:
+def test_terminating_pods_are_counted_separately(world: World) -> None:
     with silent_node(world) as node:
         (made,) = world.create(a_replica_set("web", 2, a_template("web", nodeName=node)))
         path = path_of(world, made)
@@ -202,7 +206,7 @@ def test_a_selector_with_expressions_takes_what_it_matches(world: World) -> None
     assert "ownerReferences" not in world.get(world.path("pods", retired))["metadata"]
 
 
-def test_many_pods_come_at_once(world: World) -> None:
+def test_many_pods_are_created_at_once(world: World) -> None:
     (made,) = world.create(a_replica_set("web", 150, waiting("web")))
     until_status(world, path_of(world, made), "all are there", replicas=150)
     assert len(world.pods("app=web")) == 150

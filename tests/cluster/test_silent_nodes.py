@@ -1,4 +1,4 @@
-"""A node whose kubelet falls silent, and speaks again: what everybody sees of it."""
+"""A node whose kubelet stops and resumes its heartbeats."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.in_process import Playground, playground
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.playground.in_process import Playground, playground
 from tests.cluster.running_pods import a_pod, conditions_of
 
 Document = dict[str, Any]
@@ -25,7 +25,7 @@ def fast(request: pytest.FixtureRequest) -> Iterator[Playground]:
         yield cluster
 
 
-def test_silence_is_noticed_and_forgiven(fast: Playground) -> None:
+def test_silent_nodes_become_unknown_and_recover(fast: Playground) -> None:
     name = fast.nodes[0]
     path = f"/api/v1/nodes/{name}"
 
@@ -33,7 +33,7 @@ def test_silence_is_noticed_and_forgiven(fast: Playground) -> None:
         return fast.api.get(path).must(200).json
 
     def taints() -> set[tuple[str, str]]:
-        return {(one["key"], one["effect"]) for one in node()["spec"].get("taints", [])}
+        return {(taint["key"], taint["effect"]) for taint in node()["spec"].get("taints", [])}
 
     def is_ready(key: str) -> str:
         return str(conditions_of(fast.pod(key))["Ready"]["status"])

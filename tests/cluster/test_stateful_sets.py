@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names, one after the other, and what becomes of their claims."""
+"""StatefulSets: identity, order, updates and claims of pods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -51,7 +51,7 @@ def _set_image(world: World, image: str) -> None:
 
 
 def _by_name(world: World) -> dict[str, Document]:
-    return {one["metadata"]["name"]: one for one in world.pods("app=web")}
+    return {pod["metadata"]["name"]: pod for pod in world.pods("app=web")}
 
 
 def _images(world: World) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _until_updated(world: World, replicas: int) -> Document:
 
 
 def _ready_since(pod: Document) -> str:
-    conditions = {one["type"]: one for one in pod["status"]["conditions"]}
+    conditions = {condition["type"]: condition for condition in pod["status"]["conditions"]}
     return str(conditions["Ready"]["lastTransitionTime"])
 
 
@@ -147,7 +147,7 @@ def test_pods_have_names_labels_and_an_order(world: World) -> None:
         assert pods[after]["metadata"]["creationTimestamp"] >= _ready_since(pods[before])
 
 
-def test_the_status_says_how_far_it_is(world: World) -> None:
+def test_the_status_reports_the_progress(world: World) -> None:
     world.create(_stateful_set(2))
     status = _until_updated(world, 2)["status"]
     revision = status["currentRevision"]
@@ -164,7 +164,7 @@ def test_the_status_says_how_far_it_is(world: World) -> None:
     }
 
 
-def test_a_revision_remembers_the_template_under_upstreams_name(world: World) -> None:
+def test_a_revision_has_the_template_and_upstreams_name(world: World) -> None:
     world.create(_stateful_set(1))
     revision = _until_updated(world, 1)["status"]["currentRevision"]
     found = world.get(world.path("controllerrevisions", revision, group=_APPS))
@@ -178,7 +178,7 @@ def test_a_revision_remembers_the_template_under_upstreams_name(world: World) ->
     }
 
 
-def test_events_tell_of_pods(world: World) -> None:
+def test_pods_are_reported_by_events(world: World) -> None:
     world.create(_stateful_set(1))
     _until_settled(world, 1)
     _patch(world, {"replicas": 0})
@@ -190,14 +190,14 @@ def test_events_tell_of_pods(world: World) -> None:
             if one["involvedObject"]["name"] == "web"
         }
 
-    world.until(lambda: "SuccessfulDelete" in notes(), "the deletion is told of")
+    world.until(lambda: "SuccessfulDelete" in notes(), "the deletion is reported")
     assert notes() == {
         "SuccessfulCreate": "Create Pod web-0 in StatefulSet web successful",
         "SuccessfulDelete": "Delete Pod web-0 in StatefulSet web successful",
     }
 
 
-def test_the_next_pod_waits_for_the_one_before(world: World) -> None:
+def test_each_pod_waits_for_the_previous_one(world: World) -> None:
     world.create(_stateful_set(3, _GATED))
     for number in range(3):
         _ungate(world, f"web-{number}")
@@ -209,14 +209,14 @@ def test_the_next_pod_waits_for_the_one_before(world: World) -> None:
     assert pods["web-2"]["metadata"]["creationTimestamp"] >= _ready_since(pods["web-1"])
 
 
-def test_parallel_pods_wait_for_nobody(world: World) -> None:
+def test_parallel_pods_do_not_wait(world: World) -> None:
     world.create(_stateful_set(3, _GATED, podManagementPolicy="Parallel"))
     world.until(lambda: len(_by_name(world)) == 3, "all are created, and none is ready")
     _patch(world, {"replicas": 1})
     world.until(lambda: sorted(_by_name(world)) == ["web-0"], "the others are gone, unready")
 
 
-def test_the_last_goes_first(world: World) -> None:
+def test_scaling_down_starts_with_the_last_ordinal(world: World) -> None:
     world.create(_stateful_set(3))
     _until_settled(world, 3)
     since = world.api.get(world.path("pods")).must(200).json["metadata"]["resourceVersion"]
@@ -225,7 +225,7 @@ def test_the_last_goes_first(world: World) -> None:
     _until_settled(world, 0)
 
 
-def test_a_pod_that_is_deleted_comes_back_by_its_name(world: World) -> None:
+def test_a_deleted_pod_is_recreated_with_its_name(world: World) -> None:
     world.create(_stateful_set(2))
     _until_settled(world, 2)
     uid = _by_name(world)["web-0"]["metadata"]["uid"]
@@ -258,7 +258,7 @@ def test_ordinals_may_start_later(world: World) -> None:
     world.until(lambda: sorted(_by_name(world)) == ["web-2", "web-3"], "the ordinals moved")
 
 
-def test_orphans_are_adopted_and_strangers_let_go(world: World) -> None:
+def test_orphans_are_adopted_and_mismatches_released(world: World) -> None:
     world.create(_stateful_set(1))
     uid = _until_settled(world, 1)["metadata"]["uid"]
     path = world.path("pods", "web-0")
@@ -283,7 +283,7 @@ def test_orphans_are_adopted_and_strangers_let_go(world: World) -> None:
     _until_settled(world, 1)
 
 
-def test_pods_are_available_after_a_while(world: World) -> None:
+def test_pods_become_available_after_min_ready_seconds(world: World) -> None:
     world.create(_stateful_set(2, minReadySeconds=1))
     _until_settled(world, 2)
     pods = _by_name(world)
@@ -305,7 +305,7 @@ def test_an_update_replaces_the_last_first(world: World) -> None:
     assert set(_images(world).values()) == {"registry.k8s.io/pause:3.10"}
 
 
-def test_a_partition_holds_the_first_back(world: World) -> None:
+def test_a_partition_protects_lower_ordinals(world: World) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     world.create(_stateful_set(3, updateStrategy=rolling))
     _until_updated(world, 3)
@@ -327,7 +327,7 @@ def test_a_partition_holds_the_first_back(world: World) -> None:
     assert set(_images(world).values()) == {new}
 
 
-def test_on_delete_leaves_it_to_the_user(world: World) -> None:
+def test_on_delete_replaces_only_deleted_pods(world: World) -> None:
     world.create(_stateful_set(2, updateStrategy={"type": "OnDelete"}))
     _until_settled(world, 2)
     old, new = "registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.10"
@@ -341,7 +341,7 @@ def test_on_delete_leaves_it_to_the_user(world: World) -> None:
     _until_settled(world, 2)
 
 
-def test_going_back_uses_the_revision_of_before(world: World) -> None:
+def test_a_rollback_reuses_the_earlier_revision(world: World) -> None:
     world.create(_stateful_set(1))
     first = _until_updated(world, 1)["status"]["currentRevision"]
     _set_image(world, "registry.k8s.io/pause:3.10")
@@ -358,7 +358,7 @@ def test_going_back_uses_the_revision_of_before(world: World) -> None:
     assert sorted(one["revision"] for one in found) == [2, 3]
 
 
-def test_old_revisions_are_forgotten(world: World) -> None:
+def test_old_revisions_are_deleted(world: World) -> None:
     def is_seen() -> bool:
         found = _get(world)
         return bool(found["status"].get("observedGeneration") == found["metadata"]["generation"])
@@ -382,8 +382,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     world.create(_stateful_set(2))
     _until_updated(world, 2)
     world.kubectl("set", "image", "statefulset/web", "main=registry.k8s.io/pause:3.10")
-    said = world.kubectl("rollout", "status", "statefulset/web", "--timeout=30s")
-    assert "partitioned roll out complete: 2 new pods have been updated..." in said
+    output = world.kubectl("rollout", "status", "statefulset/web", "--timeout=30s")
+    assert "partitioned roll out complete: 2 new pods have been updated..." in output
     assert set(_images(world).values()) == {"registry.k8s.io/pause:3.10"}
     shown = world.kubectl("rollout", "history", "statefulset/web")
     assert [line.split()[0] for line in shown.splitlines() if line[:1].isdigit()] == ["1", "2"]
@@ -391,8 +391,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     assert "statefulset.apps/web rolled back" in world.kubectl("rollout", "undo", "statefulset/web")
     world.kubectl("rollout", "status", "statefulset/web", "--timeout=30s")
     assert set(_images(world).values()) == {"registry.k8s.io/pause:3.9"}
-    said = world.kubectl("rollout", "undo", "statefulset/web", "--to-revision=3")
-    assert "skipped rollback (current template already matches revision 3)" in said
+    output = world.kubectl("rollout", "undo", "statefulset/web", "--to-revision=3")
+    assert "skipped rollback (current template already matches revision 3)" in output
 
 
 @pytest.mark.programs
@@ -437,16 +437,16 @@ def _claims(world: World) -> dict[str, Document]:
 
 def _owners(world: World, claim: str) -> list[tuple[str, str]]:
     references = _claims(world).get(claim, {}).get("metadata", {}).get("ownerReferences") or ()
-    return [(one["kind"], one["name"]) for one in references]
+    return [(reference["kind"], reference["name"]) for reference in references]
 
 
-def test_every_pod_has_its_claim_and_claims_stay(world: World) -> None:
+def test_every_pod_has_its_claim_and_claims_are_retained(world: World) -> None:
     world.create(_with_claims(2))
     world.until(lambda: len(_by_name(world)) == 2, "the pods are created")
     claims = _claims(world)
     assert sorted(claims) == ["data-web-0", "data-web-1"]
     assert claims["data-web-0"]["metadata"]["labels"] == {"app": "web"}
-    volumes = {one["name"]: one for one in _by_name(world)["web-1"]["spec"]["volumes"]}
+    volumes = {volume["name"]: volume for volume in _by_name(world)["web-1"]["spec"]["volumes"]}
     assert volumes["data"]["persistentVolumeClaim"] == {"claimName": "data-web-1"}
     _patch(world, {"replicas": 1})
     world.until(lambda: len(_by_name(world)) == 1, "web-1 is gone")
@@ -456,7 +456,7 @@ def test_every_pod_has_its_claim_and_claims_stay(world: World) -> None:
     assert sorted(_claims(world)) == ["data-web-0", "data-web-1"]
 
 
-def test_a_claim_that_is_lost_is_made_again(world: World) -> None:
+def test_a_deleted_claim_is_recreated(world: World) -> None:
     world.create(_with_claims(1))
     world.until(lambda: "web-0" in _by_name(world), "the pod is created")
     uid = _claims(world)["data-web-0"]["metadata"]["uid"]
@@ -477,7 +477,7 @@ def test_a_claim_that_is_lost_is_made_again(world: World) -> None:
     world.until(is_back, "the claim is back")
 
 
-def test_claims_go_with_the_set(world: World) -> None:
+def test_claims_are_deleted_with_the_set(world: World) -> None:
     world.create(_with_claims(2, whenDeleted="Delete", whenScaled="Retain"))
     world.until(
         lambda: all(
@@ -490,7 +490,7 @@ def test_claims_go_with_the_set(world: World) -> None:
     world.until(lambda: not _claims(world), "the claims are gone")
 
 
-def test_claims_go_with_the_pods_that_are_too_many(world: World) -> None:
+def test_claims_are_deleted_when_scaled_down(world: World) -> None:
     world.create(_with_claims(2, whenDeleted="Retain", whenScaled="Delete"))
     world.until(lambda: len(_by_name(world)) == 2, "the pods are created")
     _patch(world, {"replicas": 1})
@@ -500,7 +500,7 @@ def test_claims_go_with_the_pods_that_are_too_many(world: World) -> None:
     world.until(lambda: "data-web-1" in _claims(world), "there is a new claim")
 
 
-def test_a_policy_may_change(world: World) -> None:
+def test_the_retention_policy_can_change(world: World) -> None:
     world.create(_with_claims(1))
     world.until(lambda: "web-0" in _by_name(world), "the pod is created")
     assert _owners(world, "data-web-0") == []

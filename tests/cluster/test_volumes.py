@@ -1,4 +1,4 @@
-"""Claims and volumes: how they come together, and what is left when one of them goes."""
+"""Binding, provisioning, protection and reclaiming of volumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.testing.http import MERGE_PATCH
+from kubesched.cluster.launch.http import MERGE_PATCH
 from tests.cluster.conftest import World
 
 Document = dict[str, Any]
@@ -63,7 +63,7 @@ class _Storage:
         return f"{self._world.namespace}-{name}"
 
     def add_volume(self, name: str, capacity: str = "1Gi", **spec: Any) -> str:
-        """Make a volume of the test's own class, which nobody provisions."""
+        """Create a volume of a class without a provisioner."""
         full = self.name(name)
         source = {} if {"csi", "local", "nfs"} & spec.keys() else {"hostPath": {"path": "/tmp/x"}}
         self._world.create(
@@ -131,7 +131,7 @@ class _Storage:
         self._world.api.delete(f"/api/v1/persistentvolumes/{name}").must(200)
 
     def until_told(self, name: str, reason: str, timeout_s: float = 30.0) -> str:
-        """Wait for an event about an object of the namespace; return what it says."""
+        """Wait for an event about an object of the namespace; return its message."""
 
         def notes() -> list[str]:
             return [
@@ -154,7 +154,7 @@ def storage(world: World) -> Iterator[_Storage]:
 # -- claims find volumes --------------------------------------------------------------------------
 
 
-def test_a_claim_gets_the_smallest_volume_that_does(world: World, storage: _Storage) -> None:
+def test_a_claim_gets_the_smallest_matching_volume(world: World, storage: _Storage) -> None:
     names = [storage.add_volume(f"v{size}", f"{size}Gi") for size in (9, 2, 5)]
     for name in names:
         storage.until_volume(name, "Available")
@@ -173,7 +173,7 @@ def test_a_claim_gets_the_smallest_volume_that_does(world: World, storage: _Stor
     assert storage.volume_phase(names[0]) == "Available"
 
 
-def test_a_claim_waits_for_a_volume_that_does(storage: _Storage) -> None:
+def test_a_claim_waits_for_a_matching_volume(storage: _Storage) -> None:
     with storage.made_class("kubernetes.io/no-provisioner"):
         storage.until_volume(storage.add_volume("small", "1Gi"), "Available")
         storage.add_claim("data", "2Gi")
@@ -184,14 +184,14 @@ def test_a_claim_waits_for_a_volume_that_does(storage: _Storage) -> None:
         assert storage.until_claim("data", "Bound", _RESYNC_S)["spec"]["volumeName"] == large
 
 
-def test_a_claim_without_class_and_volume_is_told_so(world: World, storage: _Storage) -> None:
+def test_an_event_reports_a_claim_without_class_and_volume(world: World, storage: _Storage) -> None:
     world.create(_claim("data"))
     assert storage.until_told("data", "FailedBinding") == (
         "no persistent volumes available for this claim and no storage class is set"
     )
 
 
-def test_a_claim_of_an_unknown_class_is_told_so(storage: _Storage) -> None:
+def test_an_event_reports_an_unknown_class(storage: _Storage) -> None:
     storage.add_claim("data")
     name = storage.name("class")
     assert storage.until_told("data", "ProvisioningFailed") == (
@@ -222,7 +222,7 @@ def test_a_claim_can_name_its_volume(storage: _Storage) -> None:
     assert _BOUND_BY_CONTROLLER not in claim["metadata"]["annotations"]
 
 
-def test_a_claim_that_names_the_wrong_volume_is_told_so(storage: _Storage) -> None:
+def test_an_event_reports_a_mismatched_volume(storage: _Storage) -> None:
     small = storage.add_volume("small", "1Gi")
     storage.until_volume(small, "Available")
     storage.add_claim("data", "2Gi", volumeName=small)
@@ -233,7 +233,7 @@ def test_a_claim_that_names_the_wrong_volume_is_told_so(storage: _Storage) -> No
     assert storage.volume_phase(small) == "Available"
 
 
-def test_a_claim_that_names_anothers_volume_is_told_so(storage: _Storage) -> None:
+def test_an_event_reports_a_volume_bound_to_another_claim(storage: _Storage) -> None:
     volume = storage.add_volume("one")
     storage.add_claim("first", volumeName=volume)
     storage.until_claim("first", "Bound", _RESYNC_S)
@@ -250,7 +250,7 @@ def test_two_claims_never_get_the_same_volume(storage: _Storage) -> None:
     for number in range(3):
         storage.add_claim(f"c{number}")
     claims = [storage.until_claim(f"c{number}", "Bound", _RESYNC_S) for number in range(3)]
-    assert len({one["spec"]["volumeName"] for one in claims}) == 3
+    assert len({claim["spec"]["volumeName"] for claim in claims}) == 3
 
 
 def test_a_claim_without_class_gets_the_default_class_when_there_is_one(
@@ -283,9 +283,7 @@ def test_a_retained_volume_outlives_its_claim(storage: _Storage) -> None:
     assert storage.claim_phase("data") == "Pending", "a new claim of that name does not get it"
 
 
-def test_a_volume_goes_with_its_claim_if_its_policy_says_so(
-    storage: _Storage, world: World
-) -> None:
+def test_a_volume_is_deleted_with_its_claim_by_policy(storage: _Storage, world: World) -> None:
     volume = storage.add_volume("scratch", persistentVolumeReclaimPolicy="Delete")
     storage.until_volume(volume, "Available")
     storage.add_claim("data")
@@ -294,7 +292,7 @@ def test_a_volume_goes_with_its_claim_if_its_policy_says_so(
     world.until(lambda: not storage.volume(volume), "the volume is gone")
 
 
-def test_a_volume_that_nobody_can_delete_has_failed(storage: _Storage) -> None:
+def test_a_volume_without_deleter_fails(storage: _Storage) -> None:
     where = {"path": "/data"}
     volume = storage.add_volume("data", persistentVolumeReclaimPolicy="Delete", hostPath=where)
     storage.until_volume(volume, "Available")
@@ -307,7 +305,7 @@ def test_a_volume_that_nobody_can_delete_has_failed(storage: _Storage) -> None:
     )
 
 
-def test_a_claim_whose_volume_is_lost_says_so(world: World, storage: _Storage) -> None:
+def test_a_claim_whose_volume_is_deleted_is_lost(world: World, storage: _Storage) -> None:
     volume = storage.add_volume("lost")
     storage.until_volume(volume, "Available")
     storage.add_claim("data")
@@ -354,7 +352,7 @@ def test_a_deleted_claim_stays_until_no_pod_uses_it(world: World, storage: _Stor
 
 
 def _local(node: str) -> Document:
-    """Return the part of a volume that says it is a disk of one node."""
+    """Return the source and affinity of a local volume."""
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
     terms = [{"matchExpressions": [expression]}]
     return {
@@ -363,7 +361,7 @@ def _local(node: str) -> Document:
     }
 
 
-def test_a_pod_goes_where_the_disk_for_its_claim_is(world: World, storage: _Storage) -> None:
+def test_a_pod_is_scheduled_where_its_volume_is(world: World, storage: _Storage) -> None:
     home = world.nodes[-1]
     with storage.made_class(
         "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer"
@@ -382,7 +380,7 @@ def test_a_pod_goes_where_the_disk_for_its_claim_is(world: World, storage: _Stor
         world.cluster.until_running(f"{world.namespace}/user")
 
 
-def test_a_volume_is_made_when_a_pod_needs_it(world: World, storage: _Storage) -> None:
+def test_a_volume_is_provisioned_for_the_first_consumer(world: World, storage: _Storage) -> None:
     with storage.made_class(
         "kubernetes.io/host-path", volumeBindingMode="WaitForFirstConsumer"
     ) as name:
@@ -407,9 +405,7 @@ def test_a_volume_is_made_when_a_pod_needs_it(world: World, storage: _Storage) -
         world.until(lambda: not storage.volume(f"pvc-{uid}"), "the volume is gone", _RESYNC_S)
 
 
-def test_a_volume_is_made_at_once_if_the_class_does_not_wait(
-    world: World, storage: _Storage
-) -> None:
+def test_a_volume_is_provisioned_immediately(world: World, storage: _Storage) -> None:
     with storage.made_class("kubernetes.io/host-path", reclaimPolicy="Retain"):
         storage.add_claim("data")
         claim = storage.until_claim("data", "Bound")
@@ -420,7 +416,7 @@ def test_a_volume_is_made_at_once_if_the_class_does_not_wait(
         world.until(lambda: not storage.volume(name), "the volume is gone")
 
 
-def test_other_provisioners_are_waited_for(world: World, storage: _Storage) -> None:
+def test_external_provisioners_are_simulated(world: World, storage: _Storage) -> None:
     with storage.made_class("disks.example.com", volumeBindingMode="WaitForFirstConsumer"):
         storage.add_claim("data")
         world.create(_pod("user", "data"))
@@ -447,7 +443,7 @@ def test_other_provisioners_are_waited_for(world: World, storage: _Storage) -> N
         ]
 
 
-def test_a_pod_has_a_claim_made_for_its_ephemeral_volume(world: World, storage: _Storage) -> None:
+def test_an_ephemeral_volume_gets_a_claim(world: World, storage: _Storage) -> None:
     with storage.made_class(
         "kubernetes.io/host-path", volumeBindingMode="WaitForFirstConsumer"
     ) as name:

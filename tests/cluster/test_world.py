@@ -1,11 +1,11 @@
-"""The cluster that the tests beside this one run on: it is whole, whoever's parts it has."""
+"""The cluster of these tests is complete, with real or simulated components."""
 
 from __future__ import annotations
 
 from tests.cluster.conftest import World
 
 
-def test_a_deployment_comes_to_run(world: World) -> None:
+def test_a_deployment_runs(world: World) -> None:
     labels = {"app": "web"}
     container = {"name": "main", "image": "nginx"}
     world.create(
@@ -25,5 +25,5 @@ def test_a_deployment_comes_to_run(world: World) -> None:
         lambda: world.get(path).get("status", {}).get("availableReplicas") == 2,
         "two pods are available",
     )
-    assert {one["status"]["phase"] for one in world.pods("app=web")} == {"Running"}
-    assert {one["spec"]["nodeName"] for one in world.pods()} <= set(world.nodes)
+    assert {pod["status"]["phase"] for pod in world.pods("app=web")} == {"Running"}
+    assert {pod["spec"]["nodeName"] for pod in world.pods()} <= set(world.nodes)

@@ -10,9 +10,9 @@ import socket
 import sys
 from pathlib import Path
 
-from kubesched.cli import run_reload
 from kubesched.cli.main import main
-from kubesched.client import kubeconfig
+from kubesched.cli.run import reload as run_reload
+from kubesched.client.auth import kubeconfig
 
 if __name__ == "__main__":
     folder, host, program, *arguments = sys.argv[1:]
@@ -20,4 +20,4 @@ if __name__ == "__main__":
     socket.gethostname = lambda: host
     kubeconfig.SERVICE_ACCOUNT = Path(folder)  # type: ignore[misc]  # A pod has one place for it.
     run_reload._NAMESPACE_FILE = Path(folder, "namespace")  # type: ignore[misc]  # As above.
-    main(arguments)
+    main(arguments=arguments)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.testing.programs import Programs
+from kubesched.cluster.launch.programs import Programs
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -23,19 +23,19 @@ Documents = dict[str, list[Document]]
 
 
 def plain(folder: str) -> Documents:
-    """Return what `kubectl apply -f` takes from a folder."""
+    """Return the documents that `kubectl apply -f` reads from a folder."""
     texts = [path.read_text() for path in sorted((DEPLOY / folder).glob("*.yaml"))]
     return by_kind(one for text in texts for one in yaml.safe_load_all(text))
 
 
 def kustomized(folder: Path) -> Documents:
-    """Return what `kubectl apply -k` takes."""
+    """Return the documents of `kubectl apply -k`."""
     return by_kind(yaml.safe_load_all(_printed("kubectl", "kustomize", str(folder))))
 
 
 def rendered(release: str, *arguments: str) -> Documents:
-    """Return what `helm install` makes."""
-    # Without a cluster to ask, helm would take an old one for granted.
+    """Return the documents of `helm install`."""
+    # Without a cluster, helm would assume an old version.
     flags = ("--namespace=kube-system", "--kube-version=v1.36.4", *arguments)
     text = _printed("helm", "template", release, str(CHART), *flags)
     return by_kind(yaml.safe_load_all(text))

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubesched.cluster.launch.programs import Programs
+from kubesched.cluster.playground.in_process import playground
 from kubesched.kit.clock import SystemClock
-from kubesched.playground.in_process import playground
-from kubesched.testing.programs import Programs
 from tests.deploy.node_agent import NodeAgent, label_control_plane
 from tests.examples.following import Step, prints, sections
 from tests.playground.commands import KUBESCHED
@@ -34,7 +34,7 @@ _SUDO = '#!/usr/bin/env bash\nexec "${@//\\/etc\\/kubernetes/$HOME/etc/kubernete
 
 @dataclass(slots=True)
 class Reader:
-    """Somebody who types what the page says, on a cluster that kubeadm could have made."""
+    """A reader who types the commands of the page, on a cluster like kubeadm's."""
 
     agent: NodeAgent
     directory: Path
@@ -45,7 +45,7 @@ class Reader:
             self.do(step)
 
     def do(self, step: Step) -> None:
-        """Run a command; what only looks is run again until it prints what the page says."""
+        """Run a command; repeat a read-only one until its output matches the page."""
         done = self.run(step.line)
         clock = SystemClock()
         end_s = clock.monotonic_s() + _LINE_S
@@ -88,7 +88,7 @@ def reading(directory: Path, *, nodes: int = 4) -> Iterator[Reader]:
 
 
 def place_programs(directory: Path) -> None:
-    """Give a folder what a reader has: a checkout, and programs."""
+    """Prepare a folder with a checkout and programs."""
     programs = directory / "bin"
     programs.mkdir()
     for name in ("kubectl", "helm"):

@@ -23,14 +23,14 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubesched.playground.in_process import Playground
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.programs import Programs
+from kubesched.cluster.launch.server import ADMIN, SCHEDULER
+from kubesched.cluster.playground.in_process import Playground
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import Api
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.programs import Programs
-from kubesched.testing.server import ADMIN, SCHEDULER
 
 Document = dict[str, Any]
 
@@ -76,7 +76,7 @@ class Running:
             connection.close()
 
     def passes(self, probe: str) -> bool:
-        """Return whether one of its probes succeeds, as the manifest has it."""
+        """Return whether a probe of the manifest succeeds."""
         asked = self.pod["spec"]["containers"][0][probe]["httpGet"]
         try:
             code, _ = self.page(asked["path"], secure=asked["scheme"] == "HTTPS")
@@ -86,7 +86,7 @@ class Running:
 
 
 class NodeAgent:
-    """Starts and ends containers as pods come and go; `with` ends them all."""
+    """Starts and stops the containers of pods; `with` stops them all."""
 
     def __init__(self, cluster: Playground, directory: Path) -> None:
         self.cluster = cluster
@@ -94,7 +94,7 @@ class NodeAgent:
         self.running: dict[str, Running] = {}
         """By names of pods."""
         self.ended: list[tuple[str, int]] = []
-        """Containers that were asked to end, with the status they ended with."""
+        """Terminated containers with their exit statuses."""
         self.problem: BaseException | None = None
         self.logs: list[Path] = []
         """Of all containers that ever ran."""
@@ -110,7 +110,7 @@ class NodeAgent:
 
     @contextmanager
     def at_work(self) -> Iterator[NodeAgent]:
-        """Look after pods until the end of the block; what went wrong is raised there."""
+        """Run pods until the end of the block; raise the errors there."""
         self._thread.start()
         try:
             yield self
@@ -122,7 +122,7 @@ class NodeAgent:
             raise self.problem
 
     def until(self, is_so: Any, what: str, timeout_s: float = 45.0) -> None:
-        """Wait for something; fail at once if a container has died."""
+        """Wait for a condition; fail immediately if a container has died."""
 
         def holds() -> object:
             if self.problem is not None:
@@ -141,7 +141,7 @@ class NodeAgent:
 
     @property
     def static_pod(self) -> Document | None:
-        """Return the manifest of the scheduler that the control-plane node runs by itself."""
+        """Return the manifest of the scheduler's static pod."""
         found = self.running.get(self._mirror)
         return None if found is None else found.pod
 
@@ -150,7 +150,7 @@ class NodeAgent:
         return [one.command for one in self.running.copy().values()]
 
     def until_ready(self, prefix: str, count: int) -> list[Running]:
-        """Wait until so many containers pass their probes; return them."""
+        """Wait until a number of containers passes its probes; return them."""
         probes = ("startupProbe", "livenessProbe", "readinessProbe")
 
         def ready() -> bool:
@@ -228,7 +228,7 @@ class NodeAgent:
         return mounts, paths
 
     def _fill(self, api: Api, mounts: dict[str, Path]) -> None:
-        """Bring what a ConfigMap has into its folder, as kubelets do again and again."""
+        """Copy a ConfigMap into its folder, as kubelets do periodically."""
         for source, place in mounts.items():
             answer = api.get(source)
             for key, value in (answer.json.get("data") or {}).items():
@@ -307,7 +307,7 @@ class NodeAgent:
 
 
 def label_control_plane(cluster: Playground) -> None:
-    """Make the first two nodes what kubeadm makes of its own."""
+    """Set up the first two nodes as kubeadm does."""
     role = "node-role.kubernetes.io/control-plane"
     for node in cluster.nodes[:2]:
         change = {
@@ -332,7 +332,7 @@ def _is_ours(pod: Document) -> bool:
 
 
 def _sources(pod: Document) -> dict[str, str]:
-    """Return the paths of what volumes are made of, by names of volumes."""
+    """Return the source paths of volumes by name."""
     found = {}
     for volume in pod["spec"]["volumes"]:
         if "configMap" in volume:
@@ -343,7 +343,7 @@ def _sources(pod: Document) -> dict[str, str]:
 
 
 def _token(api: Api, pod: Document) -> str:
-    """Return a token of the pod's account that is good as long as the pod is, as kubelets ask."""
+    """Return a token bound to the pod, as kubelets request it."""
     metadata = pod["metadata"]
     of_pod = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
     account = pod["spec"]["serviceAccountName"]
@@ -361,8 +361,8 @@ def _replaced(argument: str, paths: dict[str, str]) -> str:
 def _with_port(arguments: list[str], port: int) -> list[str]:
     """Return arguments with a port of this machine: all containers share its network."""
     listen = re.compile(r"^--listen=.*$")
-    if any(listen.match(one) for one in arguments):
-        return [listen.sub(f"--listen=127.0.0.1:{port}", one) for one in arguments]
+    if any(listen.match(argument) for argument in arguments):
+        return [listen.sub(f"--listen=127.0.0.1:{port}", argument) for argument in arguments]
     return [*arguments, "--bind-address=127.0.0.1", f"--secure-port={port}"]
 
 

@@ -22,12 +22,12 @@ OPERATORS = COMPARISONS | {"+", "-", "*", "/", "and", "or", "unless"}
 
 
 class PromqlError(ValueError):
-    """An expression that Prometheus would refuse, or that this parser does not know."""
+    """An invalid expression, or one that this parser does not support."""
 
 
 @dataclass
 class Selector:
-    """A metric that an expression asks for."""
+    """A metric in an expression."""
 
     metric: str
     labels: dict[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Selector:
     functions: tuple[str, ...] = ()
     """What it is within, the innermost last."""
     grouped_by: tuple[str, ...] = ()
-    """The labels that are left by what it is within."""
+    """The labels that the enclosing aggregations keep."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Parser:
         self.selectors: list[Selector] = []
 
     def parse(self) -> list[Selector]:
-        """Return what the expression asks for."""
+        """Return the selectors of the expression."""
         self._expression()
         if self._at < len(self._tokens):
             raise PromqlError(f"unexpected {self._tokens[self._at][1]}")
@@ -160,5 +160,5 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def selectors(text: str) -> list[Selector]:
-    """Return what an expression asks for; PromqlError if it is none."""
+    """Return the selectors of an expression; PromqlError if it is invalid."""
     return Parser(text).parse()

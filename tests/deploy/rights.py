@@ -1,4 +1,4 @@
-"""What tells that a process of kubesched was refused nothing.
+"""Checks that a process of kubesched got no 403.
 
 Owns where refusals show: logs and metrics. Expected values are never computed here.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kubesched.testing.server import ADMIN
+from kubesched.cluster.launch.server import ADMIN
 from tests.deploy.guide import Reader
 
 

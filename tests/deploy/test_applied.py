@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesched.playground.in_process import Playground, playground
+from kubesched.cluster.playground.in_process import Playground, playground
 from kubesched.testing import Api
 from tests.deploy.documents import CHART, DEPLOY, plain
 from tests.examples.folders import FORMS, Form
@@ -31,7 +31,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Playground]:
 
 
 @pytest.mark.parametrize("program", ["kubectl", "kubectl-1.32"])
-def test_files_and_kustomize_are_one_and_leave_nothing_behind(
+def test_files_and_kustomize_apply_the_same_and_are_removed_completely(
     cluster: Playground, program: str
 ) -> None:
     for folder in FOLDERS:
@@ -81,7 +81,7 @@ def differing(written: object, stored: object, path: str) -> Iterator[str]:
         yield f"{path}: {written} became {stored}"
 
 
-def test_pods_keep_the_strictest_rules_of_pod_security() -> None:
+def test_pods_meet_the_restricted_pod_security_standard() -> None:
     """A namespace that enforces `restricted` takes every one of them, and warns of none."""
     level = "pod-security.kubernetes.io"
     labels = {f"{level}/{mode}": "restricted" for mode in ("enforce", "warn")}
@@ -106,8 +106,8 @@ def test_pods_keep_the_strictest_rules_of_pod_security() -> None:
         assert cluster.api.post(path, loose).must(201).warnings != []
 
 
-def test_the_chart_in_a_namespace_of_its_own(cluster: Playground) -> None:
-    """Everything goes there but for the right to read how callers are known, in kube-system."""
+def test_the_chart_in_another_namespace(cluster: Playground) -> None:
+    """All objects use the namespace, except for the authentication reader role in kube-system."""
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     install = ["install", "mine", str(CHART), "--namespace=team"]
     done = cluster.run_kubectl(*install, program="helm")

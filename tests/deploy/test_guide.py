@@ -1,4 +1,4 @@
-"""docs/deploy.md on a real control plane: its commands, what they print, and what comes of them."""
+"""The commands of docs/deploy.md on a real control plane, their output and their effects."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubesched.cluster.launch.http import MERGE_PATCH
 from kubesched.testing import a_pod
-from kubesched.testing.http import MERGE_PATCH
 from tests.deploy.documents import kustomized
 from tests.deploy.guide import GUIDE, KUBEADM, ROOT, Reader, place_programs, reading
 from tests.deploy.node_agent import KUBE_SYSTEM
@@ -43,7 +43,7 @@ def test_a_second_scheduler(reader: Reader) -> None:
     agent = reader.agent
     first, second = agent.until_ready("kubesched-", 2)
     assert first.pod["spec"]["nodeName"] != second.pod["spec"]["nodeName"]
-    # Of two replicas one decides, and the other does when it is gone.
+    # One of two replicas leads, and the other takes over.
     leader = holder(reader, "kubesched").rpartition("_")[0]
     assert leader in {first.label, second.label}
     agent.cluster.api.delete(f"{KUBE_SYSTEM}/pods/{leader}").must(200)
@@ -54,10 +54,10 @@ def test_a_second_scheduler(reader: Reader) -> None:
     agent.until_ready("kubesched-", 2)
     agent.cluster.create(a_pod("next", scheduler="kubesched"))
     agent.cluster.until_running("next")
-    # A change of the ConfigMap is taken up without a restart, and with a broken one it goes on.
+    # A changed ConfigMap is reloaded without a restart, and a broken one is ignored.
     path = f"{KUBE_SYSTEM}/configmaps/kubesched"
     before = agent.cluster.api.get(path).must(200).json["data"]["scheduler.yaml"]
-    for text, said in (("nonsense: [", "ReloadRefused"), (before + TWO, "Reloaded")):
+    for text, said in (("nonsense: [", "ReloadRejected"), (before + TWO, "Reloaded")):
         change = {"data": {"scheduler.yaml": text}}
         agent.cluster.api.patch(path, change, MERGE_PATCH).must(200)
         agent.until(lambda said=said: said in lease_events(reader), f"the lease has {said}")
@@ -74,9 +74,11 @@ TWO = "  - schedulerName: another\n"
 
 
 def lease_events(reader: Reader) -> set[str]:
-    """Return the reasons of what is told about the lease."""
+    """Return the reasons of events about the lease."""
     events = reader.agent.cluster.api.get(f"{KUBE_SYSTEM}/events").must(200).json["items"]
-    return {one["reason"] for one in events if one["involvedObject"].get("name") == "kubesched"}
+    return {
+        event["reason"] for event in events if event["involvedObject"].get("name") == "kubesched"
+    }
 
 
 def test_kube_scheduler_is_replaced_and_comes_back(reader: Reader) -> None:
@@ -87,7 +89,7 @@ def test_kube_scheduler_is_replaced_and_comes_back(reader: Reader) -> None:
     assert {one.pod["spec"]["nodeName"] for one in agent.of("kubesched-rep")} == control_plane
     assert agent.static_pod is None
     check_rights(reader, "kubesched-replacement-")
-    steps = sections(GUIDE)["Going back"]
+    steps = sections(GUIDE)["Rolling back"]
     rest = next(i for i, step in enumerate(steps) if step.line.startswith("kubectl delete -k"))
     for step in steps[:rest]:
         reader.do(step)
@@ -116,7 +118,7 @@ def test_by_helm(reader: Reader) -> None:
     node = agent.cluster.nodes[3]
     agent.cluster.create(a_pod("picky", scheduler="kubesched"))
     agent.until(
-        lambda: any("Node: " in one for one in agent.cluster.notes("picky", "FailedScheduling")),
+        lambda: any("Node: " in note for note in agent.cluster.notes("picky", "FailedScheduling")),
         "the plugin refuses all nodes",
     )
     label = {"metadata": {"labels": {"cpu": "true"}}}
@@ -149,7 +151,7 @@ def test_an_extender(reader: Reader) -> None:
     )
     (agent.etc / "manifests" / "kube-scheduler.yaml").write_text(yaml.safe_dump(manifest))
     agent.until(
-        lambda: any("reachable.yaml" in one for one in agent.commands()),
+        lambda: any("reachable.yaml" in command for command in agent.commands()),
         "kube-scheduler has the configuration",
     )
     # All but one of the nodes that are free to take pods have a GPU.
@@ -163,7 +165,7 @@ def test_an_extender(reader: Reader) -> None:
     # Taken away again, in the order of the page.
     (agent.etc / "manifests" / "kube-scheduler.yaml").write_text(KUBEADM.read_text())
     agent.until(
-        lambda: not any("reachable.yaml" in one for one in agent.commands()),
+        lambda: not any("reachable.yaml" in command for command in agent.commands()),
         "kube-scheduler is as it was",
     )
     reader.do(steps[-1])
@@ -172,8 +174,8 @@ def test_an_extender(reader: Reader) -> None:
     cluster.until_bound("afterwards")
 
 
-def test_overlays_of_ones_own(tmp_path: Path) -> None:
-    """The two folders that the page describes are built, and say what they are for."""
+def test_user_overlays(tmp_path: Path) -> None:
+    """The two overlays of the page can be built."""
     place_programs(tmp_path)
     mine, plugin, config = blocks_of(GUIDE.read_text(), "yaml")[:3]
     for folder, text in (("my-cluster", mine), ("with-plugin", plugin)):

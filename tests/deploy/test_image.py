@@ -49,7 +49,7 @@ def copied() -> list[str]:
         path = ROOT / source
         assert path.exists(), f"{source} is not there"
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        found += [one.relative_to(ROOT).as_posix() for one in files if one.is_file()]
+        found += [file.relative_to(ROOT).as_posix() for file in files if file.is_file()]
     return found
 
 
@@ -61,9 +61,9 @@ def is_left_out(name: str) -> bool:
         pattern = line.removeprefix("!")
         parents = [name, *(str(parent) for parent in Path(name).parents)]
         anywhere = pattern.removeprefix("**/")
-        is_meant = any(fnmatch.fnmatchcase(one, pattern) for one in parents) or (
+        is_meant = any(fnmatch.fnmatchcase(parent, pattern) for parent in parents) or (
             anywhere != pattern
-            and any(fnmatch.fnmatchcase(Path(one).name, anywhere) for one in parents)
+            and any(fnmatch.fnmatchcase(Path(parent).name, anywhere) for parent in parents)
         )
         if is_meant:
             left_out = not line.startswith("!")
@@ -75,7 +75,7 @@ def test_the_base_image_is_an_argument_of_both_stages() -> None:
     assert all_of("FROM") == ["${BASE_IMAGE} AS build", "${BASE_IMAGE}"]
 
 
-def test_nothing_in_it_is_for_one_kind_of_machine() -> None:
+def test_the_image_is_independent_of_the_architecture() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     code = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     assert not re.search(r"amd64|arm64|x86_64|aarch64|--platform", code)
@@ -93,7 +93,7 @@ def test_only_wheels_of_known_hashes_are_installed() -> None:
         assert {"--only-binary=:all:", "--require-hashes", "--no-deps"} <= set(install.split())
 
 
-def test_it_runs_as_nobody_with_nothing_to_write() -> None:
+def test_it_runs_as_nobody_on_a_read_only_file_system() -> None:
     (user,) = all_of("USER")
     assert all(part.isdigit() and int(part) > 0 for part in user.split(":"))
     last = [name for name, _ in steps()][::-1]
@@ -107,7 +107,7 @@ def test_it_starts_the_scheduler_with_the_file_that_manifests_mount() -> None:
     assert whole == ["kubesched", "run", "--config=/etc/kubesched/scheduler.yaml"]
 
 
-def test_all_that_is_copied_is_sent_and_nothing_that_is_private() -> None:
+def test_the_build_context_has_all_copied_and_no_private_files() -> None:
     kept = [name for name in copied() if "__pycache__" not in name and ".egg-info" not in name]
     assert [name for name in kept if is_left_out(name)] == []
     private = (".git/config", ".venv/pyvenv.cfg", "src/kubesched/__pycache__/x.pyc", "kubeconfig")
@@ -143,7 +143,7 @@ def test_manifests_and_docs_name_the_image_of_this_version() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel that was made of the copied files alone."""
+    """Return a wheel built from the copied files only."""
     folder = tmp_path_factory.mktemp("image")
     for name in copied():
         if not is_left_out(name):
@@ -195,7 +195,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param(["completion", "bash"], "_kubesched_completion", id="completion"),
     ],
 )
-def test_what_is_installed_runs(
+def test_the_installed_command_runs(
     installed: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     ran = subprocess.run(
@@ -211,7 +211,7 @@ def test_what_is_installed_runs(
 
 
 @pytest.mark.slow
-def test_what_is_installed_is_what_runs(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_files_are_used(installed: Path, tmp_path: Path) -> None:
     code = "import kubesched; print(kubesched.__file__)"
     command = [str(installed / "bin" / "python"), "-c", code]
     env = {"PATH": "/usr/bin:/bin"}

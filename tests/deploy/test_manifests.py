@@ -1,4 +1,4 @@
-"""deploy/ by itself: its forms say the same, and what they say is what kubesched needs."""
+"""The manifests of deploy/: all forms are equal, and fit kubesched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.testing.programs import Programs
+from kubesched.cluster.launch.programs import Programs
 from tests.deploy.documents import (
     CHART,
     DEPLOY,
@@ -94,7 +94,7 @@ def test_the_rights_of_the_extender_are_those_that_it_prints() -> None:
     assert {kind: found[kind] for kind in wanted} == wanted
 
 
-def test_no_role_grants_more_than_a_name_of_a_lease() -> None:
+def test_leases_are_granted_by_name() -> None:
     for folder, lease in (("second-scheduler", "kubesched"), ("replacement", "kube-scheduler")):
         found = plain(folder)
         cluster_wide = [rule for role in found["ClusterRole"] for rule in role["rules"]]
@@ -114,7 +114,7 @@ def test_no_role_grants_more_than_a_name_of_a_lease() -> None:
 
 
 @folders
-def test_pods_can_do_little_and_are_kept(folder: str) -> None:
+def test_pods_are_restricted_and_protected(folder: str) -> None:
     found = plain(folder)
     pod, container = pod_of(found), container_of(found)
     assert pod["priorityClassName"] == "system-cluster-critical"
@@ -158,7 +158,7 @@ def test_the_two_schedulers_differ_in_names_and_in_where_they_run() -> None:
     assert renamed == {**second, "ConfigMap": [], "Role": []}
 
 
-def test_the_static_pod_is_kubeadms_but_for_the_program() -> None:
+def test_the_static_pod_is_kubeadms_except_for_the_program() -> None:
     ours = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
     theirs = yaml.safe_load(Path(__file__).with_name("kubeadm-kube-scheduler.yaml").read_text())
     (mine,) = ours["spec"]["containers"]
@@ -209,7 +209,7 @@ def test_examples_are_deployed_alike(deployment: Document) -> None:
     assert deployment["spec"]["selector"]["matchLabels"] == label
 
 
-def test_the_image_is_one_for_all() -> None:
+def test_all_manifests_use_one_image() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     images = {container_of(plain(folder))["image"] for folder in NAMES}
     static = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
@@ -224,7 +224,7 @@ def test_the_plugin_of_the_extender_is_the_example() -> None:
 
 
 @schedulers
-def test_the_configuration_is_one_that_is_read(folder: str, tmp_path: Path) -> None:
+def test_the_configuration_is_valid(folder: str, tmp_path: Path) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text(plain(folder)["ConfigMap"][0]["data"]["scheduler.yaml"])
     ran = kubesched("config", "validate", "-f", str(path))
@@ -232,7 +232,7 @@ def test_the_configuration_is_one_that_is_read(folder: str, tmp_path: Path) -> N
 
 
 @pytest.mark.programs
-def test_the_chart_is_without_fault() -> None:
+def test_the_chart_is_valid() -> None:
     done = helm("lint", str(CHART), "--strict", "--kube-version=v1.36.4")
     assert done.returncode == 0, done.stdout
 
@@ -247,14 +247,14 @@ def test_the_chart_is_without_fault() -> None:
         ("imgae.tag=1", "imgae"),
     ],
 )
-def test_values_that_cannot_be_are_refused(value: str, said: str) -> None:
+def test_invalid_values_are_rejected(value: str, said: str) -> None:
     done = helm("template", "x", str(CHART), "--kube-version=v1.36.4", f"--set={value}")
     assert done.returncode != 0
     assert said in done.stderr
 
 
 @pytest.mark.programs
-def test_what_values_change() -> None:
+def test_effects_of_values() -> None:
     made = rendered(
         "mine",
         "--set=mode=extender,extender.bind=true,extender.tlsSecret=cert,image.tag=2,verbosity=4",

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts: everything they ask for is there to be asked for."""
+"""The dashboard and the alerts: all queried metrics and labels exist."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.app.shadow import ShadowReport
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.kit.measures import Family, Maker
-from kubesched.model.extender_metrics import ExtenderMetrics
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.plugin_metrics import PluginFaults
-from kubesched.model.process_metrics import ProcessMetrics
+from kubesched.metrics.extender import ExtenderMetrics
+from kubesched.metrics.instruments import Family, Maker
+from kubesched.metrics.process import ProcessMetrics
+from kubesched.metrics.scheduler import PluginFaults, SchedulerMetrics
+from kubesched.shadow.run import ShadowReport
 from tests.deploy.promql import PromqlError, Selector, selectors
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "observability"
-# Prometheus adds them to whatever it reads, as scrape.yaml says.
+# Prometheus adds them to every series, see scrape.yaml.
 TARGET_LABELS = {"job", "instance", "app"}
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
 RULES: list[dict[str, Any]] = [
@@ -61,7 +60,7 @@ def families() -> dict[str, Family]:
     ProcessMetrics(measures, version="v1.36.4")
     PluginFaults(measures).show()
     ShadowReport(measures, clock=SystemClock(), log=NullLog(), out=io.StringIO())
-    # The reloader's, which cannot be made without a scheduler: test_live_metrics.py sees it.
+    # The reloader's metrics need a scheduler: see test_live_metrics.py.
     Maker(measures, "kubesched_").counter_vec("reloads_total", "", "ALPHA", ("result",))
     return {one.name: one for one in (*measures.families(), *extender.measures.families())}
 
@@ -79,7 +78,7 @@ def family_of(selector: Selector) -> Family:
 
 
 @pytest.mark.parametrize("expression", ALL)
-def test_what_is_asked_for_is_there(expression: str) -> None:
+def test_queried_metrics_exist(expression: str) -> None:
     asked = read(expression)
     assert asked
     for selector in asked:
@@ -93,7 +92,7 @@ def test_what_is_asked_for_is_there(expression: str) -> None:
 
 
 @pytest.mark.parametrize("expression", ALL)
-def test_functions_fit_what_they_are_given(expression: str) -> None:
+def test_functions_match_the_types_of_metrics(expression: str) -> None:
     for selector in read(expression):
         if selector.metric == "up":
             continue
@@ -116,13 +115,13 @@ VALUES = {
     ("scheduler_schedule_attempts_total", "result"): {"scheduled", "unschedulable", "error"},
     ("scheduler_scheduling_attempt_duration_seconds_bucket", "result"): {"scheduled"},
     ("scheduler_pending_pods", "queue"): {"active", "backoff", "unschedulable", "gated"},
-    ("kubesched_reloads_total", "result"): {"swapped", "refused"},
-    ("kubesched_extender_calls_total", "result"): {"ok", "error", "undecodable", "refused"},
+    ("kubesched_reloads_total", "result"): {"swapped", "rejected"},
+    ("kubesched_extender_calls_total", "result"): {"ok", "error", "undecodable", "rejected"},
 }
 
 
 @pytest.mark.parametrize("expression", ALL)
-def test_label_values_are_among_those_there_are(expression: str) -> None:
+def test_label_values_exist(expression: str) -> None:
     for selector in read(expression):
         for label, wanted in selector.labels.items():
             if label in ("job", "code", "method"):
@@ -145,12 +144,12 @@ def test_label_values_are_among_those_there_are(expression: str) -> None:
         pytest.param("", id="nothing"),
     ],
 )
-def test_what_is_no_expression_is_found(expression: str) -> None:
+def test_invalid_expressions_are_found(expression: str) -> None:
     with pytest.raises(PromqlError):
         selectors(expression)
 
 
-def test_an_alert_says_what_is_wrong_how_bad_it_is_and_what_to_do() -> None:
+def test_alerts_have_a_summary_a_severity_and_a_runbook() -> None:
     told = (FOLDER / "README.md").read_text(encoding="utf-8")
     for rule in RULES:
         assert rule["labels"]["severity"] in ("critical", "warning", "info"), rule["alert"]

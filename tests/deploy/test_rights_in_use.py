@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cluster.launch.certificates import write_certificates
 from kubesched.testing import a_pod
-from kubesched.testing.certificates import write_certificates
 from tests.deploy.guide import KUBEADM, Reader, reading
 from tests.deploy.node_agent import KUBE_SYSTEM, Running
 from tests.deploy.rights import check_rights
@@ -95,7 +95,7 @@ def test_a_scheduler_evicts_and_binds_volumes(reader: Reader) -> None:
     cluster.create(a_pod("high", priorityClassName="high", **large))
     assert cluster.until_bound("high") == node
     cluster.until(lambda: not cluster.pod("low"), "low is gone")
-    # Volumes: one that is there, one that is made for the node.
+    # Volumes: an existing one, and one provisioned for the node.
     cluster.create(
         storage_class("there", "kubernetes.io/no-provisioner"),
         storage_class("made", "kubernetes.io/host-path"),
@@ -109,14 +109,14 @@ def test_a_scheduler_evicts_and_binds_volumes(reader: Reader) -> None:
     chosen = cluster.until_bound("made")
     stored = cluster.api.get(f"{CLAIMS}/made").must(200).json
     assert stored["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == chosen
-    # And a pod that fits nowhere is told so.
+    # A pod that fits nowhere gets a condition.
     cluster.create(a_pod("none", scheduler="kubesched", nodeSelector={"no": "where"}))
     cluster.until(lambda: cluster.notes("none", "FailedScheduling"), "it is told why")
     check_rights(reader, "kubesched-")
 
 
 def bound_by(replica: Running) -> float:
-    """Return how many pods an extender says that it has bound."""
+    """Return the number of pods that an extender has bound, from its log."""
     code, text = replica.page("/metrics")
     assert code == 200
     series = re.findall(r"^kubesched_extender_calls_total\{(.*)\} (\S+)$", text, re.MULTILINE)
@@ -164,7 +164,7 @@ def test_an_extender_binds_behind_tls(reader: Reader) -> None:
     )
     (agent.etc / "manifests" / "kube-scheduler.yaml").write_text(yaml.safe_dump(manifest))
     agent.until(
-        lambda: any("reachable.yaml" in one for one in agent.commands()),
+        lambda: any("reachable.yaml" in command for command in agent.commands()),
         "kube-scheduler has the configuration",
     )
     cluster.create(a_pod("web"))

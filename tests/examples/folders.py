@@ -16,9 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cluster.playground.in_process import (
+    ControllersKind,
+    Playground,
+    ServerKind,
+    playground,
+)
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import make_log
-from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
 from kubesched.testing.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +33,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Whose parts a cluster is made of."""
+    """The form of a cluster."""
 
     server: ServerKind = "embedded"
     controllers: ControllersKind = "own"

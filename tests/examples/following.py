@@ -1,4 +1,4 @@
-"""A README followed word for word: its commands are run, and print what it says.
+"""Runs the commands of a README, and compares their output.
 
 A block without a language holds commands; a block `text` after it holds lines that the last of them
 prints, in this order, where `...` stands for anything. Commands that only look are run again until
@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from kubesched.cluster.playground.in_process import kubectl_path
 from kubesched.kit.clock import SystemClock
-from kubesched.playground.in_process import kubectl_path
 from tests.examples.folders import ROOT
 from tests.playground.commands import KUBESCHED, Command
 
@@ -28,7 +28,7 @@ _LINE_S = 60
 
 @dataclass(slots=True)
 class Step:
-    """A command, and the lines that it is said to print."""
+    """A command and its expected output."""
 
     line: str
     said: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Step:
 
 
 def sections(readme: Path) -> dict[str, list[Step]]:
-    """Return the steps of a page by the titles they stand under; those without steps left out."""
+    """Return the steps of a page by heading, without headings that have none."""
     found = {}
     for part in re.split(r"^#+ ", readme.read_text(), flags=re.MULTILINE)[1:]:
         title, _, text = part.partition("\n")
@@ -76,7 +76,7 @@ class Reader:
         programs = self.directory / "bin"
         programs.mkdir()
         (programs / "kubesched").symlink_to(KUBESCHED)
-        # The playground runs in a directory of its own.
+        # The playground runs in its own directory.
         (self.directory / "examples").symlink_to(ROOT / "examples")
         return self
 
@@ -131,8 +131,8 @@ class Reader:
 
 
 def _is_as_said(done: subprocess.CompletedProcess[str], step: Step) -> bool:
-    is_refused = "/refused/" in step.line
-    return (done.returncode != 0) == is_refused and prints(done.stdout + done.stderr, step.said)
+    is_rejected = "/refused/" in step.line
+    return (done.returncode != 0) == is_rejected and prints(done.stdout + done.stderr, step.said)
 
 
 def prints(printed: str, said: Sequence[str]) -> bool:
@@ -147,5 +147,5 @@ def prints(printed: str, said: Sequence[str]) -> bool:
 
 def _pattern(said: str) -> re.Pattern[str]:
     words = " ".join(said.split())
-    # A line of dots stands for any lines, also for none.
+    # A line of dots matches any number of lines.
     return re.compile("" if words == "..." else ".*".join(map(re.escape, words.split("..."))))

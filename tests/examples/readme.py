@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kubesched.playground.in_process import kubectl_path
+from kubesched.cluster.playground.in_process import kubectl_path
 from tests.playground.commands import KUBESCHED, Command, blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,13 +28,13 @@ _END_S = 30.0
 
 
 def commands_of(example: str) -> list[str]:
-    """Return the lines of a README that are to be typed, those that go on joined."""
+    """Return the commands of a README, with continued lines joined."""
     text = (EXAMPLES / example / "README.md").read_text()
     return "".join(blocks_of(text)).replace("\\\n", " ").splitlines()
 
 
 def module_of(example: str, name: str) -> dict[str, Any]:
-    """Return the names of an example's module, executed anew."""
+    """Execute an example's module, and return its names."""
     path = EXAMPLES / example / f"{name}.py"
     names: dict[str, Any] = {"__name__": f"examples_{name}", "__file__": str(path)}
     exec(compile(path.read_text(), str(path), "exec"), names)
@@ -43,7 +43,7 @@ def module_of(example: str, name: str) -> dict[str, Any]:
 
 @dataclass
 class Walk:
-    """A README's lines, one after the other; `with` ends what they started."""
+    """The commands of a README in order; `with` stops what they started."""
 
     example: str
     directory: Path
@@ -75,7 +75,7 @@ class Walk:
         return self.playground
 
     def next(self, beginning: str) -> str:
-        """Follow the next line, which must begin so; return what it prints."""
+        """Run the next command, which must have this beginning; return its output."""
         line = self.left.pop(0)
         assert line.startswith(beginning), line
         name, *arguments = shlex.split(line, comments=True)
@@ -98,7 +98,7 @@ class Walk:
         return (self.directory / "programs.out").read_text()
 
     def start(self, arguments: list[str]) -> None:
-        """Start a Python program that goes on until it is stopped."""
+        """Start a Python program that runs until it is stopped."""
         with (self.directory / "programs.out").open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
@@ -154,8 +154,8 @@ class Walk:
 
 
 def _absolute(arguments: list[str]) -> list[str]:
-    """Return arguments with the paths of examples made whole: the playground runs elsewhere."""
-    return [re.sub(r"(?<![\w/])examples/", f"{EXAMPLES}/", one) for one in arguments]
+    """Return arguments with absolute paths of examples: the playground runs elsewhere."""
+    return [re.sub(r"(?<![\w/])examples/", f"{EXAMPLES}/", argument) for argument in arguments]
 
 
 def _as_in_a_terminal() -> None:

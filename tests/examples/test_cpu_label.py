@@ -1,15 +1,15 @@
-"""examples/cpu-label: the published walkthrough, and who calls pre_score."""
+"""examples/cpu-label: the walkthrough, and calls of pre_score."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubesched.playground.in_process import Playground
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.playground.in_process import Playground
 from kubesched.testing import a_node, a_pod
-from kubesched.testing.http import MERGE_PATCH
 from tests.examples.folders import CPU_LABEL, FORMS, Document, Form, messages
 
-REFUSED = (
+REJECTED = (
     "0/4 nodes are available: 1 Node: k8s, 1 Node: node1, 1 node(s) had untolerated taint(s), "
     "1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/4 nodes are "
     "available: 2 No preemption victims found for incoming pod, 2 Preemption is not helpful for "
@@ -23,12 +23,12 @@ def events(cluster: Playground, reason: str) -> list[Document]:
 
 
 def times(event: Document) -> int:
-    """Return how often an event was told."""
+    """Return the count of an event."""
     return int((event.get("series") or {"count": 1})["count"])
 
 
 def are_nodes_settled(cluster: Playground) -> bool:
-    """Return whether kubelets and controllers have said what they have to say of the nodes."""
+    """Return whether kubelets and controllers have updated the nodes."""
     found = cluster.api.get("/api/v1/nodes").must(200).json["items"]
     ready = {
         one["metadata"]["name"]: condition["status"]
@@ -62,7 +62,7 @@ def test_the_walkthrough(form: Form) -> None:
             lambda: sum(map(times, events(cluster, "FailedScheduling"))) >= 2,
             "the pod is refused, and once more",
         )
-        assert {one["note"] for one in events(cluster, "FailedScheduling")} == {REFUSED}
+        assert {event["note"] for event in events(cluster, "FailedScheduling")} == {REJECTED}
         (pod,) = cluster.api.get("/api/v1/namespaces/default/pods").must(200).json["items"]
         assert pod["status"]["phase"] == "Pending"
 
@@ -76,7 +76,7 @@ def test_the_walkthrough(form: Form) -> None:
         cluster.until_running(name)
 
 
-def test_a_refused_pod_is_tried_twice_at_once() -> None:
+def test_a_rejected_pod_is_tried_twice_immediately() -> None:
     with CPU_LABEL.in_memory() as (cluster, _):
         # Without kubelets and controllers: the scheduler's own status patch is all that happens.
         cluster.add(a_node("k8s"), a_node("node1"), a_pod("web", scheduler="sample-scheduler"))

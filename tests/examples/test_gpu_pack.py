@@ -1,4 +1,4 @@
-"""examples/gpu-pack: what its README says of four configurations, simulated and on clusters."""
+"""examples/gpu-pack: the four configurations of its README, simulated and on clusters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.app.outside_plugins import load_plugin
-from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
-from kubesched.playground.objects import is_ready_node
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.playground.in_process import (
+    ControllersKind,
+    Playground,
+    ServerKind,
+    is_ready_node,
+    playground,
+)
+from kubesched.profile.plugin_loading import load_plugin
 from kubesched.testing import SchedulerSettings, start_scheduler
 from kubesched.testing.plugin_checks import check_plugin
-from kubesched.testing.processes import ProcessGroup
 from tests.examples.readme import EXAMPLES, ROOT, Walk, commands_of
 from tests.playground.commands import blocks_of
 from tests.unit.cli.running import kubesched
@@ -50,7 +55,10 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def outcome(run: dict[str, Any]) -> tuple[str, int]:
     """Return where the large pod is, and how many web pods are on GPU nodes."""
-    nodes = {one["pod"].removeprefix("default/"): one["node"] for one in run["placements"]}
+    nodes = {
+        placement["pod"].removeprefix("default/"): placement["node"]
+        for placement in run["placements"]
+    }
     web = [node for pod, node in nodes.items() if pod.startswith("web-")]
     assert len(web) == 4
     return nodes.get("large", ""), sum(node.startswith("gpu-") for node in web)
@@ -96,7 +104,9 @@ def test_the_plugin_of_the_readme_is_the_one_that_runs() -> None:
 
 def test_the_plugin_keeps_the_rules() -> None:
     cluster = documents(EXAMPLE / "cluster" / "nodes.yaml")
-    pods = [one for one in documents(EXAMPLE / "workload.yaml") if one["kind"] == "Pod"]
+    pods = [
+        document for document in documents(EXAMPLE / "workload.yaml") if document["kind"] == "Pod"
+    ]
     report = check_plugin(PLUGIN, clusters={"gpus": [*cluster, *pods]})
     # Eight of eight on a GPU node that is empty.
     assert report.score_range == (100, 100)
@@ -200,7 +210,7 @@ def test_the_readme_word_for_word(plane: str, tmp_path: Path) -> None:
     with Walk("gpu-pack", tmp_path, (f"--control-plane={plane}",)) as walk:
         for _ in range(2):
             assert "default/large  " in walk.next("kubesched simulate")
-        assert walk.next("kubesched simulate").startswith("4 pods ended elsewhere.\n")
+        assert walk.next("kubesched simulate").startswith("4 pods placed differently.\n")
         walk.next("kubesched playground")
         walk.next("export KUBECONFIG=")
         walk.next("kubectl apply")

@@ -1,4 +1,4 @@
-"""examples/http-extender: the README word for word, what is deployed, and where pods go."""
+"""examples/http-extender: its README, its deployment, and placements."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.in_process import playground
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.schedulers import scheduler_command
+from kubesched.cluster.playground.in_process import playground
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import Programs, a_pod
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
 from tests.examples.folders import FORMS, ROOT, Document, Example, Form
 from tests.examples.following import Reader, Step, prints, sections
 from tests.examples.test_manifests import MOUNTED, as_service_account, manifests
@@ -33,7 +33,7 @@ _END_S = 30.0
 
 @dataclass
 class ReaderOfMany(Reader):
-    """A reader who also starts programs that do not end by themselves, each in a terminal."""
+    """A reader who also starts long-running programs, each in a terminal."""
 
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -88,7 +88,7 @@ class ReaderOfMany(Reader):
 @pytest.mark.programs
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("plane", ["embedded", "real"])
-@pytest.mark.parametrize("title", ["A stock kube-scheduler asks", "On a cluster"])
+@pytest.mark.parametrize("title", ["Call it from a stock kube-scheduler", "On a cluster"])
 def test_the_readme(title: str, plane: str, tmp_path: Path) -> None:
     with ReaderOfMany(tmp_path, [f"--control-plane={plane}"]) as reader:
         if title == "On a cluster":
@@ -103,13 +103,17 @@ def test_the_readme(title: str, plane: str, tmp_path: Path) -> None:
         assert "default/plain" not in log
 
 
-def test_what_is_printed_to_be_pasted(tmp_path: Path) -> None:
+def test_the_printed_configuration(tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
-        reader.follow(SECTIONS["What to paste"])
+        reader.follow(SECTIONS["Configuration and RBAC"])
 
 
 def test_every_section_is_followed() -> None:
-    assert list(SECTIONS) == ["A stock kube-scheduler asks", "What to paste", "On a cluster"]
+    assert list(SECTIONS) == [
+        "Call it from a stock kube-scheduler",
+        "Configuration and RBAC",
+        "On a cluster",
+    ]
 
 
 def printed(*flags: str) -> list[Any]:
@@ -123,7 +127,7 @@ def test_the_configuration_is_the_printed_one_but_for_the_weight() -> None:
     assert entry == {**said, "weight": 100}
 
 
-def test_what_is_deployed_is_what_is_here() -> None:
+def test_deployed_files_equal_the_example() -> None:
     found = manifests(EXAMPLE)
     (config_map,) = found["ConfigMap"]
     plugin = (EXAMPLE.folder / "http_extender.py").read_text()
@@ -143,7 +147,7 @@ def test_what_is_deployed_is_what_is_here() -> None:
 def test_the_deployed_extender_has_the_rights_it_needs(
     program: str, form: Form, tmp_path: Path
 ) -> None:
-    """Its command runs here as the service account that it has there; a kube-scheduler asks it."""
+    """Its command runs here as the service account of the manifest; a kube-scheduler calls it."""
     found = manifests(EXAMPLE)
     with (
         playground(nodes=3, server=form.server) as cluster,
@@ -177,7 +181,7 @@ def test_the_deployed_extender_has_the_rights_it_needs(
 def mounted_command(
     found: dict[str, list[Document]], port: int, kubeconfig: Path, directory: Path
 ) -> list[str]:
-    """Return the container's command, with what it mounts in a directory of this machine."""
+    """Return the container's command, with its mounts in a local directory."""
     mount = directory / "mounted"
     mount.mkdir()
     for name, text in found["ConfigMap"][0]["data"].items():

@@ -1,4 +1,4 @@
-"""What the examples' READMEs say of kube-scheduler, asked of kube-scheduler itself."""
+"""Statements of the examples' READMEs about kube-scheduler, checked with kube-scheduler."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.playground.in_process import playground
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.playground.in_process import playground
 from kubesched.testing import Programs, a_pod
-from kubesched.testing.processes import ProcessGroup
 from tests.examples.folders import SAMPLE_ARGS, SPACE_CLOUD, TWO_PROFILES, Document
-from tests.examples.test_sample_args import REFUSED_LOCK
+from tests.examples.test_sample_args import REJECTED_LOCK
 from tests.examples.test_space_cloud import NO_CHOICE
 from tests.examples.test_two_profiles import OLD_VERSION, SETS_DIFFER
 
@@ -30,7 +30,7 @@ def without_plugin(config: Document) -> Document:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("file", ["all-disabled.yaml", "no-dynamic-resources.yaml"])
-def test_what_is_disabled_fails_there_too(file: str, tmp_path: Path) -> None:
+def test_disabled_plugins_fail_in_kube_scheduler_too(file: str, tmp_path: Path) -> None:
     config = without_plugin(SPACE_CLOUD.config(file))
     with playground(nodes=2, scheduler=False) as cluster, ProcessGroup(tmp_path) as group:
         config["clientConnection"] = {"kubeconfig": str(cluster.kubeconfig)}
@@ -51,11 +51,11 @@ def test_what_is_disabled_fails_there_too(file: str, tmp_path: Path) -> None:
     [
         (TWO_PROFILES.folder / "refused" / "sets-differ.yaml", SETS_DIFFER),
         (TWO_PROFILES.folder / "refused" / "old-version.yaml", OLD_VERSION),
-        (SAMPLE_ARGS.folder / "refused" / "endpointsleases.yaml", REFUSED_LOCK),
+        (SAMPLE_ARGS.folder / "refused" / "endpointsleases.yaml", REJECTED_LOCK),
     ],
     ids=lambda one: one.stem if isinstance(one, Path) else "",
 )
-def test_what_is_refused_is_refused_there_with_the_same_words(path: Path, said: str) -> None:
+def test_kube_scheduler_rejects_with_the_same_message(path: Path, said: str) -> None:
     done = subprocess.run(
         [Programs.built().path("kube-scheduler"), f"--config={path}", "--secure-port=0"],
         capture_output=True,
@@ -64,6 +64,6 @@ def test_what_is_refused_is_refused_there_with_the_same_words(path: Path, said: 
         check=False,
     )
     assert done.returncode == 1
-    # Hints are ours; and which file made the scheme is told by how the program was built.
+    # Hints are ours, and the path of the scheme's file depends on the build.
     error = said.splitlines()[0].partition(" in scheme ")[0]
     assert f'"command failed" err={json.dumps(error)[:-1]}' in done.stderr, done.stderr

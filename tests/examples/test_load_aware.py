@@ -17,12 +17,17 @@ import pytest
 import yaml
 
 from kubesched import Handle
-from kubesched.app.build import build
-from kubesched.app.outside_plugins import load_plugin, registry_given
+from kubesched.cluster.playground.in_process import (
+    ControllersKind,
+    Playground,
+    ServerKind,
+    playground,
+)
 from kubesched.config.errors import ConfigError
 from kubesched.config.load import load_config, load_config_object
 from kubesched.kit.clock import SystemClock
-from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
+from kubesched.profile.build import build
+from kubesched.profile.plugin_loading import load_plugin, registry_with
 from kubesched.testing import a_node, a_pod
 from kubesched.testing.plugin_checks import check_plugin
 from tests.examples.readme import EXAMPLES, Walk
@@ -35,7 +40,7 @@ LOADS = {"node-1": 0.9, "node-2": 0.8, "node-3": 0.1, "node-4": 0.7}
 
 
 class Endpoint:
-    """Answers as Prometheus does, with what a test says."""
+    """A scripted Prometheus."""
 
     def __init__(self) -> None:
         self.answer: Callable[[], bytes] = lambda: b""
@@ -113,7 +118,7 @@ def cluster_with(
 
 
 def until_read(cluster: Playground, endpoint: Endpoint) -> None:
-    """Wait until an answer of now has been taken in: the one after the next is asked for."""
+    """Wait until a current response has been used: until the request after the next."""
     seen = len(endpoint.asked)
     cluster.until(lambda: len(endpoint.asked) >= seen + 3, "the metric is read")
 
@@ -125,7 +130,7 @@ def placed(cluster: Playground, prefix: str, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("plugin", SPELLINGS)
-def test_pods_go_where_little_is_done(plugin: Any, endpoint: Endpoint) -> None:
+def test_pods_are_placed_on_idle_nodes(plugin: Any, endpoint: Endpoint) -> None:
     endpoint.loads(LOADS)
     with cluster_with(plugin, endpoint) as cluster:
         assert set(placed(cluster, "early", 4)) == {"node-3"}
@@ -139,7 +144,7 @@ def test_pods_go_where_little_is_done(plugin: Any, endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("plugin", SPELLINGS)
-def test_stale_samples_have_no_say(plugin: Any, endpoint: Endpoint) -> None:
+def test_stale_samples_are_ignored(plugin: Any, endpoint: Endpoint) -> None:
     endpoint.loads(LOADS, age_s=61)
     with cluster_with(plugin, endpoint) as cluster:
         # As without the plugin: the emptiest node is the best one.
@@ -156,9 +161,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("plugin", SPELLINGS)
-def test_an_endpoint_that_fails_has_no_say_and_is_asked_again(
-    plugin: Any, endpoint: Endpoint
-) -> None:
+def test_a_failing_endpoint_is_ignored_and_retried(plugin: Any, endpoint: Endpoint) -> None:
     endpoint.code, endpoint.answer = FAILURES[0][0], lambda: FAILURES[0][1]
     with cluster_with(plugin, endpoint) as cluster:
         for code, body in FAILURES:
@@ -177,7 +180,7 @@ FRESH, STALE = math.inf, 0.0
 
 
 def given(factory: Any, samples: dict[str, tuple[float, int]]) -> Any:
-    """Return a factory of the plugin that has read this."""
+    """Return a factory of the plugin with these samples."""
 
     def make(args: None, handle: Handle) -> Any:
         plugin = factory(ONE_NODE.__init__.__annotations__["args"](), handle)
@@ -208,34 +211,34 @@ def the_cluster() -> dict[str, list[dict[str, Any]]]:
         pytest.param({"n3": (FRESH, 70)}, (70, 70), id="one sample says nothing"),
     ],
 )
-def test_both_spellings_keep_the_rules(
+def test_both_forms_keep_the_rules(
     samples: dict[str, tuple[float, int]], scores: tuple[int, int] | None
 ) -> None:
     report = check_plugin(given(ONE_NODE, samples), given(COLUMNS, samples), clusters=the_cluster())
     assert report.score_range == scores
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_wrong_arguments_are_rejected() -> None:
     document = yaml.safe_load((EXAMPLE / "scheduler.yaml").read_text())
     args = document["profiles"][0]["pluginConfig"][0]["args"]
-    build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+    build(load_config_object(document), out_of_tree=registry_with([ONE_NODE]))
     args["maxAge"] = 3
     with pytest.raises(ConfigError, match=r"did you mean .maxAgeSeconds"):
-        build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+        build(load_config_object(document), out_of_tree=registry_with([ONE_NODE]))
     del args["maxAge"]
     args["url"] = "prometheus:9090"
     with pytest.raises(ConfigError, match="url: must begin with http"):
-        build(load_config_object(document), out_of_tree=registry_given([ONE_NODE]))
+        build(load_config_object(document), out_of_tree=registry_with([ONE_NODE]))
 
 
 def test_the_configuration_of_the_deployment_can_be_built() -> None:
     manifests = list(yaml.safe_load_all((EXAMPLE / "deployment.yaml").read_text()))
-    (config,) = [one for one in manifests if one["kind"] == "ConfigMap"]
+    (config,) = [manifest for manifest in manifests if manifest["kind"] == "ConfigMap"]
     text = config["data"]["scheduler.yaml"]
-    built = build(load_config(text.encode()), out_of_tree=registry_given([COLUMNS]))
+    built = build(load_config(text.encode()), out_of_tree=registry_with([COLUMNS]))
     assert list(built.profiles) == ["load-aware"]
     assert "LoadAware" in built.profiles["load-aware"].plugins
-    (deployment,) = [one for one in manifests if one["kind"] == "Deployment"]
+    (deployment,) = [manifest for manifest in manifests if manifest["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["args"][-1].endswith("/load_aware_columns.py:LoadAware")
 
@@ -261,7 +264,7 @@ def test_it_decides_on_real_kubernetes(controllers: ControllersKind, endpoint: E
 @pytest.mark.parametrize("plane", ["embedded", "real"])
 def test_the_readme_word_for_word(plane: str, tmp_path: Path) -> None:
     with (EXAMPLE / "README.md").open() as alone:
-        # The endpoint has a port of its own, so that only one test may run it.
+        # The endpoint has a fixed port, so that only one test may run it.
         fcntl.flock(alone, fcntl.LOCK_EX)
         with Walk("load-aware", tmp_path, (f"--control-plane={plane}",)) as walk:
             follow(walk)

@@ -1,4 +1,4 @@
-"""The manifests of the examples: what they mount, and that the rights they grant are enough."""
+"""The manifests of the examples: mounted files and granted rights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.in_process import Playground, playground
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.schedulers import scheduler_command
+from kubesched.cluster.launch.server import kubeconfig_text
+from kubesched.cluster.playground.in_process import Playground, playground
 from kubesched.testing import TokenUser, a_pod
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
-from kubesched.testing.server import kubeconfig_text
 from tests.examples.folders import EXAMPLES, FORMS, Document, Example, Form
 
 MOUNTED = "/etc/kubesched"
@@ -31,7 +31,7 @@ def manifests(example: Example) -> dict[str, list[Document]]:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.name)
-def test_what_is_mounted_are_the_files_of_the_example(example: Example) -> None:
+def test_mounted_files_equal_the_example(example: Example) -> None:
     found = manifests(example)
     (config_map,) = found["ConfigMap"]
     (deployment,) = found["Deployment"]
@@ -53,7 +53,7 @@ def test_what_is_mounted_are_the_files_of_the_example(example: Example) -> None:
 def test_the_deployed_scheduler_has_the_rights_it_needs(
     example: Example, form: Form, tmp_path: Path
 ) -> None:
-    """Its command runs here, with the mounted files, as the service account that it has there."""
+    """Its command runs here, with the mounted files, as the service account of the manifest."""
     found = manifests(example)
     with (
         playground(nodes=2, scheduler=False, server=form.server) as cluster,
@@ -98,13 +98,13 @@ def as_service_account(cluster: Playground, account: Document, directory: Path) 
 def mounted_command(
     found: dict[str, list[Document]], kubeconfig: Path, directory: Path
 ) -> list[str]:
-    """Return the container's command, with what it mounts in a directory of this machine."""
+    """Return the container's command, with its mounts in a local directory."""
     mount = directory / "mounted"
     mount.mkdir()
     data: dict[str, Any] = found["ConfigMap"][0]["data"]
     for name, text in data.items():
         (mount / name).write_text(text)
-    # In a pod the service account is found by itself.
+    # In a pod the service account is found automatically.
     config = yaml.safe_load(data["scheduler.yaml"])
     config["clientConnection"] = {"kubeconfig": str(kubeconfig)}
     (mount / "scheduler.yaml").write_text(json.dumps(config))

@@ -27,7 +27,7 @@ def named(*, with_cluster: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize(("title", "steps"), named(with_cluster=False))
-def test_what_needs_no_cluster(title: str, steps: list[Step], tmp_path: Path) -> None:
+def test_commands_without_a_cluster(title: str, steps: list[Step], tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
         reader.follow(steps)
 
@@ -36,12 +36,10 @@ def test_what_needs_no_cluster(title: str, steps: list[Step], tmp_path: Path) ->
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("plane", ["embedded", "real"])
 @pytest.mark.parametrize(("title", "steps"), named(with_cluster=True))
-def test_what_is_done_on_a_cluster(
-    title: str, steps: list[Step], plane: str, tmp_path: Path
-) -> None:
+def test_commands_on_a_cluster(title: str, steps: list[Step], plane: str, tmp_path: Path) -> None:
     with Reader(tmp_path, [f"--control-plane={plane}"]) as reader:
         if title == ON_A_CLUSTER:
-            # The reader's own, which has a scheduler already.
+            # The reader's cluster, which already has a scheduler.
             reader.start_playground()
         reader.follow(steps)
 
@@ -66,5 +64,5 @@ def test_every_example_is_followed() -> None:
         (["c", "c"], False),
     ],
 )
-def test_what_counts_as_printed(said: list[str], is_so: bool) -> None:
+def test_matching_of_printed_output(said: list[str], is_so: bool) -> None:
     assert prints("a   b\nx\nc\n", said) is is_so

@@ -1,4 +1,4 @@
-"""examples/sample-args: its points, its arguments, and what is refused."""
+"""examples/sample-args: extension points, arguments and rejections."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.examples.folders import FORMS, SAMPLE_ARGS, Form, messages
 from tests.unit.cli.running import kubesched
 
 PLUGIN = f"--plugin={SAMPLE_ARGS.given[0]}"
-REFUSED_ARGS = (
+REJECTED_ARGS = (
     "initializing profiles: creating profile for scheduler name sample-scheduler: initializing "
     'plugin "sample-plugin": args: '
 )
-REFUSED_FIELD = f"{REFUSED_ARGS}unknown field 'favorColor', did you mean 'favoriteColor'?\n"
-REFUSED_VALUES = (
-    f"{REFUSED_ARGS}favoriteColor: 'blue' is not a color like '#326CE5'; "
+REJECTED_FIELD = f"{REJECTED_ARGS}unknown field 'favorColor', did you mean 'favoriteColor'?\n"
+REJECTED_VALUES = (
+    f"{REJECTED_ARGS}favoriteColor: 'blue' is not a color like '#326CE5'; "
     "favoriteNumber: -7 is less than 0\n"
 )
-REFUSED_LOCK = (
+REJECTED_LOCK = (
     'leaderElection.resourceLock: Invalid value: "endpointsleases": resourceLock value must be '
     '"leases"\n'
     "hint: resourceLock endpointsleases was removed: use leases, or leave the field out\n"
@@ -58,9 +58,7 @@ def test_pods_are_placed(form: Form, file: str) -> None:
     ("file", "pre_bound"),
     [("scheduler.yaml", []), ("pre-bind.yaml", ['pod="default/web" node="n1" pods=1'])],
 )
-def test_the_points_where_it_is_enabled_are_told_at_level_3(
-    file: str, pre_bound: list[str]
-) -> None:
+def test_calls_are_logged_at_level_3(file: str, pre_bound: list[str]) -> None:
     with SAMPLE_ARGS.in_memory(file, verbosity=3) as (cluster, log):
         cluster.add(a_node("n1"), a_pod("web", scheduler="sample-scheduler"))
         cluster.schedule()
@@ -73,7 +71,7 @@ def test_the_points_where_it_is_enabled_are_told_at_level_3(
         assert messages(log, "Prebind") == pre_bound
 
 
-def test_below_level_3_nothing_is_told() -> None:
+def test_nothing_is_logged_below_level_3() -> None:
     with SAMPLE_ARGS.in_memory("pre-bind.yaml", verbosity=2) as (cluster, log):
         cluster.add(a_node("n1"), a_pod("web", scheduler="sample-scheduler"))
         cluster.schedule()
@@ -83,7 +81,7 @@ def test_below_level_3_nothing_is_told() -> None:
 
 
 class Hold:
-    """Holds every pod until the test lets it go."""
+    """Holds every pod until the test allows it."""
 
     name = "hold"
 
@@ -95,14 +93,14 @@ class Hold:
         return wait(), 600.0
 
     def let_go(self) -> None:
-        for one in self.handle.waiting_pods():
-            one.allow(self.name)
+        for pod in self.handle.waiting_pods():
+            pod.allow(self.name)
 
 
 held: list[Hold] = []
 
 
-def test_a_node_that_is_gone_before_the_binding_is_an_error() -> None:
+def test_a_node_deleted_before_the_binding_is_an_error() -> None:
     config = copy.deepcopy(SAMPLE_ARGS.config("pre-bind.yaml"))
     config["profiles"][0]["plugins"]["permit"] = {"enabled": [{"name": "hold"}]}
     held.clear()
@@ -129,12 +127,12 @@ def test_its_configurations_are_valid(file: str) -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("favor-color.yaml", REFUSED_FIELD),
-        ("values.yaml", REFUSED_VALUES),
-        ("endpointsleases.yaml", REFUSED_LOCK),
+        ("favor-color.yaml", REJECTED_FIELD),
+        ("values.yaml", REJECTED_VALUES),
+        ("endpointsleases.yaml", REJECTED_LOCK),
     ],
 )
-def test_what_is_refused(file: str, said: str) -> None:
+def test_rejected_arguments(file: str, said: str) -> None:
     path = SAMPLE_ARGS.folder / "refused" / file
     run = kubesched("config", "validate", "-f", str(path), PLUGIN, "--hints")
     assert (run.status, run.out, run.err) == (1, "", said)

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from kubesched.playground.in_process import Playground
+from kubesched.api.builders import Document
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.playground.in_process import Playground
 from kubesched.testing import a_node, a_pod
-from kubesched.testing.builders import Document
-from kubesched.testing.http import MERGE_PATCH
 from tests.examples.folders import FORMS, SPACE_CLOUD, Form
 
 GROUND = ("node-1", "node-2")
@@ -46,7 +46,7 @@ def test_the_recommended_configuration(form: Form) -> None:
         assert cluster.until_bound("camera") in {"node-3", "node-4"}
         assert cluster.until_bound("web") in GROUND
         cluster.until_running("web")
-        # What everybody looks at is looked at.
+        # The default plugins still count.
         patch = {"spec": {"unschedulable": True}}
         cluster.api.patch("/api/v1/nodes/node-3", patch, MERGE_PATCH).must(200)
         cluster.create(a_space_pod("lens", "tiansuan-1"))
@@ -60,7 +60,7 @@ def test_the_recommended_configuration(form: Form) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.timeout(120)
-def test_with_everything_disabled_a_pod_that_has_a_choice_fails(form: Form) -> None:
+def test_with_all_plugins_disabled_a_pod_with_several_nodes_fails(form: Form) -> None:
     with SPACE_CLOUD.running(form, "all-disabled.yaml", nodes=4) as cluster:
         label_nodes(cluster)
         cluster.create(*SPACE_CLOUD.documents("pods.yaml"))
@@ -112,7 +112,7 @@ def test_without_the_defaults_taints_cordons_and_resources_are_ignored() -> None
         ({}, GROUND),
     ],
 )
-def test_what_the_annotations_mean(annotations: dict[str, str], nodes: tuple[str, ...]) -> None:
+def test_annotations_decide(annotations: dict[str, str], nodes: tuple[str, ...]) -> None:
     with SPACE_CLOUD.in_memory() as (cluster, _):
         pod = a_pod("probe", annotations=annotations, scheduler="space-cloud-scheduler")
         cluster.add(*NODES, pod)
@@ -120,7 +120,7 @@ def test_what_the_annotations_mean(annotations: dict[str, str], nodes: tuple[str
         assert cluster.node_of("probe") in nodes
 
 
-def test_a_pod_for_a_satellite_that_is_not_there_waits() -> None:
+def test_a_pod_for_an_unknown_satellite_waits() -> None:
     with SPACE_CLOUD.in_memory() as (cluster, _):
         cluster.add(*NODES, a_space_pod(satellite="tiansuan-9"))
         cluster.schedule()

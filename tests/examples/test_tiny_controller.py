@@ -11,16 +11,21 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.errors import ConflictError, InternalServerError
-from kubesched.client.kubeconfig import load_access
 from kubesched.client.resources import Resource
 from kubesched.client.rest import Body, Client
-from kubesched.client.session import Session, session
+from kubesched.cluster.informers.session import Session, session
+from kubesched.cluster.launch.loop_thread import LoopThread
+from kubesched.cluster.playground.in_process import (
+    ControllersKind,
+    Playground,
+    ServerKind,
+    playground,
+)
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.playground.in_process import ControllersKind, Playground, ServerKind, playground
 from kubesched.testing import Api, a_node, a_pod
-from kubesched.testing.loop_thread import LoopThread
 from tests.examples.readme import EXAMPLES, Walk, module_of
 
 EXAMPLE = EXAMPLES / "tiny-controller"
@@ -28,7 +33,7 @@ ALIVE = {"kubesched.dev/heartbeat": "on"}
 
 
 class Moody(Client):
-    """A client whose bindings fail as told, and are noted."""
+    """A client that records bindings, which fail as configured."""
 
     problems: list[Exception]
     bound: list[tuple[str, str]]
@@ -42,7 +47,7 @@ class Moody(Client):
 
 
 class Controller:
-    """The example's own code, on a loop of its own."""
+    """The example's code, on its own event loop."""
 
     def __init__(self, kubeconfig: Path, problems: list[Exception] | None = None) -> None:
         access = load_access(kubeconfig=str(kubeconfig), environ={})
@@ -78,7 +83,7 @@ def bare() -> Iterator[Playground]:
         yield cluster
 
 
-def test_pods_are_bound_and_others_left_alone(bare: Playground) -> None:
+def test_only_its_own_pods_are_bound(bare: Playground) -> None:
     bare.create(our_pod("before"), a_pod("other", scheduler="another"))
     controller = Controller(bare.kubeconfig)
     with controller.running():
@@ -112,7 +117,7 @@ def test_without_nodes_it_waits() -> None:
             assert cluster.until_bound("web") == "late"
 
 
-def test_a_conflict_is_ignored_and_other_errors_are_tried_again(bare: Playground) -> None:
+def test_conflicts_are_ignored_and_other_errors_retried(bare: Playground) -> None:
     conflict = ConflictError("pod web is already assigned to node", code=409)
     controller = Controller(bare.kubeconfig, [conflict])
     with controller.running():
@@ -126,7 +131,7 @@ def test_a_conflict_is_ignored_and_other_errors_are_tried_again(bare: Playground
     assert bare.node_of("taken") == ""
 
 
-def test_a_pod_that_somebody_else_bound_stays_there(bare: Playground) -> None:
+def test_a_pod_bound_by_another_client_stays(bare: Playground) -> None:
     controller = Controller(bare.kubeconfig)
     with controller.running():
         bare.create(
@@ -187,9 +192,9 @@ def test_it_runs_on_real_kubernetes(controllers: ControllersKind) -> None:
             def placed() -> list[str]:
                 pods = cluster.api.get("/api/v1/namespaces/default/pods").must(200).json["items"]
                 return [
-                    one["spec"]["nodeName"]
-                    for one in pods
-                    if one["metadata"]["name"].startswith("tiny-") and "nodeName" in one["spec"]
+                    pod["spec"]["nodeName"]
+                    for pod in pods
+                    if pod["metadata"]["name"].startswith("tiny-") and "nodeName" in pod["spec"]
                 ]
 
             cluster.until(lambda: len(placed()) == 6, "six pods have a node")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.api.builders import Document
 from kubesched.testing import a_node, a_pod
-from kubesched.testing.builders import Document
 from tests.examples.folders import FORMS, TWO_PROFILES, Form
 from tests.unit.cli.running import kubesched
 
@@ -17,7 +17,7 @@ ELSEWHERE = (
 SETS_DIFFER = (
     'profiles[1].plugins.queueSort: Invalid value: {"Enabled":null,"Disabled":null}: '
     "must be the same for all profiles\n"
-    "hint: all profiles share one queue: say the same under queueSort in each of them\n"
+    "hint: all profiles share one queue: configure the same queueSort plugin in each\n"
 )
 TWO_QUEUE_SORTS = (
     "initializing profiles: creating profile for scheduler name my-scheduler-1: only one queue "
@@ -53,9 +53,9 @@ def test_each_profile_has_its_own_plugins(form: Form) -> None:
         )
         events = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events").json["items"]
         told = {
-            one["regarding"]["name"]: one["reportingController"]
-            for one in events
-            if one["reason"] == "Scheduled"
+            event["regarding"]["name"]: event["reportingController"]
+            for event in events
+            if event["reason"] == "Scheduled"
         }
         assert (told["strict"], told["relaxed"]) == ("my-scheduler-1", "my-scheduler-2")
 
@@ -65,7 +65,7 @@ def asking(name: str, cpu: str, number: int) -> Document:
     return a_pod(name, requests={"cpu": cpu}, labels={"zone": "a"}, scheduler=scheduler)
 
 
-def test_small_pods_go_first_whoever_schedules_them() -> None:
+def test_small_pods_go_first_in_both_profiles() -> None:
     with TWO_PROFILES.in_memory() as (cluster, _):
         cluster.add(
             a_node("n1", labels={"topology.kubernetes.io/zone": "a"}),
@@ -79,7 +79,7 @@ def test_small_pods_go_first_whoever_schedules_them() -> None:
         assert set(cluster.placed()) == {"default/tiny", "default/small", "default/middle"}
 
 
-def test_the_second_profile_leaves_the_pre_filter_out() -> None:
+def test_the_second_profile_has_no_pre_filter() -> None:
     with TWO_PROFILES.in_memory() as (cluster, _):
         cluster.add(
             a_node("n1", labels={"topology.kubernetes.io/zone": "a"}),
@@ -108,7 +108,7 @@ def test_the_configuration_is_valid() -> None:
         ("old-version.yaml", OLD_VERSION),
     ],
 )
-def test_the_errors_on_the_way(file: str, said: str) -> None:
+def test_errors_of_the_readme(file: str, said: str) -> None:
     path = TWO_PROFILES.folder / "refused" / file
     run = kubesched("config", "validate", "-f", str(path), *PLUGINS, "--hints")
     assert (run.status, run.out, run.err) == (1, "", said)

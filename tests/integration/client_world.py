@@ -1,4 +1,4 @@
-"""Clients of a running server, and a relay that loses what a test wants lost."""
+"""Clients of a running server, and a relay that drops requests or responses."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubesched.client.auth import ClusterAccess
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.credentials import ClusterAccess
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.resources import NODES, PODS
 from kubesched.client.rest import Client
+from kubesched.cluster.launch.server import ApiServer
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.testing.server import ApiServer
 
 
 def access_of(
     server: ApiServer, place: Path, *, user: dict[str, Any], **cluster: Any
 ) -> ClusterAccess:
-    """Return the access that a kubeconfig of its own describes; underscores are hyphens."""
+    """Return the access of a new kubeconfig; underscores become hyphens."""
     described: dict[str, Any] = {"server": server.url}
     if server.ca_file is not None:
         described["certificate-authority"] = str(server.ca_file)
@@ -45,7 +45,7 @@ def access_of(
 
 @asynccontextmanager
 async def client_of(access: ClusterAccess, *, qps: float = -1.0) -> AsyncIterator[Client]:
-    """Run a client for as long as a test needs it."""
+    """Run a client during a test."""
     client = Client(access, qps=qps, user_agent="test", clock=SystemClock(), log=NullLog())
     try:
         yield client
@@ -59,7 +59,7 @@ def admin_of(server: ApiServer) -> ClusterAccess:
 
 
 async def made_pod(client: Client, name: str, *, node: str) -> str:
-    """Make a node and a pod that waits; return the pod's uid."""
+    """Create a node and a pending pod; return the pod's uid."""
     await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
     spec = {"containers": [{"name": "c", "image": "i"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
@@ -68,26 +68,26 @@ async def made_pod(client: Client, name: str, *, node: str) -> str:
 
 
 class Relay:
-    """Passes connections on to a server, and loses what it is told to lose."""
+    """Relays connections to a server, and drops requests or responses on demand."""
 
     def __init__(self, server_url: str) -> None:
         target = urlsplit(server_url)
         self._target = (target.hostname, target.port)
-        self.loses_request = 0
-        """How many requests are taken and not passed on; the connection is cut."""
-        self.loses_answer = 0
-        """How many answers are kept back; the connection is cut."""
-        self.is_deaf = False
-        """Whether what comes is passed on to nobody, without a word."""
+        self.requests_to_drop = 0
+        """The number of requests to drop; their connections are cut."""
+        self.responses_to_drop = 0
+        """The number of responses to drop; their connections are cut."""
+        self.is_silent = False
+        """Whether requests are swallowed while the connection stays open."""
         self.connects: list[str] = []
-        """What was asked for, where it is asked to be a proxy."""
+        """The targets of CONNECT requests."""
         self.open = 0
         self.open_max = 0
         self._server: asyncio.Server | None = None
         self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> str:
-        """Listen, and return where."""
+        """Listen, and return the address."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         host, port = self._server.sockets[0].getsockname()[:2]
         return f"{host}:{port}"
@@ -108,47 +108,47 @@ class Relay:
         self._writers += (writer, forth)
         try:
             await asyncio.gather(
-                self._pass_on(reader, forth, asked_by=writer), self._pass_on(back, writer)
+                self._forward(reader, forth, client=writer), self._forward(back, writer)
             )
         finally:
             self.open -= 1
-            for one in (writer, forth):
-                one.close()
+            for each in (writer, forth):
+                each.close()
 
-    async def _pass_on(
+    async def _forward(
         self,
         source: asyncio.StreamReader,
         target: asyncio.StreamWriter,
-        asked_by: asyncio.StreamWriter | None = None,
+        client: asyncio.StreamWriter | None = None,
     ) -> None:
         try:
             while data := await source.read(2**16):
-                if asked_by and data.startswith(b"CONNECT "):
+                if client and data.startswith(b"CONNECT "):
                     self.connects.append(data.split()[1].decode())
-                    asked_by.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                elif self._is_lost(is_request=asked_by is not None):
+                    client.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                elif self._is_dropped(is_request=client is not None):
                     break
-                elif not self.is_deaf:
+                elif not self.is_silent:
                     target.write(data)
                     await target.drain()
         except ConnectionError:
-            pass  # Cut by the other side, as it is cut here.
+            pass  # The other side cut the connection.
         finally:
             target.close()
 
-    def _is_lost(self, *, is_request: bool) -> bool:
-        if is_request and self.loses_request:
-            self.loses_request -= 1
+    def _is_dropped(self, *, is_request: bool) -> bool:
+        if is_request and self.requests_to_drop:
+            self.requests_to_drop -= 1
             return True
-        if not is_request and self.loses_answer:
-            self.loses_answer -= 1
+        if not is_request and self.responses_to_drop:
+            self.responses_to_drop -= 1
             return True
         return False
 
 
 @asynccontextmanager
 async def relay_to(server_url: str) -> AsyncIterator[tuple[Relay, str]]:
-    """Run a relay for as long as a test needs it."""
+    """Run a relay during a test."""
     relay = Relay(server_url)
     address = await relay.start()
     try:

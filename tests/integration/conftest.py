@@ -1,4 +1,4 @@
-"""A server for each module: no scheduler meets nodes and pods that other tests left behind."""
+"""A server for each module, so that no scheduler sees nodes and pods of other tests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.pytest_plugin import server_fixtures
-from kubesched.testing.processes import ProcessGroup
 
 api_server, api, plain_api = server_fixtures("module")
 
 
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[ProcessGroup]:
-    """Run programs for one test; none of them may have ended by itself."""
+    """Run programs for one test; none may exit early."""
     with ProcessGroup(tmp_path) as made:
         yield made
         made.check()

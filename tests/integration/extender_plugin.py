@@ -1,4 +1,4 @@
-"""The plugin that tests serve as an extender: it does to nodes what their labels say."""
+"""A plugin for tests of the extender, controlled by labels of nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesched import (
 
 
 class Labelled:
-    """Refuses, scores and binds by labels; an app has one pod on a node at most."""
+    """Rejects, scores and binds by labels; an app has at most one pod per node."""
 
     name = "Labelled"
 
@@ -40,7 +40,7 @@ class Labelled:
         return int(node.labels.get("score", "0"))
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        # Somebody looks that it has begun, and lets it go on.
+        # The test waits for this log line, then creates the ConfigMap.
         name = pod.annotations.get("wait-for", "")
         while name:
             self.handle.log.info("Waiting", pod=pod.key)
@@ -57,7 +57,7 @@ class Labelled:
 
 
 class SaysWhatItReads(Labelled):
-    """The same, and says that it looks at pods only for pods that have an app."""
+    """The same; declares that it reads pods only for pods with an app."""
 
     name = "SaysWhatItReads"
 

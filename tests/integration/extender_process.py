@@ -1,4 +1,4 @@
-"""`kubesched extender` as a process on a server, and a way to call it.
+"""`kubesched extender` as a process, and a client of it.
 
 Owns its command line, its log and the requests of a caller. Expected values are never computed
 here.
@@ -16,10 +16,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kubesched.testing import ADMIN, Answer, ApiServer
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.schedulers import scheduler_command
+from kubesched.testing import ADMIN, ApiServer, Response
 
 Document = dict[str, Any]
 
@@ -32,23 +32,23 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class ExtenderProcess:
-    """One run of an extender; it belongs to a group, and ends with it at the latest."""
+    """A running extender; it ends with its process group at the latest."""
 
     label: str
     group: ProcessGroup = field(repr=False)
     process: subprocess.Popen[bytes] = field(repr=False)
     port: int
     tls: ssl.SSLContext | None = None
-    """How a caller speaks to it; plainly if None."""
+    """The TLS context of clients; plain HTTP if None."""
 
     @property
     def url(self) -> str:
-        """Return what a scheduler's configuration calls it."""
+        """Return its URL prefix for a scheduler's configuration."""
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def log(self) -> str:
-        """Return what it has written."""
+        """Return its log."""
         return self.group.log_path(self.label).read_text(errors="replace")
 
     def lines(self, message: str) -> list[str]:
@@ -57,11 +57,11 @@ class ExtenderProcess:
         return [line.partition(head)[2] for line in self.log.splitlines() if head in line]
 
     def until(self, is_so: Callable[[], bool], what: str) -> None:
-        """Wait for something; StartError with the end of the logs if it does not come."""
+        """Wait for a condition; StartError with the end of the logs after the timeout."""
         self.group.wait_until(is_so, what, timeout_s=_WAIT_S)
 
     def until_ready(self) -> None:
-        """Wait until it knows the cluster."""
+        """Wait until it has listed the cluster."""
         self.until(self._is_ready, f"{self.label} is ready")
 
     def _is_ready(self) -> bool:
@@ -78,32 +78,36 @@ class ExtenderProcess:
             "127.0.0.1", self.port, timeout=timeout_s, context=self.tls
         )
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
-        """Send one request on a connection of its own."""
+    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """Send one request on a new connection."""
         connection = self.connect()
         try:
             connection.request(method, path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
-            return Answer(answer.status, answer.headers, answer.read())
+            return Response(answer.status, answer.headers, answer.read())
         finally:
             connection.close()
 
     def call(self, verb: str, **body: Any) -> Any:
-        """Call a verb; return its answer."""
+        """Call a verb; return the decoded response."""
         answer = self.ask("POST", f"/{verb}", json.dumps(body).encode())
         assert answer.code == 200, answer.text
         assert answer.headers["Content-Type"] == "application/json"
         return json.loads(answer.body)
 
     def metric(self, line: str) -> float:
-        """Return the value of a series, named as /metrics names it."""
+        """Return the value of a series of /metrics."""
         page = self.ask("GET", "/metrics").text
-        values = [one.rpartition(" ")[2] for one in page.splitlines() if one.startswith(f"{line} ")]
+        values = [
+            splitline.rpartition(" ")[2]
+            for splitline in page.splitlines()
+            if splitline.startswith(f"{line} ")
+        ]
         assert len(values) == 1, page
         return float(values[0])
 
     def terminate(self) -> int:
-        """Ask it to end, and return its exit status."""
+        """Terminate it, and return its exit status."""
         return self.group.terminate(self.label, _WAIT_S)
 
 

@@ -1,8 +1,7 @@
-"""`kubesched run` as a process on a server, and a place on it that a test has for itself.
+"""`kubesched run` as a process, and a namespace with nodes for one test.
 
-Owns what such a process is told when nothing else is said, and short ways to make nodes and pods
-and to read them. Processes and documents are the test kit's. Expected values are never computed
-here.
+Owns the default options of the process, and helpers to create and read nodes and pods. Processes
+and documents are the test kit's. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -14,8 +13,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from kubesched.playground.objects import is_ready_node
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.components import HEARTBEAT
+from kubesched.cluster.launch.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Response
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import SCHEDULER
+from kubesched.cluster.playground.in_process import is_ready_node
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import (
     Api,
     ApiServer,
@@ -25,11 +29,6 @@ from kubesched.testing import (
     a_pod,
     start_scheduler,
 )
-from kubesched.testing.companions import HEARTBEAT
-from kubesched.testing.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import SCHEDULER
 
 Document = dict[str, Any]
 Scheduler = SchedulerProcess
@@ -51,7 +50,7 @@ def start(
     leads: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> SchedulerProcess:
-    """Start `kubesched run` with pages that everybody may read.
+    """Start `kubesched run` with public pages.
 
     Args:
         server: Whose pods it schedules.
@@ -77,14 +76,14 @@ def start(
 
 @dataclass(slots=True)
 class Place:
-    """A namespace and nodes for one test, out of the way of the others; `with` clears it up."""
+    """A namespace and nodes for one test; `with` removes them."""
 
     api: Api
     name: str = field(default_factory=lambda: f"live-{next(_numbers)}")
     home: str = ""
-    """Whose nodes its pods go to; its own if empty."""
+    """The place whose nodes its pods use; its own if empty."""
     is_staffed: bool = False
-    """Whether controllers and kubelets are there: who makes something waits until it is usable."""
+    """Whether controllers and kubelets run: new objects are waited for until they are usable."""
     nodes: list[str] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -117,7 +116,7 @@ class Place:
         is_here: bool = True,
         **spec: Any,
     ) -> str:
-        """Make a node; pods of this place go to such nodes only, unless it is not `is_here`."""
+        """Create a node; pods of this place use only such nodes, unless `is_here` is False."""
         name = f"{self.name}-{name}"
         here = {"place": self.home or self.name} if is_here else {}
         room = {"cpu": cpu, "memory": "8Gi"}
@@ -140,9 +139,9 @@ class Place:
         annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> str:
-        """Make a pod; return its name."""
+        """Create a pod; return its name."""
         selector = {"place": self.home or self.name, **spec.pop("nodeSelector", {})}
-        # Where no kubelet is, nobody else removes them: they end at once when deleted.
+        # Without a kubelet nothing removes terminating pods: no grace period.
         spec.setdefault("terminationGracePeriodSeconds", 0)
         pod = a_pod(
             name,
@@ -152,19 +151,19 @@ class Place:
             nodeSelector=selector,
             **spec,
         )
-        made: list[Answer] = []
+        made: list[Response] = []
 
         def is_answered() -> bool:
             made.append(self.api.post(self.pods, pod))
             return made[-1].code == 201 or _UNKNOWN_CLASS not in made[-1].text
 
-        # A real server's admission hears of a new priority class by a watch of its own.
+        # A real server's admission sees a new priority class through its own watch.
         until(is_answered, f"the priority class of {name} is known")
         made[-1].must(201)
         return name
 
     def read(self, name: str) -> Document:
-        """Return a pod as it is; empty if it is not."""
+        """Return a pod; empty if there is none."""
         answer = self.api.get(f"{self.pods}/{name}")
         return answer.json if answer.code == 200 else {}
 
@@ -175,10 +174,12 @@ class Place:
     def condition(self, name: str) -> Document:
         """Return the condition PodScheduled of a pod."""
         conditions = self.read(name).get("status", {}).get("conditions", [])
-        return next((one for one in conditions if one["type"] == "PodScheduled"), {})
+        return next(
+            (condition for condition in conditions if condition["type"] == "PodScheduled"), {}
+        )
 
-    def refused(self, name: str) -> bool:
-        """Return whether a pod's status says that it could not be placed."""
+    def rejected(self, name: str) -> bool:
+        """Return whether a pod's condition is Unschedulable."""
         return self.condition(name).get("reason") in ("Unschedulable", "SchedulerError")
 
     def events(self, name: str) -> list[Document]:
@@ -189,7 +190,7 @@ class Place:
 
     def notes(self, name: str, reason: str) -> list[str]:
         """Return the notes of the events about a pod that have a reason."""
-        return [one["note"] for one in self.events(name) if one["reason"] == reason]
+        return [event["note"] for event in self.events(name) if event["reason"] == reason]
 
     def change(self, path: str, patch: Document, *, merge: bool = True) -> None:
         """Change an object."""
@@ -197,12 +198,12 @@ class Place:
         self.api.patch(path, patch, kind).must(200)
 
     def delete(self, name: str) -> None:
-        """Delete a pod at once."""
+        """Delete a pod without a grace period."""
         self.api.delete(f"{self.pods}/{name}", {"gracePeriodSeconds": 0}).must(200)
 
 
 def in_order(messages: Sequence[str], *wanted: str) -> bool:
-    """Return whether messages are there, in this order, whatever is between them."""
+    """Return whether messages occur in this order, with others between them."""
     left = iter(messages)
     return all(one in left for one in wanted)
 

@@ -1,7 +1,7 @@
-"""A user's plugin that extends every point, and does there what a pod's annotations say.
+"""A plugin that extends every extension point, controlled by annotations of pods.
 
 `raise: POINT` raises there once, `always: POINT` every time, `permit: WORD` decides at permit,
-`bind: WORD` meddles before the binding, and `wants: NAME` needs an object of a kind of its own.
+`bind: WORD` interferes before the binding, and `wants: NAME` needs an object of a custom kind.
 Every call that has a pod's name is logged.
 """
 
@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import SKIP, Code, Status, unschedulable
 from kubesched.kit.log import Ref
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 
 WAIT = Status(Code.WAIT)
 MOODS = "moods.v1.example.com"
 
 
 class Moody:
-    """Raises, refuses and waits as it is told."""
+    """Raises, rejects and waits by annotations."""
 
     name = "Moody"
 
@@ -29,7 +29,7 @@ class Moody:
         self._met: set[tuple[str, str]] = set()
 
     def _at(self, point: str, pod: Any) -> bool:
-        """Raise if the pod wants it here; return whether it is here for the first time."""
+        """Raise if the pod's annotations name this point; return whether it is the first call."""
         is_first = (pod.uid, point) not in self._met
         self._met.add((pod.uid, point))
         if is_first or point in ("Reserve", "Unreserve"):
@@ -138,7 +138,7 @@ class Moody:
 
 
 class Hanging:
-    """Never comes to an end with a binding."""
+    """Never finishes a binding."""
 
     name = "Hanging"
 

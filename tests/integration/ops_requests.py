@@ -1,6 +1,7 @@
-"""Requests to an ops server, for which kube-scheduler's own answers are recorded.
+"""Requests to an ops server, with recorded responses of kube-scheduler.
 
-Each is (name, who asks, method, path, headers, body). Who: nobody, a token, or a certificate.
+Each is (name, client, method, path, headers, body); a client is anonymous, a token or a
+certificate.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from kubesched.testing.http import Answer
+from kubesched.cluster.launch.http import Response
 
 TOKENS = {"admin": "admin-token", "plain": "plain-token", "stranger": "no-such-token"}
 CURL = {"User-Agent": "curl/7.88.1", "Accept": "*/*"}
@@ -24,7 +25,7 @@ class Ask(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
     before: tuple[Ask, ...] = ()
-    """What it takes to be asked first, so that the answer does not depend on other tests."""
+    """Requests to send first, so that the response does not depend on other tests."""
 
     @property
     def name(self) -> str:
@@ -146,8 +147,8 @@ REQUESTS = [
     Ask("/metrics/resources", "admin", method="DELETE"),
     _RESET_SLIS,
     Ask("/metrics/slis", "admin", before=(_RESET_SLIS,)),
-    *(Ask("/flagz", "admin", headers=accepting(one)) for one in _ACCEPTS),
-    *(Ask("/statusz", "admin", headers=accepting(one)) for one in _ACCEPTS[:3]),
+    *(Ask("/flagz", "admin", headers=accepting(accept)) for accept in _ACCEPTS),
+    *(Ask("/statusz", "admin", headers=accepting(accept)) for accept in _ACCEPTS[:3]),
     Ask("/flagz", "admin", headers=(*accepting("application/json"), *list(CURL.items())[:1])),
     *(
         Ask(f"/{kind.lower()}", "admin", headers=accepting(_structured(kind, version, form)))
@@ -169,8 +170,8 @@ _FIRST_SEPARATOR = re.compile(
 )
 
 
-def recorded(asked: Ask, answer: Answer) -> dict[str, Any]:
-    """Return what is compared of an answer."""
+def recorded(asked: Ask, answer: Response) -> dict[str, Any]:
+    """Return the compared parts of a response."""
     headers = {name: value for name in _HEADERS if (value := answer.headers[name]) is not None}
     for name in ("Process-Start-Time-Unix",):
         if name in answer.headers:
@@ -180,22 +181,22 @@ def recorded(asked: Ask, answer: Answer) -> dict[str, Any]:
     return {"code": answer.code, "headers": headers, "body": _body(asked, answer)}
 
 
-def _body(asked: Ask, answer: Answer) -> str:
+def _body(asked: Ask, answer: Response) -> str:
     text = answer.body.decode()
     if asked.path.startswith(("/flagz", "/statusz")) and answer.code == 200:
         return _zpage(text)
-    # Which checks were asked for meanwhile, and when the process started.
+    # Depends on earlier requests for checks and on the start time.
     return re.sub(r"(?m)^process_start_time_seconds .*$", "process_start_time_seconds <n>", text)
 
 
 def _zpage(text: str) -> str:
-    """Return a page without what the process itself is: flags, versions, times."""
+    """Return a page without the flags, versions and times of the process."""
     if text.startswith("{"):
         document = json.loads(text)
         return json.dumps({key: _blank(key, value) for key, value in document.items()})
     text = re.sub(r"(?ms)^flags:\n(?:  .*?\n)+", "flags: <map>\n", text)
     text = re.sub(r"(?m)^(startTime|uptimeSeconds|goVersion): .*$", r"\1: <value>", text)
-    # The separator is one of four, by chance.
+    # The separator is one of four, at random.
     text = _FIRST_SEPARATOR.sub(r"\1: ", text)
     return re.sub(r"(?m)^(Started|Up|Go version): .*$", r"\1: <value>", text)
 

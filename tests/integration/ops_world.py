@@ -1,4 +1,4 @@
-"""An ops server beside an API server, and people with tokens and certificates who ask it."""
+"""An ops server with an API server, and clients with tokens and certificates."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.rest import Client
+from kubesched.cluster.launch.http import Response
+from kubesched.cluster.launch.loop_thread import LoopThread
+from kubesched.cluster.launch.server import SCHEDULER, ApiServer, TokenUser
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import Log, NullLog
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.process_metrics import SliMetrics
-from kubesched.testing.http import Answer
-from kubesched.testing.loop_thread import LoopThread
-from kubesched.testing.server import SCHEDULER, ApiServer, TokenUser
-from kubesched.web.ops_server import OpsServer
-from kubesched.web.parts import OpsParts, StatuszInfo
-from kubesched.web.settings import ServingSettings
+from kubesched.metrics.process import SliMetrics
+from kubesched.metrics.scheduler import SchedulerMetrics
+from kubesched.ops.server import OpsServer
+from kubesched.ops.serving import ServingSettings
+from kubesched.ops.sources import OpsSources, StatuszInfo
 
 START_S = 1_794_802_508.86
 _WAIT_S = 30
@@ -37,17 +37,17 @@ _WAIT_S = 30
 
 @dataclass
 class World:
-    """A running server and what it shows."""
+    """A running server and its sources."""
 
     server: OpsServer
     thread: LoopThread
     url: str
     log: Log
     failing: dict[str, str] = field(default_factory=dict)
-    """Names of checks and what is wrong."""
+    """The problems of checks by name."""
 
     def run(self, coroutine: Any) -> Any:
-        """Run something on the server's loop."""
+        """Run a coroutine on the server's loop."""
         return self.thread.run(coroutine)
 
 
@@ -61,7 +61,7 @@ def ops_world(
     loop: asyncio.AbstractEventLoop | None = None,
     **parts: Any,
 ) -> Iterator[World]:
-    """Run an ops server that asks a cluster as some user; None: that has nobody to ask."""
+    """Run an ops server that creates reviews as a user; without an API server if None."""
     lines = log or NullLog()
     failing: dict[str, str] = {}
     clients: list[Client] = []
@@ -77,7 +77,7 @@ def ops_world(
         chosen = settings or ServingSettings()
         if chosen.port == 10259:
             chosen = replace(chosen, port=0, bind_address="127.0.0.1")
-        server = OpsServer(chosen, OpsParts(**given))
+        server = OpsServer(chosen, OpsSources(**given))
         await server.start()
         return server
 
@@ -126,7 +126,7 @@ class Shown:
 
 
 def certificates(cluster: ApiServer, directory: Path) -> dict[str, Shown]:
-    """Return certificates that the cluster's authority signed, and others, by name."""
+    """Return client certificates by name, signed by the cluster's authority or by others."""
     assert cluster.authority_key is not None
     assert cluster.ca_file is not None
     key = serialization.load_pem_private_key(cluster.authority_key.read_bytes(), None)
@@ -148,7 +148,7 @@ def signed(
     issuer_key: Any = None,
     usage: Any = ExtendedKeyUsageOID.CLIENT_AUTH,
 ) -> Shown:
-    """Return a new certificate; signed by itself if there is no issuer."""
+    """Return a new certificate; self-signed without an issuer."""
     key = ec.generate_private_key(ec.SECP256R1())
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     if name:
@@ -190,8 +190,8 @@ def ask(
     shown: Shown | None = None,
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
-) -> Answer:
-    """Send one request on a connection of its own, with no header but those given."""
+) -> Response:
+    """Send one request on a new connection, with only the given headers."""
     with connected(url, shown) as connection:
         connection.putrequest(method, path, skip_accept_encoding=True)
         sent = dict(headers or {})
@@ -203,12 +203,12 @@ def ask(
             connection.putheader(name, value)
         connection.endheaders(body)
         response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read())
+        return Response(response.status, response.headers, response.read())
 
 
 @contextmanager
 def connected(url: str, shown: Shown | None = None) -> Iterator[http.client.HTTPSConnection]:
-    """Open a connection that believes any server."""
+    """Open a connection that trusts any server."""
     place = urlsplit(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

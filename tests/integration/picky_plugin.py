@@ -1,4 +1,4 @@
-"""A user's plugin for tests of an extender: refuses nodes by a label, prefers them by another."""
+"""A plugin for tests of the extender: rejects and prefers nodes by labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched import CycleState, NodeTable, PodInfo, Rejected, unschedulable
 
 
 class Picky:
-    """Refuses what is labelled `refused=NAME-OF-THE-POD` and likes what is labelled `liked`."""
+    """Rejects nodes labelled `refused=NAME-OF-THE-POD` and prefers nodes labelled `liked`."""
 
     name = "Picky"
 

@@ -1,4 +1,4 @@
-"""What integration tests of reflectors share: a reflector on a running server, and bad lines.
+"""A reflector on a running server, and unreliable connections.
 
 Owns the wiring of client, reflector and sink, the wait for a state, and a client that cuts its
 streams. Writes go through the test kit's own driver.
@@ -12,17 +12,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.client.change import Change
+from kubesched.api.pod import Pod
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.errors import ForbiddenError, TransportError
-from kubesched.client.kubeconfig import load_access
-from kubesched.client.reflector import Reflector
 from kubesched.client.resources import PODS, Resource
 from kubesched.client.rest import Client
+from kubesched.client.watch.changes import Change
+from kubesched.client.watch.reflector import Reflector
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.kit.rng import Generator
+from kubesched.kit.rng import RandomStream
 from kubesched.kit.tasks import Tasks
-from kubesched.objects.pod import Pod
 from kubesched.testing import ADMIN, Api, ApiServer, TokenUser
 
 State = dict[str, tuple[str, str]]
@@ -30,24 +30,24 @@ _WAIT_S_MAX = 40
 
 
 class HastyClock(SystemClock):
-    """The machine's clock, but who waits waits a fiftieth."""
+    """The system clock, with sleeps of a fiftieth of their length."""
 
     async def sleep(self, delay_s: float) -> None:
         await super().sleep(delay_s / 50)
 
 
 class CuttingClient:
-    """A client whose streams break: watches after so many lines, and some bytes of the next."""
+    """A client whose watches break after some lines, within the next line."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self.lines_max: int | None = None
         self.list_bytes_max: int | None = None
-        """Where the next list breaks; the one after it does not."""
+        """Where the next list breaks; later ones do not."""
         self.is_cut = False
         """Whether the open watch breaks before the next bytes."""
         self.is_outdated = False
-        """Whether the next watch asks for a version that no server has any more."""
+        """Whether the next watch starts at a version that the server no longer has."""
         self.watch_count = 0
         self.list_count = 0
         self.on_request: Callable[[], None] = lambda: None
@@ -103,7 +103,7 @@ class CuttingClient:
 
 @dataclass
 class Reflected:
-    """A reflector that runs, and what it told."""
+    """A running reflector and its reported changes."""
 
     client: CuttingClient
     changes: list[Change] = field(default_factory=list)
@@ -123,9 +123,9 @@ class Reflected:
             self.client,
             resource,
             self.sink,
-            rng=Generator(1, "reflector"),
+            rng=RandomStream(1, "reflector"),
             initial_done=lambda _: self.synced.set(),
-            on_forbidden=self.refuse,
+            on_forbidden=self.reject,
             **options,
         )
         return self._reflector
@@ -134,20 +134,20 @@ class Reflected:
         self.changes.append(change)
         self._news.set()
 
-    def refuse(self, resource: Resource, verb: str, error: ForbiddenError) -> None:
+    def reject(self, resource: Resource, verb: str, error: ForbiddenError) -> None:
         assert error.code == 403
         self.forbidden.append((resource.plural, verb))
         self._news.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        """Wait for changes and requests until something is true."""
+        """Wait for changes and requests until a condition is true."""
         async with asyncio.timeout(_WAIT_S_MAX):
             while not is_true():
                 self._news.clear()
                 await self._news.wait()
 
     async def until_state(self, state: State) -> None:
-        """Wait until what was told amounts to a state; show the difference if it never does."""
+        """Wait until the reported changes amount to a state; show the difference on a timeout."""
         try:
             await self.until(lambda: self.replayed() == state)
         except TimeoutError:
@@ -155,23 +155,23 @@ class Reflected:
             raise
 
     def replayed(self) -> State:
-        """Return uid and version by key; AssertionError for anything missed or told twice."""
+        """Return uid and version by key; AssertionError if a change is missing or repeated."""
         state: State = {}
-        for one in self.changes:
-            old = state.get(one.key)
-            if one.type == "DELETED":
-                assert old is not None, f"{one.key} went twice"
-                assert old[0] == one.uid
-                del state[one.key]
+        for change in self.changes:
+            old = state.get(change.key)
+            if change.type == "DELETED":
+                assert old is not None, f"{change.key} went twice"
+                assert old[0] == change.uid
+                del state[change.key]
                 continue
-            new = (one.uid, version_in(one.object))
-            if one.type == "ADDED":
-                assert old is None, f"{one.key} came twice"
+            new = (change.uid, version_in(change.object))
+            if change.type == "ADDED":
+                assert old is None, f"{change.key} came twice"
             else:
                 assert old is not None
                 assert old[0] == new[0]
-                assert int(old[1]) < int(new[1]), f"{one.key} was told twice"
-            state[one.key] = new
+                assert int(old[1]) < int(new[1]), f"{change.key} was told twice"
+            state[change.key] = new
         return state
 
 
@@ -196,33 +196,36 @@ async def reflected(
     finally:
         await tasks.stop()
         await client.close()
-        # Taking leave over TLS needs some turns of the loop, which is closed afterwards.
+        # Closing TLS needs some turns of the loop, which is closed afterwards.
         await SystemClock().sleep(0.05)
 
 
 def version_in(shown: Any) -> str:
-    """Return the version of an object, be it a struct or a dict."""
+    """Return the version of an object, a struct or a dict."""
     if isinstance(shown, dict):
         return str(shown["metadata"]["resourceVersion"])
     return str(shown.metadata.resource_version)
 
 
 def state_of(api: Api, path: str) -> State:
-    """Return uid and version of what is under a path, as the server has it now."""
+    """Return uid and version of the server's objects under a path."""
     metadatas = [one["metadata"] for one in api.get(path).must(200).json["items"]]
     return {
-        f"{one['namespace']}/{one['name']}": (one["uid"], one["resourceVersion"])
-        for one in metadatas
+        f"{metadata['namespace']}/{metadata['name']}": (
+            metadata["uid"],
+            metadata["resourceVersion"],
+        )
+        for metadata in metadatas
     }
 
 
 @dataclass
 class Writer:
-    """Makes, changes and deletes objects under a path, by chance and by a seed."""
+    """Creates, changes and deletes objects under a path, at random from a seed."""
 
     api: Api
     path: str
-    rng: Generator
+    rng: RandomStream
     make: Callable[[str], dict[str, Any]]
     names: list[str] = field(default_factory=list)
     write_count: int = 0
@@ -247,6 +250,6 @@ class Writer:
 
 
 def new_namespace(api: Api, name: str) -> str:
-    """Make a namespace, unless it is there."""
+    """Create a namespace, unless it exists."""
     api.post("/api/v1/namespaces", {"metadata": {"name": name}}).must(201, 409)
     return name

@@ -1,6 +1,6 @@
-"""`kubesched run --reload` as a process, its two files, and what it tells of a change.
+"""`kubesched run --reload` as a process, its two files, and its reports of changes.
 
-Owns the files as a user writes them and a short way to wait for what becomes of them. Expected
+Owns the files as a user writes them, and waits for the result of a reload. Expected
 values are never computed here.
 """
 
@@ -15,25 +15,25 @@ from typing import Any
 
 import yaml
 
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Scheduler, start
 
 SWAPPED = "Reloaded plugins and configuration"
-REFUSED = "Refused to reload; what was in force stays in force"
+REJECTED = "Reload rejected; the previous configuration stays in force"
 ADMITTED = "/healthz,/readyz,/livez,/metrics,/statusz,/configz"
 EVENTS = "/api/v1/namespaces/kube-system/events"
 
 
 @dataclass(slots=True)
 class Reloading:
-    """A scheduler that follows two files."""
+    """A scheduler that reloads two files."""
 
     scheduler: Scheduler
     api: Api
     plugin: Path
     document: dict[str, Any]
-    """The configuration as it was written last."""
+    """The current configuration."""
 
     @property
     def config(self) -> Path:
@@ -50,12 +50,12 @@ class Reloading:
         replace(self.config, yaml.safe_dump(self.document, sort_keys=False))
 
     def until_swapped(self, count: int) -> None:
-        """Wait until so many changes were taken over."""
+        """Wait until a number of changes has been applied."""
         self._until(SWAPPED, count)
 
-    def until_refused(self, count: int) -> None:
-        """Wait until so many changes were refused."""
-        self._until(REFUSED, count)
+    def until_rejected(self, count: int) -> None:
+        """Wait until a number of changes has been rejected."""
+        self._until(REJECTED, count)
 
     def _until(self, message: str, count: int) -> None:
         self.scheduler.until(
@@ -63,7 +63,7 @@ class Reloading:
         )
 
     def told(self, reason: str) -> list[str]:
-        """Return what events about the scheduler's lease say, for a reason."""
+        """Return the notes of the events with a reason about the scheduler's lease."""
         found = self.api.get(EVENTS).must(200).json["items"]
         return [
             one["message"]
@@ -80,7 +80,7 @@ class Reloading:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file so that nobody sees half of it."""
+    """Replace a file atomically."""
     beside = path.with_suffix(".new")
     beside.write_text(text)
     beside.replace(path)
@@ -97,7 +97,7 @@ def reloading(
     plugin_class: str = "Mine",
     leads: Mapping[str, Any] | None = None,
 ) -> Iterator[Reloading]:
-    """Run a scheduler that follows the file of a plugin and of its configuration."""
+    """Run a scheduler that reloads the files of a plugin and of its configuration."""
     file = directory / "plugins" / "mine_plugin.py"
     file.parent.mkdir(exist_ok=True)
     file.write_text(plugin)
@@ -118,10 +118,10 @@ def reloading(
 
 
 def in_force_at(log: str, message: str) -> list[tuple[int, re.Match[str]]]:
-    """Return each line that matches, with the generation of rules that was in force by then."""
+    """Return each matching line with the generation of rules that was active at that time."""
     generation, found = 0, []
     for line in log.splitlines():
-        swapped = re.search(r'"Other rules are in force" generation=(\d+)', line)
+        swapped = re.search(r'"New profiles are in force" generation=(\d+)', line)
         if swapped:
             generation = int(swapped[1])
         elif (matched := re.search(message, line)) is not None:

@@ -1,6 +1,6 @@
-"""A user's plugin that does not return, in the way that a pod's annotation names.
+"""A plugin that does not return, controlled by an annotation of the pod.
 
-`does: loop` turns for ever, `block` waits for ever in Python, `swallow` turns on when something is
+`does: loop` loops for ever, `block` waits for ever in Python, `swallow` loops on when something is
 raised there, `lock` waits in C where nothing interrupts it, until the file is there that
 `STUBBORN_KEY` names; `nan` scores nonsense, and `slow` takes somewhat longer than its budget.
 """

@@ -1,4 +1,4 @@
-"""Many requests at once, and a way to the server that can be cut.
+"""Bulk requests, and the TCP proxy.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.bulk import BulkError, Request, send_all
+from conformance.tcp_proxy import TcpProxy
+from kubesched.cluster.launch.server import ADMIN
 from kubesched.testing import Api, ApiServer, Watch, usage_of
-from kubesched.testing.bulk import BulkError, Request, send_all
-from kubesched.testing.proxy import TcpProxy
-from kubesched.testing.server import ADMIN
 
 NODES = "/api/v1/nodes"
 
@@ -24,20 +24,20 @@ def creations(prefix: str, number: int) -> list[Request]:
     return [Request("POST", NODES, json.dumps(body).encode()) for body in bodies]
 
 
-def test_all_of_many_are_sent(api_server: ApiServer, api: Api) -> None:
+def test_send_all_sends_every_request(api_server: ApiServer, api: Api) -> None:
     assert send_all(api_server, creations("many", 100), connections=7) == 100
     names = {one["metadata"]["name"] for one in api.get(NODES).must(200).json["items"]}
     assert {f"many-{one}" for one in range(100)} <= names
 
 
-def test_a_refusal_is_an_error_unless_it_is_tolerated(api_server: ApiServer) -> None:
+def test_a_rejection_is_an_error_unless_it_is_tolerated(api_server: ApiServer) -> None:
     send_all(api_server, creations("twice", 1))
     with pytest.raises(BulkError, match="409"):
         send_all(api_server, creations("twice", 1))
     assert send_all(api_server, creations("twice", 1), tolerated=[409]) == 1
 
 
-def test_a_cut_breaks_what_is_open_and_lets_the_next_pass(
+def test_cut_resets_open_connections_and_allows_new_ones(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     with (
@@ -51,20 +51,20 @@ def test_a_cut_breaks_what_is_open_and_lets_the_next_pass(
             assert way.cut() == 2
             assert is_over(watch)
         api.get("/version").must(200)
-        way.refuse(yes=True)
+        way.reject(yes=True)
         way.cut()
         with pytest.raises(OSError, match=r".*"):
             api.get("/version")
 
 
-def test_usage_is_that_of_the_process() -> None:
+def test_usage_is_of_the_process() -> None:
     before = usage_of(os.getpid())
     assert 1 < before.resident_mb <= before.peak_mb
     assert usage_of(os.getpid()).cpu_s >= before.cpu_s
 
 
 def is_over(watch: Watch) -> bool:
-    """Return whether a watch that the server would keep ends before the client's patience does."""
+    """Return whether a watch ends before the client's timeout."""
     try:
         list(watch)
     except TimeoutError:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.auth.certificates import Pair, load_authority
-from kubesched.client.auth import ClusterAccess
+from kubesched.client.auth.credentials import ClusterAccess
 from kubesched.client.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -26,8 +25,9 @@ from kubesched.client.errors import (
 )
 from kubesched.client.resources import CONFIG_MAPS, LEASES, NODES, PODS, RESOURCE_CLAIMS, Resource
 from kubesched.client.rest import MERGE_PATCH, Client
+from kubesched.cluster.apiserver.auth.certificates import Pair, load_authority
+from kubesched.cluster.launch.server import ADMIN, PLAIN, ApiServer
 from kubesched.kit.clock import SystemClock
-from kubesched.testing.server import ADMIN, PLAIN, ApiServer
 from tests.integration.client_world import (
     access_of,
     admin_of,
@@ -54,7 +54,7 @@ def client_pair(server: ApiServer, user: str) -> Pair:
 
 
 @on_a_loop
-async def test_the_life_of_a_pod(api_server: ApiServer) -> None:
+async def test_create_read_patch_bind_and_delete_a_pod(api_server: ApiServer) -> None:
     async with client_of(admin_of(api_server)) as client:
         uid = await made_pod(client, "life", node="life-node")
         where = {"namespace": "default", "name": "life"}
@@ -63,7 +63,7 @@ async def test_the_life_of_a_pod(api_server: ApiServer) -> None:
         with pytest.raises(InvalidError, match="field is immutable"):
             await client.patch_pod_status(**where, uid="other", patch={"status": {}})
         pod = await client.get_pod("default", "life")
-        assert [(one.type, one.reason) for one in pod.status.conditions] == [
+        assert [(condition.type, condition.reason) for condition in pod.status.conditions] == [
             ("PodScheduled", "Unschedulable")
         ]
         with pytest.raises(ConflictError, match="UID in precondition"):
@@ -78,7 +78,7 @@ async def test_the_life_of_a_pod(api_server: ApiServer) -> None:
 
 
 @on_a_loop
-async def test_refusals_are_typed_and_keep_the_servers_words(api_server: ApiServer) -> None:
+async def test_rejections_are_typed_and_keep_the_servers_message(api_server: ApiServer) -> None:
     async with client_of(admin_of(api_server)) as client:
         with pytest.raises(NotFoundError, match=r'^pods "nobody" not found$') as missing:
             await client.get_pod("default", "nobody")
@@ -103,7 +103,7 @@ async def test_refusals_are_typed_and_keep_the_servers_words(api_server: ApiServ
 
 
 @on_a_loop
-async def test_rights(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_forbidden_requests(api_server: ApiServer, tmp_path: Path) -> None:
     plain = access_of(api_server, tmp_path, user={"token": PLAIN.token})
     async with client_of(plain) as client:
         with pytest.raises(ForbiddenError, match='User "plain" cannot list resource "nodes"'):
@@ -120,9 +120,9 @@ async def test_rights(api_server: ApiServer, tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_what_a_server_serves(api_server: ApiServer) -> None:
+async def test_discovery(api_server: ApiServer) -> None:
     async with client_of(admin_of(api_server)) as client:
-        assert (await client.version()).git_version == "v1.36.4"
+        assert await client.version() == "v1.36.4"
         served = [await client.serves(one) for one in (PODS, LEASES, RESOURCE_CLAIMS)]
         assert served == [True, True, True]
         assert not await client.serves(Resource("example.com", "v1", "widgets", "Widget"))
@@ -141,7 +141,7 @@ async def test_a_watch(api_server: ApiServer) -> None:
             await client.create(CONFIG_MAPS, named, namespace="default")
             await client.delete(CONFIG_MAPS, "watched", namespace="default")
             events = [json.loads(line) async for line in lines_of(chunks, 2)]
-        assert [one["type"] for one in events] == ["ADDED", "DELETED"]
+        assert [event["type"] for event in events] == ["ADDED", "DELETED"]
         silent = client.stream(path, query=query | {"labelSelector": "a=b"}, idle_timeout_s=0.2)
         with pytest.raises(TransportError) as silence:
             await drained(silent)
@@ -165,7 +165,7 @@ async def lines_of(chunks: AsyncIterator[bytes], number: int) -> AsyncIterator[b
 
 
 @on_a_loop
-async def test_certificates_inline_in_files_and_written_anew(
+async def test_certificates_inline_in_files_and_replaced(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     jane = client_pair(api_server, "jane")
@@ -198,7 +198,7 @@ print(json.dumps({"kind": "ExecCredential", "apiVersion": info["apiVersion"], "s
 
 
 @on_a_loop
-async def test_a_plugin_says_a_token_then_a_certificate(
+async def test_a_credential_plugin_returns_a_token_then_a_certificate(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -215,7 +215,7 @@ async def test_a_plugin_says_a_token_then_a_certificate(
         with pytest.raises(UnauthorizedError):
             await client.get(NODES)
         answer.write_text(json.dumps({"token": ADMIN.token}))
-        # Refused with the old token, sent again with the new one.
+        # Rejected with the old token, and sent again with the new one.
         assert await who_am_i(client) == ADMIN.name
         pair = client_pair(api_server, "jane")
         answer.write_text(
@@ -232,7 +232,7 @@ async def test_a_plugin_says_a_token_then_a_certificate(
 
 
 @on_a_loop
-async def test_a_token_file_that_is_written_anew(api_server: ApiServer, tmp_path: Path) -> None:
+async def test_a_replaced_token_file_is_read_again(api_server: ApiServer, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("expired")
     async with client_of(access_of(api_server, tmp_path, user={"tokenFile": "token"})) as client:
@@ -276,13 +276,13 @@ async def test_through_a_proxy(api_server: ApiServer, tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_nobody_listens(api_server: ApiServer) -> None:
+async def test_a_refused_connection(api_server: ApiServer) -> None:
     access = replace(admin_of(api_server), server="https://127.0.0.1:1")
     async with client_of(access) as client:
-        with pytest.raises(TransportError) as refused:
+        with pytest.raises(TransportError) as rejected:
             await client.get(NODES)
-    assert refused.value.is_refused
-    assert not refused.value.was_sent
-    assert str(refused.value) == (
+    assert rejected.value.is_refused
+    assert not rejected.value.was_sent
+    assert str(rejected.value) == (
         'Get "https://127.0.0.1:1/api/v1/nodes": dial tcp 127.0.0.1:1: connect: connection refused'
     )

@@ -1,6 +1,6 @@
-"""The client when answers are lost, and when it is closed.
+"""The client when responses are lost, and when it is closed.
 
-On the embedded server whatever `--server` says: what is lost is cut out of plain HTTP, which the
+Always on the embedded server: the relay drops plain HTTP, which the
 real one does not speak.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesched.client.auth import ClusterAccess, FixedCredential
+from kubesched.client.auth.credentials import ClusterAccess, FixedCredential
 from kubesched.client.errors import TransportError
-from kubesched.client.lanes import LIMITS, Lane
+from kubesched.client.http.lanes import LIMITS, Lane
 from kubesched.client.resources import CONFIG_MAPS, NODES
 from kubesched.client.rest import Client
+from kubesched.cluster.launch.server import ADMIN
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.testing import RunningEmbedded, embedded_server
-from kubesched.testing.server import ADMIN
 from tests.integration.client_world import client_of, made_pod, relay_to
 from tests.unit.client.request_world import on_a_loop
 
@@ -40,22 +40,22 @@ async def test_a_binding_is_settled(server: RunningEmbedded, requests: int, answ
     name = f"settled-{requests}{answers}"
     async with relay_to(server.url) as (relay, address), client_of(access_to(address)) as client:
         uid = await made_pod(client, name, node=f"node-{requests}{answers}")
-        relay.loses_request, relay.loses_answer = requests, answers
+        relay.requests_to_drop, relay.responses_to_drop = requests, answers
         await client.bind_pod(
             namespace="default", name=name, uid=uid, node_name=f"node-{requests}{answers}"
         )
-        assert (relay.loses_request, relay.loses_answer) == (0, 0)
+        assert (relay.requests_to_drop, relay.responses_to_drop) == (0, 0)
         pod = await client.get_pod("default", name)
         assert pod.spec.node_name == f"node-{requests}{answers}"
 
 
 @on_a_loop
-async def test_reading_is_tried_again_and_writing_is_not(server: RunningEmbedded) -> None:
+async def test_reads_are_retried_and_writes_are_not(server: RunningEmbedded) -> None:
     async with relay_to(server.url) as (relay, address), client_of(access_to(address)) as client:
-        relay.loses_answer = 2
+        relay.responses_to_drop = 2
         await client.get(NODES)
-        assert relay.loses_answer == 0
-        relay.loses_answer = 1
+        assert relay.responses_to_drop == 0
+        relay.responses_to_drop = 1
         named = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "written"}}
         with pytest.raises(TransportError) as lost:
             await client.create(CONFIG_MAPS, named, namespace="default")
@@ -64,9 +64,9 @@ async def test_reading_is_tried_again_and_writing_is_not(server: RunningEmbedded
 
 
 @on_a_loop
-async def test_a_server_that_says_nothing(server: RunningEmbedded) -> None:
+async def test_a_server_that_never_responds(server: RunningEmbedded) -> None:
     async with relay_to(server.url) as (relay, address), client_of(access_to(address)) as client:
-        relay.is_deaf = True
+        relay.is_silent = True
         with pytest.raises(TransportError, match="context deadline exceeded") as late:
             await client.get(NODES, timeout_s=0.2)
         assert late.value.is_timeout
@@ -74,16 +74,16 @@ async def test_a_server_that_says_nothing(server: RunningEmbedded) -> None:
 
 
 @on_a_loop
-async def test_no_more_connections_than_a_lane_has_places(server: RunningEmbedded) -> None:
+async def test_a_lane_limits_its_connections(server: RunningEmbedded) -> None:
     async with relay_to(server.url) as (relay, address), client_of(access_to(address)) as client:
         await asyncio.gather(*(client.get(NODES, lane=Lane.EVENT) for _ in range(200)))
         assert relay.open_max == LIMITS[Lane.EVENT]
 
 
 @on_a_loop
-async def test_closing_ends_what_is_under_way(server: RunningEmbedded) -> None:
+async def test_closing_cancels_active_requests(server: RunningEmbedded) -> None:
     async with relay_to(server.url) as (relay, address):
-        relay.is_deaf = True
+        relay.is_silent = True
         client = Client(
             access_to(address), qps=1, burst=2, user_agent="t", clock=SystemClock(), log=NullLog()
         )
@@ -113,12 +113,12 @@ async def test_closing_ends_what_is_under_way(server: RunningEmbedded) -> None:
 
 
 @on_a_loop
-async def test_a_watch_that_is_cut_says_so(server: RunningEmbedded) -> None:
+async def test_a_truncated_watch_is_an_error(server: RunningEmbedded) -> None:
     async with relay_to(server.url) as (relay, address), client_of(access_to(address)) as client:
 
         async def watch() -> None:
             async with client.stream(CONFIG_MAPS.path("default"), query={"watch": True}) as chunks:
-                relay.loses_answer = 1
+                relay.responses_to_drop = 1
                 named = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cut"}}
                 async with client_of(access_to(server.url.removeprefix("http://"))) as other:
                     await other.create(CONFIG_MAPS, named, namespace="default")

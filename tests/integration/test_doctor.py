@@ -1,4 +1,4 @@
-"""`kubesched doctor` on a server: what it finds, and that what it prints is enough.
+"""`kubesched doctor` on a server: its findings, and that its printed rights are enough.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.server import SCHEDULER, TokenUser
 from kubesched.kit.clock import SystemClock
 from kubesched.testing import ADMIN, PLAIN, Api, ApiServer, a_pod
-from kubesched.testing.ports import free_ports
-from kubesched.testing.server import SCHEDULER, TokenUser
 from tests.unit.cli.running import Run, kubesched
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -38,16 +38,16 @@ def doctor(server: ApiServer, user: TokenUser, *arguments: str) -> Run:
 
 
 def findings(ran: Run, check: str) -> list[dict[str, str]]:
-    return [one for one in json.loads(ran.out)["findings"] if one["check"] == check]
+    return [finding for finding in json.loads(ran.out)["findings"] if finding["check"] == check]
 
 
 def verdicts(ran: Run, check: str) -> list[str]:
-    return [one["verdict"] for one in findings(ran, check)]
+    return [finding["verdict"] for finding in findings(ran, check)]
 
 
 @pytest.fixture(autouse=True)
 def nobody_waits(api: Api) -> None:
-    """Remove what other tests left on the shared server: the doctor counts pods that wait."""
+    """Remove the pods of other tests: the doctor counts pending pods."""
     for pod in api.get("/api/v1/pods").must(200).json["items"]:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
@@ -76,7 +76,7 @@ def test_extenders_that_cannot_be_reached_are_named(api_server: ApiServer, tmp_p
 
 @pytest.fixture
 def lease(api: Api) -> Iterator[Any]:
-    """Return a way to make the lease, which is gone afterwards."""
+    """Return a function that creates the lease; the lease is deleted afterwards."""
     made: list[str] = []
 
     def hold(name: str, age_s: float, holder: str = "them") -> None:
@@ -109,19 +109,17 @@ def pods(api: Api) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("user", [ADMIN, SCHEDULER], ids=["administrator", "kube-scheduler"])
-def test_nothing_stands_in_the_way_of_a_user_with_rights(
-    api_server: ApiServer, user: TokenUser
-) -> None:
+def test_no_problems_for_a_user_with_all_rights(api_server: ApiServer, user: TokenUser) -> None:
     ran = doctor(api_server, user)
     assert (ran.status, ran.err) == (0, ""), ran.out
-    assert "answers, Kubernetes v1.36" in " ".join(ran.out.split())
-    assert ran.out.endswith("\nNothing stands in the way.\n")
+    assert "responds, Kubernetes v1.36" in " ".join(ran.out.split())
+    assert ran.out.endswith("\nAll checks passed.\n")
 
 
-def test_a_user_without_rights_is_told_each_that_is_missing(api_server: ApiServer) -> None:
+def test_every_missing_right_is_reported(api_server: ApiServer) -> None:
     ran = doctor(api_server, PLAIN, "-o", "json")
     assert ran.status == 1
-    told = {one["text"]: one for one in findings(ran, "rights")}
+    told = {finding["text"]: finding for finding in findings(ran, "rights")}
     bind = told["plain may not create pods/binding: binding pods to nodes"]
     assert bind["verdict"] == "fail"
     assert "doctor --rbac" in bind["advice"]
@@ -136,7 +134,7 @@ def test_a_user_without_rights_is_told_each_that_is_missing(api_server: ApiServe
     assert told[lookup]["verdict"] == "warn"
 
 
-def test_what_rbac_prints_is_enough(api_server: ApiServer, api: Api) -> None:
+def test_the_printed_rights_are_enough(api_server: ApiServer, api: Api) -> None:
     printed = kubesched("doctor", "--rbac", "--user=plain")
     assert (printed.status, printed.err) == (0, "")
     paths = []
@@ -156,7 +154,7 @@ def test_what_rbac_prints_is_enough(api_server: ApiServer, api: Api) -> None:
     assert len(paths) == 5
 
 
-def test_a_service_account_gets_its_account_too() -> None:
+def test_rbac_for_a_service_account_creates_the_account() -> None:
     printed = kubesched("doctor", "--rbac", "--service-account=team/mine")
     kinds = [document["kind"] for document in yaml.safe_load_all(printed.out)]
     assert kinds == [
@@ -164,7 +162,7 @@ def test_a_service_account_gets_its_account_too() -> None:
     ]  # fmt: skip
 
 
-def test_a_lease_that_is_held_is_named_with_its_holder(api_server: ApiServer, lease: Any) -> None:
+def test_a_held_lease_is_reported_with_its_holder(api_server: ApiServer, lease: Any) -> None:
     lease("kube-scheduler", 3)
     ran = doctor(api_server, ADMIN, "-o", "json")
     (found,) = findings(ran, "lease")
@@ -172,11 +170,11 @@ def test_a_lease_that_is_held_is_named_with_its_holder(api_server: ApiServer, le
     assert found["text"].startswith("lease kube-system/kube-scheduler is held by them, renewed ")
 
 
-def test_a_lease_that_ran_out_is_no_obstacle(api_server: ApiServer, lease: Any) -> None:
+def test_an_expired_lease_is_no_problem(api_server: ApiServer, lease: Any) -> None:
     lease("kube-scheduler", 100)
     (found,) = findings(doctor(api_server, ADMIN, "-o", "json"), "lease")
     assert found["verdict"] == "ok"
-    assert found["text"].endswith("it has run out")
+    assert found["text"].endswith("it has expired")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +190,7 @@ def test_a_lease_that_ran_out_is_no_obstacle(api_server: ApiServer, lease: Any) 
         ({"command": ["kubesched", "run"]}, "its-node", "warn"),
     ],
 )
-def test_a_lease_that_is_held_by_a_kubesched_is_as_it_should_be(
+def test_a_lease_held_by_kubesched_is_no_problem(
     api_server: ApiServer, api: Api, lease: Any, spec: dict[str, Any], host: str, verdict: str
 ) -> None:
     is_on_host = spec.get("hostNetwork", False)
@@ -210,13 +208,13 @@ def test_a_lease_that_is_held_by_a_kubesched_is_as_it_should_be(
     assert found["text"].startswith(f"lease kube-system/kube-scheduler is held by {by}, renewed ")
 
 
-def test_the_rights_of_another_user_are_looked_at_in_his_name(api_server: ApiServer) -> None:
+def test_the_rights_of_another_user_are_checked_by_impersonation(api_server: ApiServer) -> None:
     ran = doctor(api_server, ADMIN, "-o", "json", f"--as={PLAIN.name}")
     assert ran.status == 1
-    texts = [one["text"] for one in findings(ran, "rights")]
+    texts = [finding["text"] for finding in findings(ran, "rights")]
     assert "plain may not create pods/binding: binding pods to nodes" in texts
-    refused = doctor(api_server, PLAIN, "-o", "json", f"--as={ADMIN.name}")
-    (found,) = findings(refused, "server")
+    rejected = doctor(api_server, PLAIN, "-o", "json", f"--as={ADMIN.name}")
+    (found,) = findings(rejected, "server")
     assert "cannot impersonate" in found["text"]
 
 
@@ -243,17 +241,17 @@ def test_two_schedulers_for_the_same_pods_clash(
     assert doctor(api_server, ADMIN, "--leader-elect=false", "--shadow").status == 0
 
 
-def test_pods_that_wait_for_nobody_are_counted(api_server: ApiServer, pods: Any) -> None:
+def test_pods_without_a_scheduler_are_counted(api_server: ApiServer, pods: Any) -> None:
     pods("ours", "default-scheduler")
     pods("a", "typo")
     pods("b", "typo")
     ours, typo = findings(doctor(api_server, ADMIN, "-o", "json"), "names")
     assert ours["text"] == "profiles default-scheduler: 1 pod waiting for them now"
     assert typo["verdict"] == "warn"
-    assert typo["text"] == "2 pods waiting for scheduler typo, which no profile is called"
+    assert typo["text"] == "2 pods waiting for scheduler typo, but no profile has that name"
 
 
-def test_a_port_in_use_is_told(api_server: ApiServer) -> None:
+def test_a_port_in_use_is_reported(api_server: ApiServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = doctor(api_server, ADMIN, "-o", "json", f"--secure-port={port}")
@@ -262,7 +260,7 @@ def test_a_port_in_use_is_told(api_server: ApiServer) -> None:
     assert found["text"] == f"cannot serve on 127.0.0.1:{port}: Address already in use"
 
 
-def test_credentials_that_are_refused_are_told(api_server: ApiServer, tmp_path: Path) -> None:
+def test_rejected_credentials_are_reported(api_server: ApiServer, tmp_path: Path) -> None:
     known = api_server.kubeconfigs[PLAIN.name].read_text()
     bad = tmp_path / "kubeconfig"
     bad.write_text(known.replace(PLAIN.token, "nobody"))

@@ -1,4 +1,4 @@
-"""Events on a running API server: taken as kube-scheduler's are.
+"""Events on a running API server: accepted like kube-scheduler's.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.event_recorder import EventBroadcaster, truncated_note
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig import load_access
+from kubesched.client.events.recorder import EventBroadcaster, truncated_note
 from kubesched.client.rest import Client
+from kubesched.cluster.launch.server import SCHEDULER
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.kit.tasks import Tasks
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.server import SCHEDULER
 from tests.integration.reflected import new_namespace
 
 EVENTS = "/apis/events.k8s.io/v1"
 _numbers = count(1)
 
-# What the real kube-scheduler v1.36.4 is on record as having set in an event.
+# The fields that kube-scheduler v1.36.4 sets in an event, by recording.
 FIELDS = {
     "f:action",
     "f:eventTime",
@@ -54,7 +54,7 @@ CORE_FIELDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A pod, as much of it as an event says."""
+    """The fields of a pod that an event has."""
 
     namespace: str
     name: str = "a"
@@ -95,7 +95,7 @@ def stored(api: Api, namespace: str) -> list[dict[str, Any]]:
     return items
 
 
-def test_an_event_is_stored_as_kube_schedulers_is(
+def test_a_stored_event_equals_kube_schedulers(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     async def scenario() -> None:
@@ -126,7 +126,7 @@ def test_an_event_is_stored_as_kube_schedulers_is(
     )
 
 
-def test_a_series_is_patched_and_made_anew_when_it_is_gone(
+def test_a_series_is_patched_and_recreated_after_deletion(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     subject, other = Subject(namespace), Subject(namespace, name="b")
@@ -149,7 +149,7 @@ def test_a_series_is_patched_and_made_anew_when_it_is_gone(
     assert [events[name]["note"] for name in ("a", "b")] == ["first", "first"]
 
 
-def test_the_longest_note_is_taken(api_server: ApiServer, api: Api, namespace: str) -> None:
+def test_the_longest_note_is_accepted(api_server: ApiServer, api: Api, namespace: str) -> None:
     async def scenario() -> None:
         async with broadcasting(api_server) as broadcaster:
             failed(broadcaster, Subject(namespace), truncated_note("é" * 2000))
@@ -159,7 +159,7 @@ def test_the_longest_note_is_taken(api_server: ApiServer, api: Api, namespace: s
     assert [one["note"] for one in stored(api, namespace)] == ["é" * 510 + " ..."]
 
 
-def test_an_event_that_the_server_refuses_is_counted(
+def test_an_event_that_the_server_rejects_is_counted(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     async def scenario() -> None:
@@ -199,7 +199,7 @@ def test_an_event_about_a_lease(api_server: ApiServer, api: Api) -> None:
     )
 
 
-def test_a_burst_arrives_whole(api_server: ApiServer, api: Api, namespace: str) -> None:
+def test_every_event_of_a_burst_arrives(api_server: ApiServer, api: Api, namespace: str) -> None:
     async def scenario() -> None:
         async with broadcasting(api_server) as broadcaster:
             recorder = broadcaster.recorder("default-scheduler")

@@ -1,4 +1,4 @@
-"""Explanations of a running cluster: told by its scheduler, or worked out from the API server.
+"""Explanations of a running cluster: by its scheduler, or computed from the API server.
 
 Runs on a playground with the embedded server, or with the real one if `--server real` is given.
 """
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.in_process import Playground
-from kubesched.playground.live_scheduler import RunningScheduler
+from kubesched.cluster.playground.in_process import Playground
+from kubesched.cluster.playground.scheduler_thread import RunningScheduler
 from kubesched.pytest_plugin import playground_fixture
 from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
 from tests.integration.live_processes import Place
@@ -56,7 +56,7 @@ def place(playground: Playground) -> Iterator[Place]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> str:
-    """Return a configuration with the scheduler's profile, for what is worked out."""
+    """Return a configuration with the scheduler's profile, for local explanations."""
     path = tmp_path / "config.yaml"
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -84,71 +84,73 @@ def test_a_bound_pod_has_the_node_the_api_server_shows(
 ) -> None:
     nodes = {place.node("small", cpu="1"), place.node("large", cpu="8")}
     key = place.key(place.pod("web", schedulerName=NAME))
-    story = scheduler.until_state(key, "bound")
+    pod_report = scheduler.until_state(key, "bound")
     node = place.node_of("web")
     assert node in nodes
-    assert (story["node"], story["explanation"]["node"]) == (node, node)
-    assert {row["node"] for row in story["explanation"]["ranking"]} == nodes
-    assert story["uid"] == place.read("web")["metadata"]["uid"]
+    assert (pod_report["node"], pod_report["explanation"]["node"]) == (node, node)
+    assert {row["node"] for row in pod_report["explanation"]["ranking"]} == nodes
+    assert pod_report["uid"] == place.read("web")["metadata"]["uid"]
     answer = ask(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token)
     assert (answer.code, answer.headers["Content-Type"]) == (200, "application/json")
-    assert json.loads(answer.body) == scheduler.story(key)
+    assert json.loads(answer.body) == scheduler.pod_report(key)
 
 
-def test_who_may_not_read_pages_gets_no_story(scheduler: RunningScheduler, place: Place) -> None:
+def test_a_user_without_access_to_pages_gets_no_explanation(
+    scheduler: RunningScheduler, place: Place
+) -> None:
     place.pod("web", schedulerName=NAME)
     path = f"/debug/explain?pod={place.key('web')}"
     assert ask(scheduler.url, path, token=PLAIN.token).code == 403
 
 
-def test_an_unschedulable_pod_says_what_its_condition_says(
+def test_the_report_of_an_unschedulable_pod_has_its_conditions_message(
     scheduler: RunningScheduler, place: Place
 ) -> None:
     place.node("small", cpu="1")
     key = place.key(place.pod("big", cpu="2", schedulerName=NAME))
-    story = scheduler.until_state(key, "unschedulable")
-    scheduler.until(lambda: place.refused("big"), "the condition")
-    assert story["refusedBy"] == sorted(
-        {"NodeAffinity", "NodeResourcesFit"} & set(story["refusedBy"])
+    pod_report = scheduler.until_state(key, "unschedulable")
+    scheduler.until(lambda: place.rejected("big"), "the condition")
+    assert pod_report["rejectedBy"] == sorted(
+        {"NodeAffinity", "NodeResourcesFit"} & set(pod_report["rejectedBy"])
     )
-    assert "NodeResourcesFit" in story["refusedBy"]
-    assert story["explanation"]["event"]["message"] == place.condition("big")["message"]
-    assert any("NodeAdd" in wake["events"] for wake in story["wakes"])
+    assert "NodeResourcesFit" in pod_report["rejectedBy"]
+    assert pod_report["explanation"]["event"]["message"] == place.condition("big")["message"]
+    assert any("NodeAdd" in wake["events"] for wake in pod_report["wakes"])
 
 
-def test_a_pod_that_is_deleted_has_no_story(scheduler: RunningScheduler, place: Place) -> None:
+def test_a_deleted_pod_has_no_explanation(scheduler: RunningScheduler, place: Place) -> None:
     place.node()
     key = place.key(place.pod("web", schedulerName=NAME))
     scheduler.until_state(key, "bound")
     place.delete("web")
-    scheduler.until(lambda: scheduler.story(key) is None, "the story ends")
-    everybody = scheduler.live.teller.is_there
-    scheduler.call(lambda: scheduler.live.stories.forget(everybody, 100_000))
-    scheduler.call(lambda: scheduler.live.stories.forget(everybody, 100_000))
-    assert scheduler.call(lambda: scheduler.live.stories.get(key)) is None
+    scheduler.until(lambda: scheduler.pod_report(key) is None, "the story ends")
+    everybody = scheduler.live.pod_reporter.is_there
+    scheduler.call(lambda: scheduler.live.history.forget(everybody, 100_000))
+    scheduler.call(lambda: scheduler.live.history.forget(everybody, 100_000))
+    assert scheduler.call(lambda: scheduler.live.history.get(key)) is None
     assert ask(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token).code == 404
 
 
 # -- the command, told by the scheduler -----------------------------------------------------------
 
 
-def test_the_command_shows_what_the_scheduler_says(
+def test_the_command_prints_the_schedulers_report(
     scheduler: RunningScheduler, api_server: ApiServer, place: Place
 ) -> None:
     place.node("small", cpu="1")
     key = place.key(place.pod("big", cpu="2", schedulerName=NAME))
-    story = scheduler.until_state(key, "unschedulable")
+    pod_report = scheduler.until_state(key, "unschedulable")
     ran = explain(api_server, key, *at(scheduler))
     assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith(f"{key} is unschedulable, refused by ")
-    assert "May help, says NodeResourcesFit: " in ran.out
+    assert ran.out.startswith(f"{key} is unschedulable, rejected by ")
+    assert "Events that requeue it for NodeResourcesFit: " in ran.out
     assert "Insufficient cpu" in ran.out
     as_json = explain(api_server, key, *at(scheduler), "-o", "json")
-    assert as_json.json == story
-    assert yaml.safe_load(explain(api_server, key, *at(scheduler), "-o", "yaml").out) == story
+    assert as_json.json == pod_report
+    assert yaml.safe_load(explain(api_server, key, *at(scheduler), "-o", "yaml").out) == pod_report
 
 
-def test_what_would_have_to_change_is_worked_out_though_a_scheduler_could_be_asked(
+def test_counterfactuals_are_computed_locally_even_beside_a_scheduler(
     scheduler: RunningScheduler, api_server: ApiServer, place: Place, config: str
 ) -> None:
     node = place.node("small", cpu="1")
@@ -159,7 +161,7 @@ def test_what_would_have_to_change_is_worked_out_though_a_scheduler_could_be_ask
     assert f"  lacks 1 cpu on {node}\n" in ran.out
 
 
-def test_a_pod_of_another_scheduler_is_named_by_the_scheduler(
+def test_the_scheduler_of_a_foreign_pod_is_named(
     scheduler: RunningScheduler, api_server: ApiServer, place: Place
 ) -> None:
     key = place.key(place.pod("web", schedulerName="nobody"))
@@ -167,8 +169,8 @@ def test_a_pod_of_another_scheduler_is_named_by_the_scheduler(
     ran = explain(api_server, key, *at(scheduler))
     assert ran.status == 0
     assert ran.out == (
-        f'{key} asks for the scheduler "nobody", and no profile here has that name (there is '
-        f'"{NAME}"): if no other scheduler runs under it, nobody places the pod.\n'
+        f'{key} has the scheduler name "nobody", which no profile has (profiles: "{NAME}"); '
+        "the pod stays pending unless another scheduler uses that name.\n"
     )
 
 
@@ -176,7 +178,7 @@ def test_a_pod_of_another_scheduler_is_named_by_the_scheduler(
 
 
 def objects(api: Api) -> bytes:
-    """Return the cluster as `kubectl get -o json` would show it."""
+    """Return the cluster as `kubectl get -o json` prints it."""
     items: list[dict[str, Any]] = []
     for version, kind, path in KINDS:
         found = api.get(path).must(200).json["items"]
@@ -184,7 +186,7 @@ def objects(api: Api) -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
 
 
-def test_what_is_worked_out_is_what_files_would_say(
+def test_a_local_explanation_equals_that_of_files(
     api_server: ApiServer, api: Api, place: Place, config: str
 ) -> None:
     for number in range(3):
@@ -194,16 +196,20 @@ def test_what_is_worked_out_is_what_files_would_say(
     Path(config).write_text(profile)
     ran = explain(api_server, key, "--config", config, "-o", "json")
     assert ran.status == 0
-    assert ran.err == "note: no --endpoint was given: no running scheduler is asked\n"
-    story = ran.json
-    assert (story["source"], story["state"], story["attempts"]) == ("api", "pending", 0)
+    assert ran.err == "note: no running scheduler is queried: --endpoint is not set\n"
+    pod_report = ran.json
+    assert (pod_report["source"], pod_report["state"], pod_report["attempts"]) == (
+        "api",
+        "pending",
+        0,
+    )
     files = kubesched(
         "explain", "-f", "-", key, "--config", config, "-o", "json", stdin=objects(api)
     )
-    assert story["explanation"] == files.json
-    assert story["explanation"]["node"] == f"{place.name}-n2"
+    assert pod_report["explanation"] == files.json
+    assert pod_report["explanation"]["node"] == f"{place.name}-n2"
     text = explain(api_server, key, "--config", config)
-    assert text.out.startswith(f"{key} has no node yet; no running scheduler was asked")
+    assert text.out.startswith(f"{key} has no node yet; computed from the API server")
     assert f"{key} goes to {place.name}-n2: " in text.out
     about_node = explain(api_server, key, "--config", config, "--node", f"{place.name}-n0")
     assert "Insufficient cpu" in about_node.out
@@ -218,7 +224,7 @@ def test_what_is_worked_out_is_what_files_would_say(
         pytest.param(None, "forbidden", id="no right"),
     ],
 )
-def test_without_an_answer_it_is_worked_out(
+def test_without_a_response_the_explanation_is_computed_locally(
     scheduler: RunningScheduler,
     api_server: ApiServer,
     place: Place,
@@ -232,19 +238,19 @@ def test_without_an_answer_it_is_worked_out(
     asked = endpoint or at(scheduler, PLAIN.token)
     ran = explain(api_server, key, *asked, "--config", config)
     assert ran.status == 0
-    note = "note: worked out from the API server, since the scheduler does not tell: "
+    note = "note: computed from the API server, because the scheduler has no report: "
     assert ran.err.startswith(note)
     assert problem in ran.err.splitlines()[0].lower()
     assert ran.out.startswith(f"{key} is bound to {place.node_of('web')}; ")
 
 
-def test_credentials_are_not_shown_to_a_server_that_is_not_known(
+def test_credentials_are_not_sent_to_an_untrusted_server(
     scheduler: RunningScheduler, api_server: ApiServer, place: Place, config: str
 ) -> None:
     place.node()
     key = place.key(place.pod("web", schedulerName=NAME))
     scheduler.until_state(key, "bound")
-    # The administrator's kubeconfig would be let in; without its token nobody is.
+    # The administrator's kubeconfig without its token has no access.
     unknown = ("--endpoint", scheduler.url, "--insecure-skip-tls-verify")
     ran = explain(api_server, key, *unknown, "--config", config)
     assert "forbidden" in ran.err.lower()
@@ -252,7 +258,7 @@ def test_credentials_are_not_shown_to_a_server_that_is_not_known(
     assert "certificate" in strict.err
 
 
-def test_gates_and_other_schedulers_show_in_the_objects_too(
+def test_gates_and_scheduler_names_are_read_from_the_objects(
     api_server: ApiServer, place: Place, config: str
 ) -> None:
     place.node()
@@ -269,16 +275,16 @@ def test_gates_and_other_schedulers_show_in_the_objects_too(
 @pytest.mark.parametrize(
     ("arguments", "status", "problem"),
     [
-        (("a/b", "--live", "-f", "x"), 2, "-f and --live cannot be given together"),
-        (("--live",), 2, "which pod?"),
+        (("a/b", "--live", "-f", "x"), 2, "-f and --live are mutually exclusive"),
+        (("--live",), 2, "requires a pod"),
         (("a/b/c", "--live", "--endpoint", "https://x"), 2, "is not NAME or NAMESPACE/NAME"),
-        (("a/b", "--live", "--endpoint", "10.0.0.1:10259"), 2, "not an address like https://"),
-        (("a/b", "--live", "--token", "x", "--token-file", "y"), 2, "cannot be given together"),
+        (("a/b", "--live", "--endpoint", "10.0.0.1:10259"), 2, "expected a URL like https://"),
+        (("a/b", "--live", "--token", "x", "--token-file", "y"), 2, "are mutually exclusive"),
         (("a/b", "--live", "--kubeconfig", "no/such"), 1, "no/such: no such file or directory"),
-        (("a", "-f", "x", "--endpoint", "https://x"), 2, "go with --live"),
+        (("a", "-f", "x", "--endpoint", "https://x"), 2, "require --live"),
     ],
 )
-def test_a_wrong_command_line_is_one_line(
+def test_a_wrong_command_line_prints_one_line(
     arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
     ran = kubesched("explain", *arguments)
@@ -286,14 +292,14 @@ def test_a_wrong_command_line_is_one_line(
     assert problem in ran.err
 
 
-def test_a_pod_that_is_not_there_is_one_line(api_server: ApiServer, place: Place) -> None:
+def test_an_unknown_pod_prints_one_line(api_server: ApiServer, place: Place) -> None:
     ran = explain(api_server, place.key("gone"))
     assert ran.status == 1
     assert f'pods "gone" not found in namespace {place.name}\n' in ran.err
     assert ran.out == ""
 
 
-def test_a_workload_is_no_pod_and_the_line_says_so(api_server: ApiServer) -> None:
+def test_a_workload_instead_of_a_pod_prints_one_line(api_server: ApiServer) -> None:
     ran = explain(api_server, "deploy/web")
     assert ran.status == 1
-    assert 'pods "web" not found in namespace deploy; with --live name a pod' in ran.err
+    assert 'pods "web" not found in namespace deploy; --live explains pods only' in ran.err

@@ -1,6 +1,6 @@
 """Stock kube-schedulers, and ours, place pods through our extender, on a real API server.
 
-Each run has two schedulers: one that asks the extender, and the cluster's own, which does not.
+Each run has two schedulers: one that calls the extender, and the default one, which does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.certificates import write_certificates
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.real_cluster import real_cluster
+from kubesched.cluster.launch.schedulers import scheduler_command
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import (
     ADMIN,
     Api,
@@ -23,13 +28,8 @@ from kubesched.testing import (
     SchedulerSettings,
     a_node,
     a_pod,
-    real_cluster,
     start_scheduler,
 )
-from kubesched.testing.certificates import write_certificates
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
 from tests.integration.extender_process import ExtenderProcess, start_extender
 from tests.integration.test_extender_server import caller_context
 
@@ -42,7 +42,7 @@ OWN_WORDS = "the app is here already"
 
 @dataclass(frozen=True)
 class Form:
-    """Who calls, and how."""
+    """A calling scheduler and its options."""
 
     program: str
     sends_names: bool
@@ -70,7 +70,7 @@ class World:
     extender: ExtenderProcess
 
     def node(self, name: str, group: str, **labels: str) -> None:
-        """Make a node of a group."""
+        """Create a node of a group."""
         given = {"group": group, **{key.replace("_", "-"): v for key, v in labels.items()}}
         self.api.post("/api/v1/nodes", a_node(name, labels=given, capacity={"cpu": "1"})).must(201)
         self.extender.until(lambda: self._knows(name), f"the extender knows {name}")
@@ -80,12 +80,12 @@ class World:
         return "has not heard" not in str(answer["FailedNodes"])
 
     def pod(self, name: str, group: str, *, scheduler: str = EXTENDED, **pod: Any) -> None:
-        """Make a pod for the nodes of a group."""
+        """Create a pod for the nodes of a group."""
         spec = {"nodeSelector": {"group": group}, "terminationGracePeriodSeconds": 0, **pod}
         self.api.post(PODS, a_pod(name, scheduler=scheduler, **spec)).must(201)
 
     def node_of(self, name: str) -> str:
-        """Return where a pod is; empty if it waits."""
+        """Return the node of a pod; empty if it is pending."""
         return str(self.api.get(f"{PODS}/{name}").json["spec"].get("nodeName", ""))
 
     def until_bound(self, name: str) -> str:
@@ -93,24 +93,24 @@ class World:
         until(lambda: self.node_of(name), f"{name} has a node", 60.0)
         return self.node_of(name)
 
-    def until_refused(self, name: str) -> str:
-        """Wait until a pod's status says that it could not be placed; return why."""
+    def until_rejected(self, name: str) -> str:
+        """Wait until a pod is unschedulable; return the message."""
 
-        def refusal() -> str:
+        def rejection() -> str:
             conditions = self.api.get(f"{PODS}/{name}").json["status"].get("conditions", [])
             return next(
                 (c["message"] for c in conditions if c.get("reason") == "Unschedulable"), ""
             )
 
-        until(refusal, f"{name} is refused", 60.0)
-        return refusal()
+        until(rejection, f"{name} is refused", 60.0)
+        return rejection()
 
     def calls(self, pod: str) -> list[str]:
-        """Return the verbs that were called about a pod, as the log tells."""
+        """Return the verbs that were called for a pod, from the log."""
         return re.findall(rf'"Extender call" verb="(\w+)" pod="default/{pod}"', self.extender.log)
 
     def until_called(self, pod: str, verb: str) -> None:
-        """Wait until the log tells of a call."""
+        """Wait until a call is logged."""
         self.extender.until(lambda: verb in self.calls(pod), f"{verb} of {pod} is in the log")
 
 
@@ -118,7 +118,7 @@ class World:
 def world(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
-    """Run the cluster, its own scheduler, the extender and the scheduler that asks it."""
+    """Run the cluster, the default scheduler, the extender and the scheduler that calls it."""
     form: Form = request.param
     place = tmp_path_factory.mktemp("extended")
     with real_cluster("bare") as cluster, ProcessGroup(place) as group, cluster.api(ADMIN) as api:
@@ -137,7 +137,7 @@ def world(
 
 
 def command(form: Form) -> list[str]:
-    """Return how the scheduler that asks is started."""
+    """Return the options of the scheduler that calls the extender."""
     if form.program == "kubesched":
         return scheduler_command("kubesched")
     return [str(Programs.built().path(form.program))]
@@ -156,7 +156,7 @@ def started(form: Form, cluster: RealCluster, group: ProcessGroup, place: Path) 
 
 
 def stanza(form: Form, extender: ExtenderProcess, place: Path) -> dict[str, Any]:
-    """Return what the scheduler that asks is told: what `--print-config` prints, and a weight."""
+    """Return the configuration of the scheduler: the output of `--print-config`, and a weight."""
     entry: dict[str, Any] = {
         "urlPrefix": extender.url,
         "filterVerb": "filter",
@@ -175,11 +175,11 @@ def stanza(form: Form, extender: ExtenderProcess, place: Path) -> dict[str, Any]
 
 
 @pytest.mark.timeout(180)
-def test_pods_go_where_the_plugin_wants_them(world: World) -> None:
+def test_pods_are_placed_by_the_plugin(world: World) -> None:
     world.node("poor", "scored", score="10")
     world.node("rich", "scored", score="90")
     world.node("out", "scored", score="100", keep_out="yes")
-    # The fullest node of those that kube-scheduler would choose from.
+    # The fullest node that kube-scheduler would choose.
     world.pod("weight", "scored", requests={"cpu": "600m"}, nodeName="rich")
     world.pod("chosen", "scored", requests={"cpu": "100m"})
     assert world.until_bound("chosen") == "rich"
@@ -189,12 +189,12 @@ def test_pods_go_where_the_plugin_wants_them(world: World) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_the_clusters_own_scheduler_does_as_it_did(world: World) -> None:
+def test_the_default_scheduler_is_unaffected(world: World) -> None:
     world.node("forbidden", "alone", keep_out="yes")
     world.pod("plain", "alone", scheduler="default-scheduler")
     assert world.until_bound("plain") == "forbidden"
     world.pod("asking", "alone")
-    said = world.until_refused("asking")
+    said = world.until_rejected("asking")
     assert said.startswith("0/")
     assert " 1 keep out" in said
     assert world.node_of("asking") == ""
@@ -204,41 +204,41 @@ def test_the_clusters_own_scheduler_does_as_it_did(world: World) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_the_plugin_sees_pods_that_are_bound(world: World) -> None:
+def test_the_plugin_sees_bound_pods(world: World) -> None:
     world.node("first", "apart", score="90")
     world.node("second", "apart", score="10")
     shown: dict[str, Any] = {"labels": {"app": "shop"}}
     world.pod("one", "apart", **shown)
     assert world.until_bound("one") == "first"
-    world.extender.until(lambda: is_refused(world, "first"), "the extender has seen the pod")
+    world.extender.until(lambda: is_rejected(world, "first"), "the extender has seen the pod")
     world.pod("two", "apart", **shown)
     assert world.until_bound("two") == "second"
-    world.extender.until(lambda: is_refused(world, "second"), "the extender has seen the other")
+    world.extender.until(lambda: is_rejected(world, "second"), "the extender has seen the other")
     world.pod("three", "apart", **shown)
-    assert f"2 {OWN_WORDS}" in world.until_refused("three")
+    assert f"2 {OWN_WORDS}" in world.until_rejected("three")
     world.api.delete(f"{PODS}/one", {"gracePeriodSeconds": 0}).must(200)
     world.extender.until(
-        lambda: world.node_of("three") == "first" or not is_refused(world, "first"),
+        lambda: world.node_of("three") == "first" or not is_rejected(world, "first"),
         "the extender has seen it go",
     )
-    # The scheduler asked again at once, maybe before that; it asks when anything happens.
+    # The scheduler may have retried before that; the next event makes it retry again.
     touched = {"metadata": {"labels": {"touched": "yes"}}}
     world.api.patch("/api/v1/nodes/first", touched, MERGE_PATCH).must(200)
     assert world.until_bound("three") == "first"
 
 
-def is_refused(world: World, node: str) -> bool:
+def is_rejected(world: World, node: str) -> bool:
     pod = a_pod("probe", labels={"app": "shop"})
     answer = world.extender.call("filter", Pod=pod, NodeNames=[node], Nodes=None)
     return bool(answer["FailedNodes"] == {node: OWN_WORDS})
 
 
 @pytest.mark.timeout(180)
-def test_nobody_is_evicted_from_a_node_that_the_plugin_refuses(world: World) -> None:
+def test_no_pod_is_evicted_from_a_node_that_the_plugin_rejects(world: World) -> None:
     most = {"cpu": "800m"}
     world.node("refused", "full", keep_out="yes")
     world.node("taken", "full")
-    # Whoever is on the refused node is the least important of all: it would be chosen.
+    # The pod on the rejected node has the lowest priority: it would be chosen.
     world.pod("cheap", "full", requests=most, priorityClassName="low", nodeName="refused")
     world.pod("dear", "full", requests=most, priorityClassName="middle", nodeName="taken")
     world.pod("urgent", "full", requests=most, priorityClassName="high")

@@ -1,4 +1,4 @@
-"""`kubesched extender` as a process: its verbs, pages, certificates, rights, and its end."""
+"""`kubesched extender` as a process: verbs, pages, certificates, rights and shutdown."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import yaml
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509 import load_pem_x509_certificate
 
+from kubesched.cluster.launch.certificates import write_certificates
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import ADMIN
 from kubesched.testing import PLAIN, Api, ApiServer, a_node, a_pod
-from kubesched.testing.certificates import write_certificates
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import ADMIN
 from tests.integration.extender_process import DECLARING, PLUGIN, ExtenderProcess, start_extender
 from tests.integration.ops_world import Shown, signed
 from tests.unit.cli.running import kubesched
@@ -49,7 +49,7 @@ def extender(
 
 @pytest.fixture
 def pod(api: Api) -> Iterator[dict[str, Any]]:
-    """Make a pod that waits."""
+    """Create a pending pod."""
     made = api.post(PODS, a_pod("new", labels={"app": "web"})).must(201).json
     yield made
     api.delete(f"{PODS}/new", {"gracePeriodSeconds": 0}).must(200)
@@ -61,7 +61,7 @@ def whole(api: Api, *names: str) -> dict[str, Any]:
 
 
 def last(extender: ExtenderProcess, message: str, part: str) -> str:
-    """Return the last line of a message that has a part, without how long it took."""
+    """Return the last line with a message and a text, without its duration."""
     extender.until(
         lambda: any(part in line for line in extender.lines(message)), f"{message}: {part}"
     )
@@ -106,7 +106,7 @@ def test_keys_are_read_as_go_reads_them(extender: ExtenderProcess, pod: dict[str
     assert json.loads(answer.body)["NodeNames"] == ["good"]
 
 
-def test_pods_that_are_bound_are_seen_and_those_that_wait_are_not(
+def test_bound_pods_count_and_pending_pods_do_not(
     extender: ExtenderProcess, api: Api, pod: dict[str, Any]
 ) -> None:
     names = {"NodeNames": ["good", "better"], "Nodes": None}
@@ -118,10 +118,10 @@ def test_pods_that_are_bound_are_seen_and_those_that_wait_are_not(
     )
     failed = extender.call("filter", Pod=pod, **names)["FailedNodes"]
     assert failed == {"good": "the app is here already"}
-    # By whole nodes as well, which come without their pods.
+    # Whole nodes come without their pods.
     answer = extender.call("filter", Pod=pod, Nodes=whole(api, "good", "better"), NodeNames=None)
     assert answer["FailedNodes"] == failed
-    # And it would do, were that pod gone.
+    # The node fits without that pod.
     uid = api.get(f"{PODS}/old").json["metadata"]["uid"]
     victims = {"good": {"Pods": [{"UID": uid}], "NumPDBViolations": 0}}
     answer = extender.call("preempt", Pod=pod, NodeNameToMetaVictims=victims)
@@ -132,7 +132,7 @@ def test_pods_that_are_bound_are_seen_and_those_that_wait_are_not(
     )
 
 
-def test_a_plugin_that_fails_is_told_as_the_protocol_can(
+def test_a_plugin_failure_is_reported_within_the_protocol(
     extender: ExtenderProcess, api: Api, pod: dict[str, Any]
 ) -> None:
     nodes = whole(api, "good")
@@ -171,17 +171,19 @@ def test_a_body_that_cannot_be_decoded(
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD"])
 @pytest.mark.parametrize("verb", ["filter", "priority", "bind", "preempt"])
-def test_no_method_but_post(method: str, verb: str, extender: ExtenderProcess) -> None:
+def test_other_methods_than_post_are_rejected(
+    method: str, verb: str, extender: ExtenderProcess
+) -> None:
     answer = extender.ask(method, f"/{verb}")
     assert answer.code == 405
     assert answer.headers["Allow"] == "POST"
-    last(extender, "Extender call refused", f'method="{method}"')
+    last(extender, "Extender call rejected", f'method="{method}"')
 
 
-def test_a_verb_that_there_is_not(extender: ExtenderProcess) -> None:
+def test_an_unknown_verb(extender: ExtenderProcess) -> None:
     answer = extender.ask("POST", "/scheduler/predicates", b"{}")
     assert answer.code == 404
-    said = last(extender, "Extender call refused", "predicates")
+    said = last(extender, "Extender call rejected", "predicates")
     assert "there is no such verb" in said
     assert "filter, prioritize, priority, preempt, bind" in said
     assert 'URI="/scheduler/predicates"' in said
@@ -191,11 +193,11 @@ def test_bind_writes_the_binding(extender: ExtenderProcess, api: Api, pod: dict[
     uid = pod["metadata"]["uid"]
     asked = {"PodName": "new", "PodNamespace": "default", "PodUID": uid, "Node": "better"}
     wrong = extender.call("bind", **(asked | {"PodUID": "another"}))
-    assert "pod default/new is not the one that was placed" in wrong["Error"]
+    assert "pod default/new is not the pod that was scheduled" in wrong["Error"]
     assert "nodeName" not in api.get(f"{PODS}/new").json["spec"]
     assert extender.call("bind", **asked) == {"Error": ""}
     assert api.get(f"{PODS}/new").json["spec"]["nodeName"] == "better"
-    # It counts at once.
+    # The pod counts immediately.
     answer = extender.call("filter", Pod=pod, NodeNames=["better"], Nodes=None)
     assert answer["FailedNodes"] == {"better": "the app is here already"}
     again = extender.call("bind", **asked)
@@ -211,22 +213,22 @@ def test_pages(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
     assert "[+]informer-sync ok" in verbose
     calls = 'kubesched_extender_calls_total{result="ok",verb="filter"}'
     kept = 'kubesched_extender_nodes_total{verb="filter",verdict="kept"}'
-    refused = 'kubesched_extender_nodes_total{verb="filter",verdict="refused"}'
-    before = [extender.metric(one) for one in (calls, kept, refused)]
+    rejected = 'kubesched_extender_nodes_total{verb="filter",verdict="rejected"}'
+    before = [extender.metric(one) for one in (calls, kept, rejected)]
     extender.call("filter", Pod=pod, NodeNames=["out", "good", "better"], Nodes=None)
-    after = [extender.metric(one) for one in (calls, kept, refused)]
+    after = [extender.metric(one) for one in (calls, kept, rejected)]
     assert [new - old for new, old in zip(after, before, strict=True)] == [1, 2, 1]
     known = 'kubesched_extender_known_objects{kind="nodes"}'
     extender.until(lambda: extender.metric(known) == 3, "all nodes are counted")
 
 
-def test_a_node_that_changes_is_seen(
+def test_changes_of_a_node_are_seen(
     extender: ExtenderProcess, api: Api, pod: dict[str, Any]
 ) -> None:
     def answer() -> Any:
         return extender.call("filter", Pod=pod, NodeNames=["fresh"], Nodes=None)
 
-    assert answer()["FailedNodes"] == {"fresh": "the extender has not heard of the node yet"}
+    assert answer()["FailedNodes"] == {"fresh": "the extender does not know the node yet"}
     api.post("/api/v1/nodes", a_node("fresh")).must(201)
     extender.until(lambda: answer()["NodeNames"] == ["fresh"], "it is known")
     label = {"metadata": {"labels": {"keep-out": "yes"}}}
@@ -241,7 +243,7 @@ def test_a_node_that_changes_is_seen(
 # -- other processes ------------------------------------------------------------------------------
 
 
-def test_without_a_cluster_it_says_that_it_is_not_ready(
+def test_not_ready_without_a_cluster(
     api_server: ApiServer, tmp_path: Path, pod: dict[str, Any]
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
@@ -253,7 +255,7 @@ def test_without_a_cluster_it_says_that_it_is_not_ready(
         assert extender.ask("GET", "/livez").code == 200
         assert extender.ask("GET", "/readyz").code == 500
         why = extender.ask("GET", "/readyz/informer-sync")
-        assert "not read yet: namespaces, nodes, pods" in why.text
+        assert "not synced yet: namespaces, nodes, pods" in why.text
         answer = extender.call("filter", Pod=pod, NodeNames=["good"], Nodes=None)
         assert answer["Error"] == "the extender has not read all namespaces, nodes, pods yet"
         body = json.dumps({"Pod": pod, "NodeNames": ["good"]}).encode()
@@ -261,7 +263,7 @@ def test_without_a_cluster_it_says_that_it_is_not_ready(
         assert extender.terminate() == 0
 
 
-def test_pods_are_read_from_when_a_plugin_looks_at_them(
+def test_pods_are_watched_once_a_plugin_reads_them(
     extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     known = 'kubesched_extender_known_objects{kind="pods"}'
@@ -271,15 +273,15 @@ def test_pods_are_read_from_when_a_plugin_looks_at_them(
     try:
         with ProcessGroup(tmp_path) as group:
             asked = start_extender(api_server, group, plugin=DECLARING)
-            asked.until(lambda: "Nodes are known" in asked.log, "nodes are known")
+            asked.until(lambda: "Nodes synced" in asked.log, "nodes are known")
             assert asked.call("filter", Pod=plain, **names)["NodeNames"] == ["good", "better"]
             assert asked.metric(known) == 0
-            # The very first call about such a pod is answered by what there is.
+            # The first call for such a pod waits for the list of pods.
             scores = asked.call("prioritize", Pod=app, **names)
             assert scores == [{"Host": "good", "Score": 4}, {"Host": "better", "Score": 7}]
             answer = asked.call("filter", Pod=app, **names)
             assert answer["FailedNodes"] == {"good": "the app is here already"}
-            assert asked.log.count("Pods are watched from now on: a plugin looks at them") == 1
+            assert asked.log.count("Watching pods from now on: a plugin reads them") == 1
             asked.until(lambda: asked.metric(known) == 1, "the bound pod is counted")
             api.post(PODS, a_pod("older", labels={"app": "web"}, node="better")).must(201)
             asked.until(
@@ -290,7 +292,7 @@ def test_pods_are_read_from_when_a_plugin_looks_at_them(
             api.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
 
-def test_pods_that_must_not_be_read_are_an_error_of_the_call(
+def test_a_call_fails_if_pods_are_forbidden(
     extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     rbac = "/apis/rbac.authorization.k8s.io/v1"
@@ -312,14 +314,14 @@ def test_pods_that_must_not_be_read_are_an_error_of_the_call(
             error = blind.call("filter", Pod=app, **names)["Error"]
             assert error == "the extender has not read all pods yet"
             assert "pods cannot be watched" in last(blind, "Pods cannot be read", "forbidden")
-            # And goes on with what needs none.
+            # Other pods are still served.
             assert blind.call("filter", Pod=a_pod("plain"), **names)["NodeNames"] == ["good"]
     finally:
         api.delete(f"{rbac}/clusterroles/no-pods")
         api.delete(f"{rbac}/clusterrolebindings/no-pods")
 
 
-def test_bind_is_off_unless_it_is_asked_for(
+def test_bind_is_off_by_default(
     extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path
 ) -> None:
     with ProcessGroup(tmp_path) as group:
@@ -327,12 +329,12 @@ def test_bind_is_off_unless_it_is_asked_for(
         off.until_ready()
         answer = off.call("bind", PodName="p", PodNamespace="default", PodUID="u", Node="good")
         assert answer == {"Error": "bind is off: start the extender with --bind"}
-        # Whoever has a plugin that would take part is told that it will not.
-        said = last(off, "Nobody asks a plugin here", "Labelled")
+        # The log names the extension points that are not used.
+        said = last(off, "Extension points are not used by an extender", "Labelled")
         assert said == 'plugin="Labelled" extensionPoints=["preBind"]'
 
 
-def test_a_plugin_that_takes_too_long_fails_its_call_and_no_other(
+def test_a_slow_plugin_fails_only_its_own_call(
     extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path
 ) -> None:
     def error(takes: str) -> str:
@@ -355,10 +357,10 @@ def test_a_plugin_that_takes_too_long_fails_its_call_and_no_other(
         assert faults % "interrupted" in page
 
 
-def test_who_was_heard_is_answered_before_the_end(
+def test_active_calls_are_answered_before_the_process_ends(
     extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
-    """A binding that waits when SIGTERM comes is written, and told; a new call is refused."""
+    """A binding that is waiting at SIGTERM is written and answered; a new call is refused."""
     slow = a_pod("slow", annotations={"wait-for": "go-on"})
     uid = api.post(PODS, slow).must(201).json["metadata"]["uid"]
     answers: list[Any] = []
@@ -384,7 +386,7 @@ def test_who_was_heard_is_answered_before_the_end(
 
 
 def caller_context(authority: Path, shown: Shown | None = None) -> ssl.SSLContext:
-    """Return how a caller speaks that believes an authority."""
+    """Return the TLS context of a client that trusts an authority."""
     context = ssl.create_default_context(cafile=str(authority))
     if shown is not None:
         context.load_cert_chain(shown.certificate, shown.key)
@@ -392,7 +394,7 @@ def caller_context(authority: Path, shown: Shown | None = None) -> ssl.SSLContex
 
 
 def test_certificates(extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path) -> None:
-    """HTTPS with files; with --client-ca-file, nobody without a certificate is answered."""
+    """HTTPS with files; with --client-ca-file, clients need a certificate."""
     made = write_certificates(tmp_path)
     files = (f"--tls-cert-file={made.serving}", f"--tls-private-key-file={made.serving_key}")
     issuer = load_pem_x509_certificate(made.authority.read_bytes()).subject
@@ -413,19 +415,19 @@ def test_certificates(extender: ExtenderProcess, api_server: ApiServer, tmp_path
         assert closed.call("filter", **body)["NodeNames"] == ["good"]
         assert closed.ask("GET", "/metrics").code == 200
         stranger = replace(closed, tls=unknown)
-        refused = [stranger.ask("POST", "/filter", b"{}"), stranger.ask("GET", "/metrics")]
-        assert [one.code for one in refused] == [401, 401]
+        rejected = [stranger.ask("POST", "/filter", b"{}"), stranger.ask("GET", "/metrics")]
+        assert [one.code for one in rejected] == [401, 401]
         assert stranger.ask("GET", "/readyz").code == 200
 
 
 @pytest.mark.parametrize("binds", [True, False])
-def test_the_rights_that_are_printed_are_enough(
+def test_the_printed_rights_are_enough(
     binds: bool, extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     flags = ["--bind"] if binds else []
     printed = kubesched("extender", "--plugin", PLUGIN, "--print-config", *flags).out
     _, *documents = yaml.safe_load_all(printed)
-    granted = [one for one in documents if one["kind"] != "ServiceAccount"]
+    granted = [document for document in documents if document["kind"] != "ServiceAccount"]
     granted[-1]["subjects"] = [
         {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": PLAIN.name}
     ]

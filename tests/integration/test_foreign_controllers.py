@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote run a cluster on the embedded server, as on the real one.
+"""Kubernetes' own controllers run a cluster on the embedded server, as on the real one.
 
 kube-controller-manager, kube-scheduler and KWOK: nodes become Ready; a Deployment made with kubectl
 becomes running pods, rolls, scales and goes away.
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesched.testing import ApiServer, Programs, embedded_cluster, real_cluster
+from kubesched.cluster.launch.real_cluster import real_cluster
+from kubesched.testing import ApiServer, Programs, embedded_cluster
 
 pytestmark = [pytest.mark.programs, pytest.mark.timeout(240)]
 
@@ -76,7 +77,7 @@ def test_a_deployment_runs_rolls_scales_and_goes(cluster: ApiServer, kubectl: st
     assert say("get replicasets -l app=web -o name") == ""
 
 
-def test_other_controllers_do_their_work(cluster: ApiServer, kubectl: str) -> None:
+def test_other_controllers_work(cluster: ApiServer, kubectl: str) -> None:
     def say(command: str) -> str:
         return run(cluster, kubectl, command)
 

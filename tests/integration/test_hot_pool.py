@@ -14,11 +14,11 @@ from typing import Any, ParamSpec
 import pytest
 import uvloop
 
-from kubesched.apiserver.auth.certificates import new_authority
-from kubesched.client.auth import ClusterAccess, FixedCredential, TlsSettings
+from kubesched.client.auth.credentials import ClusterAccess, FixedCredential, TlsSettings
 from kubesched.client.errors import ConflictError, TooManyRequestsError, TransportError
-from kubesched.client.lanes import Lane
+from kubesched.client.http.lanes import Lane
 from kubesched.client.rest import Client
+from kubesched.cluster.apiserver.auth.certificates import new_authority
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from tests.integration.client_world import client_of
@@ -34,7 +34,7 @@ P = ParamSpec("P")
 
 
 def on_both_loops(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test on the loop that everybody has, and on the one that is used where it can be."""
+    """Run a test on asyncio's loop and on uvloop."""
 
     @wraps(story)
     def run(*arguments: P.args, **named: P.kwargs) -> None:
@@ -45,7 +45,7 @@ def on_both_loops(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, 
 
 
 class Stage:
-    """A server that plays one scene for each connection, the last one for all that follow."""
+    """A server with a script per connection; the last script serves all later connections."""
 
     def __init__(self, *scenes: Play) -> None:
         self.scenes = list(scenes)
@@ -73,7 +73,7 @@ class Stage:
         self.requests.append(head + await reader.readexactly(length))
 
     def answering(self, *answers: bytes) -> Play:
-        """Return a scene that answers so, one request after the other, and then leaves."""
+        """Return a script that sends one response per request, and then closes."""
 
         async def scene(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             for answer in answers:
@@ -85,7 +85,7 @@ class Stage:
 
     @property
     def always_fine(self) -> Play:
-        """Return a scene that answers everything."""
+        """Return a script that responds to every request."""
 
         async def scene(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while True:
@@ -118,7 +118,7 @@ async def bind(client: Client, *, timeout_s: float | None = None) -> bytes:
 
 
 @on_both_loops
-async def test_one_connection_takes_one_request_after_the_other() -> None:
+async def test_one_connection_serves_requests_in_sequence() -> None:
     stage = Stage()
     stage.scenes = [stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
@@ -148,7 +148,7 @@ async def test_one_connection_takes_one_request_after_the_other() -> None:
         b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
     ],
 )
-async def test_an_answer_that_is_cut_off(answer: bytes) -> None:
+async def test_a_truncated_response(answer: bytes) -> None:
     stage = Stage()
     stage.scenes = [stage.answering(answer), stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
@@ -160,7 +160,7 @@ async def test_an_answer_that_is_cut_off(answer: bytes) -> None:
 
 
 @on_both_loops
-async def test_what_is_no_answer() -> None:
+async def test_malformed_responses() -> None:
     stage = Stage()
     stage.scenes = [stage.answering(b"SSH-2.0-OpenSSH\r\n\r\n"), stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
@@ -172,7 +172,7 @@ async def test_what_is_no_answer() -> None:
 
 
 @on_both_loops
-async def test_a_refusal_has_its_message_and_the_connection_goes_on() -> None:
+async def test_a_rejection_has_its_message_and_the_connection_is_kept() -> None:
     status = (
         b'{"kind":"Status","status":"Failure","message":"taken","reason":"Conflict","code":409}'
     )
@@ -187,7 +187,7 @@ async def test_a_refusal_has_its_message_and_the_connection_goes_on() -> None:
 
 
 @on_both_loops
-async def test_who_is_told_to_come_again_does() -> None:
+async def test_a_request_is_repeated_after_retry_after() -> None:
     later = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"
     never = later.replace(b"Retry-After: 0\r\n", b"")
     stage = Stage()
@@ -208,7 +208,7 @@ async def test_who_is_told_to_come_again_does() -> None:
         FINE + b"HTTP/1.1 200 nobody asked",
     ],
 )
-async def test_a_connection_that_cannot_be_kept_is_not(last: bytes) -> None:
+async def test_a_connection_that_cannot_be_reused_is_closed(last: bytes) -> None:
     stage = Stage()
     stage.scenes = [stage.answering(last), stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
@@ -217,19 +217,19 @@ async def test_a_connection_that_cannot_be_kept_is_not(last: bytes) -> None:
 
 
 @on_both_loops
-async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> None:
+async def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     stage = Stage()
     stage.scenes = [stage.answering(FINE), stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
         await bind(client)
         await stage.ended.acquire()
-        await SystemClock().sleep(0.01)  # Until the end has come through the socket.
+        await SystemClock().sleep(0.01)  # Until the socket shows the end.
         await bind(client)
         assert stage.connections == 2
 
 
 @on_both_loops
-async def test_what_nobody_asked_for_is_not_taken_for_the_next_answer() -> None:
+async def test_unsolicited_bytes_are_not_the_next_response() -> None:
     stage, heard = Stage(), asyncio.Event()
 
     async def chatty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -249,7 +249,7 @@ async def test_what_nobody_asked_for_is_not_taken_for_the_next_answer() -> None:
 
 
 @on_both_loops
-async def test_an_answer_that_is_too_slow() -> None:
+async def test_a_response_after_the_timeout() -> None:
     stage = Stage()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -261,12 +261,12 @@ async def test_an_answer_that_is_too_slow() -> None:
         with pytest.raises(TransportError, match="context deadline exceeded") as late:
             await bind(client, timeout_s=0.05)
         assert (late.value.is_timeout, late.value.was_sent) == (True, True)
-        await stage.ended.acquire()  # The connection was ended, so that nothing late can come.
+        await stage.ended.acquire()  # The connection is closed, so that no late bytes arrive.
         assert await bind(client) == b"{}"
 
 
 @on_both_loops
-async def test_the_answer_of_who_gave_up_is_nobody_elses() -> None:
+async def test_the_response_to_a_cancelled_request_is_dropped() -> None:
     stage, asked = Stage(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -286,7 +286,7 @@ async def test_the_answer_of_who_gave_up_is_nobody_elses() -> None:
 
 
 @on_both_loops
-async def test_nobody_listens() -> None:
+async def test_a_refused_connection() -> None:
     async with Stage().running() as address:
         pass
     async with client_of(access_to(address)) as client:
@@ -296,7 +296,7 @@ async def test_nobody_listens() -> None:
 
 
 @on_both_loops
-async def test_a_name_that_nobody_has() -> None:
+async def test_an_unknown_host() -> None:
     async with client_of(access_to("nobody.invalid:6443")) as client:
         with pytest.raises(TransportError, match=r"dial tcp: lookup nobody\.invalid: ") as unknown:
             await bind(client)
@@ -304,7 +304,7 @@ async def test_a_name_that_nobody_has() -> None:
 
 
 @on_both_loops
-async def test_a_server_that_never_greets() -> None:
+async def test_a_server_that_never_completes_the_handshake() -> None:
     stage = Stage()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -317,7 +317,7 @@ async def test_a_server_that_never_greets() -> None:
             with pytest.raises(TransportError, match="dial tcp: i/o timeout") as late:
                 await bind(client, timeout_s=0.05)
             assert (late.value.is_timeout, late.value.was_sent) == (True, False)
-        # Closing does not wait for a connection that is still to be made.
+        # Closing does not wait for a connection that is being opened.
         client = Client(
             access_to(address, scheme="https"),
             qps=-1,
@@ -335,7 +335,7 @@ async def test_a_server_that_never_greets() -> None:
 
 
 @on_both_loops
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_closing_cancels_active_requests() -> None:
     stage, asked = Stage(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -356,7 +356,7 @@ async def test_closing_ends_what_is_under_way() -> None:
 
 
 class LateClock(SystemClock):
-    """The machine's clock, some seconds later."""
+    """The system clock, moved by some seconds."""
 
     late_s = 0.0
 

@@ -1,4 +1,4 @@
-"""The Python client people know lists, watches and binds.
+"""The official Python client lists, watches and binds.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -13,7 +13,7 @@ import pytest
 
 from kubesched.testing import ApiServer
 
-# Its types are half there, and not all of them are right.
+# Its types are incomplete, and some are wrong.
 client: Any = kubernetes.client
 config: Any = kubernetes.config
 watch: Any = kubernetes.watch
@@ -40,7 +40,7 @@ def bind(core: Any, pod: str, node: str) -> None:
         metadata=client.V1ObjectMeta(name=pod),
         target=client.V1ObjectReference(api_version="v1", kind="Node", name=node),
     )
-    # The client cannot read the Status that answers a binding, on the real server as on ours.
+    # The client cannot decode the Status after a binding, neither ours nor the real one.
     core.create_namespaced_binding("default", body, _preload_content=False)
 
 
@@ -65,9 +65,9 @@ def test_lists_watches_and_binds(core: Any) -> None:
 def test_a_second_binding_conflicts(core: Any) -> None:
     core.create_namespaced_pod("default", a_pod("b"))
     bind(core, "b", "n1")
-    with pytest.raises(client.ApiException) as refused:
+    with pytest.raises(client.ApiException) as rejected:
         bind(core, "b", "n2")
-    assert (refused.value.status, refused.value.reason) == (409, "Conflict")
+    assert (rejected.value.status, rejected.value.reason) == (409, "Conflict")
 
 
 def test_pages_and_patches(core: Any) -> None:

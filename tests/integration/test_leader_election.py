@@ -1,4 +1,4 @@
-"""Candidates for one lease on an API server: ours among themselves, and with kube-scheduler."""
+"""Candidates for one lease on an API server: kubesched processes, and kube-scheduler."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Any, Self
 
 import pytest
 
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, LeaseLock
 from kubesched.client.rest import Client
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.real_cluster import RealCluster
+from kubesched.cluster.launch.server import ADMIN, SCHEDULER
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.kit.rng import Generator
+from kubesched.kit.rng import RandomStream
 from kubesched.kit.tasks import Tasks
+from kubesched.metrics.process import ProcessMetrics
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.testing import Api, ApiServer, Programs
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.real_cluster import RealCluster
-from kubesched.testing.server import ADMIN, SCHEDULER
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 FAST: dict[str, Any] = {"lease_duration_s": 2.0, "renew_deadline_s": 1.5, "retry_period_s": 0.2}
@@ -36,14 +38,15 @@ class Candidate:
         self.client = Client(access, user_agent="test", clock=clock, log=NullLog())
         self.leads = asyncio.Event()
         self.stopped = asyncio.Event()
-        self.leaders: list[str] = []
         self.elector = LeaderElector(
             self.client,
             lock=LeaseLock("kube-system", "kube-scheduler", name),
-            callbacks=LeaderCallbacks(self._work, self._stop, self.leaders.append),
+            callbacks=LeaderCallbacks(self._work, self._stop),
             clock=clock,
-            rng=Generator(1, name),
+            rng=RandomStream(1, name),
             log=NullLog(),
+            metrics=ProcessMetrics(SchedulerMetrics().measures, version="v1.36.4"),
+            record_event=lambda _lease, _text: None,
             **FAST,
         )
         self._tasks = Tasks()
@@ -53,7 +56,7 @@ class Candidate:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        # Also if a test fails: a connection left open keeps the server from ending.
+        # Also if a test fails: an open connection keeps the server from stopping.
         await self.stop()
 
     async def _work(self) -> None:
@@ -91,14 +94,14 @@ def spec(api: Api) -> dict[str, Any]:
     return found
 
 
-def test_one_leads_and_the_other_follows_when_it_goes(
+def test_a_candidate_takes_over_when_the_leader_stops(
     api_server: ApiServer, lease_api: Api
 ) -> None:
     async def play() -> None:
         async with Candidate(api_server, "a") as a:
             await asyncio.wait_for(a.leads.wait(), 10)
             async with Candidate(api_server, "b") as b:
-                await until(lambda: b.leaders == ["a"])
+                await until(lambda: b.elector.leader == "a")
                 held = await asyncio.to_thread(spec, lease_api)
                 assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("a", 2)
                 assert not b.leads.is_set()
@@ -112,9 +115,7 @@ def test_one_leads_and_the_other_follows_when_it_goes(
     asyncio.run(play())
 
 
-def test_a_lease_deleted_under_the_leader_is_made_again(
-    api_server: ApiServer, lease_api: Api
-) -> None:
+def test_a_deleted_lease_is_recreated_by_its_leader(api_server: ApiServer, lease_api: Api) -> None:
     async def play() -> None:
         async with Candidate(api_server, "a") as a:
             await asyncio.wait_for(a.leads.wait(), 10)
@@ -130,7 +131,7 @@ def test_a_lease_deleted_under_the_leader_is_made_again(
 
 
 @pytest.mark.programs
-def test_kube_scheduler_and_we_hand_the_lease_to_each_other(
+def test_kube_scheduler_and_kubesched_take_over_from_each_other(
     bare_cluster: RealCluster, tmp_path: Path
 ) -> None:
     program = Programs.built().path("kube-scheduler")
@@ -147,9 +148,9 @@ def test_kube_scheduler_and_we_hand_the_lease_to_each_other(
         theirs = processes.start("first", [program, *flags])
         await until(lambda: api.get(LEASE).code == 200)
         async with Candidate(bare_cluster, "ours") as ours:
-            await until(lambda: len(ours.leaders) == 1)
+            await until(lambda: bool(ours.elector.leader))
             assert not ours.leads.is_set()
-            # Killed: nothing is released, and the lease has to run out.
+            # Killed: the lease is not released and has to expire.
             theirs.send_signal(signal.SIGKILL)
             theirs.wait()
             await asyncio.wait_for(ours.leads.wait(), 20)
@@ -160,7 +161,7 @@ def test_kube_scheduler_and_we_hand_the_lease_to_each_other(
         await until(lambda: spec(api)["holderIdentity"] not in ("", "ours"))
         assert spec(api)["leaseTransitions"] == 2
         async with Candidate(bare_cluster, "ours") as ours:
-            # Asked to end, it releases, and we take it at once.
+            # Terminated, it releases the lease, and we acquire it immediately.
             second.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(second.wait, 20) == 0
             await asyncio.wait_for(ours.leads.wait(), 10)

@@ -13,8 +13,8 @@ import pytest
 
 from conformance.extender.scripts import frees, victims_in
 from conformance.extender.server import Exchange, ScriptedExtender
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, start
 from tests.integration.test_live_extenders import reload
 
@@ -39,7 +39,7 @@ def stanza(server: ScriptedExtender, verb: str, **more: Any) -> dict[str, Any]:
     return {"urlPrefix": server.url, f"{verb}Verb": verb, "httpTimeout": "60s", **more}
 
 
-def test_an_extender_binds_and_the_pod_is_told_of_as_ours(
+def test_a_pod_bound_by_an_extender_gets_the_usual_event(
     api_server: ApiServer, place: Place, group: ProcessGroup, server: ScriptedExtender
 ) -> None:
     def bind(exchange: Exchange) -> None:
@@ -60,14 +60,14 @@ def test_an_extender_binds_and_the_pod_is_told_of_as_ours(
     assert scheduler.metric("scheduler_schedule_attempts_total", result="scheduled") == 5
 
 
-def test_an_extender_that_comes_later_is_shown_whole_pods_and_spares_some(
+def test_an_extender_added_by_a_reload_gets_whole_victims_and_spares_some(
     api_server: ApiServer, place: Place, group: ProcessGroup, server: ScriptedExtender
 ) -> None:
     scheduler = start(api_server, group, "-v=2", "--reload")
     old = [place.pod(f"old-{number}", cpu="3", dnsPolicy="Default") for number in range(2)]
     scheduler.until(lambda: all(map(place.node_of, old)), "the nodes are full")
     spared, victim = sorted(old, key=place.node_of)
-    # Not asked by the extender: its thread is another one than that of the client.
+    # Not read by the extender: it runs in another thread than the client.
     freed = place.node_of(victim)
     seen: list[dict[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""`kubesched run` with extenders: they refuse, score, stay silent and go away.
+"""`kubesched run` with extenders that reject, score, do not respond and disappear.
 
 What upstream sends and makes of answers is compared beside kube-scheduler in `conformance`; here is
 what the process as a whole does. Runs on the embedded server, or on the real one with `--server
@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from conformance.extender.server import Exchange, ScriptedExtender
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, Scheduler, start
 from tests.integration.reload_world import replace
 from tests.integration.test_live_leaders import leads, lease_of, steals
@@ -30,17 +30,17 @@ Choice = Callable[[str, list[str]], Any]
 
 @dataclass(slots=True)
 class Outside:
-    """An extender that passes all nodes and gives none a point, until a test has it otherwise."""
+    """An extender that keeps all nodes and scores 0, unless a test changes it."""
 
     server: ScriptedExtender
     is_whole: bool = False
-    """Whether it is sent whole nodes."""
+    """Whether it receives whole nodes."""
     choose: dict[str, Choice] = field(default_factory=dict)
-    """By verb, makes an answer from the pod's name and the names of nodes."""
+    """By verb: returns the response for the pod's name and the names of nodes."""
     held: threading.Event = field(default_factory=threading.Event)
     """Pods named `slow...` wait for it."""
     is_asked: threading.Event = field(default_factory=threading.Event)
-    """Is set once such a pod waits."""
+    """Set when such a pod waits."""
 
     def __post_init__(self) -> None:
         for verb in ("filter", "prioritize"):
@@ -51,7 +51,7 @@ class Outside:
             asked = exchange.json
             pod = asked["Pod"]["metadata"]["name"]
             nodes = asked["Nodes"]["items"] if self.is_whole else asked["NodeNames"]
-            names = [one["metadata"]["name"] for one in nodes] if self.is_whole else nodes
+            names = [node["metadata"]["name"] for node in nodes] if self.is_whole else nodes
             if pod.startswith("slow") and verb == "filter":
                 self.is_asked.set()
                 self.held.wait(60)
@@ -65,7 +65,7 @@ class Outside:
         return answer
 
     def stanza(self, **more: Any) -> dict[str, Any]:
-        """Return how a configuration names it."""
+        """Return its entry in a configuration."""
         return {
             "urlPrefix": self.server.url,
             "filterVerb": "filter",
@@ -101,7 +101,7 @@ def bound(scheduler: Scheduler, place: Place, name: str) -> str:
 
 
 @pytest.mark.parametrize("is_whole", [False, True], ids=["names", "whole nodes"])
-def test_pods_go_where_extenders_have_them(
+def test_pods_are_placed_by_extenders(
     api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside, is_whole: bool
 ) -> None:
     outside.is_whole = is_whole
@@ -124,7 +124,7 @@ def test_pods_go_where_extenders_have_them(
     assert asked == ["/filter", "/prioritize"] * 3 + ["/filter"]
 
 
-def test_a_pod_that_is_refused_says_so_and_is_tried_again_when_something_changes(
+def test_a_rejected_pod_has_a_condition_and_is_retried_after_a_change(
     api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
 ) -> None:
     def only_d(_pod: str, names: list[str]) -> Any:
@@ -140,7 +140,7 @@ def test_a_pod_that_is_refused_says_so_and_is_tried_again_when_something_changes
     outside.choose["filter"] = only_d
     scheduler = start(api_server, group, "-v=2", extenders=[outside.stanza()])
     place.pod("pod")
-    scheduler.until(lambda: place.refused("pod"), "it is refused")
+    scheduler.until(lambda: place.rejected("pod"), "it is refused")
     condition = place.condition("pod")
     assert condition["reason"] == "Unschedulable"
     assert "1 no licence" in condition["message"]
@@ -148,18 +148,20 @@ def test_a_pod_that_is_refused_says_so_and_is_tried_again_when_something_changes
     code, text = scheduler.page(f"/debug/explain?pod={place.key('pod')}")
     assert code == 200
     story = json.loads(text)
-    refusals = story["explanation"]["refusals"]
-    said = {(one["plugin"], *one["reasons"]): one["count"] for one in refusals}
+    rejections = story["explanation"]["rejections"]
+    said = {
+        (rejection["plugin"], *rejection["reasons"]): rejection["count"] for rejection in rejections
+    }
     assert said[outside.server.url, "no licence"] == 1
     assert said[outside.server.url, "too old"] == 2
-    assert "Extender" in story["refusedBy"]
-    (woken,) = [one["events"] for one in story["wakes"] if one["plugin"] == "Extender"]
+    assert "Extender" in story["rejectedBy"]
+    (woken,) = [wake["events"] for wake in story["wakes"] if wake["plugin"] == "Extender"]
     assert "NodeAdd" in woken
     place.node("d")
     assert bound(scheduler, place, "pod") == "d"
 
 
-def test_an_extender_that_is_gone_is_an_error_unless_it_may_be_ignored(
+def test_an_unreachable_extender_is_an_error_unless_it_is_ignorable(
     api_server: ApiServer, place: Place, group: ProcessGroup
 ) -> None:
     (port,) = free_ports(1)
@@ -171,7 +173,7 @@ def test_an_extender_that_is_gone_is_an_error_unless_it_may_be_ignored(
     text = f'Post "http://127.0.0.1:{port}/filter": dial tcp 127.0.0.1:{port}: connect: connection'
     scheduler = start(api_server, group, label="strict", extenders=[gone])
     place.pod("pod")
-    scheduler.until(lambda: place.refused("pod"), "it fails")
+    scheduler.until(lambda: place.rejected("pod"), "it fails")
     assert place.condition("pod")["reason"] == "SchedulerError"
     assert place.condition("pod")["message"] == f"{text} refused"
     scheduler.until(lambda: place.notes("pod", "FailedScheduling") != [], "the event follows")
@@ -187,17 +189,17 @@ def test_an_extender_that_is_gone_is_an_error_unless_it_may_be_ignored(
     for number in range(3):
         bound(lenient, place, place.pod(f"more-{number}"))
     assert len(lenient.lines("Skipping extender as it returned error and has ignorable")) >= 4
-    # The scores that are missing are said once.
+    # Missing scores are logged once.
     assert len(lenient.lines("Extender's priority function fails")) == 1
 
 
-def test_the_process_goes_on_and_ends_in_order_while_an_extender_is_awaited(
+def test_the_process_stays_responsive_while_it_waits_for_an_extender(
     api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
 ) -> None:
     scheduler = start(api_server, group, "-v=3", label="asking", extenders=[outside.stanza()])
     place.pod("slow")
     assert outside.is_asked.wait(30)
-    # Watches are read, pages are served.
+    # Meanwhile watches are read and pages are served.
     place.pod("other")
     place.node("late")
     assert scheduler.page("/readyz") == (200, "ok")
@@ -208,33 +210,33 @@ def test_the_process_goes_on_and_ends_in_order_while_an_extender_is_awaited(
     outside.is_asked.clear()
     place.pod("slow-again")
     assert outside.is_asked.wait(30)
-    scheduler.tell(signal.SIGTERM)
-    assert scheduler.ended(10) == 1
+    scheduler.send_signal(signal.SIGTERM)
+    assert scheduler.wait(10) == 1
     group.stop("asking")
     assert place.node_of("slow-again") == ""
-    assert not place.refused("slow-again")
+    assert not place.rejected("slow-again")
     assert "Traceback" not in scheduler.log
 
 
 @pytest.mark.slow
-def test_who_loses_the_lease_places_nothing_that_an_extender_answers_later(
+def test_a_late_extender_response_binds_nothing_after_the_lease_is_lost(
     api_server: ApiServer, api: Api, place: Place, group: ProcessGroup, outside: Outside
 ) -> None:
     lease = "live-extender"
     scheduler = start(
         api_server, group, "-v=2", label="leader", leads=leads(lease), extenders=[outside.stanza()]
     )
-    scheduler.until_said("Successfully acquired lease")
+    scheduler.until_logged("Successfully acquired lease")
     place.pod("slow")
     assert outside.is_asked.wait(30)
     scheduler.until(lambda: steals(api, lease), "the lease is stolen")
-    assert scheduler.ended(20) == 1
+    assert scheduler.wait(20) == 1
     group.stop("leader")
     outside.held.set()
     assert len(scheduler.lines("Leaderelection lost")) == 1
     assert lease_of(api, lease)["holderIdentity"] == "thief"
     assert place.node_of("slow") == ""
-    assert not place.refused("slow")
+    assert not place.rejected("slow")
 
 
 def only(letter: str) -> Choice:
@@ -265,7 +267,7 @@ def test_extenders_are_replaced_while_the_scheduler_runs(
 
 
 def reload(scheduler: Scheduler, extenders: list[dict[str, Any]]) -> None:
-    """Have other extenders in the configuration, and wait until they are in force."""
+    """Replace the extenders of the configuration, and wait until they are active."""
     message = "Reloaded plugins and configuration"
     before = len(scheduler.lines(message))
     document = {**yaml.safe_load(scheduler.config_path.read_text()), "extenders": extenders}

@@ -1,4 +1,4 @@
-"""`kubesched run` on a server: pods that wait and what frees them, side by side with others.
+"""`kubesched run` on a server: pending pods and the events that make them schedulable.
 
 Two processes share a playground that has no other scheduler: one has two profiles, the other a
 third scheduler name. Runs on the embedded server, or on the real one with `--server real`.
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kubesched.playground.in_process import Playground
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.playground.in_process import Playground
 from kubesched.pytest_plugin import playground_fixture
 from kubesched.testing import Api
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, Scheduler, in_order, json_lines, start
 
 TAINT = {"key": "keep", "value": "out", "effect": "NoSchedule"}
 
 
 class Cluster(NamedTuple):
-    """Two schedulers, and a place whose pods were there before them."""
+    """Two schedulers, and a place whose pods existed before them."""
 
     first: Scheduler
     """Has the profiles default-scheduler and second; logs text at level 3."""
@@ -84,11 +84,11 @@ def bound(cluster: Cluster, place: Place, *names: str) -> None:
         cluster.first.until(lambda name=name: bool(place.node_of(name)), f"{name} is bound")  # type: ignore[misc]  # bound at once
 
 
-def refused(cluster: Cluster, place: Place, name: str) -> None:
-    cluster.first.until(lambda: place.refused(name), f"{name} is refused")
+def rejected(cluster: Cluster, place: Place, name: str) -> None:
+    cluster.first.until(lambda: place.rejected(name), f"{name} is refused")
 
 
-def test_pods_are_placed_by_importance(cluster: Cluster) -> None:
+def test_pods_are_scheduled_by_priority(cluster: Cluster) -> None:
     bound(cluster, cluster.before, "low", "middle", "high")
     key = cluster.before.key
     cluster.first.until(
@@ -171,7 +171,7 @@ def a_claim_is_bound(place: Place) -> Callable[[], object]:
     place.pod("pod", volumes=volumes)
 
     def bind() -> None:
-        # The controller of volumes sees that they belong together.
+        # The volume controller binds them.
         ref = {"kind": "PersistentVolumeClaim", "name": "claim", "namespace": place.name}
         spec = {
             "capacity": amount,
@@ -199,25 +199,23 @@ def a_claim_is_bound(place: Place) -> Callable[[], object]:
         a_claim_is_bound,
     ],
 )
-def test_a_pod_that_fits_nowhere_is_bound_once_something_changed(
+def test_an_unschedulable_pod_is_bound_after_a_change(
     cluster: Cluster, place: Place, frees: Callable[[Place], Callable[[], object]]
 ) -> None:
     free = frees(place)
-    refused(cluster, place, "pod")
+    rejected(cluster, place, "pod")
     cluster.first.until(
         lambda: place.notes("pod", "FailedScheduling") != [], "an event tells of it"
     )
-    # The watch of pods may be ahead of that of nodes: the two need not be of one attempt.
+    # The watches are not ordered: the two may come from different attempts.
     for text in (place.condition("pod")["message"], *place.notes("pod", "FailedScheduling")):
         assert " nodes are available: " in text
     free()
-    # Far less than the five minutes after which it would be tried in any case.
+    # Much less than the five minutes after which it is retried anyway.
     cluster.first.until(lambda: bool(place.node_of("pod")), "the pod is bound", timeout_s=20)
 
 
-def test_a_gated_pod_waits_in_silence_until_its_gates_are_gone(
-    cluster: Cluster, place: Place
-) -> None:
+def test_a_gated_pod_waits_without_events(cluster: Cluster, place: Place) -> None:
     place.node()
     gates = [{"name": "example.com/wait"}]
     place.pod("gated", schedulingGates=gates)
@@ -234,7 +232,7 @@ def test_a_gated_pod_waits_in_silence_until_its_gates_are_gone(
 # -- making room ----------------------------------------------------------------------------------
 
 
-def test_the_less_important_make_room_and_a_budget_is_heeded(
+def test_preemption_respects_priorities_and_budgets(
     cluster: Cluster, place: Place, api: Api
 ) -> None:
     nodes = {
@@ -263,7 +261,7 @@ def test_the_less_important_make_room_and_a_budget_is_heeded(
 # -- others ---------------------------------------------------------------------------------------
 
 
-def test_each_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
+def test_each_scheduler_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
     node = place.node()
     for name in ("default-scheduler", "second", "third", "nobody"):
         place.pod(name, schedulerName=name)
@@ -284,9 +282,11 @@ def test_each_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
 
 
 def said_of(place: Place, name: str) -> list[str]:
-    """Return who told that a pod was placed."""
+    """Return the reporter of a pod's Scheduled event."""
     return [
-        one["reportingController"] for one in place.events(name) if one["reason"] == "Scheduled"
+        event["reportingController"]
+        for event in place.events(name)
+        if event["reason"] == "Scheduled"
     ]
 
 
@@ -303,7 +303,7 @@ def _bound_by(scheduler: Scheduler) -> list[str]:
 
 def test_the_log_of_a_pod_that_fails_and_is_bound(cluster: Cluster, place: Place) -> None:
     place.pod("pod")
-    refused(cluster, place, "pod")
+    rejected(cluster, place, "pod")
     place.node()
     bound(cluster, place, "pod")
     key = place.key("pod")
@@ -321,7 +321,7 @@ def test_the_log_of_a_pod_that_fails_and_is_bound(cluster: Cluster, place: Place
         "Attempting to bind pod to node",
         "Successfully bound pod to node",
     ), cluster.first.messages_about(key)
-    (line,) = [one for one in cluster.first.lines("Successfully bound") if key in one]
+    (line,) = [line for line in cluster.first.lines("Successfully bound") if key in line]
     nodes = len(place.api.get("/api/v1/nodes").json["items"])
     assert f'node="{place.name}-node" evaluatedNodes=' in line
     assert line.endswith(" feasibleNodes=1")
@@ -337,14 +337,14 @@ def test_every_line_of_a_json_log_is_an_object(cluster: Cluster) -> None:
         assert "v" in line or "err" in line or "stacktrace" in line or line["msg"]
 
 
-def test_cache_and_server_do_not_differ(cluster: Cluster, place: Place) -> None:
+def test_the_cache_equals_the_server(cluster: Cluster, place: Place) -> None:
     place.node()
     place.pod("pod")
     place.pod("stuck", nodeSelector={"nowhere": "yes"})
     bound(cluster, place, "pod")
-    refused(cluster, place, "stuck")
-    cluster.first.tell(signal.SIGUSR2)
-    cluster.first.until_said("Dump of scheduling queue")
+    rejected(cluster, place, "stuck")
+    cluster.first.send_signal(signal.SIGUSR2)
+    cluster.first.until_logged("Dump of scheduling queue")
     assert "Cache mismatch" not in cluster.first.log
     _, _, dump = cluster.first.log.rpartition("Dump of cached NodeInfo")
     nodes, _, queue = dump.partition("Dump of scheduling queue")
@@ -358,11 +358,11 @@ def test_the_user_of_the_scheduler_has_every_right_it_needs(cluster: Cluster, pl
     bound(cluster, place, "pod")
     assert cluster.first.metric("rest_client_requests_total") > 0
     assert cluster.first.metric("rest_client_requests_total", code="403") == 0
-    assert cluster.first.lines("A right is missing") == []
+    assert cluster.first.lines("Missing permission") == []
     assert cluster.first.page("/readyz") == (200, "ok")
 
 
-def test_metrics_tell_what_happened(cluster: Cluster, place: Place) -> None:
+def test_metrics_after_scheduling(cluster: Cluster, place: Place) -> None:
     name: dict[str, Any] = {"profile": "second"}
     before = cluster.first.metric("scheduler_schedule_attempts_total", result="scheduled", **name)
     place.node()

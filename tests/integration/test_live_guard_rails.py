@@ -1,4 +1,4 @@
-"""`kubesched run` with a plugin that does not return: its pods fail, all others go on.
+"""`kubesched run` with a plugin that does not return: its pods fail, others are scheduled.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, Scheduler, start
 
 PLUGIN = f"{Path(__file__).parent / 'stubborn_plugin.py'}:Stubborn"
@@ -58,14 +58,14 @@ def bound(scheduler: Scheduler, place: Place, name: str) -> None:
 
 
 def failed(scheduler: Scheduler, place: Place, name: str) -> list[str]:
-    """Return why a pod was not placed, once an event and its status say that."""
+    """Wait for the event and the condition of a failed pod; return the message."""
     scheduler.until(lambda: bool(place.notes(name, "FailedScheduling")), f"{name} has failed")
-    scheduler.until(lambda: place.refused(name), f"the status of {name} says so")
+    scheduler.until(lambda: place.rejected(name), f"the status of {name} says so")
     return place.notes(name, "FailedScheduling")
 
 
 @pytest.mark.parametrize("does", ["loop", "block", "swallow"])
-def test_a_plugin_that_does_not_return_is_interrupted_and_other_pods_go_on(
+def test_a_hanging_plugin_is_interrupted_and_other_pods_are_scheduled(
     scheduler: Scheduler, place: Place, does: str
 ) -> None:
     bound(scheduler, place, place.pod("before"))
@@ -95,28 +95,28 @@ def test_a_plugin_over_its_budget_fails_the_pod(scheduler: Scheduler, place: Pla
     assert faults(scheduler, "over_budget") >= 1
 
 
-def test_a_score_that_is_no_number_fails_the_pod(scheduler: Scheduler, place: Place) -> None:
+def test_a_nan_score_fails_the_pod(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("nan", annotations={"does": "nan"})
     (text,) = set(failed(scheduler, place, name))
     assert text == (
         'running Score plugins: plugin "Stubborn" failed with: '
         "returned scores of type float64, expected integers"
     )
-    assert faults(scheduler, "nonsense") >= 1
+    assert faults(scheduler, "invalid_result") >= 1
 
 
-def test_a_plugin_that_cannot_be_interrupted_turns_livez_red_until_it_returns(
+def test_livez_fails_while_a_plugin_cannot_be_interrupted(
     scheduler: Scheduler, place: Place, key: Path
 ) -> None:
     bound(scheduler, place, place.pod("before"))
     assert scheduler.page("/livez") == (200, "ok")
     name = place.pod("locked", annotations={"does": "lock"})
-    scheduler.until_said("A plugin does not return and cannot be interrupted")
+    scheduler.until_logged("A plugin does not return and cannot be interrupted")
     red = (500, "[-]ping failed: reason withheld\nlivez check failed\n")
     assert scheduler.page("/livez") == red
     assert scheduler.page("/livez?verbose") == red
     assert scheduler.page("/healthz")[0] == 500
-    assert scheduler.page("/metrics") == (503, "the scheduler stands still\n")
+    assert scheduler.page("/metrics") == (503, "the event loop of the scheduler is blocked\n")
     (line,) = scheduler.lines("A plugin does not return and cannot be interrupted")
     assert 'err="plugin \\"Stubborn\\": filter() does not return"' in line
     assert "stubborn_plugin.py" in scheduler.log

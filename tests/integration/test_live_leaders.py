@@ -1,4 +1,4 @@
-"""Several `kubesched run` and one lease: who leads, who follows, and how each of them ends.
+"""Several `kubesched run` with one lease: leading, taking over and shutting down.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Document, Place, start
 
 PLUGIN = f"{Path(__file__).parent / 'moody_plugin.py'}:Hanging"
@@ -45,21 +45,21 @@ def lease_of(api: Api, lease: str) -> Document:
 
 
 def steals(api: Api, lease: str) -> bool:
-    """Return whether the lease is a thief's now; its holder may have written in between."""
+    """Return whether the lease was stolen; its holder may have renewed it in between."""
     stolen = api.get(f"{LEASES}/{lease}").must(200).json
     stolen["spec"] |= {"holderIdentity": "thief", "leaseDurationSeconds": 60}
     return api.put(f"{LEASES}/{lease}", stolen).must(200, 409).code == 200
 
 
 @pytest.mark.slow
-def test_one_leads_the_other_takes_over_and_a_thief_ends_it(
+def test_takeover_after_a_stop_and_after_a_stolen_lease(
     api_server: ApiServer, api: Api, place: Place, group: ProcessGroup
 ) -> None:
     lease = "live-lease"
     first = start(api_server, group, "-v=2", label="first", leads=leads(lease))
-    first.until_said("Successfully acquired lease")
+    first.until_logged("Successfully acquired lease")
     holder = lease_of(api, lease)["holderIdentity"]
-    # The follower logs at level 0, readers of the cluster excepted.
+    # The follower logs at level 0, except for its reflectors.
     second = start(
         api_server,
         group,
@@ -70,16 +70,16 @@ def test_one_leads_the_other_takes_over_and_a_thief_ends_it(
     )
     third = start(api_server, group, label="third", port=first.port, leads=leads(lease))
 
-    # A port that somebody has.
-    assert third.ended() == 1
+    # A port in use.
+    assert third.wait() == 1
     group.stop("third")
     (said,) = third.lines("command failed")
     address = f"127.0.0.1:{first.port}"
     assert f"failed to listen on {address}: listen tcp {address}: bind: address already" in said
     assert "Traceback" not in third.log
 
-    # A lease that somebody has.
-    second.until_said("Lease is held by and has not yet expired")
+    # A held lease.
+    second.until_logged("Lease is held by and has not yet expired")
     assert second.lines("Lease is held by and has not yet expired") == [
         (f'"Lease is held by and has not yet expired" lock="kube-system/{lease}" holder="{holder}"')
     ]
@@ -93,27 +93,27 @@ def test_one_leads_the_other_takes_over_and_a_thief_ends_it(
     assert second.lines("Starting reflector") == []
 
     # The leader is killed.
-    first.tell(signal.SIGKILL)
-    assert first.ended() == -signal.SIGKILL
+    first.send_signal(signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
     group.stop("first")
     place.pod("by-second")
     second.until(lambda: bool(place.node_of("by-second")), "by-second is bound")
-    second.until_said("Starting reflector")
+    second.until_logged("Starting reflector")
     held = lease_of(api, lease)
     assert held["holderIdentity"] not in ("", holder)
     assert held["leaseTransitions"] == 1
     second.until(lambda: second.page("/readyz")[0] == 200, "it is ready")
 
-    # Somebody takes the lease from the leader.
+    # Another holder takes the lease from the leader.
     second.until(lambda: steals(api, lease), "the lease is stolen")
-    assert second.ended() == 1
+    assert second.wait() == 1
     group.stop("second")
     assert len(second.lines("Leaderelection lost")) == 1
     assert lease_of(api, lease)["holderIdentity"] == "thief", "it is not released by who lost it"
 
 
 @pytest.mark.slow
-def test_a_leader_that_is_asked_to_end_ends_in_order(
+def test_a_leader_shuts_down_gracefully(
     api_server: ApiServer, api: Api, place: Place, group: ProcessGroup
 ) -> None:
     lease, pod_count = "live-burst", 600
@@ -124,9 +124,9 @@ def test_a_leader_that_is_asked_to_end_ends_in_order(
     with api.watch(place.pods, timeout_s=60) as changes:
         leader = start(api_server, group, "-v=2", label="leader", leads=leads(lease))
         # In the middle of it: the first pod is bound.
-        next(one for one in changes if one["object"]["spec"].get("nodeName"))
-    leader.tell(signal.SIGTERM)
-    assert leader.ended() == 0
+        next(change for change in changes if change["object"]["spec"].get("nodeName"))
+    leader.send_signal(signal.SIGTERM)
+    assert leader.wait() == 0
     group.stop("leader")
     placed = {
         one["metadata"]["name"]
@@ -138,7 +138,7 @@ def test_a_leader_that_is_asked_to_end_ends_in_order(
     told = {re.search(rf'pod="{place.name}/(\w+)"', line).group(1) for line in said}  # type: ignore[union-attr]  # every line has a pod
     assert told == placed, "every binding under way came to its end, and was told"
     events = api.get(f"/apis/events.k8s.io/v1/namespaces/{place.name}/events").json["items"]
-    assert {one["regarding"]["name"] for one in events} == placed
+    assert {event["regarding"]["name"] for event in events} == placed
     held = lease_of(api, lease)
     assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("", 1)
     assert len(leader.lines("Requested to terminate, exiting")) == 1
@@ -148,7 +148,7 @@ def test_a_leader_that_is_asked_to_end_ends_in_order(
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_it_at_once(
+def test_a_second_signal_ends_the_process_immediately(
     api_server: ApiServer, api: Api, place: Place, group: ProcessGroup
 ) -> None:
     lease = "live-hang"
@@ -162,23 +162,23 @@ def test_a_second_signal_ends_it_at_once(
         profiles=[{"plugins": {"bind": binders}}],
     )
     place.pod("pod")
-    stuck.until_said("Binding for ever")
-    stuck.tell(signal.SIGTERM)
+    stuck.until_logged("Binding for ever")
+    stuck.send_signal(signal.SIGTERM)
     stuck.until(lambda: "[-]shutdown" in stuck.page("/readyz")[1], "it ends")
-    stuck.tell(signal.SIGTERM)
-    assert stuck.ended() == 1
+    stuck.send_signal(signal.SIGTERM)
+    assert stuck.wait() == 1
     group.stop("stuck")
     assert lease_of(api, lease)["holderIdentity"] != "", "nothing is tidied up then"
 
 
 @pytest.mark.slow
-def test_without_a_lease_the_end_is_an_error(
+def test_a_lost_lease_ends_the_process_with_an_error(
     api_server: ApiServer, place: Place, group: ProcessGroup
 ) -> None:
     alone = start(api_server, group, label="alone")
     place.pod("pod")
     alone.until(lambda: bool(place.node_of("pod")), "the pod is bound")
-    alone.tell(signal.SIGTERM)
-    assert alone.ended() == 1
+    alone.send_signal(signal.SIGTERM)
+    assert alone.wait() == 1
     group.stop("alone")
     assert alone.lines("command failed") == ['"command failed" err="finished without leader elect"']

@@ -1,4 +1,4 @@
-"""What the dashboard and the alerts ask for is on the page of a scheduler that runs.
+"""The metrics of the dashboard and the alerts exist on the page of a running scheduler.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import ADMIN, PLAIN
 from kubesched.testing import Api, ApiServer, SchedulerSettings, TokenUser, start_scheduler
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import ADMIN, PLAIN
 from tests.deploy.test_observability import FOLDER, TARGET_LABELS, expressions, read
 from tests.integration.live_processes import Place, start
 from tests.integration.ops_world import ask
 
 ROOT = FOLDER.parents[1]
-# What is only counted once it happens, where it happens; the unit tests see names and labels.
+# Series that exist only after an event; unit tests check their names and labels.
 RARE = {
     "kubesched_events_dropped_total",
     "kubesched_plugin_faults_total",
@@ -33,7 +33,7 @@ RARE = {
 
 
 def wanted() -> dict[str, set[str]]:
-    """Return the labels that are asked for, by metric."""
+    """Return the queried labels by metric."""
     found: dict[str, set[str]] = {}
     for _, expression in expressions():
         for selector in read(expression):
@@ -54,7 +54,7 @@ def shown(page: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.slow
-def test_the_page_of_a_scheduler_has_what_is_asked_for(
+def test_the_page_of_a_scheduler_has_the_documented_metrics(
     api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     plugin = f"--plugin={ROOT}/examples/plugins/spare_gpu.py:SpareGpu"
@@ -67,7 +67,7 @@ def test_the_page_of_a_scheduler_has_what_is_asked_for(
         place.pod("low", cpu="800m")
         scheduler.until(lambda: place.node_of("low") == node, "low is bound")
         place.pod("waits", cpu="800m")
-        scheduler.until(lambda: place.refused("waits"), "the next is refused")
+        scheduler.until(lambda: place.rejected("waits"), "the next is refused")
         place.pod("high", cpu="800m", priorityClassName="metrics-high")
         scheduler.until(lambda: place.node_of("high") == node, "high is bound")
         code, page = scheduler.page("/metrics")
@@ -85,7 +85,7 @@ def test_the_page_of_a_scheduler_has_what_is_asked_for(
 
 
 @pytest.mark.slow
-def test_the_role_for_prometheus_opens_the_page_and_nothing_else(
+def test_the_role_for_prometheus_allows_only_the_metrics_page(
     api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     accounts = "/api/v1/namespaces/monitoring/serviceaccounts"

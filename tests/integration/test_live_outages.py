@@ -1,6 +1,6 @@
-"""`kubesched run` on an API server that lacks kinds, and on one that goes away and comes back.
+"""`kubesched run` on an API server that lacks kinds, and on one that is restarted.
 
-On the embedded server whatever `--server` says: kinds can be taken from it, and it is a process of
+Always on the embedded server: kinds can be removed from it, and it is a process of
 its own that is killed. The real one is killed under a burst by conformance/faults.py.
 """
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import ApiServer, embedded_server
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
 from tests.integration.live_processes import Place, start
 from tests.integration.test_server_process import running
 
-# What an older server, or one with less than everything, does not serve.
+# Kinds that an older server, or one with APIs disabled, does not serve.
 LACKING = (
     ("storage.k8s.io", "v1", "csistoragecapacities"),
     ("storage.k8s.io", "v1", "volumeattachments"),
@@ -36,34 +36,34 @@ def test_kinds_that_are_not_served_are_skipped(tmp_path: Path) -> None:
             scheduler = start(server, group)
             scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
         assert scheduler.page("/readyz") == (200, "ok")
-        skipped = scheduler.lines("Skipping a kind that the API server does not serve")
+        skipped = scheduler.lines("Skipping a resource that the API server does not serve")
         assert len(skipped) == len(LACKING)
         for _, _, plural in LACKING:
             assert any(f'resource="{plural}"' in line for line in skipped)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)  # Who asks in vain asks ever less often, up to every half minute.
-def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.timeout(180)  # Retries back off, up to half a minute.
+def test_a_killed_and_restarted_server(tmp_path: Path) -> None:
     options = ("--port", str(free_ports(1)[0]), "--data", str(tmp_path / "data.db"))
     with ProcessGroup(tmp_path) as group:
         with running(tmp_path, *options) as (process, api), api:
             server = ApiServer(api.url, tmp_path)
-            place = Place(api).__enter__()  # Never left: its server is gone by then.
+            place = Place(api).__enter__()  # Not exited: its server is gone by then.
             place.node()
             for name in ("early", "doomed"):
                 place.pod(name)
-            # Its own copy: the file of the server is made anew when it comes back.
+            # A copy: the server rewrites its file after a restart.
             kubeconfig = tmp_path / "scheduler.kubeconfig"
             kubeconfig.write_bytes((tmp_path / "kubeconfig").read_bytes())
             scheduler = start(server, group, "-v=2", kubeconfig=kubeconfig)
             for name in ("early", "doomed"):
                 scheduler.until(lambda name=name: bool(place.node_of(name)), f"{name} is bound")  # type: ignore[misc]  # bound at once
             place.pod("waiting", nodeSelector={"disk": "fast"})
-            scheduler.until(lambda: place.refused("waiting"), "waiting is refused")
+            scheduler.until(lambda: place.rejected("waiting"), "waiting is refused")
             process.kill()
             process.wait()
-            # Nobody listens now. The scheduler stays, and is alive.
+            # The server is down. The scheduler stays alive.
             scheduler.until(
                 lambda: scheduler.metric("rest_client_requests_total", code="<error>") >= 3,
                 "it asks in vain",
@@ -77,4 +77,4 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
             scheduler.until(lambda: bool(place.node_of("late")), "late is bound", timeout_s=60)
             scheduler.until(lambda: bool(place.node_of("waiting")), "waiting", timeout_s=60)
         assert "Traceback" not in scheduler.log
-        assert scheduler.lines("Error applying a change") == []
+        assert scheduler.lines("Failed to apply a change") == []

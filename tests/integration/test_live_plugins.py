@@ -1,6 +1,6 @@
-"""`kubesched run --plugin FILE:CLASS`: a user's plugin that raises, refuses, waits and meddles.
+"""`kubesched run --plugin FILE:CLASS` with a plugin that raises, rejects, waits and interferes.
 
-Whatever it does, the scheduler goes on, the pod is tried again, and the log names the plugin. Runs
+The scheduler always continues, the pod is retried, and the log names the plugin. Runs
 on the embedded server, or on the real one with `--server real`.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import SCHEDULER
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import SCHEDULER
 from tests.integration.live_processes import Place, Scheduler, start
 
 PLUGIN = f"{Path(__file__).parent / 'moody_plugin.py'}:Moody"
@@ -23,7 +23,7 @@ HOME = "live-home"
 PROFILE = {
     "plugins": {
         "multiPoint": {"enabled": [{"name": "Moody"}]},
-        # Before the one that binds.
+        # Before the bind plugin.
         "bind": {
             "disabled": [{"name": "*"}],
             "enabled": [{"name": "Moody"}, {"name": "DefaultBinder"}],
@@ -38,7 +38,7 @@ def scheduler(
 ) -> Iterator[Scheduler]:
     make_moods(api)
     directory = tmp_path_factory.mktemp("live")
-    # Known from the start, and two, so that there is something to score.
+    # Two from the start, so that nodes are scored.
     with Place(api, HOME) as home, ProcessGroup(directory) as group:
         home.node("a")
         home.node("b")
@@ -47,7 +47,7 @@ def scheduler(
 
 
 def make_moods(api: Api) -> None:
-    """Define the plugin's own kind, and let the scheduler read it."""
+    """Define the plugin's custom kind, and allow the scheduler to read it."""
     names = {"plural": "moods", "singular": "mood", "kind": "Mood"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
@@ -77,7 +77,7 @@ def place(api: Api) -> Iterator[Place]:
 
 
 def until_told(scheduler: Scheduler, place: Place, name: str) -> None:
-    """Wait for the event of a failed attempt: events follow what they tell of."""
+    """Wait for the event of a failed attempt, which is written later."""
     scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], f"{name} is refused")
 
 
@@ -86,7 +86,7 @@ def bound(scheduler: Scheduler, place: Place, name: str) -> None:
 
 
 def steps(scheduler: Scheduler, place: Place, name: str) -> list[str]:
-    """Return the points at which the plugin said that it met a pod, in order."""
+    """Return the extension points at which the plugin logged a pod, in order."""
     return re.findall(rf'"Moody was called" point="(\w+)" pod="{place.key(name)}"', scheduler.log)
 
 
@@ -104,10 +104,10 @@ RAISED = {
 }
 
 
-def test_a_plugin_that_raises_fails_the_attempt_and_the_pod_is_tried_again(
+def test_a_raising_plugin_fails_the_attempt_and_the_pod_is_retried(
     scheduler: Scheduler, place: Place
 ) -> None:
-    # All at once: each is held up by its own backoff only.
+    # At the same time: each waits for its own backoff only.
     names = {point: place.pod(point.lower(), annotations={"raise": point}) for point in RAISED}
     for name in names.values():
         bound(scheduler, place, name)
@@ -116,23 +116,23 @@ def test_a_plugin_that_raises_fails_the_attempt_and_the_pod_is_tried_again(
         until_told(scheduler, place, name)
         assert place.notes(name, "FailedScheduling") == [text], point
         (line,) = [
-            one
-            for one in scheduler.lines("Error scheduling pod; retrying")
-            if f'pod="{place.key(name)}"' in one
+            line
+            for line in scheduler.lines("Error scheduling pod; retrying")
+            if f'pod="{place.key(name)}"' in line
         ]
         assert "Moody" in line
         assert f"{name} at {point}" in line
-        # What was reserved is given back once, whichever step failed.
-        taken = [one for one in steps(scheduler, place, name) if one.endswith("eserve")]
+        # Unreserve runs once, whichever step failed.
+        taken = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
         has_reserved = list(RAISED).index(point) >= list(RAISED).index("Reserve")
         assert taken == [*(["Reserve", "Unreserve"] if has_reserved else []), "Reserve"]
 
 
-def test_an_error_that_stays_is_told_by_the_condition_and_backed_off(
+def test_a_persistent_error_is_in_the_condition_and_backs_off(
     scheduler: Scheduler, place: Place
 ) -> None:
     name = place.pod("pod", annotations={"always": "Reserve"})
-    scheduler.until(lambda: place.refused(name), "the condition says so")
+    scheduler.until(lambda: place.rejected(name), "the condition says so")
     condition = place.condition(name)
     assert (condition["status"], condition["reason"]) == ("False", "SchedulerError")
     assert condition["message"] == 'running Reserve plugin "Moody": ValueError: pod at Reserve'
@@ -148,67 +148,63 @@ def test_an_error_that_stays_is_told_by_the_condition_and_backed_off(
     place.delete(name)
 
 
-def test_a_plugin_that_raises_before_the_queue_holds_its_pod_only(
-    scheduler: Scheduler, place: Place
-) -> None:
+def test_an_error_in_pre_enqueue_holds_only_its_pod(scheduler: Scheduler, place: Place) -> None:
     gated = place.pod("gated", annotations={"always": "PreEnqueue"})
     bound(scheduler, place, place.pod("free"))
     assert place.node_of(gated) == ""
     (line,) = [
-        one
-        for one in scheduler.lines("Unexpected error running PreEnqueue plugin")
-        if place.key(gated) in one
+        line
+        for line in scheduler.lines("Unexpected error running PreEnqueue plugin")
+        if place.key(gated) in line
     ][:1]
     assert 'plugin="Moody"' in line
     assert "gated at PreEnqueue" in line
 
 
-def test_a_plugin_that_raises_after_a_refusal_adds_its_error_to_the_text(
+def test_an_error_in_post_filter_is_added_to_the_message(
     scheduler: Scheduler, place: Place
 ) -> None:
     name = place.pod("pod", cpu="99", annotations={"always": "PostFilter"})
-    scheduler.until(lambda: place.refused(name), "the pod is refused")
+    scheduler.until(lambda: place.rejected(name), "the pod is refused")
     condition = place.condition(name)
     assert condition["reason"] == "Unschedulable"
     assert condition["message"].endswith("ValueError: pod at PostFilter")
-    scheduler.until_said("Status after running PostFilter plugins for pod")
+    scheduler.until_logged("Status after running PostFilter plugins for pod")
 
 
-def test_a_hint_that_raises_counts_as_a_yes(scheduler: Scheduler, place: Place) -> None:
+def test_a_raising_hint_queues_the_pod(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("pod", annotations={"raise": "Hint"})
     until_told(scheduler, place, name)
     assert "in no mood" in place.notes(name, "FailedScheduling")[0]
-    # No other plugin takes this node for a help.
+    # No other plugin's hint queues the pod for this node.
     place.node("c", is_here=False)
     bound(scheduler, place, name)
     assert "Hint" in steps(scheduler, place, name)
 
 
-def test_a_plugin_that_raises_when_all_is_over_changes_nothing(
-    scheduler: Scheduler, place: Place
-) -> None:
+def test_an_error_in_post_bind_changes_nothing(scheduler: Scheduler, place: Place) -> None:
     back = place.pod("back", annotations={"raise": "Unreserve", "permit": "refuse once"})
-    scheduler.until(lambda: place.refused(back), "back is refused")
-    # The binding of the next one is an event that the plugin registered for.
+    scheduler.until(lambda: place.rejected(back), "back is refused")
+    # The plugin registered for the event of the next pod's binding.
     after = place.pod("after", annotations={"raise": "PostBind"})
     bound(scheduler, place, after)
     bound(scheduler, place, back)
     for name, point in ((after, "PostBind"), (back, "Unreserve")):
         text = f'pod="{place.key(name)}"'
         scheduler.until(
-            lambda text=text: any(text in one for one in scheduler.lines("Plugin failed")),  # type: ignore[misc]  # bound at once
+            lambda text=text: any(text in line for line in scheduler.lines("Plugin failed")),  # type: ignore[misc]  # bound at once
             f"the log tells of {point}",
         )
-        (line,) = [one for one in scheduler.lines("Plugin failed") if text in one]
+        (line,) = [line for line in scheduler.lines("Plugin failed") if text in line]
         assert f'plugin="Moody" extensionPoint="{point}"' in line
     assert place.notes(after, "FailedScheduling") == []
 
 
-def test_an_object_of_a_plugins_own_kind_frees_the_pod_that_wants_it(
+def test_an_object_of_a_registered_kind_requeues_the_pod(
     scheduler: Scheduler, place: Place
 ) -> None:
     name = place.pod("pod", annotations={"wants": "good"})
-    scheduler.until(lambda: place.refused(name), "the pod is refused")
+    scheduler.until(lambda: place.rejected(name), "the pod is refused")
     assert "no mood good" in place.condition(name)["message"]
     moods = f"/apis/example.com/v1/namespaces/{place.name}/moods"
     kind = {"apiVersion": "example.com/v1", "kind": "Mood"}
@@ -230,7 +226,9 @@ def held(scheduler: Scheduler, place: Place, name: str, word: str = "wait 600") 
     return name
 
 
-def test_held_pods_are_bound_when_another_comes(scheduler: Scheduler, place: Place) -> None:
+def test_waiting_pods_are_bound_when_another_pod_arrives(
+    scheduler: Scheduler, place: Place
+) -> None:
     names = [held(scheduler, place, name) for name in ("first", "second")]
     announced = {name: place.read(name)["status"]["nominatedNodeName"] for name in names}
     assert [place.node_of(name) for name in names] == ["", ""]
@@ -241,19 +239,19 @@ def test_held_pods_are_bound_when_another_comes(scheduler: Scheduler, place: Pla
     assert all("nominatedNodeName" not in place.read(name)["status"] for name in names)
 
 
-def test_held_pods_are_refused_by_another(scheduler: Scheduler, place: Place) -> None:
+def test_waiting_pods_are_rejected_by_another_pod(scheduler: Scheduler, place: Place) -> None:
     name = held(scheduler, place, "held")
     place.pod("rival", annotations={"permit": "refuse others"})
     until_told(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == ["0/1 nodes are available: 1 not with me."]
     bound(scheduler, place, "rival")
-    # The rival's binding is an event that the plugin registered for.
+    # The plugin registered for the event of the rival's binding.
     bound(scheduler, place, name)
-    taken = [one for one in steps(scheduler, place, name) if one.endswith("eserve")]
+    taken = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
     assert taken == ["Reserve", "Unreserve", "Reserve"]
 
 
-def test_patience_ends(scheduler: Scheduler, place: Place) -> None:
+def test_permit_times_out(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("held", annotations={"permit": "wait 0.2"})
     until_told(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == [
@@ -266,7 +264,7 @@ def test_patience_ends(scheduler: Scheduler, place: Place) -> None:
     bound(scheduler, place, name)
 
 
-def test_a_held_pod_that_is_deleted_is_given_up(scheduler: Scheduler, place: Place) -> None:
+def test_a_deleted_waiting_pod_is_dropped(scheduler: Scheduler, place: Place) -> None:
     name = held(scheduler, place, "held")
     place.delete(name)
     scheduler.until(
@@ -277,20 +275,20 @@ def test_a_held_pod_that_is_deleted_is_given_up(scheduler: Scheduler, place: Pla
 # -- bindings that fail ---------------------------------------------------------------------------
 
 
-def test_a_pod_that_is_gone_when_it_is_to_be_bound(scheduler: Scheduler, place: Place) -> None:
+def test_a_pod_deleted_before_its_binding(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("pod", annotations={"bind": "gone"})
     scheduler.until(
         lambda: "Unreserve" in steps(scheduler, place, name), "what it reserved is given back"
     )
     assert place.read(name) == {}
     key = place.key(name)
-    failed = [one for one in scheduler.lines("Error scheduling pod; retrying") if key in one]
+    failed = [line for line in scheduler.lines("Error scheduling pod; retrying") if key in line]
     assert len(failed) == 1
     assert f'pods \\"{name}\\" not found' in failed[0]
     bound(scheduler, place, place.pod("next"))
 
 
-def test_a_pod_that_somebody_else_binds_first(scheduler: Scheduler, place: Place) -> None:
+def test_a_pod_bound_by_another_client_first(scheduler: Scheduler, place: Place) -> None:
     elsewhere = f"{place.name}-c"
     place.node("c", is_here=False)
     name = place.pod("pod", annotations={"bind": elsewhere})
@@ -304,7 +302,7 @@ def test_a_pod_that_somebody_else_binds_first(scheduler: Scheduler, place: Place
     assert note.startswith('running Bind plugin "DefaultBinder": Operation cannot be fulfilled')
     key = place.key(name)
     said = scheduler.lines("Pod has been assigned to node. Abort adding it back to queue.")
-    # None if the refusal came before the watch told whose the pod is: then that takes it out of the
+    # None if the rejection came before the watch showed the binding, which then removes it from the
     # queue again.
     assert len([one for one in said if key in one]) <= 1
     story = f"/debug/explain?pod={key}"
@@ -314,9 +312,9 @@ def test_a_pod_that_somebody_else_binds_first(scheduler: Scheduler, place: Place
     assert steps(scheduler, place, name).count("Unreserve") == 1
 
 
-def test_the_loop_went_on_through_all_this(scheduler: Scheduler, place: Place) -> None:
+def test_the_loop_survived_all_errors(scheduler: Scheduler, place: Place) -> None:
     bound(scheduler, place, place.pod("pod"))
     assert scheduler.page("/healthz") == (200, "ok")
-    assert scheduler.lines("Error applying a change") == []
-    assert scheduler.lines("Error handling the end of an attempt") == []
+    assert scheduler.lines("Failed to apply a change") == []
+    assert scheduler.lines("Failed to finish a scheduling attempt") == []
     assert "task failed" not in scheduler.log

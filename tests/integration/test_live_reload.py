@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.server import SCHEDULER
 from kubesched.testing import Api, ApiServer
-from kubesched.testing.server import SCHEDULER
 from tests.integration.live_processes import Place
-from tests.integration.reload_world import REFUSED, Reloading, in_force_at, reloading
+from tests.integration.reload_world import REJECTED, Reloading, in_force_at, reloading
 
 NAME = "reloading"
 PLUGIN = """
@@ -66,7 +66,7 @@ def place(api: Api) -> Iterator[Place]:
 
 
 def a_node(place: Place, rules: str) -> str:
-    """Make a node with room for all, for pods that are decided by some rules."""
+    """Create a node with room for all pods of some rules."""
     name = f"{place.name}-{rules}"
     room = {"cpu": "2000", "memory": "4000Gi", "pods": "5000"}
     metadata = {"name": name, "labels": {"place": place.name, "rules": rules}}
@@ -78,10 +78,10 @@ def a_node(place: Place, rules: str) -> str:
 
 def nodes_of_pods(place: Place) -> dict[str, str]:
     pods = place.api.get(place.pods).must(200).json["items"]
-    return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in pods}
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
 
-# Each change, the rules that are in force after it, and whether it is refused.
+# Each change, the active rules after it, and whether it is rejected.
 Change = Callable[[Reloading], None]
 CHANGES: list[tuple[Change, str, bool]] = [
     (lambda one: one.write_plugin(plugin("v2")), "v2-red", False),
@@ -97,27 +97,27 @@ CHANGES: list[tuple[Change, str, bool]] = [
 ]
 
 
-def test_a_thousand_pods_while_ten_changes_come_and_three_are_refused(
+def test_a_thousand_pods_during_ten_reloads_of_which_three_are_rejected(
     api_server: ApiServer, api: Api, place: Place, tmp_path: Path
 ) -> None:
     rules = ["v1-red", *dict.fromkeys(after for _, after, _ in CHANGES)]
-    for one in rules:
-        a_node(place, one)
+    for rule in rules:
+        a_node(place, rule)
     with reloading(api_server, api, tmp_path, plugin("v1"), profile=profile()) as running:
         scheduler = running.scheduler
         place.pod("first", schedulerName=NAME, cpu="1m")
         scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
-        for number, (change, _, is_refused) in enumerate(CHANGES):
+        for number, (change, _, is_rejected) in enumerate(CHANGES):
             for pod in range(50):
                 place.pod(f"before-{number}-{pod}", schedulerName=NAME, cpu="1m")
             change(running)
             for pod in range(50):
                 place.pod(f"during-{number}-{pod}", schedulerName=NAME, cpu="1m")
-            refused = sum(was_refused for _, _, was_refused in CHANGES[: number + 1])
-            if is_refused:
-                running.until_refused(refused)
+            rejected = sum(was_rejected for _, _, was_rejected in CHANGES[: number + 1])
+            if is_rejected:
+                running.until_rejected(rejected)
             else:
-                running.until_swapped(number + 1 - refused)
+                running.until_swapped(number + 1 - rejected)
             assert scheduler.page("/readyz")[0] == 200
         place.pod("last", schedulerName=NAME, cpu="1m")
         scheduler.until(lambda: all(nodes_of_pods(place).values()), "every pod is bound", 60)
@@ -132,14 +132,14 @@ def check_all(running: Reloading, place: Place, rules: list[str]) -> None:
         "the log tells of every pod",
     )
     log = running.scheduler.log
-    # Nothing is bound twice, and nothing is tried in vain at the API server.
+    # Nothing is bound twice, and no request fails.
     bound = Counter(
         match[1] for _, match in in_force_at(log, r'"Successfully bound pod to node" pod="(\S+)"')
     )
     assert set(bound) == {place.key(name) for name in placed}
     assert set(bound.values()) == {1}
-    # Each pod was decided by the rules that were in force, and is where they have it.
-    in_force = ["v1-red", *(after for _, after, is_refused in CHANGES if not is_refused)]
+    # Each pod was decided by the active rules, and is on their node.
+    in_force = ["v1-red", *(after for _, after, is_rejected in CHANGES if not is_rejected)]
     decided = in_force_at(log, r'"Decided" pod="(\S+)" rules="(\S+)"')
     assert len(decided) == 1002
     for generation, match in decided:
@@ -152,24 +152,24 @@ def check_all(running: Reloading, place: Place, rules: list[str]) -> None:
 
 def check_told(running: Reloading) -> None:
     scheduler = running.scheduler
-    assert len(scheduler.lines(REFUSED)) == 3
+    assert len(scheduler.lines(REJECTED)) == 3
     assert scheduler.metric("kubesched_reloads_total", result="swapped") == 7
-    assert scheduler.metric("kubesched_reloads_total", result="refused") == 3
-    assert scheduler.lines("Error applying a change") == []
+    assert scheduler.metric("kubesched_reloads_total", result="rejected") == 3
+    assert scheduler.lines("Failed to apply a change") == []
     assert "task failed" not in scheduler.log
     code, text = scheduler.page("/statusz")
     assert code == 200
     assert "generation 7 in force since" in text
-    assert "changes taken over: 7, refused: 3" in text
-    assert "Reload refused" not in text
-    scheduler.until(lambda: len(running.told("ReloadRefused")) == 3, "three events tell of it")
-    notes = running.told("ReloadRefused")
+    assert "changes applied: 7, rejected: 3" in text
+    assert "Reload rejected" not in text
+    scheduler.until(lambda: len(running.told("ReloadRejected")) == 3, "three events tell of it")
+    notes = running.told("ReloadRejected")
     assert any("SyntaxError" in note for note in notes)
     assert any('unknown field "profiles[0].paint"' in note for note in notes)
     assert any("OSError: x" in note for note in notes)
 
 
-def test_a_mounted_config_map_is_followed_through_its_link(
+def test_a_mounted_config_map_is_reloaded_through_its_link(
     api_server: ApiServer, api: Api, place: Place, tmp_path: Path
 ) -> None:
     for one in ("v1-red", "v2-red"):
@@ -193,7 +193,7 @@ def test_a_mounted_config_map_is_followed_through_its_link(
     assert place.node_of("second").endswith("v2-red")
 
 
-def test_another_field_is_refused_by_name_while_all_goes_on(
+def test_a_field_that_cannot_be_reloaded_is_rejected_by_name(
     api_server: ApiServer, api: Api, place: Place, tmp_path: Path
 ) -> None:
     a_node(place, "v1-red")
@@ -202,19 +202,19 @@ def test_another_field_is_refused_by_name_while_all_goes_on(
         api_server, api, tmp_path, plugin("v1"), profile=profile(), leads=leads
     ) as running:
         scheduler = running.scheduler
-        scheduler.until_said("Successfully acquired lease")
+        scheduler.until_logged("Successfully acquired lease")
         running.write_config(parallelism=3)
-        running.until_refused(1)
-        said = "parallelism has changed, which takes a restart"
-        assert said in scheduler.lines(REFUSED)[0]
+        running.until_rejected(1)
+        said = "parallelism has changed, which requires a restart"
+        assert said in scheduler.lines(REJECTED)[0]
         assert said in scheduler.page("/statusz")[1]
         assert scheduler.page("/readyz")[0] == 200
-        scheduler.until(lambda: bool(running.told("ReloadRefused")), "an event tells of it")
+        scheduler.until(lambda: bool(running.told("ReloadRejected")), "an event tells of it")
         (event,) = [
             one
             for one in api.get("/api/v1/namespaces/kube-system/events").must(200).json["items"]
             if one["involvedObject"]["name"] == f"lease-{place.name}"
-            and one["reason"] == "ReloadRefused"
+            and one["reason"] == "ReloadRejected"
         ]
         lease = (
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/" + f"lease-{place.name}"
@@ -287,7 +287,7 @@ def let_read_widgets(api: Api) -> None:
     api.post(f"{rbac}/clusterrolebindings", binding).must(201)
 
 
-def test_a_kind_that_only_the_new_plugin_reads_is_known_before_it_decides(
+def test_a_kind_that_a_new_plugin_reads_is_listed_before_it_decides(
     api_server: ApiServer, api: Api, place: Place, tmp_path: Path
 ) -> None:
     make_widgets(api)
@@ -299,19 +299,19 @@ def test_a_kind_that_only_the_new_plugin_reads_is_known_before_it_decides(
         place.pod("first", schedulerName=NAME)
         scheduler.until(lambda: bool(place.node_of("first")), "the first pod is bound")
         running.write_plugin(WIDGETS.format(kind="widgets.v1.example.com"))
-        running.until_refused(1)
-        # No right: refused, and nobody is alarmed about a right that nothing in force needs.
-        assert "widgets.example.com cannot be watched" in scheduler.lines(REFUSED)[0]
+        running.until_rejected(1)
+        # No right: rejected, without an alarm for a right that no active plugin needs.
+        assert "widgets.example.com cannot be watched" in scheduler.lines(REJECTED)[0]
         assert scheduler.page("/readyz")[0] == 200
         let_read_widgets(api)
         running.plugin.touch()
         running.until_swapped(1)
         place.pod("pod", schedulerName=NAME)
-        scheduler.until(lambda: place.refused("pod"), "the pod is refused")
+        scheduler.until(lambda: place.rejected("pod"), "the pod is refused")
         assert "no widget" in place.condition("pod")["message"]
         api.post(widgets, widget).must(201)
         scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
-        # No longer watched (as after the refusal), and read anew when it is wanted again.
+        # No longer watched (as after the rejection), and listed again when a plugin needs it.
         running.write_plugin(NOTHING)
         running.until_swapped(2)
         scheduler.until(lambda: len(stopped(running)) == 2, "the kind is watched no more")
@@ -327,7 +327,7 @@ def stopped(running: Reloading) -> list[str]:
     return [line for line in lines if "widgets.example.com" in line]
 
 
-def test_whole_pods_are_there_when_the_first_plugin_comes_that_reads_them(
+def test_whole_pods_are_kept_once_a_plugin_reads_them(
     api_server: ApiServer, api: Api, place: Place, tmp_path: Path
 ) -> None:
     place.node()
@@ -338,5 +338,5 @@ def test_whole_pods_are_there_when_the_first_plugin_comes_that_reads_them(
         running.write_plugin(WHOLE)
         running.until_swapped(1)
         place.pod("second", schedulerName=NAME)
-        scheduler.until(lambda: place.refused("second"), "the second pod is refused")
+        scheduler.until(lambda: place.rejected("second"), "the second pod is refused")
         assert "1 seen app:1." in place.condition("second")["message"]

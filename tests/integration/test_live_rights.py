@@ -1,4 +1,4 @@
-"""The rights of `kubesched run`: what a ServiceAccount needs, and what is said of one it lacks.
+"""The rights of `kubesched run`: what a ServiceAccount needs, and reports of missing rights.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import kubeconfig_text
 from kubesched.testing import Api, ApiServer, TokenUser
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import kubeconfig_text
 from tests.integration.live_processes import LEASE, Document, Place, Scheduler, start
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -33,7 +33,7 @@ def bind(api: Api, role: str) -> str:
 
 @pytest.fixture
 def account(api_server: ApiServer, api: Api, tmp_path: Path) -> Iterator[Path]:
-    """Make a ServiceAccount without any rights; yield its kubeconfig."""
+    """Create a ServiceAccount without rights; yield its kubeconfig."""
     accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
     api.post(accounts, {"metadata": {"name": ACCOUNT}}).must(201)
     answer = api.post(f"{accounts}/{ACCOUNT}/token", {"spec": {}}).must(201)
@@ -53,7 +53,7 @@ def without_deleting_pods(rule: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_less(
+def test_a_service_account_with_the_schedulers_roles_and_with_one_right_less(
     api_server: ApiServer, api: Api, account: Path, tmp_path: Path
 ) -> None:
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -65,7 +65,7 @@ def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_le
     with ProcessGroup(tmp_path) as group, Place(api) as place, Place(api) as other:
         scheduler = start(api_server, group, *flags, "-v=2", kubeconfig=account, leads=leads)
         schedules_with_two_roles(scheduler, place)
-        # A right is taken away while it runs.
+        # A right is revoked while it runs.
         rules = api.get(f"{RBAC}/clusterroles/system:kube-scheduler").json["rules"]
         fewer = {
             "metadata": {"name": "live-fewer"},
@@ -80,7 +80,7 @@ def test_a_service_account_with_the_roles_of_the_scheduler_and_with_one_right_le
 
 
 def schedules_with_two_roles(scheduler: Scheduler, place: Place) -> None:
-    """See it lead, bind and evict without a refusal that matters."""
+    """Check that it leads, binds and evicts without being forbidden."""
     node = place.node(cpu="1")
     place.pod("low", cpu="800m")
     scheduler.until(lambda: place.node_of("low") == node, "low is bound")
@@ -89,35 +89,35 @@ def schedules_with_two_roles(scheduler: Scheduler, place: Place) -> None:
     assert place.read("low") == {}
     assert scheduler.page("/healthz") == (200, "ok")
     assert scheduler.page("/readyz") == (200, "ok")
-    assert scheduler.lines("A right is missing") == []
-    refused = [line for line in scheduler.log.splitlines() if "orbidden" in line]
-    assert refused != []
-    assert all(CONFIG_MAP in line for line in refused), refused
+    assert scheduler.lines("Missing permission") == []
+    rejected = [line for line in scheduler.log.splitlines() if "orbidden" in line]
+    assert rejected != []
+    assert all(CONFIG_MAP in line for line in rejected), rejected
     in_vain = scheduler.metric("rest_client_requests_total", code="403")
     assert in_vain > 0
     assert in_vain == scheduler.metric("rest_client_requests_total", code="403", method="GET")
 
 
 def says_what_it_lacks(scheduler: Scheduler, place: Place) -> None:
-    """See it refused, say so once, not be ready, and place other pods all the same."""
+    """Check that it logs a missing right once, is not ready, and still places other pods."""
     node = place.node(cpu="1", labels={"full": "yes"})
     for name in ("one", "two"):
         place.pod(name, cpu="400m", nodeName=node)
     place.pod("high", cpu="800m", priorityClassName="live-high", nodeSelector={"full": "yes"})
-    scheduler.until_said("A right is missing")
+    scheduler.until_logged("Missing permission")
     scheduler.until(lambda: scheduler.page("/readyz")[0] == 500, "it is not ready")
     assert scheduler.page("/healthz") == (200, "ok")
 
-    def refusals() -> float:
+    def rejections() -> float:
         return scheduler.metric("rest_client_requests_total", code="403", method="DELETE")
 
-    # It is tried again, refused again, and not said again.
-    before = refusals()
+    # It is retried and forbidden again, but not logged again.
+    before = rejections()
     assert before >= 1
-    scheduler.until(lambda: refusals() > before, "the eviction is tried again")
+    scheduler.until(lambda: rejections() > before, "the eviction is tried again")
     log = scheduler.log
-    assert log.count("A right is missing; add this rule to the scheduler's role") == 1
-    _, _, said = log.partition("A right is missing")
+    assert log.count("Missing permission; add this rule to the scheduler's role") == 1
+    _, _, said = log.partition("Missing permission")
     for part in ('- apiGroups: [""]', 'resources: ["pods"]', "verbs: [delete]"):
         assert part in said
     assert place.node_of("one") == place.node_of("two") == node

@@ -1,4 +1,4 @@
-"""The RBAC that `kubesched doctor --rbac` prints is enough for `kubesched run`: no 403 at all.
+"""The RBAC that `kubesched doctor --rbac` prints is enough for `kubesched run`: no 403.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.testing import (
     PLAIN,
     Api,
@@ -20,8 +22,6 @@ from kubesched.testing import (
     a_pod,
     start_scheduler,
 )
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
 from tests.unit.cli.running import kubesched
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -33,7 +33,7 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 @pytest.fixture
 def granted(api: Api) -> Any:
-    """Grant user plain what the doctor prints, for one test."""
+    """Grant the printed rights to user plain, for one test."""
     paths = []
     for document in yaml.safe_load_all(kubesched("doctor", "--rbac", "--user=plain").out):
         namespace = document["metadata"].get("namespace")
@@ -48,7 +48,7 @@ def granted(api: Api) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("granted")
-def test_a_user_with_these_rights_only_schedules_and_preempts(
+def test_the_minimal_rights_allow_scheduling_and_preemption(
     api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
     kubeconfig = api_server.kubeconfigs[PLAIN.name]

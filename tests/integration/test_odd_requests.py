@@ -1,6 +1,6 @@
-"""Whatever a client sends, the server answers with a Status or hangs up, and lives.
+"""Odd requests: the server responds with a Status or closes the connection, and survives.
 
-About the embedded server itself: it runs whatever `--server` says.
+Always on the embedded server, regardless of `--server`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.odd_requests.running import bombard
-from kubesched.apiserver.embedded import EmbeddedServer, Settings
+from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.launch.server import ADMIN
 from kubesched.kit.clock import SystemClock
 from kubesched.testing import Api, RunningEmbedded, embedded_server
-from kubesched.testing.http import MERGE_PATCH
-from kubesched.testing.server import ADMIN
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -37,10 +37,12 @@ def server() -> Iterator[RunningEmbedded]:
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """See that nothing was logged that should not have to be."""
+    """Check that nothing unexpected was logged."""
     with caplog.at_level(logging.WARNING):
         yield
-    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
+    assert [
+        record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR
+    ] == []
 
 
 def connection(server: RunningEmbedded) -> socket.socket:
@@ -67,7 +69,7 @@ def status_of(data: bytes) -> tuple[int, str]:
 def watchers(server: RunningEmbedded) -> str:
     with server.api() as api:
         lines = api.get("/metrics").text.splitlines()
-    return next(one for one in lines if one.startswith("apiserver_longrunning_requests{"))
+    return next(line for line in lines if line.startswith("apiserver_longrunning_requests{"))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -96,7 +98,7 @@ def test_a_body_of_more_than_three_megabytes(server: RunningEmbedded, is_chunked
 
 
 def test_a_compressed_body_is_not_read(server: RunningEmbedded) -> None:
-    # Were it unpacked, a small body could fill the memory.
+    # If it were decompressed, a small body could fill the memory.
     body = gzip.compress(
         b'{"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i"}]}}'
     )
@@ -109,18 +111,18 @@ def test_a_compressed_body_is_not_read(server: RunningEmbedded) -> None:
     assert text.startswith("the object provided is unrecognized (must be of type Pod)")
 
 
-def test_a_chunk_that_is_none(server: RunningEmbedded) -> None:
+def test_a_malformed_chunk(server: RunningEmbedded) -> None:
     head = f"POST {PODS} HTTP/1.1\r\nHost: a\r\n{TOKEN}Transfer-Encoding: chunked\r\n\r\n"
     with closing(connection(server)) as client:
         client.sendall(head.encode() + b"2\r\n{}\r\n")
-        with server.api() as api:  # The server waits for the rest by now.
+        with server.api() as api:  # The server is waiting for the rest.
             api.get("/readyz").must(200)
         client.sendall(b"no number\r\n")
         code, _ = status_of(received(client))
     assert code == 400
 
 
-def test_a_patch_of_the_kind_into_something_else(server: RunningEmbedded) -> None:
+def test_a_patch_that_changes_the_kind(server: RunningEmbedded) -> None:
     with server.api() as api:
         path = f"{MAPS}/patched"
         api.post(MAPS, {"metadata": {"name": "patched"}}).must(201)
@@ -131,7 +133,7 @@ def test_a_patch_of_the_kind_into_something_else(server: RunningEmbedded) -> Non
             api.delete(path, {"kind": value}).must(400)
 
 
-def test_a_watch_in_the_oldest_http(server: RunningEmbedded) -> None:
+def test_a_watch_over_http_1_0(server: RunningEmbedded) -> None:
     query = "watch=1&timeoutSeconds=1"
     with closing(connection(server)) as client:
         client.sendall(f"GET {PODS}?{query} HTTP/1.0\r\nHost: a\r\n{TOKEN}\r\n".encode())
@@ -159,7 +161,7 @@ def test_a_byte_at_a_time(server: RunningEmbedded) -> None:
         assert received(client).startswith(b"HTTP/1.1 201 ")
 
 
-def test_a_client_that_says_nothing(server: RunningEmbedded) -> None:
+def test_a_silent_client(server: RunningEmbedded) -> None:
     clients = [connection(server) for _ in range(50)]
     with server.api() as api:
         api.get("/readyz").must(200)
@@ -176,16 +178,16 @@ def test_a_half_closed_connection(server: RunningEmbedded) -> None:
         api.get("/readyz").must(200)
 
 
-def test_who_goes_away_no_longer_watches(server: RunningEmbedded) -> None:
+def test_a_disconnected_client_no_longer_watches(server: RunningEmbedded) -> None:
     before = watchers(server)
     with server.api() as api:
         with api.watch("/api/v1/namespaces/nothing/pods"):
             assert watchers(server) != before
-        # No event comes that would tell the server; it has to notice by itself.
+        # No event is sent; the server has to notice the closed connection.
         assert eventually(lambda: watchers(server) == before)
 
 
-def test_who_does_not_read_loses_the_watch(server: RunningEmbedded) -> None:
+def test_a_client_that_does_not_read_loses_its_watch(server: RunningEmbedded) -> None:
     before = watchers(server)
     with closing(connection(server)) as client, server.api() as api:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -204,6 +206,6 @@ def flood(api: Api, *, megabytes: int) -> None:
 
 
 def eventually(holds: object) -> bool:
-    """Tell whether something becomes true within some thousand requests."""
+    """Return whether a condition becomes true within some thousand requests."""
     assert callable(holds)
     return any(holds() for _ in range(2000))

@@ -1,4 +1,4 @@
-"""Who is let in when the API server cannot, or may not, be asked."""
+"""Access to the ops server when reviews fail or are forbidden."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.cluster.launch.server import ADMIN
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import make_log
-from kubesched.kit.measures import Measures
-from kubesched.model.serving_metrics import ServingMetrics
+from kubesched.metrics.instruments import Measures
+from kubesched.metrics.serving import ServingMetrics
+from kubesched.ops.serving import AuthenticationSettings, ServingError, ServingSettings
 from kubesched.testing import PLAIN, ApiServer
-from kubesched.testing.server import ADMIN
-from kubesched.web.settings import AuthenticationSettings, ServingError, ServingSettings
 from tests.integration.ops_world import ask, ops_world
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0)
 # Recorded from kube-scheduler v1.36.4 with the kubeconfig of a user who has no rights.
-REFUSED = (
+REJECTED = (
     'Internal Server Error: "{}": subjectaccessreviews.authorization.k8s.io is forbidden: User '
     '"plain" cannot create resource "subjectaccessreviews" in API group "authorization.k8s.io" at '
     "the cluster scope\n"
 )
 
 
-def test_without_the_right_to_ask_only_health_is_open(api_server: ApiServer) -> None:
+def test_without_the_right_to_create_reviews_only_health_pages_are_open(
+    api_server: ApiServer,
+) -> None:
     with ops_world(api_server, user=PLAIN) as world:
         assert ask(world.url, "/healthz").code == 200
         answer = ask(world.url, "/livez/ping?x=<y>&z")
         assert answer.code == 500
-        assert answer.text == REFUSED.format("/livez/ping?x=&lt;y&gt;&amp;z")
+        assert answer.text == REJECTED.format("/livez/ping?x=&lt;y&gt;&amp;z")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        # Whoever shows a token is not believed, and is not taken for nobody either.
+        # A client with a token is neither authenticated nor anonymous.
         assert ask(world.url, "/healthz", token=ADMIN.token).code == 401
 
 
-def test_with_nobody_to_ask_tokens_are_not_looked_at() -> None:
+def test_without_a_reviewer_tokens_are_ignored() -> None:
     with ops_world(None) as world:
         assert ask(world.url, "/healthz", token=ADMIN.token).code == 200
         answer = ask(world.url, "/metrics", token=ADMIN.token)
@@ -45,7 +47,7 @@ def test_with_nobody_to_ask_tokens_are_not_looked_at() -> None:
         assert answer.message == ('forbidden: User "system:anonymous" cannot get path "/metrics"')
 
 
-def test_what_is_missing_is_said_in_upstreams_words() -> None:
+def test_missing_rights_are_reported_in_upstreams_words() -> None:
     stream = io.StringIO()
     log = make_log(stream, clock=SystemClock())
     with ops_world(None, log=log):
@@ -83,7 +85,7 @@ def test_a_lookup_that_must_succeed_fails_the_start(api_server: ApiServer) -> No
     )
 
 
-def test_a_failing_lookup_is_said_and_tolerated(api_server: ApiServer) -> None:
+def test_a_failing_lookup_is_logged_and_tolerated(api_server: ApiServer) -> None:
     stream = io.StringIO()
     log = make_log(stream, clock=SystemClock())
     with ops_world(api_server, user=PLAIN, log=log) as world:
@@ -106,7 +108,7 @@ def test_a_failing_lookup_is_said_and_tolerated(api_server: ApiServer) -> None:
     ]
 
 
-def test_answers_of_the_api_server_are_remembered(api_server: ApiServer) -> None:
+def test_reviews_of_the_api_server_are_cached(api_server: ApiServer) -> None:
     measures = Measures()
     counted = ServingMetrics(measures)
     with ops_world(api_server, serving_metrics=counted) as world:
@@ -121,7 +123,7 @@ def test_answers_of_the_api_server_are_remembered(api_server: ApiServer) -> None
     assert counted.authorization_attempts_total.labels("no-opinion").value == 3
 
 
-def test_rights_that_rbac_gives_are_enough(api_server: ApiServer, tmp_path: Path) -> None:
+def test_rights_from_rbac_are_enough(api_server: ApiServer, tmp_path: Path) -> None:
     del tmp_path
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -155,7 +157,7 @@ def test_rights_that_rbac_gives_are_enough(api_server: ApiServer, tmp_path: Path
             api.delete(f"{group}/clusterroles/ops-reader").must(200)
 
 
-def test_paths_of_the_flag_are_open_to_all(api_server: ApiServer) -> None:
+def test_always_allowed_paths_are_open(api_server: ApiServer) -> None:
     opened = replace(LOCAL.authorization, always_allow_paths=("/metrics", "livez*"))
     with ops_world(api_server, settings=replace(LOCAL, authorization=opened)) as world:
         assert ask(world.url, "/metrics").code == 200

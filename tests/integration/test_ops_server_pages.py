@@ -1,4 +1,4 @@
-"""Pages that only kubesched has, or has in its own way, and how the server ends."""
+"""Pages that only kubesched has or that differ, and the shutdown of the server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 import uvloop
 
-from kubesched.testing.http import Answer
-from kubesched.web.settings import AuthorizationSettings, ServingSettings
+from kubesched.cluster.launch.http import Response
+from kubesched.ops.serving import AuthorizationSettings, ServingSettings
 from tests.integration.ops_world import World, ask, connected, ops_world
 
 OPEN = ServingSettings(
@@ -28,7 +28,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         yield running
 
 
-def test_a_failing_check_is_told_without_its_reason(world: World) -> None:
+def test_a_failing_check_is_shown_without_its_reason(world: World) -> None:
     world.failing["sched-handler-sync"] = "handlers are not fully synchronized"
     try:
         answer = ask(world.url, "/readyz")
@@ -50,14 +50,14 @@ def test_a_failing_check_is_told_without_its_reason(world: World) -> None:
         world.failing.clear()
 
 
-def test_metrics_come_compressed_to_whoever_reads_that(world: World) -> None:
+def test_metrics_are_compressed_if_accepted(world: World) -> None:
     plain = ask(world.url, "/metrics")
     packed = ask(world.url, "/metrics", headers={"Accept-Encoding": "br, gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(packed.body).splitlines()[0] == plain.body.splitlines()[0]
     assert "Content-Encoding" not in plain.headers
-    refused = ask(world.url, "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
-    assert "Content-Encoding" not in refused.headers
+    rejected = ask(world.url, "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in rejected.headers
     assert plain.headers["Content-Type"] == (
         "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
     )
@@ -68,13 +68,13 @@ def test_metrics_come_compressed_to_whoever_reads_that(world: World) -> None:
     ("accept", "is_open"),
     [
         ("application/openmetrics-text; version=1.0.0", True),
-        # Prometheus: it reads the text format as well, and gets what kube-scheduler sends.
+        # Prometheus also accepts the text format, and gets it as from kube-scheduler.
         ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2", False),
         ("application/openmetrics-text, */*;q=0.1", False),
         ("*/*", False),
     ],
 )
-def test_openmetrics_is_for_those_who_read_nothing_else(
+def test_openmetrics_only_if_nothing_else_is_accepted(
     world: World, accept: str, is_open: bool
 ) -> None:
     answer = ask(world.url, "/metrics", headers={"Accept": accept})
@@ -102,7 +102,7 @@ def test_verbosity_is_set_for_the_log(world: World) -> None:
     assert world.log.verbosity == 4
 
 
-def test_profiles_say_what_there_is_instead_of_gos(world: World) -> None:
+def test_profile_pages_list_the_replacements_of_gos_profiles(world: World) -> None:
     index = ask(world.url, "/debug/pprof/").text
     assert "no Go profiler" in index
     stacks = ask(world.url, "/debug/pprof/goroutine?debug=1").text
@@ -133,17 +133,17 @@ def spin(ended: threading.Event) -> None:
         sum(range(1000))
 
 
-def test_a_second_profile_at_once_is_refused(world: World) -> None:
-    answers: list[Answer] = []
+def test_a_second_profile_at_once_is_rejected(world: World) -> None:
+    answers: list[Response] = []
     first = threading.Thread(
         target=lambda: answers.append(ask(world.url, "/debug/pprof/profile?seconds=1"))
     )
     first.start()
-    refused = ask(world.url, "/debug/pprof/profile?seconds=1")
+    rejected = ask(world.url, "/debug/pprof/profile?seconds=1")
     first.join()
-    both = sorted([refused.code, answers[0].code])
+    both = sorted([rejected.code, answers[0].code])
     assert both == [200, 500]
-    late = refused if refused.code == 500 else answers[0]
+    late = rejected if rejected.code == 500 else answers[0]
     assert late.text == "Could not enable CPU profiling: cpu profiling already in use\n"
 
 
@@ -154,7 +154,7 @@ def test_without_profiling_there_is_no_debug_page() -> None:
         assert ask(running.url, "/debug/explain?pod=a/b").code == 200
 
 
-def test_pages_may_be_left_out() -> None:
+def test_optional_pages() -> None:
     with ops_world(None, settings=OPEN, flagz=None, has_statusz=False) as running:
         assert ask(running.url, "/flagz").code == 404
         assert ask(running.url, "/statusz").code == 404
@@ -201,9 +201,9 @@ def test_flagz_shows_every_flag(world: World) -> None:
     assert flags == {"bind-address": "0.0.0.0", "leader-elect": "true", "v": "2"}
 
 
-def test_stopping_answers_what_is_under_way_and_closes_the_port() -> None:
+def test_stopping_finishes_active_requests_and_closes_the_port() -> None:
     with ops_world(None, settings=OPEN) as running:
-        answers: list[Answer] = []
+        answers: list[Response] = []
         asking = threading.Thread(
             target=lambda: answers.append(ask(running.url, "/debug/pprof/profile?seconds=30"))
         )
@@ -215,6 +215,6 @@ def test_stopping_answers_what_is_under_way_and_closes_the_port() -> None:
             assert idle.getresponse().read() == b"ok"
             running.run(running.server.stop())
         asking.join(10)
-        assert [one.code for one in answers] == [200]
+        assert [answer.code for answer in answers] == [200]
         with pytest.raises(OSError, match="refused"):
             ask(running.url, "/healthz")

@@ -16,20 +16,20 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubesched.testing import ApiServer
-from kubesched.web.settings import (
+from kubesched.ops.serving import (
     AuthenticationSettings,
+    NamedCertKey,
     ServingError,
     ServingSettings,
-    SniCertificate,
 )
+from kubesched.testing import ApiServer
 from tests.integration.ops_world import Shown, ask, certificates, connected, ops_world, signed
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0)
 
 
 def presented(url: str, *, name: str | None = None, **options: Any) -> list[x509.Certificate]:
-    """Return what the server shows to somebody who asks for a name."""
+    """Return the certificate that the server presents for a server name."""
     port = int(url.rpartition(":")[2])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -49,7 +49,7 @@ def common_name(certificate: x509.Certificate) -> str:
     return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
 
 
-def test_without_files_a_certificate_for_this_machine_is_made_up() -> None:
+def test_without_files_a_self_signed_certificate_is_generated() -> None:
     with ops_world(None) as world:
         (shown,) = presented(world.url)
         names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -96,7 +96,7 @@ def test_a_directory_keeps_the_pair(tmp_path: Path) -> None:
     assert str(raised.value) == text
 
 
-def test_given_files_are_read_again_when_they_change(tmp_path: Path) -> None:
+def test_changed_certificate_files_are_reloaded(tmp_path: Path) -> None:
     server = ExtendedKeyUsageOID.SERVER_AUTH
     one, two = (signed(tmp_path, name, [], usage=server) for name in ("one", "two"))
     settings = replace(LOCAL, tls_cert_file=str(one.certificate), tls_private_key_file=str(one.key))
@@ -114,7 +114,7 @@ def test_given_files_are_read_again_when_they_change(tmp_path: Path) -> None:
 
 
 class SteppedClock:
-    """The machine's clock, moved on by a test."""
+    """The system clock, moved by a test."""
 
     def __init__(self) -> None:
         self.step_s = 0.0
@@ -136,14 +136,14 @@ def test_a_server_name_chooses_the_certificate(tmp_path: Path) -> None:
         for name in ("default", "a.example", "other", "wild")
     }
 
-    def sni(name: str, *names: str) -> SniCertificate:
-        return SniCertificate(str(named[name].certificate), str(named[name].key), names)
+    def sni(name: str, *names: str) -> NamedCertKey:
+        return NamedCertKey(str(named[name].certificate), str(named[name].key), names)
 
     settings = replace(
         LOCAL,
         tls_cert_file=str(named["default"].certificate),
         tls_private_key_file=str(named["default"].key),
-        sni_certificates=(
+        tls_sni_cert_keys=(
             sni("a.example"),
             sni("other", "b.example"),
             sni("wild", "*.c.example", "b.example"),
@@ -165,12 +165,12 @@ def test_a_server_name_chooses_the_certificate(tmp_path: Path) -> None:
         assert common_name(presented(world.url)[0]) == "default"
 
 
-def test_versions_and_cipher_suites_are_kept_to() -> None:
-    modern = replace(LOCAL, min_tls_version="VersionTLS13")
+def test_tls_versions_and_cipher_suites_are_enforced() -> None:
+    modern = replace(LOCAL, tls_min_version="VersionTLS13")
     with ops_world(None, settings=modern) as world, pytest.raises(ssl.SSLError):
         presented(world.url, maximum_version=ssl.TLSVersion.TLSv1_2)
     only = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
-    with ops_world(None, settings=replace(LOCAL, cipher_suites=(only,))) as world:
+    with ops_world(None, settings=replace(LOCAL, tls_cipher_suites=(only,))) as world:
         port = int(world.url.rpartition(":")[2])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -191,16 +191,16 @@ def test_versions_and_cipher_suites_are_kept_to() -> None:
     ("settings", "text"),
     [
         pytest.param(
-            {"cipher_suites": ("TLS_NO",)},
+            {"tls_cipher_suites": ("TLS_NO",)},
             "Cipher suite TLS_NO not supported or doesn't exist",
             id="a suite that is none",
         ),
-        pytest.param({"min_tls_version": "1.2"}, 'unknown tls version "1.2"', id="a version"),
+        pytest.param({"tls_min_version": "1.2"}, 'unknown tls version "1.2"', id="a version"),
         pytest.param(
-            {"curve_preferences": (29, 29)}, "duplicate curve preference 29", id="a curve twice"
+            {"tls_curve_preferences": (29, 29)}, "duplicate curve preference 29", id="a curve twice"
         ),
         pytest.param(
-            {"curve_preferences": (77777,)},
+            {"tls_curve_preferences": (77777,)},
             "curve preference 77777 is out of range (must be 1-65535)",
             id="a number that is no curve",
         ),
@@ -221,7 +221,7 @@ def test_versions_and_cipher_suites_are_kept_to() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_with_is_said(settings: dict[str, Any], text: str) -> None:
+def test_invalid_serving_settings_are_reported(settings: dict[str, Any], text: str) -> None:
     with (
         pytest.raises(ServingError) as raised,
         ops_world(None, settings=replace(LOCAL, **settings)),
@@ -233,7 +233,7 @@ def test_what_cannot_be_served_with_is_said(settings: dict[str, Any], text: str)
 @pytest.mark.parametrize(
     ("address", "where"), [("127.0.0.1", "127.0.0.1:{}"), ("0.0.0.0", "0.0.0.0:{}")]
 )
-def test_a_port_in_use_is_said_with_the_address(address: str, where: str) -> None:
+def test_a_port_in_use_is_reported_with_the_address(address: str, where: str) -> None:
     with ops_world(None) as world:
         port = world.server.port
         settings = replace(LOCAL, bind_address=address, port=port)
@@ -246,7 +246,7 @@ def test_a_port_in_use_is_said_with_the_address(address: str, where: str) -> Non
     )
 
 
-def test_a_port_may_be_shared_by_those_who_agree() -> None:
+def test_a_port_can_be_shared_if_both_permit_it() -> None:
     settings = replace(LOCAL, permit_port_sharing=True)
     with ops_world(None, settings=settings) as first:
         shared = replace(settings, port=first.server.port)
@@ -262,7 +262,7 @@ def test_all_addresses_means_both_families() -> None:
             assert ask(f"https://[::1]:{port}", "/livez").text == "ok"
 
 
-def test_a_certificate_nobody_signed_ends_the_connection(
+def test_an_untrusted_certificate_ends_the_connection(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     # Differs from kube-scheduler, which answers 401.
@@ -276,9 +276,7 @@ def test_a_certificate_nobody_signed_ends_the_connection(
         assert ask(world.url, "/livez/ping", shown=admin).text == "ok"
 
 
-def test_an_authority_that_is_replaced_is_trusted_no_more(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
+def test_a_replaced_authority_is_no_longer_trusted(api_server: ApiServer, tmp_path: Path) -> None:
     assert api_server.ca_file is not None
     path = tmp_path / "clients.crt"
     path.write_bytes(api_server.ca_file.read_bytes())
@@ -291,14 +289,14 @@ def test_an_authority_that_is_replaced_is_trusted_no_more(
             assert kept.getresponse().read() == b"ok"
             path.write_bytes(signed(tmp_path, "another", []).certificate.read_bytes())
             clock.step_s += 10
-            # On the connection that is open already, too.
+            # On the open connection, too.
             kept.request("GET", "/livez/ping")
             assert kept.getresponse().status == 401
         with pytest.raises((ssl.SSLError, OSError)):
             ask(world.url, "/livez/ping", shown=admin)
 
 
-def test_a_certificate_that_ends_during_a_connection_ends_the_trust(
+def test_a_certificate_that_expires_during_a_connection_is_no_longer_trusted(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     authority = AuthenticationSettings(client_ca_file=str(api_server.ca_file), skip_lookup=True)

@@ -1,6 +1,6 @@
-"""Reflectors whose server goes away: it comes back, or it only seems to be there.
+"""Reflectors whose server is restarted, or no longer responds.
 
-On the embedded server whatever `--server` says: it is a process of its own that is killed.
+Always on the embedded server, as a process that is killed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.client import reflector
-from kubesched.kit.rng import Generator
+from kubesched.client.watch import reflector
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.kit.rng import RandomStream
 from kubesched.testing import ADMIN, ApiServer, a_pod
-from kubesched.testing.ports import free_ports
 from tests.integration.reflected import Writer, reflected, state_of
 from tests.integration.test_server_process import running
 
@@ -23,9 +23,9 @@ PATH = "/api/v1/namespaces/default/pods"
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+def test_a_killed_and_restarted_server(tmp_path: Path) -> None:
     options = ("--port", str(free_ports(1)[0]), "--data", str(tmp_path / "data.db"))
-    rng = Generator(1, "writes")
+    rng = RandomStream(1, "writes")
 
     async def scenario() -> None:
         async with AsyncExitStack() as stack:
@@ -38,21 +38,21 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
                 told = await stack.enter_async_context(mirroring)
                 await told.until_state(state_of(api, PATH))
                 process.kill()
-            # It finds nobody, and tries again.
+            # It cannot connect, and retries.
             client, count = told.client, told.client.watch_count
             await told.until(lambda: client.watch_count >= count + 3)
             with running(tmp_path, *options) as (_, api), api:
                 writer.api = api
                 writer.write(20)
                 await told.until_state(state_of(api, PATH))
-            # What the server forgot by dying is found out by a list.
+            # A list shows what the server lost.
             assert client.list_count <= 2
 
     asyncio.run(scenario())
 
 
 class SilentServer:
-    """Answers a list; of a watch it sends the head and then nothing, without going away."""
+    """Serves a list; of a watch it sends only the head, and keeps the connection open."""
 
     def __init__(self) -> None:
         self.targets: list[str] = []
@@ -71,7 +71,7 @@ class SilentServer:
                 length = f"Content-Length: {len(body)}".encode()
                 writer.write(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n" + body)
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # The other side has left.
+            pass  # The other side closed the connection.
         finally:
             writer.close()
 
@@ -91,9 +91,7 @@ class SilentServer:
                 await self.asked.wait()
 
 
-def test_a_stream_that_is_silent_for_too_long_is_opened_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_watch_is_reopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "_SILENCE_S_MAX", 0.2)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Reflectors on a running API server: nothing missed, nothing told twice.
+"""Reflectors on a running API server: no change is missed or repeated.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.node import Node
 from kubesched.client.resources import NODES, Resource
-from kubesched.kit.rng import Generator
-from kubesched.objects.node import Node
+from kubesched.kit.rng import RandomStream
 from kubesched.testing import PLAIN, Api, ApiServer, a_pod
 from tests.api.objects import make_things
 from tests.integration.reflected import (
@@ -42,12 +42,11 @@ def selecting(namespace: str) -> str:
     return f"metadata.namespace={namespace}"
 
 
-@pytest.mark.parametrize("use_watch_list", [False, True], ids=["list", "watch-list"])
 @pytest.mark.parametrize("lines_max", [1, 2, 3, 7])
 def test_watches_cut_after_each_nth_event(
-    api_server: ApiServer, api: Api, namespace: str, lines_max: int, use_watch_list: bool
+    api_server: ApiServer, api: Api, namespace: str, lines_max: int
 ) -> None:
-    writer = Writer(api, pods(namespace), Generator(lines_max, "writes"), a_pod)
+    writer = Writer(api, pods(namespace), RandomStream(lines_max, "writes"), a_pod)
     writer.write(10)
 
     async def scenario() -> None:
@@ -55,35 +54,33 @@ def test_watches_cut_after_each_nth_event(
             api_server,
             field_selector=selecting(namespace),
             lines_max=lines_max,
-            use_watch_list=use_watch_list,
         ) as told:
             await told.synced.wait()
             for _ in range(10):
-                # On a thread, so that events come in the midst of writes.
+                # In a thread, so that events arrive during writes.
                 await asyncio.to_thread(writer.write, 6)
             await told.until_state(state_of(api, pods(namespace)))
             assert told.client.watch_count > 60 // (lines_max + 1) // 2
-            if not use_watch_list:
-                # All was resumed: each write after the list was told, and by its own version.
-                assert told.client.list_count == 1
-                later = [one for one in told.changes if not one.initial]
-                versions = [int(one.object.metadata.resource_version) for one in later]
-                assert versions == sorted(set(versions))
+            # Every watch was resumed: each write after the list has its own change.
+            assert told.client.list_count == 1
+            later = [change for change in told.changes if not change.initial]
+            versions = [int(one.object.metadata.resource_version) for one in later]
+            assert versions == sorted(set(versions))
 
     asyncio.run(scenario())
 
 
-def test_what_happens_while_nobody_listens_is_told_by_a_list(
+def test_changes_during_an_outage_come_from_a_list(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
-    # A kind that was not there at version 1: of other kinds a server may know everything.
+    # A kind that did not exist at version 1: a server may have the history of other kinds.
     path = make_things(api, namespace)
     group = path.split("/")[2]
 
     def thing(name: str) -> dict[str, Any]:
         return {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": name}}
 
-    writer = Writer(api, path, Generator(5, "writes"), thing)
+    writer = Writer(api, path, RandomStream(5, "writes"), thing)
     writer.write(15)
 
     async def scenario() -> None:
@@ -91,7 +88,7 @@ def test_what_happens_while_nobody_listens_is_told_by_a_list(
         async with reflected(api_server, resource=things, decode=dict) as told:
             for turn in range(3):
                 await told.until_state(state_of(api, path))
-                # The stream is lost, and so is the way to resume it.
+                # The watch is lost and cannot be resumed.
                 told.client.is_cut = told.client.is_outdated = True
                 writer.write(12)
                 await told.until_state(state_of(api, path))
@@ -100,30 +97,26 @@ def test_what_happens_while_nobody_listens_is_told_by_a_list(
     asyncio.run(scenario())
 
 
-def test_a_history_that_is_sent_again_is_not_told_again(
-    api_server: ApiServer, api: Api, namespace: str
-) -> None:
-    writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
+def test_repeated_events_are_reported_once(api_server: ApiServer, api: Api, namespace: str) -> None:
+    writer = Writer(api, pods(namespace), RandomStream(5, "writes"), a_pod)
     writer.write(15)
 
     async def scenario() -> None:
         async with reflected(api_server, field_selector=selecting(namespace)) as told:
             await told.until_state(state_of(api, pods(namespace)))
-            # The server may still know all that happened to pods, or say that it does not.
+            # The server may still have the history of pods, or reject the version.
             told.client.is_cut = told.client.is_outdated = True
             api.post(writer.path, a_pod("last")).must(201)
             state = state_of(api, pods(namespace))
-            await told.until(lambda: f"{namespace}/last" in {one.key for one in told.changes})
+            await told.until(lambda: f"{namespace}/last" in {change.key for change in told.changes})
             present = {key: one for key, one in told.replayed().items() if key in state}
             assert present == state
 
     asyncio.run(scenario())
 
 
-def test_a_list_that_breaks_off_is_taken_up(
-    api_server: ApiServer, api: Api, namespace: str
-) -> None:
-    writer = Writer(api, pods(namespace), Generator(5, "writes"), a_pod)
+def test_an_interrupted_list_is_resumed(api_server: ApiServer, api: Api, namespace: str) -> None:
+    writer = Writer(api, pods(namespace), RandomStream(5, "writes"), a_pod)
     writer.write(40)
     whole = len(api.get(writer.path).must(200).body)
 
@@ -133,13 +126,13 @@ def test_a_list_that_breaks_off_is_taken_up(
             await told.synced.wait()
             await told.until_state(state_of(api, pods(namespace)))
             assert told.client.list_count == 2
-            assert all(one.initial for one in told.changes)
+            assert all(change.initial for change in told.changes)
 
     for place in (1, whole // 3, whole - 10):
         asyncio.run(scenario(place))
 
 
-def test_a_pod_that_ends_leaves_the_selection(
+def test_a_finished_pod_leaves_the_selection(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     path = pods(namespace)
@@ -153,7 +146,7 @@ def test_a_pod_that_ends_leaves_the_selection(
             merge = "application/merge-patch+json"
             api.patch(f"{path}/a/status", ended, merge).must(200)
             await told.until_state({})
-            assert [one.type for one in told.changes] == ["ADDED", "DELETED"]
+            assert [change.type for change in told.changes] == ["ADDED", "DELETED"]
             assert told.changes[1].object.metadata.name == "a"
             api.post(path, a_pod("b")).must(201)
             await told.until(lambda: len(told.changes) == 3)
@@ -161,7 +154,7 @@ def test_a_pod_that_ends_leaves_the_selection(
     asyncio.run(scenario())
 
 
-def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
+def test_the_json_of_pending_pods_is_kept_as_the_server_has_it(
     api_server: ApiServer, api: Api, namespace: str
 ) -> None:
     path = pods(namespace)
@@ -177,7 +170,7 @@ def test_json_is_kept_of_waiting_pods_and_is_what_the_server_has(
             await told.synced.wait()
             api.post(path, a_pod("second")).must(201)
             await told.until(lambda: len(told.changes) == 3)
-            kept = {one.key.partition("/")[2]: one.raw for one in told.changes}
+            kept = {change.key.partition("/")[2]: change.raw for change in told.changes}
             assert kept["bound"] == b""
             for name in ("first", "second"):
                 shown = api.get(f"{path}/{name}").must(200).json
@@ -206,12 +199,12 @@ def test_large_objects(api_server: ApiServer, api: Api, namespace: str) -> None:
             await told.synced.wait()
             make("watched")
             await told.until_state(state_of(api, pods(namespace)))
-            assert all(len(one.raw) > 240_000 for one in told.changes)
+            assert all(len(change.raw) > 240_000 for change in told.changes)
 
     asyncio.run(scenario())
 
 
-def test_a_kind_that_is_not_there(api_server: ApiServer) -> None:
+def test_an_unknown_kind(api_server: ApiServer) -> None:
     widgets = Resource("example.com", "v1", "widgets", "Widget")
 
     async def scenario() -> None:
@@ -224,8 +217,7 @@ def test_a_kind_that_is_not_there(api_server: ApiServer) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("use_watch_list", [False, True], ids=["list", "watch-list"])
-def test_a_right_that_comes_later(api_server: ApiServer, api: Api, use_watch_list: bool) -> None:
+def test_a_right_granted_later(api_server: ApiServer, api: Api) -> None:
     name = f"reads-nodes-{next(_numbers)}"
     rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
     binding = {
@@ -235,11 +227,9 @@ def test_a_right_that_comes_later(api_server: ApiServer, api: Api, use_watch_lis
     }
 
     async def scenario() -> None:
-        async with reflected(
-            api_server, user=PLAIN, resource=NODES, decode=Node, use_watch_list=use_watch_list
-        ) as told:
+        async with reflected(api_server, user=PLAIN, resource=NODES, decode=Node) as told:
             await told.until(lambda: bool(told.forbidden))
-            assert told.forbidden == [("nodes", "watch" if use_watch_list else "list")]
+            assert told.forbidden == [("nodes", "list")]
             assert not told.reflector.has_synced
             roles = f"{ROLES}/clusterroles"
             api.post(roles, {"metadata": {"name": name}, "rules": [rule]}).must(201)

@@ -1,4 +1,4 @@
-"""What `kubesched run -v=10` writes never has a token, a key or what pods keep to themselves.
+"""The log of `kubesched run -v=10` never has tokens, keys or contents of pods.
 
 Runs on the embedded server, or on the real one with `--server real`.
 """
@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.server import kubeconfig_text
+from kubesched.ops.serving_certificates import self_signed
 from kubesched.testing import ADMIN, Api, ApiServer, TokenUser
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.server import kubeconfig_text
-from kubesched.web.serving_certificates import self_signed
 from tests.integration.extender_process import start_extender
 from tests.integration.live_processes import Place, Scheduler, start
 from tests.integration.ops_world import ask
@@ -34,7 +34,7 @@ ROLES = ("system:kube-scheduler", "system:volume-scheduler", "system:auth-delega
 
 @pytest.fixture
 def account(api: Api) -> Iterator[TokenUser]:
-    """Make a ServiceAccount that may schedule; yield it with its token."""
+    """Create a ServiceAccount with the rights of a scheduler; yield it with its token."""
     accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
     api.post(accounts, {"metadata": {"name": ACCOUNT}}).must(201)
     answer = api.post(f"{accounts}/{ACCOUNT}/token", {"spec": {}}).must(201)
@@ -58,7 +58,7 @@ def account(api: Api) -> Iterator[TokenUser]:
 
 
 def with_certificate(text: str, key: bytes, certificate: bytes) -> str:
-    """Return a kubeconfig whose user shows a certificate, too."""
+    """Return a kubeconfig whose user also has a client certificate."""
     document = yaml.safe_load(text)
     document["users"][0]["user"] |= {
         "client-certificate-data": base64.b64encode(certificate).decode(),
@@ -78,7 +78,7 @@ def is_in_log(scheduler: Scheduler, text: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_neither_tokens_nor_keys_nor_what_pods_hold(
+def test_logs_have_no_tokens_keys_or_contents_of_pods(
     api_server: ApiServer, api: Api, account: TokenUser, tmp_path: Path, form: str
 ) -> None:
     kubeconfig = tmp_path / "account.kubeconfig"
@@ -101,27 +101,25 @@ def test_neither_tokens_nor_keys_nor_what_pods_hold(
         place.pod("fits", annotations=hidden, containers=[container])
         scheduler.until(lambda: place.node_of("fits") == node, "the pod is bound")
         place.pod("waits", annotations=hidden, containers=[container])
-        scheduler.until(lambda: place.refused("waits"), "the other is refused")
+        scheduler.until(lambda: place.rejected("waits"), "the other is refused")
         url = f"https://127.0.0.1:{scheduler.port}"
-        # Who asks is asked about: once known, once not.
+        # Token reviews of a known and an unknown client.
         assert ask(url, "/statusz", token=ADMIN.token).code == 200
         assert ask(url, "/statusz", token=f"{CANARY}-token").code == 401
         assert ask(url, "/statusz", headers={"Cookie": CANARY}).code == 403
-        scheduler.tell(signal.SIGUSR2)
+        scheduler.send_signal(signal.SIGUSR2)
         scheduler.until(lambda: is_in_log(scheduler, "Dump of cached NodeInfo"), "it dumps")
-        scheduler.tell(signal.SIGTERM)
-        scheduler.ended()
+        scheduler.send_signal(signal.SIGTERM)
+        scheduler.wait()
         log = scheduler.log
-    # It did say something about all of them.
+    # The log does mention all of them.
     for said in ("fits", "waits", "/statusz", "invalid bearer token"):
         assert said in log
     assert [secret for secret in never if secret in log] == []
 
 
 @pytest.mark.slow
-def test_not_when_the_server_does_not_answer_or_does_not_know_us(
-    api_server: ApiServer, tmp_path: Path
-) -> None:
+def test_logs_have_no_secrets_when_requests_fail(api_server: ApiServer, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     away = f"https://ada:{PASSWORD}@127.0.0.1:{port}"
     stranger = TokenUser("stranger", f"{CANARY}-token")
@@ -130,7 +128,7 @@ def test_not_when_the_server_does_not_answer_or_does_not_know_us(
         "away": kubeconfig_text(away, api_server.ca_file, stranger),
         "unknown": kubeconfig_text(api_server.url, api_server.ca_file, stranger),
     }
-    # Nobody trusts who signed it.
+    # Its issuer is not trusted.
     ways["odd"] = with_certificate(ways["unknown"], pair.key, pair.certificate)
     never = {CANARY, *secrets_of_key(pair.key)}
     with ProcessGroup(tmp_path) as group:
@@ -138,7 +136,7 @@ def test_not_when_the_server_does_not_answer_or_does_not_know_us(
             kubeconfig = tmp_path / f"{name}.kubeconfig"
             kubeconfig.write_text(text)
             scheduler = start(api_server, group, "-v=10", label=name, kubeconfig=kubeconfig)
-            scheduler.until_said("Failed to watch")
+            scheduler.until_logged("Failed to watch")
             scheduler.until(partial(is_in_log, scheduler, "Serving securely"), "it serves")
             told = scheduler.log + scheduler.page("/metrics")[1]
             assert [secret for secret in never if secret in told] == []
@@ -146,7 +144,7 @@ def test_not_when_the_server_does_not_answer_or_does_not_know_us(
 
 
 @pytest.mark.slow
-def test_not_what_a_credential_plugin_is_given_and_says(
+def test_logs_have_no_input_or_output_of_credential_plugins(
     api_server: ApiServer, api: Api, account: TokenUser, tmp_path: Path
 ) -> None:
     credential = {
@@ -171,8 +169,8 @@ def test_not_what_a_credential_plugin_is_given_and_says(
         node = place.node()
         place.pod("fits")
         scheduler.until(lambda: place.node_of("fits") == node, "the pod is bound")
-        scheduler.tell(signal.SIGTERM)
-        scheduler.ended()
+        scheduler.send_signal(signal.SIGTERM)
+        scheduler.wait()
         assert place.key("fits") in scheduler.log
         for secret in (account.token, account.token.split(".")[2], PASSWORD):
             assert secret not in scheduler.log
@@ -180,7 +178,7 @@ def test_not_what_a_credential_plugin_is_given_and_says(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("knows_nodes", [True, False])
-def test_not_what_goes_to_an_extender_on_either_side(
+def test_logs_have_no_secrets_of_extender_calls(
     api_server: ApiServer, api: Api, account: TokenUser, tmp_path: Path, knows_nodes: bool
 ) -> None:
     kubeconfig = tmp_path / "account.kubeconfig"

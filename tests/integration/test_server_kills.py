@@ -1,6 +1,6 @@
-"""`kubesched apiserver --data`: killed at any moment, it has everything that it acknowledged.
+"""`kubesched apiserver --data`: acknowledged writes survive a kill at any moment.
 
-About the embedded server itself: it runs whatever `--server` says.
+Always on the embedded server, regardless of `--server`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubesched.kit.rng import Generator
+from kubesched.kit.rng import RandomStream
 from kubesched.testing import Api
 from tests.integration.test_server_process import CONFIG_MAPS, config_map, running
 
@@ -26,31 +26,31 @@ KILLS = 3
 
 @dataclass
 class Writer:
-    """One client that creates, changes and deletes its own objects until the server is gone."""
+    """A client that creates, changes and deletes its objects until the server is killed."""
 
     number: int
     api: Api
     state: dict[str, int | None] = field(default_factory=dict)
-    """What was acknowledged last of each object: its version, None for a deletion."""
+    """The last acknowledged version of each object; None after a deletion."""
     open_name: str = ""
-    """Of which object the answer did not come."""
+    """The object whose response did not arrive."""
     newest: int = 0
     acknowledged: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def run(self) -> None:
         """Write until the connection breaks."""
-        rng = Generator(self.number, "writer")
+        rng = RandomStream(self.number, "writer")
         try:
             while True:
                 self._write(f"w{self.number}-{rng.below(30)}", rng)
         except (OSError, HTTPException):
             self.api.close()
 
-    def _write(self, name: str, rng: Generator) -> None:
+    def _write(self, name: str, rng: RandomStream) -> None:
         path, self.open_name = f"{CONFIG_MAPS}/{name}", name
         if self.state.get(name) is None:
             answer = self.api.post(CONFIG_MAPS, config_map(name))
-            if answer.code == 409:  # The creation whose answer did not come before the last kill.
+            if answer.code == 409:  # Created before the kill, without a response.
                 answer = self.api.put(path, config_map(name, "again"))
         elif rng.below(10) < 3:
             answer = self.api.delete(path)
@@ -64,8 +64,8 @@ class Writer:
         self.acknowledged.release()
 
 
-def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    rng = Generator(7, "kills")
+def test_no_acknowledged_write_is_lost(tmp_path: Path) -> None:
+    rng = RandomStream(7, "kills")
     writers = [Writer(number, Api("http://nowhere")) for number in range(WRITERS)]
     newest, authorities = 0, set()
     for _ in range(KILLS):
@@ -77,7 +77,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
                 writer.api = Api(api.url, token=api.token, ca_file=tmp_path / "ca.crt")
                 threads.append(threading.Thread(target=writer.run, daemon=True))
                 threads[-1].start()
-            for _ in range(50 + rng.below(100)):  # Any moment will do: the others go on writing.
+            for _ in range(50 + rng.below(100)):  # At any moment: other clients keep writing.
                 assert writers[0].acknowledged.acquire(timeout=20)
             process.send_signal(signal.SIGKILL)
             for thread in threads:
@@ -90,7 +90,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
 
 
 def check(api: Api, writers: list[Writer], newest: int) -> int:
-    """See that everything acknowledged is there, and return the version of now."""
+    """Check that all acknowledged writes exist; return the current version."""
     with api:
         listed = api.get(CONFIG_MAPS).must(200).json
     kept = {
@@ -102,13 +102,13 @@ def check(api: Api, writers: list[Writer], newest: int) -> int:
                 assert kept.get(name) == version, name
     version = int(listed["metadata"]["resourceVersion"])
     assert version >= max([newest, *(writer.newest for writer in writers)])
-    for writer in writers:  # What was under way is known now.
+    for writer in writers:  # Resolve the unacknowledged writes.
         if writer.open_name:
             writer.state[writer.open_name] = kept.get(writer.open_name)
     return version
 
 
-def test_tokens_outlive_it(tmp_path: Path) -> None:
+def test_tokens_survive_a_restart(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data.db"), "--authorization", "rbac")
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     with running(tmp_path, *data) as (process, api), api:
@@ -125,17 +125,17 @@ def test_tokens_outlive_it(tmp_path: Path) -> None:
     assert review.json["status"]["userInfo"]["username"] == "system:serviceaccount:default:a"
 
 
-def test_it_ends_in_a_second_with_clients_that_do_not_read(tmp_path: Path) -> None:
+def test_shutdown_within_a_second_with_clients_that_do_not_read(tmp_path: Path) -> None:
     with running(tmp_path, "--no-tls") as (process, api), api:
         for number in range(6):
             body = config_map(f"c{number}", "x" * 900_000)
             api.post(CONFIG_MAPS, body).must(201)
         address = urlsplit(api.url)
         clients = [socket.create_connection((address.hostname, address.port), 10) for _ in range(9)]
-        for client in clients[:3]:  # Watches with more to say than the sockets hold.
+        for client in clients[:3]:  # Watches with more events than the sockets can buffer.
             client.sendall(f"GET {CONFIG_MAPS}?watch=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             assert client.recv(1)
-        for client in clients[3:6]:  # Bodies of which the rest does not come.
+        for client in clients[3:6]:  # Bodies that remain incomplete.
             head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n"
             client.sendall(head.encode() + json.dumps({"a": 1}).encode())
         api.get("/readyz").must(200)

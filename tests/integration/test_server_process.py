@@ -1,6 +1,6 @@
-"""`kubesched apiserver` as a process: it ends when told to, and what it acknowledged is kept.
+"""`kubesched apiserver` as a process: shutdown, and durable writes.
 
-About the embedded server itself: it runs whatever `--server` says.
+Always on the embedded server, regardless of `--server`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.cluster.launch.ports import free_ports
 from kubesched.testing import Api
-from kubesched.testing.ports import free_ports
 
 PODS = "/api/v1/namespaces/default/pods"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -75,7 +75,7 @@ def config_map(name: str, value: str = "v") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_it_ends_in_a_second_with_watches_open(tmp_path: Path, told: signal.Signals) -> None:
+def test_shutdown_within_a_second_with_open_watches(tmp_path: Path, told: signal.Signals) -> None:
     with running(tmp_path) as (process, api), api:
         watches = [api.watch(path) for path in (PODS, CONFIG_MAPS, "/api/v1/nodes") * 5]
         start = time.perf_counter()
@@ -88,13 +88,13 @@ def test_it_ends_in_a_second_with_watches_open(tmp_path: Path, told: signal.Sign
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
-def test_what_it_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "cluster.db"))
     acknowledged: list[tuple[str, str, int]] = []
     with running(tmp_path, *data) as (process, api):
         writer = threading.Thread(target=write_until_dead, args=(api, acknowledged), daemon=True)
         writer.start()
-        # At a moment that has nothing to do with where a write stands.
+        # At a moment independent of the writes.
         while len(acknowledged) < 120:
             time.sleep(0.01)
         process.kill()
@@ -107,7 +107,7 @@ def test_what_it_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
             for one in listed["items"]
         }
         newest = {name: (value, version) for name, value, version in acknowledged}
-        # The one write that was under way may have been kept without being acknowledged.
+        # The active write may have been stored without being acknowledged.
         different = [name for name, state in newest.items() if kept.get(name) != state]
         assert len(different) <= 1
         for name in different:
@@ -119,7 +119,7 @@ def test_what_it_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
 
 
 def write_until_dead(api: Api, acknowledged: list[tuple[str, str, int]]) -> None:
-    """Create and change objects until the server is gone, noting what it acknowledged."""
+    """Create and change objects until the server is killed; record the acknowledged writes."""
     number = 0
     try:
         while True:
@@ -134,7 +134,7 @@ def write_until_dead(api: Api, acknowledged: list[tuple[str, str, int]]) -> None
         api.close()
 
 
-def test_deletions_and_identity_are_kept_too(tmp_path: Path) -> None:
+def test_deletions_and_uids_survive_a_restart(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "cluster.db"))
     with running(tmp_path, *data) as (process, api), api:
         made = api.post(CONFIG_MAPS, config_map("a")).must(201).json
@@ -145,14 +145,14 @@ def test_deletions_and_identity_are_kept_too(tmp_path: Path) -> None:
     with running(tmp_path, *data) as (_, api), api:
         assert api.get(f"{CONFIG_MAPS}/a").must(200).json == made
         api.get(f"{CONFIG_MAPS}/b").must(404)
-        # A version from before is in the past that nobody remembers.
+        # The history before the restart is gone.
         version = made["metadata"]["resourceVersion"]
         with api.watch(CONFIG_MAPS, query={"resourceVersion": version}) as watch:
             event = watch.next()
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_custom_kinds_are_kept_too(tmp_path: Path) -> None:
+def test_custom_kinds_survive_a_restart(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "cluster.db"))
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -204,7 +204,7 @@ def test_loopback_needs_no_token_and_other_addresses_do(tmp_path: Path) -> None:
         api.get("/api/v1/namespaces").must(200)
 
 
-def test_a_port_in_use_is_said_so(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with running(tmp_path) as (_, api):
         port = api.url.rpartition(":")[2]
         start = "from kubesched.cli.main import main; main()"
@@ -220,7 +220,7 @@ def test_the_kubeconfig_is_for_its_owner_only(tmp_path: Path) -> None:
         assert (tmp_path / "kubeconfig").stat().st_mode & 0o077 == 0
 
 
-def test_a_data_file_that_is_none_is_said_so(tmp_path: Path) -> None:
+def test_an_invalid_data_file_is_reported(tmp_path: Path) -> None:
     data = tmp_path / "other"
     data.write_text(json.dumps({"not": "a database"}) * 100)
     start = "from kubesched.cli.main import main; main()"

@@ -1,7 +1,7 @@
-"""`kubesched run --shadow` beside kube-scheduler on a real API server, whatever `--server` says.
+"""`kubesched run --shadow` with kube-scheduler on a real API server.
 
-What kube-scheduler does is found the same by us, or the difference is explained; the API server's
-audit shows that nothing was written meanwhile.
+The decisions are the same, or the difference is explained; the API server's
+audit log shows that the shadow wrote nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.real_cluster import real_cluster
 from kubesched.testing import (
     ADMIN,
     Api,
@@ -23,10 +25,8 @@ from kubesched.testing import (
     SchedulerSettings,
     a_node,
     a_pod,
-    real_cluster,
     start_scheduler,
 )
-from kubesched.testing.ports import free_ports
 
 pytestmark = [pytest.mark.programs, pytest.mark.timeout(240)]
 
@@ -51,7 +51,7 @@ MOST_ALLOCATED = {
 
 
 def node_of(number: int) -> Document:
-    # No two of them are alike, so that there is one best node for every pod.
+    # All different, so that every pod has one best node.
     return a_node(
         f"node-{number}",
         labels={ZONE: f"zone-{number % 3}"},
@@ -93,13 +93,13 @@ def a_mixed_pod(number: int) -> Document:
     if kind == 5:
         terms = {"requiredDuringSchedulingIgnoredDuringExecution": [a_term(HOST, 99)]}
         return pod_of(number, affinity={"podAntiAffinity": terms})
-    if number == 54:  # One that fits nowhere.
+    if number == 54:  # Fits on no node.
         return pod_of(number, nodeSelector={ZONE: "zone-7"})
     return pod_of(number)
 
 
 class World:
-    """A cluster with kube-scheduler, and kubesched in its shadow."""
+    """A cluster with kube-scheduler and a shadow kubesched."""
 
     def __init__(self, cluster: RealCluster, audit: Path, directory: Path) -> None:
         self.cluster = cluster
@@ -108,7 +108,7 @@ class World:
         self.shadow: SchedulerProcess | None = None
 
     def start(self, profiles: tuple[Document, ...] = ()) -> None:
-        """Start both, and wait until ours has seen everything."""
+        """Start both, and wait until the shadow has synced."""
         cluster = self.cluster
         start_scheduler(cluster, cluster.group, "kube-scheduler")
         self.shadow = start_scheduler(
@@ -117,8 +117,8 @@ class World:
             "kubesched",
             SchedulerSettings(
                 profiles=profiles,
-                kubeconfig=cluster.kubeconfigs[ADMIN.name],  # Who might write, if it tried.
-                leader_election={"leaderElect": True},  # Which a shadow does not take part in.
+                kubeconfig=cluster.kubeconfigs[ADMIN.name],  # It would have the right to write.
+                leader_election={"leaderElect": True},  # Ignored by a shadow.
                 port=free_ports(1)[0],
                 flags=(
                     "--shadow",
@@ -130,7 +130,7 @@ class World:
         self.shadow.until_ready(timeout_s=60)
 
     def create(self, pods: list[Document]) -> None:
-        """Create pods all at once, and wait until kube-scheduler has decided for each."""
+        """Create pods at the same time, and wait until kube-scheduler has decided for each."""
         with ThreadPoolExecutor(4) as together:
             list(together.map(self._create_some, (pods[first::4] for first in range(4))))
         with self.cluster.api() as api:
@@ -146,7 +146,7 @@ class World:
                 api.post(PODS, pod).must(201)
 
     def counts(self) -> dict[str, int]:
-        """Return how many decisions were compared, by result."""
+        """Return the number of compared decisions by result."""
         assert self.shadow is not None
         found = re.findall(
             r'^kubesched_shadow_decisions_total\{result="(\w+)"\} (\d+)$',
@@ -156,16 +156,16 @@ class World:
         return {result: int(count) for result, count in found if count != "0"}
 
     def stop(self) -> str:
-        """End the shadow and return everything it wrote."""
+        """Stop the shadow, and return its output."""
         assert self.shadow is not None
         assert self.shadow.terminate() == 0
         return self.shadow.log
 
     def requests(self) -> list[tuple[str, str]]:
-        """Return verb and path of every request of ours."""
+        """Return verb and path of every request of the shadow."""
         entries = map(json.loads, self.audit.read_text().splitlines())
-        ours = (one for one in entries if "kubesched" in one.get("userAgent", ""))
-        return [(one["verb"], one["requestURI"]) for one in ours]
+        ours = (entry for entry in entries if "kubesched" in entry.get("userAgent", ""))
+        return [(our["verb"], our["requestURI"]) for our in ours]
 
     def differences(self) -> list[Document]:
         """Return the lines of the report."""
@@ -178,7 +178,10 @@ def _all_decided(api: Api) -> bool:
 
 def _is_decided(pod: Document) -> bool:
     conditions = pod["status"].get("conditions", ())
-    return any(one["type"] == "PodScheduled" and one.get("reason") != "" for one in conditions)
+    return any(
+        condition["type"] == "PodScheduled" and condition.get("reason") != ""
+        for condition in conditions
+    )
 
 
 @pytest.fixture
@@ -196,13 +199,13 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield World(cluster, audit, tmp_path)
 
 
-def test_kube_scheduler_is_followed_without_a_difference_and_without_a_write(world: World) -> None:
+def test_kube_scheduler_is_shadowed_without_differences_and_writes(world: World) -> None:
     world.start()
     world.create([a_mixed_pod(number) for number in range(96)])
     counts = world.counts()
     output = world.stop()
     assert set(counts) <= {"same", "tie"}, world.differences()
-    # Who guesses among ten nodes is right with a tenth of the pods, ties or not.
+    # Guessing among ten nodes would agree for a tenth of the pods.
     assert counts["same"] > 96 // 3
     assert sum(counts.values()) == 96
     assert "shadow: 96 decisions compared, 0 differ" in output
@@ -213,7 +216,7 @@ def test_kube_scheduler_is_followed_without_a_difference_and_without_a_write(wor
     assert verbs <= READS
 
 
-def test_another_configuration_differs_and_says_why(world: World) -> None:
+def test_another_configuration_gives_explained_differences(world: World) -> None:
     world.start((MOST_ALLOCATED,))
     world.create([pod_of(number) for number in range(80)])
     output = world.stop()

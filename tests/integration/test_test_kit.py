@@ -1,4 +1,4 @@
-"""The public test kit: programs start, are ready, and never outlive the test."""
+"""The public test kit: programs become ready and end with the test."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.testing import (
-    ADMIN,
-    PLAIN,
-    MissingProgramError,
-    Programs,
-    embedded_server,
-    real_cluster,
-)
-from kubesched.testing.ports import free_ports
-from kubesched.testing.processes import ProcessGroup, StartError
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.processes import ProcessGroup, StartError
+from kubesched.cluster.launch.real_cluster import real_cluster
+from kubesched.testing import ADMIN, PLAIN, MissingProgramError, Programs, embedded_server
 
 
 def is_running(pid: int) -> bool:
@@ -35,14 +29,14 @@ def test_ports_differ_from_call_to_call() -> None:
     assert len({*free_ports(5), *free_ports(5)}) == 10
 
 
-def test_programs_end_with_the_group(tmp_path: Path) -> None:
+def test_programs_end_with_their_group(tmp_path: Path) -> None:
     with ProcessGroup(tmp_path) as group:
         pid = group.start("sleeper", ["sleep", "60"]).pid
         assert is_running(pid)
     assert not is_running(pid)
 
 
-def test_a_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> None:
+def test_an_early_exit_shows_the_end_of_the_log(tmp_path: Path) -> None:
     with ProcessGroup(tmp_path) as group:
         group.start("short", ["sh", "-c", "echo what went wrong; exit 3"])
         with pytest.raises(StartError, match=r"(?s)short ended with status 3.*what went wrong"):
@@ -53,7 +47,7 @@ def test_a_program_that_ends_early_shows_the_end_of_its_log(tmp_path: Path) -> N
 def test_programs_end_when_the_test_is_killed(tmp_path: Path) -> None:
     script = (
         "import pathlib, time\n"
-        "from kubesched.testing.processes import ProcessGroup\n"
+        "from kubesched.cluster.launch.processes import ProcessGroup\n"
         f"group = ProcessGroup(pathlib.Path({str(tmp_path)!r}))\n"
         "print(group.start('sleeper', ['sleep', '60']).pid, flush=True)\n"
         "time.sleep(60)\n"
@@ -70,7 +64,7 @@ def test_programs_end_when_the_test_is_killed(tmp_path: Path) -> None:
     raise AssertionError("it outlived its test")
 
 
-def test_a_missing_program_is_said_with_how_to_build_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_with_its_build_command(tmp_path: Path) -> None:
     with (
         pytest.raises(MissingProgramError, match=r"etcd is not built.*make control-plane"),
         real_cluster(programs=Programs(tmp_path)),
@@ -91,7 +85,7 @@ def test_the_embedded_server_has_the_users_of_a_real_cluster() -> None:
 
 @pytest.mark.programs
 @pytest.mark.parametrize("form", ["bare", "whole"])
-def test_nothing_is_left_of_a_real_cluster(form: str) -> None:
+def test_a_real_cluster_leaves_nothing_behind(form: str) -> None:
     with real_cluster("whole" if form == "whole" else "bare") as cluster:
         pids = cluster.pids
         assert all(map(is_running, pids.values()))
@@ -101,7 +95,7 @@ def test_nothing_is_left_of_a_real_cluster(form: str) -> None:
 
 
 @pytest.mark.programs
-def test_the_logs_of_a_failure_are_kept(tmp_path: Path) -> None:
+def test_logs_are_kept_after_a_failure(tmp_path: Path) -> None:
     def fail() -> None:
         with real_cluster("bare"):
             raise ValueError("something")

@@ -15,26 +15,27 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.decode import decode_as, decode_object
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.cache.cache import Cache
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig import load_access
 from kubesched.client.rest import Client
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import ApiCallError
 from kubesched.framework.interface import Victims
+from kubesched.framework.runtime.waiting_pods import PodsInPreBind, WaitingPodsMap
 from kubesched.framework.status import SKIP, Status, error
-from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPodsMap
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from kubesched.kit.tasks import Tasks
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_as, decode_object
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.plugins.default_binder import DefaultBinder
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.api_client import LiveApiClient
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.scheduler.live_handle import LiveApiClient
 from kubesched.scheduler.preemption import PreemptionExecutor
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing import Api, ApiServer, a_node, a_pod
 from tests.unit.plugins.builders import statuses_of
 
@@ -50,7 +51,7 @@ SELECTED = "volume.kubernetes.io/selected-node"
 
 
 class World:
-    """A cluster of one node of its own on the server, and a plugin that sees what is read."""
+    """A cluster with one node on the server, and a plugin over a snapshot of it."""
 
     def __init__(self, api: Api, client: Client, tag: str) -> None:
         self.api = api
@@ -88,7 +89,7 @@ class World:
     # -- the objects
 
     def make(self, provisioner: str) -> None:
-        """Make a node, a class, a claim and a pod that uses it."""
+        """Create a node, a class, a claim and a pod that uses it."""
         self.api.post("/api/v1/nodes", a_node(self.node)).must()
         mode = "WaitForFirstConsumer"
         storage_class = {"provisioner": provisioner, "volumeBindingMode": mode}
@@ -103,7 +104,7 @@ class World:
         self.make_pod("user", [{"name": "v", "persistentVolumeClaim": {"claimName": self.claim}}])
 
     def make_volume(self) -> None:
-        """Make a volume on the node, with more than a scheduler reads."""
+        """Create a volume on the node, with fields that schedulers do not read."""
         host = {"key": "kubernetes.io/hostname", "operator": "In", "values": [self.node]}
         volume = {
             "metadata": {"name": self.volume, "annotations": {"kept": "yes"}},
@@ -137,7 +138,7 @@ class World:
         self.api.patch(path, patch, content_type=MERGE).must(200)
 
     def read(self) -> None:
-        """Take over what the API server has, as the watch would."""
+        """Load the objects of the API server, as watches would."""
         self.cache.add_node(decode_as(Node, self.shown(f"/api/v1/nodes/{self.node}")))
         for path in (VOLUMES, CLAIMS, CLASSES):
             for item in self.shown(path)["items"]:
@@ -197,19 +198,21 @@ def emptied(api: Api) -> Iterator[None]:
 
 
 def without_bookkeeping(document: Document) -> Document:
-    """Return an object without what the server notes about each change."""
+    """Return an object without managed fields and version."""
     noted = ("managedFields", "resourceVersion")
     kept = {key: value for key, value in document["metadata"].items() if key not in noted}
     return {**document, "metadata": kept}
 
 
 def fields_of(document: Document, manager: str) -> list[tuple[str, Document]]:
-    """Return what somebody is known to have written."""
+    """Return the fields that a manager owns."""
     entries = document["metadata"]["managedFields"]
     return [(e["operation"], e["fieldsV1"]) for e in entries if e["manager"] == manager]
 
 
-def test_a_volume_becomes_the_claims_and_loses_nothing(api_server: ApiServer, api: Api) -> None:
+def test_a_volume_is_bound_to_its_claim_and_keeps_its_fields(
+    api_server: ApiServer, api: Api
+) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("kubernetes.io/no-provisioner")
@@ -242,13 +245,13 @@ def test_a_volume_becomes_the_claims_and_loses_nothing(api_server: ApiServer, ap
     asyncio.run(main())
 
 
-def test_a_claim_learns_its_node_and_loses_nothing(api_server: ApiServer, api: Api) -> None:
+def test_a_claim_gets_its_node_and_keeps_its_fields(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("csi.example.com")
             claim = f"{CLAIMS}/{world.claim}"
             before = world.shown(claim)
-            # Nobody makes the volume.
+            # No provisioner creates the volume.
             status = await world.bind_volumes()
             assert status == error("binding volumes: context deadline exceeded")
             after, expected = world.shown(claim), without_bookkeeping(before)
@@ -261,7 +264,7 @@ def test_a_claim_learns_its_node_and_loses_nothing(api_server: ApiServer, api: A
     asyncio.run(main())
 
 
-def test_who_fails_to_make_the_volume_takes_the_node_back(api_server: ApiServer, api: Api) -> None:
+def test_a_failed_provisioner_removes_the_selected_node(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("csi.example.com")
@@ -273,7 +276,9 @@ def test_who_fails_to_make_the_volume_takes_the_node_back(api_server: ApiServer,
     asyncio.run(main())
 
 
-def test_a_volume_somebody_changed_is_left_alone(api_server: ApiServer, api: Api) -> None:
+def test_a_volume_changed_by_another_client_is_not_overwritten(
+    api_server: ApiServer, api: Api
+) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("kubernetes.io/no-provisioner")
@@ -291,7 +296,7 @@ def test_a_volume_somebody_changed_is_left_alone(api_server: ApiServer, api: Api
     asyncio.run(main())
 
 
-def test_a_volume_that_is_gone_is_said_to_be(api_server: ApiServer, api: Api) -> None:
+def test_a_missing_volume_is_reported(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("kubernetes.io/no-provisioner")
@@ -323,7 +328,7 @@ def test_a_pod_is_bound_once(api_server: ApiServer, api: Api) -> None:
     asyncio.run(main())
 
 
-def test_objects_of_any_kind_are_read_changed_and_missed(api_server: ApiServer, api: Api) -> None:
+def test_get_update_and_missing_objects_of_any_kind(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("csi.example.com")
@@ -335,9 +340,9 @@ def test_objects_of_any_kind_are_read_changed_and_missed(api_server: ApiServer, 
             claim["metadata"]["labels"]["kept"] = "no"
             updated = await world.client.update_object("persistentvolumeclaims", claim)
             assert updated["metadata"]["labels"] == {"kept": "no"}
-            with pytest.raises(ApiCallError) as refused:
+            with pytest.raises(ApiCallError) as rejected:
                 await world.client.update_object("persistentvolumeclaims", claim)
-            assert (refused.value.code, refused.value.reason) == (409, "Conflict")
+            assert (rejected.value.code, rejected.value.reason) == (409, "Conflict")
             with pytest.raises(ApiCallError) as missing:
                 await world.client.get_object(classes, "", "none")
             assert missing.value.is_not_found
@@ -345,7 +350,7 @@ def test_objects_of_any_kind_are_read_changed_and_missed(api_server: ApiServer, 
     asyncio.run(main())
 
 
-def test_a_victim_is_told_why_and_leaves(api_server: ApiServer, api: Api) -> None:
+def test_a_victim_gets_a_condition_and_is_deleted(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("kubernetes.io/no-provisioner")
@@ -363,7 +368,9 @@ def test_a_victim_is_told_why_and_leaves(api_server: ApiServer, api: Api) -> Non
             assert status is None
             shown = world.shown(f"{PODS}/{victim.name}")
             assert "deletionTimestamp" in shown["metadata"]
-            conditions = {one["type"]: one for one in shown["status"]["conditions"]}
+            conditions = {
+                condition["type"]: condition for condition in shown["status"]["conditions"]
+            }
             assert set(conditions) == {"PodScheduled", "DisruptionTarget"}
             condition = conditions["DisruptionTarget"]
             assert condition.pop("lastTransitionTime")
@@ -390,20 +397,17 @@ def an_executor(world: World) -> tuple[PreemptionExecutor, list[str]]:
         def event(self, regarding: Any, *, note: str, **fields: Any) -> None:
             notes.append(note)
 
-    class NobodyNominated:
-        def nominated_pods(self, node_name: str) -> list[PodInfo]:
-            return []
-
     executor = PreemptionExecutor(
         client=world.client,
         recorder_of=lambda profile: Recorder(),
         activate=lambda pods: None,
-        nominator=NobodyNominated(),
+        nominated_pods=lambda node_name: [],
         waiting_pods=WaitingPodsMap(),
         pods_in_pre_bind=PodsInPreBind(),
-        cache=world.cache,
+        bound_pod=world.cache.bound_pod,
         tasks=Tasks(),
         clock=SystemClock(),
         log=NullLog(),
+        metrics=SchedulerMetrics(),
     )
     return executor, notes

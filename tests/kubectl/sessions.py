@@ -1,4 +1,4 @@
-"""kubectl commands as data: commands.yaml, and in answers/ what both versions print.
+"""kubectl commands as data: commands.yaml, and the output of both versions in answers/.
 
 Owns how a command is run and its output made comparable. Answers are recorded from kube-apiserver
 v1.36.4 (`pytest tests/kubectl --programs --server real --record`) and hold for both servers.
@@ -41,7 +41,7 @@ REPLACED = [
 
 @dataclass
 class Session:
-    """One kubectl against one server, in a namespace of its own."""
+    """One kubectl with one server, in its own namespace."""
 
     server: ApiServer
     kubectl: Path
@@ -108,7 +108,7 @@ class Session:
         self.run(command).check_returncode()
 
     def comparable(self, text: str, step: dict[str, Any]) -> list[str]:
-        """Return output without what differs from run to run."""
+        """Return output without values that differ between runs."""
         for value, name in (
             (str(self.directory), "<manifests>"),
             (self.node, "<node>"),
@@ -120,7 +120,7 @@ class Session:
         if step.get("tokens"):
             text = re.sub(r"[\w-]+\.[\w-]+\.[\w-]+", "TOKEN", text)
         lines = [line.rstrip() for line in text.splitlines()]
-        if step.get("custom"):  # what other tests defined
+        if step.get("custom"):  # defined by other tests
             lines = [line for line in lines if ".example.com" not in line]
         if step.get("shape"):
             lines = [line for line in lines if is_shape(line)]
@@ -146,14 +146,14 @@ def load_cases() -> list[dict[str, Any]]:
 
 
 def load_answers(version: str) -> dict[str, list[str]]:
-    """Return what was recorded with a version of kubectl."""
+    """Return the recording of a version of kubectl."""
     path = HERE / "answers" / f"{version}.json"
     loaded: dict[str, list[str]] = json.loads(path.read_text()) if path.exists() else {}
     return loaded
 
 
 def save_answers(version: str, answers: dict[str, list[str]]) -> None:
-    """Write what was recorded."""
+    """Write the recording."""
     known = {case["name"] for case in load_cases()}
     kept = {name: lines for name, lines in sorted(answers.items()) if name in known}
     path = HERE / "answers" / f"{version}.json"

@@ -1,4 +1,4 @@
-"""What kubectl prints, in both versions, is what it prints on the real server."""
+"""The output of kubectl, in both versions, equals that on the real server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def session(
     name = f"kube{next(_numbers):04}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     api.post("/api/v1/namespaces", body).must(201)
-    # One home a version, so that what kubectl found out about the server is kept.
+    # One home per version, so that kubectl's discovery cache is kept.
     home = tmp_path_factory.getbasetemp() / f"kubectl-{version}"
     directory = home / name
     directory.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_get_watches(session: Session) -> None:
             watching.terminate()
 
 
-def test_wait_sees_what_happens_later(session: Session) -> None:
+def test_wait_sees_later_changes(session: Session) -> None:
     session.run("run web --image=img").check_returncode()
     condition = "--for=condition=Ready"
     command = [str(session.kubectl), "-n", session.namespace, "wait", "pod/web", condition]

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.app.build import build
 from kubesched.config.encode import effective, to_yaml
 from kubesched.config.errors import ConfigError
 from kubesched.config.load import load_config
+from kubesched.profile.build import build
 
 pytestmark = pytest.mark.parity
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.fuzz.compare import differences
-from kubesched.app.cases import CaseDecider
+from kubesched.explanation.decision import CaseDecider
 
 pytestmark = pytest.mark.parity
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from conformance.extender.server import Exchange, ScriptedExtender
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.real_cluster import real_cluster
 from kubesched.testing import (
     Api,
     RealCluster,
@@ -23,10 +25,8 @@ from kubesched.testing import (
     SchedulerProcess,
     SchedulerSettings,
     a_node,
-    real_cluster,
     start_scheduler,
 )
-from kubesched.testing.ports import free_ports
 
 pytestmark = [pytest.mark.programs, pytest.mark.timeout(180)]
 
@@ -159,7 +159,7 @@ def cluster() -> Iterator[RealCluster]:
 
 def _populate(api: Api) -> None:
     for name, (cpu, memory, zone, images, taints, count) in NODES.items():
-        held = [{"names": [one], "sizeBytes": SIZES[one]} for one in images]
+        held = [{"names": [image], "sizeBytes": SIZES[image]} for image in images]
         room = {"cpu": cpu, "memory": memory}
         labels = {ZONE: zone}
         node = a_node(name, labels=labels, capacity=room, taints=taints, images=held)
@@ -197,7 +197,7 @@ def _scores(cluster: RealCluster, name: SchedulerName) -> dict[str, Scores]:
             path = f"{PODS}/{case}"
             api.post(PODS, _a_pod(case, **wanted)).must(201)
             scheduler.until(lambda path=path: _is_bound(api, path), f"{case} is bound")  # type: ignore[misc]  # the loop's own
-            scheduler.until(lambda case=case: bool(read(scheduler, case)), f"{case} is told")  # type: ignore[misc]
+            scheduler.until(lambda case=case: bool(read(scheduler, case)), f"{case} is explained")  # type: ignore[misc]
             found[case] = read(scheduler, case)
             api.delete(path, {"gracePeriodSeconds": 0}).must(200)
         scheduler.terminate()
@@ -221,8 +221,8 @@ def _logged(scheduler: SchedulerProcess, pod: str) -> Scores:
 def _explained(scheduler: SchedulerProcess, pod: str) -> Scores:
     code, text = scheduler.page(f"/debug/explain?pod=default/{pod}")
     assert code == 200, text
-    told = json.loads(text)["explanation"]
-    return {row["node"]: row["scores"] for row in told["ranking"]}
+    explanation = json.loads(text)["explanation"]
+    return {row["node"]: row["scores"] for row in explanation["ranking"]}
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def ours(cluster: RealCluster, theirs: dict[str, Scores]) -> dict[str, Scores]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_plugin_gives_returned_nodes_what_upstream_gives_them(
+def test_every_plugin_scores_returned_nodes_as_upstream(
     theirs: dict[str, Scores], ours: dict[str, Scores], case: str
 ) -> None:
     expected = theirs[case]

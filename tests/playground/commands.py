@@ -20,11 +20,11 @@ from typing import Self
 
 import yaml
 
-from kubesched.playground.in_process import kubectl_path
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.ports import free_ports
+from kubesched.cluster.launch.programs import Programs
+from kubesched.cluster.playground.in_process import kubectl_path
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import Api
-from kubesched.testing.ports import free_ports
-from kubesched.testing.programs import Programs
 
 KUBESCHED = Path(sys.prefix) / "bin" / "kubesched"
 START_S = 45.0
@@ -75,7 +75,7 @@ class Command:
 
     @property
     def output(self) -> str:
-        """What it has printed."""
+        """Its output."""
         return self.output_path.read_text(errors="replace")
 
     @property
@@ -87,11 +87,11 @@ class Command:
         assert self.process is not None
         return self.process.pid
 
-    def until(self, is_so: Callable[[], object], what: str, timeout_s: float = START_S) -> None:
-        """Wait for something; fail with what it was and what was printed."""
+    def until(self, predicate: Callable[[], object], what: str, timeout_s: float = START_S) -> None:
+        """Wait for a condition; fail with its description and the output."""
         assert self.process is not None
         try:
-            until(lambda: is_so() or self._check(), what, timeout_s)
+            until(lambda: predicate() or self._check(), what, timeout_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.output}") from None
 
@@ -102,8 +102,8 @@ class Command:
         return False
 
     def until_ready(self) -> Self:
-        """Wait until it has said how to begin."""
-        self.until(lambda: "Ctrl-C ends it." in self.output, "the playground is ready")
+        """Wait until it has printed the first steps."""
+        self.until(lambda: "Press Ctrl-C to stop." in self.output, "the playground is ready")
         return self
 
     def steps(self) -> list[str]:
@@ -120,7 +120,7 @@ class Command:
         return Path(path)
 
     def api(self) -> Api:
-        """Return a driver that asks as the kubeconfig's user."""
+        """Return a client of the kubeconfig's user."""
         document = yaml.safe_load(self.kubeconfig.read_text())
         ca_file = self.directory / "ca.crt"
         cluster = document["clusters"][0]["cluster"]
@@ -129,7 +129,7 @@ class Command:
         return Api(cluster["server"], token=token, ca_file=ca_file)
 
     def kubectl(self, *arguments: str, program: str = "kubectl") -> str:
-        """Run kubectl; return what it prints."""
+        """Run kubectl; return its output."""
         return self.run_line(shlex.join(["kubectl", *arguments]), program)
 
     def run_line(self, line: str, program: str = "kubectl") -> str:
@@ -152,11 +152,11 @@ class Command:
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}\n{self.output}"
         return done.stdout
 
-    def tell(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to the command alone."""
         os.kill(self.pid, number)
 
-    def ended(self) -> int:
+    def wait(self) -> int:
         """Wait for its end; return its exit status."""
         assert self.process is not None
         return self.process.wait(START_S)
@@ -173,7 +173,7 @@ def blocks_of(text: str, language: str = "") -> list[str]:
     return [block for named, block in found if named == language]
 
 
-def is_alive(pid: int) -> bool:
+def has_kubelet(pid: int) -> bool:
     """Return whether a process runs; one that waits to be buried does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""The command: what it starts and says, how it ends, and that nothing survives it."""
+"""`kubesched playground`: output, shutdown and child processes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.playground.waiting import until
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.playground.scheduler_thread import until
 from kubesched.testing import a_pod
-from kubesched.testing.http import MERGE_PATCH
-from tests.playground.commands import Command, is_alive
+from tests.playground.commands import Command, has_kubelet
 from tests.unit.cli.running import kubesched
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -32,33 +32,35 @@ def deployment(replicas: int, image: str = "nginx:1") -> dict[str, Any]:
     }
 
 
-def test_it_says_what_it_started_and_where_to_go_next(tmp_path: Path) -> None:
+def test_it_prints_an_introduction_and_next_steps(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         command.until_ready()
         text = command.output
         assert text.startswith("A cluster of 4 nodes, ready in ")
         assert (
-            f"API server   https://127.0.0.1:{command.port}  (our own, objects in memory)" in text
+            f"API server   https://127.0.0.1:{command.port}  (embedded, objects in memory)" in text
         )
-        assert "scheduler    default-scheduler; its pages: https://127.0.0.1:" in text
+        assert "scheduler    default-scheduler; metrics: https://127.0.0.1:" in text
         assert "kubectl -n kube-system logs -f kubesched-node-1" in text
         assert command.kubeconfig.is_file()
         assert command.kubeconfig.stat().st_mode & 0o077 == 0
         with command.api() as api:
             api.post(PODS, a_pod("web")).must(201)
-            command.until(lambda: "default/web -> node-" in command.output, "the decision is told")
+            command.until(
+                lambda: "default/web -> node-" in command.output, "the decision is reported"
+            )
             api.post(PODS, a_pod("big", requests={"cpu": "64"})).must(201)
             command.until(
                 lambda: (
-                    "default/big waits: 0/4 nodes are available: 4 Insufficient cpu."
+                    "default/big pending: 0/4 nodes are available: 4 Insufficient cpu."
                     in command.output
                 ),
-                "the reason is told",
+                "the reason is reported",
             )
-        command.tell(signal.SIGINT)
-        assert command.ended() == 0
-        end = command.output.partition("The playground has ended: ")[2]
-        assert end.startswith("1 pod was given a node; 1 still waited.\n")
+        command.send_signal(signal.SIGINT)
+        assert command.wait() == 0
+        end = command.output.partition("Playground stopped: ")[2]
+        assert end.startswith("1 pod bound, 1 still pending.\n")
         assert "kubesched new-plugin NAME" in end
 
 
@@ -72,20 +74,20 @@ def test_no_child_survives_it(
     with Command(tmp_path, (f"--control-plane={plane}",)) as command:
         children = command.until_ready().children()
         assert len(children) == count
-        command.tell(number)
-        assert command.ended() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
-        until(lambda: not any(map(is_alive, children)), "its children are gone", 10.0)
+        command.send_signal(number)
+        assert command.wait() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
+        until(lambda: not any(map(has_kubelet, children)), "its children are gone", 10.0)
 
 
-def test_a_child_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
+def test_it_stops_with_the_output_of_a_child_that_dies(tmp_path: Path) -> None:
     with Command(tmp_path) as command:
         api_server, _scheduler = command.until_ready().children()
         os.kill(api_server, signal.SIGKILL)
-        assert command.ended() == 1
-        assert "kubesched apiserver ended with status -9" in command.output
+        assert command.wait() == 1
+        assert "kubesched apiserver exited with status -9" in command.output
 
 
-def test_after_a_kill_the_rollout_goes_on_with_the_same_data(tmp_path: Path) -> None:
+def test_after_a_kill_the_rollout_continues_with_the_same_data(tmp_path: Path) -> None:
     data = tmp_path / "cluster.db"
     path = "/apis/apps/v1/namespaces/default/deployments"
     with Command(tmp_path, (f"--data={data}",)) as command:
@@ -100,8 +102,8 @@ def test_after_a_kill_the_rollout_goes_on_with_the_same_data(tmp_path: Path) -> 
             new = {"spec": {"template": deployment(12, "nginx:2")["spec"]["template"]}}
             api.patch(f"{path}/web", new, MERGE_PATCH).must(200)
             command.until(lambda: _is_between(web(), 12), "some pods are new")
-            command.tell(signal.SIGKILL)
-        command.ended()
+            command.send_signal(signal.SIGKILL)
+        command.wait()
     with Command(tmp_path, (f"--data={data}",), port=command.port) as again:
         again.until_ready()
         with again.api() as api:
@@ -112,8 +114,8 @@ def test_after_a_kill_the_rollout_goes_on_with_the_same_data(tmp_path: Path) -> 
             again.until(lambda: len(api.get(PODS).json["items"]) == 12, "the old pods are gone")
             pods = api.get(PODS).json["items"]
             events = api.get("/api/v1/namespaces/default/events").json["items"]
-    assert {one["spec"]["containers"][0]["image"] for one in pods} == {"nginx:2"}
-    bound = [one["involvedObject"]["uid"] for one in events if one["reason"] == "Scheduled"]
+    assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {"nginx:2"}
+    bound = [event["involvedObject"]["uid"] for event in events if event["reason"] == "Scheduled"]
     assert len(bound) == len(set(bound))
 
 
@@ -130,21 +132,21 @@ def _is_rolled_out(found: Any, count: int) -> bool:
     return is_seen and counts == [count] * 3
 
 
-def test_a_pod_for_a_scheduler_that_nobody_runs_is_named(tmp_path: Path) -> None:
+def test_a_pod_whose_scheduler_is_not_running_is_reported(tmp_path: Path) -> None:
     with Command(tmp_path, ("--nodes=1",)) as command:
         command.until_ready()
         with command.api() as api:
             api.post(PODS, a_pod("lost", scheduler="nobody")).must(201)
             command.until(
                 lambda: (
-                    "default/lost waits for the scheduler 'nobody', which nobody runs: "
-                    "here runs default-scheduler." in command.output
+                    "default/lost waits for the scheduler 'nobody', which is not running "
+                    "(running: default-scheduler)." in command.output
                 ),
                 "the pod is named",
             )
 
 
-def test_a_configuration_and_a_plugin_are_the_schedulers(tmp_path: Path) -> None:
+def test_configuration_and_plugins_are_passed_to_the_scheduler(tmp_path: Path) -> None:
     plugin = tmp_path / "last.py"
     plugin.write_text(
         "class Last:\n"
@@ -190,28 +192,34 @@ def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:
     flags = ("--no-scheduler", "--nodes=1", f"--write-kubeconfig={kubeconfig}")
     with Command(tmp_path, flags) as command:
         command.until_ready()
-        assert "scheduler    none: pods wait for the one that you start" in command.output
+        assert "scheduler    none: start your own" in command.output
         assert command.kubeconfig == kubeconfig
         assert len(command.children()) == 1
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "output"),
     [
-        (["--from-cluster", "--nodes=3"], "a copy of a cluster has its own nodes"),
-        (["--control-plane=real", "--data=x.db"], "--data is for our own API server"),
-        (["--no-scheduler", "--plugin=a:B"], "--config and --plugin are the scheduler's"),
-        (["--snapshot=missing.json"], "there is no missing.json yet: make it with --from-cluster"),
+        (
+            ["--from-cluster", "--nodes=3"],
+            "--nodes and --node-template do not apply to a copy of a cluster",
+        ),
+        (["--control-plane=real", "--data=x.db"], "--data requires --control-plane embedded"),
+        (
+            ["--no-scheduler", "--plugin=a:B"],
+            "--config and --plugin cannot be used with --no-scheduler",
+        ),
+        (["--snapshot=missing.json"], "missing.json does not exist: create it with --from-cluster"),
         (["--nodes=-1"], "'--nodes': -1 is not in the range"),
     ],
 )
-def test_what_does_not_go_together_is_refused(flags: list[str], said: str) -> None:
+def test_conflicting_options_are_rejected(flags: list[str], output: str) -> None:
     run = kubesched("playground", *flags)
     assert run.status == 2
-    assert said in run.err
+    assert output in run.err
 
 
-def test_a_faulty_configuration_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_a_faulty_configuration_is_rejected_before_anything_starts(tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text("apiVersion: v1\nkind: Pod\n")
     run = kubesched("playground", f"--config={config}")
@@ -219,13 +227,13 @@ def test_a_faulty_configuration_is_refused_before_anything_starts(tmp_path: Path
     assert "Pod" in run.err
 
 
-def test_a_faulty_plugin_ends_it_with_the_schedulers_words(tmp_path: Path) -> None:
+def test_it_stops_with_the_scheduler_output_for_a_faulty_plugin(tmp_path: Path) -> None:
     with Command(tmp_path, ("--nodes=1", "--plugin=no_such_module:Plugin")) as command:
-        assert command.ended() == 1
+        assert command.wait() == 1
         assert "cannot import no_such_module" in command.output
 
 
-def test_its_help_teaches() -> None:
+def test_its_help_has_examples() -> None:
     run = kubesched("playground", "--help")
     assert run.status == 0
     for word in ("export KUBECONFIG=", "--from-cluster", "kubesched.dev/run-for", "first-ten"):

@@ -1,4 +1,4 @@
-"""A copy of a cluster: read without writing, kept in a file, brought to life elsewhere."""
+"""Copies of a cluster: read-only source, snapshot file, restored elsewhere."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.playground.in_process import Playground, ServerKind
-from kubesched.playground.in_process import playground as a_playground
+from kubesched.cluster.launch.http import MERGE_PATCH
+from kubesched.cluster.playground.in_process import Playground, ServerKind
+from kubesched.cluster.playground.in_process import playground as a_playground
 from kubesched.testing import a_node, a_pod
-from kubesched.testing.http import MERGE_PATCH
 from tests.playground.commands import Command
 from tests.unit.cli.running import kubesched
 
@@ -118,7 +118,7 @@ def pods_of(items: list[Any]) -> dict[str, str]:
 
 
 @pytest.mark.timeout(120)
-def test_a_copy_is_like_the_cluster_and_lives(source: Playground, tmp_path: Path) -> None:
+def test_a_copy_equals_the_cluster_and_runs(source: Playground, tmp_path: Path) -> None:
     before = source.api.get("/api/v1/pods").must(200).json
     snapshot = tmp_path / "shop.json"
     flags = ("--from-cluster", f"--snapshot={snapshot}")
@@ -136,13 +136,15 @@ def test_a_copy_is_like_the_cluster_and_lives(source: Playground, tmp_path: Path
                 ),
                 "the copied pods run",
             )
-            command.until(lambda: "shop/stuck waits" in command.output, "the waiting pod is tried")
+            command.until(
+                lambda: "shop/stuck pending" in command.output, "the waiting pod is tried"
+            )
             copied = api.get("/api/v1/pods").json["items"]
             claim = api.get("/api/v1/namespaces/shop/persistentvolumeclaims/disk").json
             volume = api.get(f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}").json
             node = api.get("/api/v1/nodes/cordoned").json
             owner = api.get(f"{APPS}/replicasets").json["items"][0]
-            # The copy is alive: its controllers work on what was copied.
+            # The controllers of the copy work on the copied objects.
             api.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 4}}, MERGE_PATCH).must(200)
             command.until(
                 lambda: len(pods_of(api.get("/api/v1/pods").json["items"])) == 8,
@@ -181,17 +183,17 @@ def again(tmp_path: Path, snapshot: Path, expected: dict[str, str]) -> None:
             assert pods_of(api.get("/api/v1/pods").must(200).json["items"]) == expected
 
 
-def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_snapshot_is_rejected(tmp_path: Path) -> None:
     faulty = tmp_path / "faulty.json"
     faulty.write_text('{"kind": "Pod"}')
     with Command(tmp_path, (f"--snapshot={faulty}",)) as command:
-        assert command.ended() == 1
-        assert "is no snapshot: it has no list of items" in command.output
+        assert command.wait() == 1
+        assert "is not a snapshot: it has no list of items" in command.output
 
 
-def test_a_cluster_out_of_reach_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_reported(tmp_path: Path) -> None:
     environment = {"KUBECONFIG": str(tmp_path / "missing"), "HOME": str(tmp_path)}
     with Command(tmp_path, ("--from-cluster",), environment=environment) as command:
-        assert command.ended() == 1
+        assert command.wait() == 1
         assert command.output.startswith("kubesched: ")
         assert "Traceback" not in command.output

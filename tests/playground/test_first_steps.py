@@ -1,4 +1,4 @@
-"""The lines that the playground prints, followed word for word, with kubectl 1.36 and 1.32."""
+"""The commands that the playground prints, with kubectl 1.36 and 1.32."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(
 
 
 @pytest.mark.parametrize("program", ["kubectl", "kubectl-1.32"])
-def test_every_printed_line_does_what_it_should(command: Command, program: str) -> None:
+def test_every_printed_command_works(command: Command, program: str) -> None:
     steps = command.steps()
     assert steps[0].startswith("export KUBECONFIG=")
     walk = Walk(command, program, steps[1:])
@@ -57,7 +57,7 @@ def test_every_printed_line_does_what_it_should(command: Command, program: str) 
     assert not walk.left
 
 
-def test_the_guide_has_every_printed_line(command: Command) -> None:
+def test_the_guide_has_every_printed_command(command: Command) -> None:
     guide = (ROOT / "docs" / "first-ten-minutes.md").read_text()
     shown = "".join(blocks_of(guide)).splitlines()
     missing = [step for step in command.steps()[1:] if step not in shown]
@@ -82,7 +82,7 @@ class Walk:
         self.left = list(lines)
 
     def next(self, beginning: str) -> str:
-        """Run the next line, which must begin so; return what it prints."""
+        """Run the next line, which must have this beginning; return its output."""
         line = self.left.pop(0)
         assert line.startswith(beginning)
         return self.command.run_line(line, self.program)

@@ -1,4 +1,4 @@
-"""docs/first-ten-minutes.md from its plugin on: its files and its commands, as they stand there."""
+"""The files and commands of docs/first-ten-minutes.md, from its plugin on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def section(title: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Return what the guide has its reader save."""
+    """Return the files that the guide makes its reader save."""
     names = ["same_team.py", "conftest.py", "test_same_team.py"]
     blocks = blocks_of(GUIDE.read_text(), "python")
     assert len(blocks) == len(names)
@@ -69,20 +69,20 @@ def test_the_plugin_of_the_guide_decides(place: Path, program: str) -> None:
         def nodes() -> dict[str, str]:
             text = command.kubectl("get", "pods", "-o", "json", program=program)
             pods = json.loads(text)["items"]
-            return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in pods}
+            return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
 
         walk = iter(lines)
         assert command.run_line(next(walk), program) == "node/node-3 labeled\n"
         command.run_line(next(walk), program)
         command.run_line(next(walk), program)
         command.until(lambda: nodes() == {"paint": "node-3", "rust": ""}, "paint is placed")
-        command.until(lambda: "default/rust waits" in command.output, "rust is refused")
+        command.until(lambda: "default/rust pending" in command.output, "rust is rejected")
         assert "paint" in command.run_line(next(walk), program)
-        said = command.run_line(next(walk), program)
-        assert "0/4 nodes are available: 4 node(s) of another team." in said
+        output = command.run_line(next(walk), program)
+        assert "0/4 nodes are available: 4 node(s) of another team." in output
         name, *arguments = next(walk).split()
         assert name == "kubesched"
-        told = subprocess.run(
+        reported = subprocess.run(
             [str(KUBESCHED), *arguments],
             cwd=place,
             env={**os.environ, "KUBECONFIG": str(command.kubeconfig)},
@@ -91,7 +91,7 @@ def test_the_plugin_of_the_guide_decides(place: Path, program: str) -> None:
             timeout=50,
             check=True,
         )
-        assert "node(s) of another team" in told.stdout
+        assert "node(s) of another team" in reported.stdout
         command.run_line(next(walk), program)
         command.until(lambda: nodes()["rust"] == "node-4", "rust is placed")
         assert "rust" in command.run_line(next(walk), program)

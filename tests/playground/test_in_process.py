@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubesched import CycleState, NodeView, PodInfo
-from kubesched.playground.in_process import Playground
-from kubesched.playground.in_process import playground as a_playground
+from kubesched.cluster.playground.in_process import Playground
+from kubesched.cluster.playground.in_process import playground as a_playground
 from kubesched.testing import a_node, a_pod
 
 
@@ -21,20 +21,20 @@ class LastNode:
         return 100 if node.name == "node-3" else 0
 
 
-def test_a_pod_is_placed_runs_and_ends(playground: Playground) -> None:
+def test_a_pod_is_bound_runs_and_terminates(playground: Playground) -> None:
     playground.create(a_pod("web", requests={"cpu": "1"}))
     assert playground.until_bound("web") in playground.nodes
     running = playground.until_running("default/web")
     assert running["status"]["podIP"]
     assert playground.scheduler.until_state("default/web", "bound")["node"]
     if playground.machinery is not None:  # KWOK's kubelets write no events.
-        playground.until(lambda: playground.notes("web", "Started"), "its start is told")
+        playground.until(lambda: playground.notes("web", "Started"), "its start is reported")
     playground.api.delete("/api/v1/namespaces/default/pods/web").must(200)
     playground.until(lambda: not playground.pod("web"), "the pod is gone")
 
 
 @pytest.mark.playground(nodes=1)
-def test_a_pod_waits_until_a_node_comes(playground: Playground) -> None:
+def test_a_pod_waits_for_a_node(playground: Playground) -> None:
     assert playground.nodes == ["node-1"]
     playground.create(a_pod("web", nodeSelector={"disk": "ssd"}))
     playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is refused")
@@ -74,7 +74,7 @@ def test_without_a_scheduler_pods_wait(playground: Playground) -> None:
         _ = playground.scheduler
 
 
-def test_a_cluster_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_cluster_continues_with_its_data_file(tmp_path: Path) -> None:
     data = tmp_path / "cluster.db"
     with a_playground(nodes=2, data=data) as first:
         first.create(a_pod("web"))

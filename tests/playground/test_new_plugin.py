@@ -1,4 +1,4 @@
-"""What `kubesched new-plugin` writes: its tests pass as they are, and the way it prints works."""
+"""`kubesched new-plugin`: the tests it writes pass, and the commands it prints work."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.playground.in_process import Playground
-from kubesched.testing import a_pod, assert_fits, assert_placed, assert_refused, assert_waits
+from kubesched.cluster.playground.in_process import Playground
+from kubesched.testing import a_pod, assert_fits, assert_placed, assert_rejected, assert_waits
 from tests.playground.commands import KUBESCHED, Command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
     done = subprocess.run(
-        [str(one) for one in arguments],
+        [str(argument) for argument in arguments],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -45,7 +45,7 @@ def test_its_tests_pass_as_they_are_and_after_the_line_was_edited(tmp_path: Path
 
 @pytest.mark.programs
 @pytest.mark.timeout(120)
-def test_the_printed_commands_lead_to_a_decision(tmp_path: Path) -> None:
+def test_the_printed_commands_work(tmp_path: Path) -> None:
     lines = run(KUBESCHED, "new-plugin", "EvenZones", cwd=tmp_path).splitlines()
     _, _, edit, start, ask = (line.strip() for line in lines if line.startswith("  "))
     run(*shlex.split(edit), cwd=tmp_path)
@@ -54,7 +54,7 @@ def test_the_printed_commands_lead_to_a_decision(tmp_path: Path) -> None:
         assert command.kubeconfig == tmp_path / "even-zones" / "kubeconfig"
         assert command.run_line(ask.replace(" even-zones", f" {tmp_path}/even-zones"))
         # The second of four nodes in zones a, b, c, a.
-        command.until(lambda: "default/web -> node-2" in command.output, "the decision is told")
+        command.until(lambda: "default/web -> node-2" in command.output, "the decision is reported")
         pod = json.loads(command.kubectl("get", "pod", "web", "-o", "json"))
         assert pod["spec"]["nodeName"] == "node-2"
 
@@ -103,7 +103,7 @@ def test_assertions_wait_for_a_whole_cluster(playground: Playground) -> None:
     assert_placed(playground, "web", on="node-2")
     assert_waits(playground, "big", because="3 Insufficient cpu")
     assert_fits(playground, "web", "node-2")
-    assert_refused(playground, "web", "node-1", "node-3", by="NodeAffinity")
+    assert_rejected(playground, "web", "node-1", "node-3", by="NodeAffinity")
     with pytest.raises(AssertionError) as failed:
         assert_placed(playground, "web", on="node-1")
     assert str(failed.value).startswith("default/web is on node-2, not on node-1\n")

@@ -1,4 +1,4 @@
-"""Other schedulers on a playground: a second kubesched with a plugin, and kube-scheduler itself."""
+"""Other schedulers on a playground: a second kubesched, and kube-scheduler."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubesched.cluster.launch.processes import ProcessGroup
+from kubesched.cluster.launch.schedulers import scheduler_command
 from kubesched.testing import Programs, a_pod
-from kubesched.testing.processes import ProcessGroup
-from kubesched.testing.schedulers import scheduler_command
 from tests.playground.commands import Command
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -1,4 +1,4 @@
-"""Plugins from outside decide on a living cluster: with typed arguments, by name, in a program."""
+"""Out-of-tree plugins on a running cluster: typed arguments, by name, in a program."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 import kubesched
 from kubesched import CycleState, NodeView, PodInfo, Status, unschedulable
-from kubesched.playground.in_process import Playground
+from kubesched.cluster.launch.loop_thread import LoopThread
+from kubesched.cluster.playground.in_process import Playground
 from kubesched.testing import a_pod
-from kubesched.testing.loop_thread import LoopThread
 
 
 class OnlyNodeArgs(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def test_a_plugin_with_typed_arguments_decides(playground: Playground) -> None:
 
 
 @pytest.mark.playground(nodes=2, plugins=[("only-node", OnlyNode)], config=config(nodeName="none"))
-def test_its_reason_is_told(playground: Playground) -> None:
+def test_its_reason_is_reported(playground: Playground) -> None:
     playground.create(a_pod("web"))
     playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is refused")
     note = playground.notes("web", "FailedScheduling")[0]
@@ -70,7 +70,7 @@ def test_its_reason_is_told(playground: Playground) -> None:
 
 
 @pytest.mark.playground(nodes=3, scheduler=False)
-def test_a_program_schedules_in_a_loop_of_its_own(playground: Playground) -> None:
+def test_a_program_runs_the_scheduling_loop(playground: Playground) -> None:
     scheduler = kubesched.Scheduler(
         plugins={"only-node": OnlyNode},
         config={
@@ -90,7 +90,7 @@ def test_a_program_schedules_in_a_loop_of_its_own(playground: Playground) -> Non
 
 
 @pytest.mark.playground(nodes=2, scheduler=False)
-def test_a_program_runs_until_it_is_told_to_end(playground: Playground, tmp_path: Path) -> None:
+def test_a_program_runs_until_it_is_stopped(playground: Playground, tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_bytes(
         msgspec.yaml.encode(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from kubesched.api.node import Node
 from kubesched.cache.cache import Cache, CacheError
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.node import Node
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import a_wire_node, a_wire_pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -127,7 +127,7 @@ class World:
     zones: dict[str, list[str]] = field(default_factory=dict)
     """Zone to nodes in order of coming; zones in order of coming too."""
     bound: dict[str, tuple[int, str]] = field(default_factory=dict)
-    promised: dict[str, tuple[int, str]] = field(default_factory=dict)
+    nominated: dict[str, tuple[int, str]] = field(default_factory=dict)
     assumed: set[str] = field(default_factory=set)
 
     def apply(self, change: Change) -> None:
@@ -147,14 +147,14 @@ class World:
         for name, (variant, node_name) in self.bound.items():
             parts = {**pod_parts(name, variant), "nodeName": node_name}
             cache.add_pod(cache.pod_info(a_wire_pod(name, **parts)))
-        for name, (variant, node_name) in self.promised.items():
+        for name, (variant, node_name) in self.nominated.items():
             pod = cache.pod_info(a_wire_pod(name, **pod_parts(name, variant)))
             cache.nominate_pod(pod, node_name)
         return cache
 
     def complete(self) -> None:
         """Add every node that some pod is on, or is promised, and that is not there."""
-        wanted = {where for _, where in (*self.bound.values(), *self.promised.values())}
+        wanted = {where for _, where in (*self.bound.values(), *self.nominated.values())}
         for name in sorted(wanted - set(self.nodes)):
             self.apply(Change("add_node", name, 1))
 
@@ -183,7 +183,7 @@ class World:
 
     def _drop(self, name: str) -> None:
         self.bound.pop(name, None)
-        self.promised.pop(name, None)
+        self.nominated.pop(name, None)
         self.assumed.discard(name)
 
     def _add_pod(self, change: Change) -> None:
@@ -224,7 +224,7 @@ class World:
                 self.cache.nominate_pod(self.pod(change), change.node_name)
             return
         self._drop(change.name)
-        self.promised[change.name] = (change.variant, change.node_name)
+        self.nominated[change.name] = (change.variant, change.node_name)
         self.cache.nominate_pod(self.pod(change), change.node_name)
 
     def _withdraw(self, change: Change) -> None:
@@ -233,7 +233,7 @@ class World:
             self.cache.nominate_pod(self.pod(change), "")
 
     def _look(self, change: Change) -> None:
-        """Read, so that what is built when first asked for is there when changes follow."""
+        """Read once, so that lazily built indexes exist before the next change."""
         view = self.cache.snapshot()
         for key in LABEL_KEYS:
             view.label_ids(key)

@@ -1,13 +1,14 @@
-"""What can be seen of a cluster, by node name: nothing that depends on rows or ids."""
+"""Comparable facts about a cluster by node name, independent of rows and ids."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from kubesched.columns.view import ClusterView, LiveUsage, NodeRow, NodeTable, Rows
+from kubesched.snapshot.interning import LookupTable
+from kubesched.snapshot.pod_counts import DomainTable, Tally
+from kubesched.snapshot.view import ClusterView, LiveUsage, NodeRow, NodeTable
 from tests.property.changes import IMAGES, LABEL_KEYS
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.com/none")
@@ -20,8 +21,8 @@ def facts_of(view: ClusterView) -> dict[str, Any]:
         "order": nodes.names,
         "nodes": node_facts(nodes),
         "images": {image: _image(view, image) for image in IMAGES},
-        "web pods": _counted(view, view.matching_rows(_app(view, "a1"))),
-        "live web pods": _counted(view, view.matching_rows(_app(view, "a1"), live_only=True)),
+        "web pods": _counted(view, _web_pods(view)),
+        "live web pods": _counted(view, _web_pods(view, live_only=True)),
         "anti-affinity": _anti_affinity(view),
         "domains": {key: _domains(view, key) for key in LABEL_KEYS},
         "pods": sorted(_pod_facts(view)),
@@ -57,14 +58,14 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
             "features": nodes.feature_sets.values[nodes.feature_set[position]],
             "ports": sorted(node.host_ports),
             "pods": sorted(pod.key for pod in node.pods),
-            "promised": [view.bound_pod(i).key for i in view.nominated_on(row)],
+            "nominated": [view.bound_pod(i).key for i in view.nominated_on(row)],
         }
     return found
 
 
 def _check_lines(nodes: NodeTable) -> None:
     """Have the lines of numbers equal the columns, where there are any."""
-    lines = nodes.view.lines(nodes.rows)
+    lines = nodes.view.resource_matrix(nodes.rows)
     if lines is None:
         return
     first, offered, taken = RESOURCES[:2], nodes.allocatable, nodes.requested
@@ -106,28 +107,28 @@ def _image(view: ClusterView, image: str) -> Any:
     return names, entry.size_bytes
 
 
-def _app(view: ClusterView, app: str) -> Any:
-    return view.label_classes.lut(app, lambda found: found.labels.get("app") == app)
+def _web_pods(view: ClusterView, *, live_only: bool = False) -> Tally:
+    is_web = LookupTable(view.label_classes, lambda found: found.labels.get("app") == "a1")
+    return Tally(view.counters, is_web, live_only=live_only)
 
 
-def _counted(view: ClusterView, rows: Rows) -> Counter[str]:
-    """Return how often each existing node's row is named."""
-    known = {view.row_of(name): name for name in view.all_nodes().names}
-    return Counter(known[row] for row in rows.tolist() if row in known)
+def _counted(view: ClusterView, tally: Tally) -> dict[str, int]:
+    """Return the counts of existing nodes."""
+    counts = {name: tally.rows.item(view.row_of(name)) for name in view.all_nodes().names}
+    return {name: count for name, count in counts.items() if count}
 
 
-def _anti_affinity(view: ClusterView) -> Counter[str]:
-    weights = view.term_sets.lut("anti", lambda terms: len(terms.required_anti_affinity), np.int64)
-    rows, found = view.weighted_rows(weights)
-    assert len(rows) == len(found)
-    return _counted(view, np.repeat(rows, found))
+def _anti_affinity(view: ClusterView) -> dict[str, int]:
+    terms = LookupTable(view.term_sets, lambda found: len(found.required_anti_affinity))
+    return _counted(view, Tally(view.counters, terms, by_terms=True))
 
 
 def _domains(view: ClusterView, key: str) -> dict[str, int]:
-    everything = view.label_classes.lut("all", lambda _: True)
-    sums = view.domain_sums(key, view.matching_rows(everything))
+    everything = Tally(view.counters, LookupTable(view.label_classes, lambda _: True))
+    domains = view.counters.topology.domains(key)
+    sums = DomainTable(everything, domains.ids, domains).follow().tolist()[:-1]
     values = view.label_values(key).values
-    return {value: count for value, count in zip(values, sums.tolist(), strict=True) if count}
+    return {value: count for value, count in zip(values, sums, strict=True) if count}
 
 
 def _pod_facts(view: ClusterView) -> list[tuple[Any, ...]]:

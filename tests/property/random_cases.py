@@ -15,17 +15,16 @@ from hypothesis import strategies as st
 
 from conformance.fuzz.generate.cases import case
 from conformance.fuzz.generate.vocabulary import FAMILIES
-from kubesched.app.build import Built, build
-from kubesched.app.cluster import load_objects
-from kubesched.cache.cache import Cache
-from kubesched.columns.view import ClusterView
+from kubesched.api.decode import decode_as, decode_object
+from kubesched.api.pod import Pod
+from kubesched.cache.cache import Cache, load_objects
 from kubesched.config.load import default_config, load_config_object
-from kubesched.engine.decide import Decision, decide
-from kubesched.framework.profile import Profile
-from kubesched.kit.rng import Generator
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_as, decode_object
-from kubesched.objects.pod import Pod
+from kubesched.explanation.decision import Decision, decide
+from kubesched.framework.runtime.profile import Profile
+from kubesched.kit.rng import RandomStream
+from kubesched.profile.build import Built, build
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 
 Wire = dict[str, Any]
 SEED = 20240501
@@ -65,7 +64,7 @@ class Loaded:
     def decide(self) -> Decision:
         """Return the decision, with chance at its start."""
         handle = self.built.handles[self.profile.name]
-        handle._rng = Generator(0, "test")
+        handle.rng = RandomStream(0, "test")
         handle.view = self.view
         return decide(self.profile, self.view, self.pod)
 

@@ -1,4 +1,4 @@
-"""The scheduling queue, written as plainly as the rules read: every question looks at every pod.
+"""A plain model of the scheduling queue: every call looks at every pod.
 
 Owns a second opinion for the property tests: no heaps, no groups, no caches; all state is one
 record a pod and one list of all that ever happened.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
 
 INITIAL_S, MAX_S, LEFT_OVER_S = 1, 10, 300
 SKIP, AFTER_BACKOFF, IMMEDIATELY = "skip", "after backoff", "immediately"
@@ -25,9 +25,9 @@ class Record:
     timestamp_s: float
     part: str = ""
     attempts: int = 0
-    refusals: int = 0
+    rejections: int = 0
     errors: int = 0
-    refused_by: frozenset[str] = frozenset()
+    rejected_by: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     gate: str = ""
     flushed_s: float = -math.inf
@@ -36,11 +36,11 @@ class Record:
 
     @property
     def rejectors(self) -> frozenset[str]:
-        return self.refused_by | self.pending
+        return self.rejected_by | self.pending
 
     @property
     def expiry_s(self) -> float:
-        count = self.errors or self.refusals
+        count = self.errors or self.rejections
         if count == 0:
             return -math.inf
         return math.floor(self.timestamp_s + min(MAX_S, INITIAL_S * 2 ** (count - 1)))
@@ -57,7 +57,7 @@ class SlowQueue:
     registered: Callable[[str, str], bool]
     """Whether a plugin registered for an event."""
     hint: Callable[[str, str, PodInfo, Any, Any], bool]
-    """What a plugin says of an event."""
+    """A plugin's hint for an event."""
     records: dict[str, Record] = field(default_factory=dict)
     happened: list[tuple[str, Any, Any]] = field(default_factory=list)
 
@@ -101,9 +101,9 @@ class SlowQueue:
 
     def fail(self, pod: PodInfo, plugins: frozenset[str], pending: frozenset[str]) -> None:
         record = self.records[pod.name]
-        record.pod, record.refused_by, record.pending, record.gate = pod, plugins, pending, ""
+        record.pod, record.rejected_by, record.pending, record.gate = pod, plugins, pending, ""
         if record.rejectors:
-            record.refusals, record.errors = record.refusals + 1, 0
+            record.rejections, record.errors = record.rejections + 1, 0
         else:
             record.errors += 1
         record.timestamp_s, record.flushed_s = self.now_s(), -math.inf
@@ -184,7 +184,7 @@ class SlowQueue:
         holding = next((gate for gate in order if self.holds(gate, record.pod)), "")
         record.gate = holding
         if holding:
-            record.refused_by |= {holding}
+            record.rejected_by |= {holding}
         return not holding
 
 

@@ -1,4 +1,4 @@
-"""Plugins in both spellings: for one node in plain Python, and for all nodes as columns.
+"""Plugins written twice: for one node in plain Python, and for all nodes as columns.
 
 Owns pairs that mean the same. The one-node class is the simple statement of the rule.
 """
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable, NodeView
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import FilterVerdict, Rejected
 from kubesched.framework.normalize import default_normalize
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.trial import PodRows
+from kubesched.snapshot.view import NodeTable, NodeView
 
 CROWDED = unschedulable("node(s) were crowded")
 NO_ZONE = unresolvable("node(s) had no zone")
@@ -91,7 +91,7 @@ CPU_MAX = 1500
 
 
 class _Counts:
-    """Cpu that pods with labels take, by whatever stands for a node."""
+    """CPU that pods with labels request, by node key."""
 
     def __init__(self, counts: Any) -> None:
         self.counts = counts

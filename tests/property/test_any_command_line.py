@@ -1,13 +1,13 @@
-"""Whatever stands on a command line is either understood or refused with words."""
+"""Any command line is either accepted or rejected with an error message."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.option_groups import scheduler_flags
-from kubesched.app.option_values import Options
-from kubesched.app.options import OptionsError, parse_options
+from kubesched.run.options.parse import OptionsError, parse_options
+from kubesched.run.options.scheduler_flags import scheduler_flags
+from kubesched.run.options.values import Options
 
 NAMES = [flag.name for flag in scheduler_flags()]
 VALUES = st.one_of(
@@ -17,7 +17,7 @@ VALUES = st.one_of(
     st.floats().map(str),
     st.text("0123456789.+-eExXpP_aAbBoOinfNy=,:\"'smhuµ[]*/ \n", max_size=12),
 )
-# As the system hands over what is no UTF-8.
+# How Python decodes arguments that are not UTF-8.
 RAW = st.binary(max_size=12).map(lambda data: data.decode("utf-8", "surrogateescape"))
 
 
@@ -33,7 +33,7 @@ def arguments(draw: st.DrawFn) -> list[str]:
 
 
 @given(arguments())
-def test_a_command_line_is_understood_or_refused(given_arguments: list[str]) -> None:
+def test_a_command_line_is_understood_or_rejected(given_arguments: list[str]) -> None:
     found: Options | OptionsError
     try:
         found = parse_options(given_arguments)
@@ -46,16 +46,16 @@ def test_a_command_line_is_understood_or_refused(given_arguments: list[str]) -> 
 def test_a_value_that_is_taken_can_be_given_again(name: str, value: str) -> None:
     """What a flag shows of its value is read as the same value."""
     flags = scheduler_flags()
-    flag = flags[name]
+    kind = flags.flag(name).type.name
     try:
-        flag.value.set(value)
+        flags.set(name, value)
     except ValueError:
         return
-    shown = str(flag.value)
-    if flag.value.type_name in ("int32Slice", "stringSlice", "stringArray", "stringToString"):
+    shown = flags.text(name)
+    if kind in ("int32Slice", "stringSlice", "stringArray", "stringToString"):
         shown = shown.removeprefix("[").removesuffix("]")
-    if flag.value.type_name in ("namedCertKey", "stringArray") or not shown:
+    if kind in ("namedCertKey", "stringArray") or not shown:
         return
-    again = scheduler_flags()[name]
-    again.value.set(shown)
-    assert str(again.value) == str(flag.value)
+    again = scheduler_flags()
+    again.set(name, shown)
+    assert again.text(name) == flags.text(name)

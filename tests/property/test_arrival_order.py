@@ -5,9 +5,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Victims
-from kubesched.framework.preemption.budgets import budgets_of
+from kubesched.framework.preemption.disruption_budgets import budgets_of
 from kubesched.framework.preemption.dry_run import DryRun
 from kubesched.framework.status import Code
 from tests.property.random_cases import NUMBERS, Loaded, case_of, load, numbers_of
@@ -54,7 +55,7 @@ def open_outcomes(loaded: Loaded) -> list[tuple[str, list[str]]]:
         verdicts = loaded.profile.run_filter_plugins_with_nominated_pods(state, loaded.pod, judged)
         codes = [verdicts[position].code for position in range(len(judged))]
         rows = rows[[code is Code.UNSCHEDULABLE for code in codes]]
-    budgets = budgets_of(loaded.view.objects.pod_disruption_budgets)
+    budgets = budgets_of(loaded.view.objects.store_of(PodDisruptionBudget))
     dry_run = DryRun(loaded.profile.filters, state, loaded.pod, budgets)
     found = [v for v in dry_run.select(loaded.view, rows) if isinstance(v, Victims)]
     best = min(map(criteria, found), default=None)

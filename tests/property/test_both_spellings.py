@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from kubesched.app.build import Built
+from kubesched.profile.build import Built
 from tests.property.random_cases import case_of, load, numbers_of
 from tests.property.spellings import PAIRS
 from tests.unit.builders import built_with
@@ -36,18 +36,18 @@ def test_decisions_are_equal(pair: str, first: bool, number: int) -> None:
 
 def seen(plugin: type, count: int) -> tuple[int, int]:
     """Return how many decisions the plugin refused a node in, and how many had victims."""
-    refused = preempted = 0
+    rejected = preempted = 0
     for number in range(count):
         made = case_of(number)
         made["pod"]["spec"]["schedulerName"] = "default-scheduler"
         decided = load(made, built=built(plugin, False)).decide()
-        refused += any(status.plugin == plugin.name for status in decided.rejected.values())  # type: ignore[attr-defined]  # a plugin has a name
+        rejected += any(status.plugin == plugin.name for status in decided.rejected.values())  # type: ignore[attr-defined]  # a plugin has a name
         preempted += decided.preemption is not None
-    return refused, preempted
+    return rejected, preempted
 
 
 @pytest.mark.parametrize("pair", ["a filter", "a filter that keeps count"])
 def test_the_filters_have_a_say_in_the_cases_at_hand(pair: str) -> None:
-    refused, preempted = seen(PAIRS[pair][1], 60)
-    assert refused > 10
+    rejected, preempted = seen(PAIRS[pair][1], 60)
+    assert rejected > 10
     assert preempted > 2

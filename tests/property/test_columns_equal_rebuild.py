@@ -1,15 +1,15 @@
-"""Columns kept up change by change equal columns built at once, and so do decisions on them."""
+"""Columns updated change by change equal columns built at once, and so do the decisions."""
 
 from functools import cache
 from typing import Any
 
 from hypothesis import given, settings
 
-from kubesched.app.build import Built, build
 from kubesched.cache.cache import Cache
 from kubesched.config.load import default_config
-from kubesched.engine.decide import decide
-from kubesched.kit.rng import Generator
+from kubesched.explanation.decision import decide
+from kubesched.kit.rng import RandomStream
+from kubesched.profile.build import Built, build
 from tests.property.changes import CHANGES, HOST, ZONE, Change, World
 from tests.property.facts import facts_of
 from tests.unit.builders import a_wire_pod
@@ -48,7 +48,7 @@ def decisions(cached: Cache) -> list[Any]:
     profile, handle = built().profiles["default-scheduler"], built().handles["default-scheduler"]
     found = []
     for number, parts in enumerate(PROBES):
-        handle._rng = Generator(0, "test")
+        handle.rng = RandomStream(0, "test")
         handle.view = cached.snapshot()
         pod = cached.pod_info(a_wire_pod(f"probe-{number}", **parts))
         decision = decide(profile, handle.view, pod)
@@ -63,7 +63,7 @@ def test_facts_equal_those_of_a_rebuild(changes: list[Change]) -> None:
     for change in changes:
         world.apply(change)
     assert facts_of(world.cache.snapshot()) == facts_of(world.rebuilt().snapshot())
-    # What counts on nodes nobody has seen yet, or any more, shows when they come.
+    # Pods on unknown or deleted nodes count once the node is added.
     world.complete()
     assert facts_of(world.cache.snapshot()) == facts_of(world.rebuilt().snapshot())
 
@@ -75,7 +75,7 @@ def test_decisions_equal_those_on_a_rebuild(changes: list[Change]) -> None:
     for change in changes:
         world.apply(change)
         if change.verb == "look":
-            decisions(world.cache)  # Leave behind whatever a decision leaves behind.
+            decisions(world.cache)  # Decisions may fill caches.
     assert decisions(world.cache) == decisions(world.rebuilt())
 
 
@@ -98,7 +98,7 @@ def test_all_gone_leaves_nothing_behind(changes: list[Change]) -> None:
     world = World()
     for change in changes:
         world.apply(change)
-    for name in (*world.bound, *world.promised):
+    for name in (*world.bound, *world.nominated):
         world.apply(Change("remove_pod", name))
     for name in list(world.nodes):
         world.apply(Change("remove_node", name))

@@ -1,8 +1,8 @@
-"""A decision is explained by what it was made from: the same, whoever kept or asked for it.
+"""Explanations from kept verdicts equal explanations from a full evaluation.
 
-One profile keeps what it can and hands over its columns; the other asks every plugin anew and keeps
-the detail. What they say of the same pod must be the same, in a search over all nodes and in one
-that ends early, and no node that was not looked at may be told of.
+One profile keeps verdicts and explains from its columns; the other calls every plugin and keeps the
+detail. Their explanations of a pod must be equal, in a search over all nodes and in one that ends
+early, and must not mention nodes that were not visited.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.app.build import Built
-from kubesched.columns.view import ClusterView
-from kubesched.engine.diagnosis import FitError, SchedulingError
-from kubesched.engine.explanation import Attempt, Explanation
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
-from kubesched.engine.search import Search
+from kubesched.attempt.diagnosis import FitError, SchedulingError
+from kubesched.attempt.request import Search
+from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
+from kubesched.explanation.attempt_record import AttemptRecord
+from kubesched.explanation.report import Explanation
 from kubesched.framework.cycle_state import CycleState
-from kubesched.model.pod_info import PodInfo
+from kubesched.profile.build import Built
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.property.changes import CHANGES, NODES, PODS, Change, World
 from tests.property.test_kept_verdicts import NAME, PROBES, USERS, FirstFew, Pair, pair_with
 from tests.unit.builders import a_wire_pod
@@ -43,15 +44,15 @@ MORE_PROBES: list[dict[str, Any]] = [
 ]
 
 
-def tried(built: Built, view: ClusterView, pod: PodInfo, search: Search) -> Attempt:
+def tried(built: Built, view: ClusterView, pod: PodInfo, search: Search) -> AttemptRecord:
     """Return an attempt as the live scheduler makes it."""
     built.handles[NAME].view = view
     profile, state = built.profiles[NAME], CycleState()
     try:
         result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
     except (FitError, SchedulingError) as failure:
-        return Attempt(profile, view, pod, state, failure=failure)
-    return Attempt(profile, view, pod, state, result=result)
+        return AttemptRecord(profile, view, pod, state, failure=failure)
+    return AttemptRecord(profile, view, pod, state, result=result)
 
 
 def search_of(start: int | None, enough: int | None) -> Search:
@@ -63,12 +64,12 @@ def search_of(start: int | None, enough: int | None) -> Search:
 def facts(explanation: Explanation) -> Any:
     """Return an explanation without the examples of refused nodes, of which any will do."""
     tree = msgspec.to_builtins(explanation)
-    for refusal in tree["refusals"]:
-        refusal["nodes"] = len(refusal["nodes"])
+    for rejection in tree["rejections"]:
+        rejection["nodes"] = len(rejection["nodes"])
     return tree
 
 
-def grouped(one: Attempt) -> dict[Any, list[str]]:
+def grouped(one: AttemptRecord) -> dict[Any, list[str]]:
     return {group.status: sorted(one.view.nodes_at(group.rows).names) for group in one.groups()}
 
 
@@ -83,22 +84,23 @@ def check(pair: Pair, world: World, pod: PodInfo, start: int | None, enough: int
     assert grouped(kept) == groups
     for status, nodes in groups.items():
         named = [
-            one.nodes
-            for one in explanation.refusals
-            if (one.plugin, one.reasons) == (status.plugin, tuple(sorted(status.reasons)))
+            rejection.nodes
+            for rejection in explanation.rejections
+            if (rejection.plugin, rejection.reasons)
+            == (status.plugin, tuple(sorted(status.reasons)))
         ]
         assert all(set(some) <= set(nodes) for some in named)
     if kept.result is not None:
         _check_placed(explanation, kept)
 
 
-def _check_placed(explanation: Explanation, one: Attempt) -> None:
+def _check_placed(explanation: Explanation, one: AttemptRecord) -> None:
     result = one.result
     assert result is not None
     assert explanation.node == result.suggested_host
     assert explanation.fit_count == result.feasible_node_count
-    told = explanation.fit_count + explanation.refused_count
-    assert explanation.unvisited_count == explanation.node_count - told
+    explained = explanation.fit_count + explanation.rejected_count
+    assert explanation.unvisited_count == explanation.node_count - explained
     if explanation.ranking:
         assert explanation.ranking[0].node == result.suggested_host
         assert explanation.total == explanation.ranking[0].total
@@ -117,7 +119,7 @@ def probe(world: World, number: int, parts: dict[str, Any]) -> PodInfo:
     enough=st.lists(st.sampled_from([None, None, 1, 2, 3]), min_size=1, max_size=4),
     starts=st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=1, max_size=3),
 )
-def test_whatever_happens_to_the_cluster(
+def test_explanations_are_equal_after_random_changes(
     plugins: str, changes: list[Change], enough: list[int | None], starts: list[int | None]
 ) -> None:
     pair, world = pair_with(*USERS[plugins]), World()
@@ -157,7 +159,7 @@ def test_among_promises(promises: list[Change], enough: int | None, priority: in
                 check(pair, world, pod, start, enough)
 
 
-def test_the_quick_way_is_the_one_that_is_checked() -> None:
+def test_the_cached_path_is_taken() -> None:
     pair, world = pair_with(), World()
     for number, name in enumerate(NODES):
         world.apply(Change("add_node", name, (1, 2, 4, 8)[number]))

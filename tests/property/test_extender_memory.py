@@ -1,7 +1,7 @@
-"""What an extender remembers never shows: it answers as one that has just been started.
+"""An extender with a long history replies as one that has just started.
 
-Nodes and pods come, change and go between calls, and names are used again. The other extender is
-made anew for every call, from the cluster as it is then.
+Nodes and pods are added, changed and deleted between calls, and names are reused. The second
+extender is created for every call, from the current cluster.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from kubesched.extender.server.verbs import ExtenderVerbs, VerbResult
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
-from kubesched.model.extender_metrics import ExtenderMetrics
+from kubesched.metrics.extender import ExtenderMetrics
 from kubesched.testing import a_node, a_pod
-from kubesched.web.extender_verbs import ExtenderVerbs, Said
-from tests.unit.app.extender_cases import (
+from tests.unit.extender.server_cases import (
     ByLabel,
     Document,
     Extender,
@@ -34,7 +34,9 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("node"), st.sampled_from(NAMES), LABELS),
         st.tuples(st.just("no node"), st.sampled_from(NAMES)),
-        st.tuples(st.just("anew"), st.lists(st.sampled_from(NAMES), min_size=2, unique=True)),
+        st.tuples(
+            st.just("replace nodes"), st.lists(st.sampled_from(NAMES), min_size=2, unique=True)
+        ),
         st.tuples(st.just("pod"), st.sampled_from(NAMES), st.sampled_from(("web", "db"))),
         st.tuples(st.just("no pod"), st.sampled_from(NAMES)),
         st.tuples(st.just("ask"), SOME, st.sampled_from(("web", "db")), st.booleans()),
@@ -46,7 +48,7 @@ STEPS = st.lists(
 
 
 class Cluster:
-    """Nodes and pods, as they are, and an extender that has seen all of it happen."""
+    """The current nodes and pods, and an extender that has seen every change."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Document] = {}
@@ -61,8 +63,8 @@ class Cluster:
         if name in self.nodes:
             self.extender.put_node(self.nodes.pop(name), "DELETED")
 
-    def anew(self, names: list[str]) -> None:
-        """Have nodes gone, then others in their places."""
+    def replace_nodes(self, names: list[str]) -> None:
+        """Delete nodes, then add others with the same names."""
         for name in names:
             self.no_node(name)
         for name in names:
@@ -79,7 +81,7 @@ class Cluster:
             self.extender.put_pod(self.pods.pop(node), "DELETED")
 
     def ask(self, names: list[str], app: str, is_whole: bool) -> None:
-        """Ask both, as a scheduler does: filter, then prioritize what is left of it."""
+        """Call both as a scheduler does: filter, then prioritize the nodes that passed."""
         fresh, verbs = made()
         for node in self.nodes.values():
             fresh.put_node(node)
@@ -92,11 +94,11 @@ class Cluster:
             if is_whole
             else {"Nodes": None, "NodeNames": names}
         )
-        told = answered(self.verbs, "filter", body)
-        assert told == answered(verbs, "filter", body)
+        reply = answered(self.verbs, "filter", body)
+        assert reply == answered(verbs, "filter", body)
         assert answered(self.verbs, "prioritize", body) == answered(verbs, "prioritize", body)
-        left = body | {"Nodes": told["Nodes"], "NodeNames": told["NodeNames"]}
-        assert answered(self.verbs, "filter", body) == told
+        left = body | {"Nodes": reply["Nodes"], "NodeNames": reply["NodeNames"]}
+        assert answered(self.verbs, "filter", body) == reply
         assert answered(self.verbs, "prioritize", left) == answered(verbs, "prioritize", left)
 
     def served(self, names: list[str]) -> list[Document]:
@@ -115,7 +117,7 @@ def made() -> tuple[Extender, ExtenderVerbs]:
 def answered(verbs: ExtenderVerbs, verb: str, body: Document) -> Any:
     # As Go writes it: no spaces.
     said = verbs.call(verb, json.dumps(body, separators=(",", ":")).encode())
-    assert isinstance(said, Said), "pods are known"
+    assert isinstance(said, VerbResult), "pods are known"
     assert said.code == 200, said.body
     return json.loads(said.body)
 
@@ -123,7 +125,7 @@ def answered(verbs: ExtenderVerbs, verb: str, body: Document) -> Any:
 @pytest.mark.timeout(240)
 @settings(max_examples=30, deadline=None)
 @given(STEPS)
-def test_answers_do_not_depend_on_what_was_asked_before(steps: list[tuple[Any, ...]]) -> None:
+def test_replies_do_not_depend_on_earlier_requests(steps: list[tuple[Any, ...]]) -> None:
     cluster = Cluster()
     for name, *arguments in [*steps, ("ask", list(NAMES), "web", False)]:
         getattr(cluster, name.replace(" ", "_"))(*arguments)

@@ -1,4 +1,4 @@
-"""What is kept from attempt to attempt answers as if every plugin were asked anew."""
+"""Attempts by kept verdicts have the results of attempts that call every plugin."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.app.build import Built
+from kubesched.api.decode import decode_as
+from kubesched.api.pod import Pod
+from kubesched.attempt.diagnosis import FitError, SchedulingError
+from kubesched.attempt.kept import verdicts
+from kubesched.attempt.kept.verdict_cache import cache_of
+from kubesched.attempt.request import Search
+from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.view import NodeView
-from kubesched.engine.diagnosis import FitError, SchedulingError
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
-from kubesched.engine.search import Search
-from kubesched.framework import plan
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads, Rejected
 from kubesched.framework.normalize import default_normalize
-from kubesched.framework.profile import Profile
+from kubesched.framework.runtime.profile import Profile
 from kubesched.framework.status import Status, error, pending, unschedulable
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_as
-from kubesched.objects.pod import Pod
+from kubesched.profile.build import Built
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeView
 from tests.property.changes import CHANGES, HOST, ZONE, Change, World
 from tests.property.random_cases import case_of, load, numbers_of
 from tests.unit.builders import a_wire_pod, built_with
 
 NAME = "default-scheduler"
-JUDGED = [pytest.param(plan.ROWS_BY_INTEGERS_MAX, id="rows"), pytest.param(0, id="tables")]
+JUDGED = [pytest.param(verdicts.ROWS_BY_INTEGERS_MAX, id="rows"), pytest.param(0, id="tables")]
 PROBES: list[dict[str, Any]] = [
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}},
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}, "nodeSelector": {"disk": "ssd"}},
@@ -111,7 +112,7 @@ for _node in ("n0", "n1"):
 
 
 class Local:
-    """What a user's plugin says to have its answers kept."""
+    """The declaration of an out-of-tree plugin whose verdicts are kept."""
 
     name = "Local"
 
@@ -120,7 +121,7 @@ class Local:
 
 
 class LocalFilter(Local):
-    """Refuses a node with two pods, and cannot say about one with three."""
+    """Rejects a node with two pods, and fails on a node with three."""
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: Any) -> list[Rejected]:
         return [
@@ -137,7 +138,7 @@ class LocalScore(Local):
 
 
 class LocalNormalized(Local):
-    """Relative to the fullest node that fits, so that one row's change may move them all."""
+    """Scores relative to the fullest feasible node, so that one row may change all scores."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: Any) -> IntColumn:
         scores: IntColumn = nodes.pod_count
@@ -156,15 +157,15 @@ class OutOfRange(Local):
 
 
 class OneNodeFilter(Local):
-    """As the local filter, but asked about one node; what it says to read does not count."""
+    """The local filter as a one-node filter, whose `reads` has no effect."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
-        said = {2: unschedulable("two"), 3: error("three"), 4: pending("four")}
-        return said.get(node.pod_count)
+        statuses = {2: unschedulable("two"), 3: error("three"), 4: pending("four")}
+        return statuses.get(node.pod_count)
 
 
 class OneNodeBoth:
-    """Refuses nodes one by one that have a disk of their own, scores those that have pods."""
+    """Rejects nodes with a disk label one by one, and scores nodes with pods."""
 
     name = "OneNodeBoth"
 
@@ -191,7 +192,7 @@ USERS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """The same profile twice: one keeps what it can, the other keeps nothing."""
+    """The same profile twice: one keeps verdicts, the other keeps nothing."""
 
     keeping: Built
     asking: Built
@@ -200,14 +201,14 @@ class Pair:
 @cache
 def pair_with(*plugins: type) -> Pair:
     keeping, asking = built_with(*plugins), built_with(*plugins)
-    assert keeping.profiles[NAME].planner is not None
+    assert cache_of(keeping.profiles[NAME]) is not None
     asking.profiles[NAME].without_caching()
     return Pair(keeping, asking)
 
 
 @dataclass(slots=True)
 class FirstFew(Search):
-    """Has enough after a few nodes, as a search in a large cluster has after some hundreds."""
+    """Stops after a few feasible nodes, as a search in a large cluster after hundreds."""
 
     enough: int = 1
 
@@ -218,7 +219,7 @@ class FirstFew(Search):
 def answer(
     built: Built, cached: Cache, pod: PodInfo, start: int | None, enough: int | None = None
 ) -> Any:
-    """Return all that an attempt comes to; without a start, all nodes are wanted."""
+    """Return the whole outcome of an attempt; without a start, over all nodes."""
     view, state, profile = cached.snapshot(), CycleState(), built.profiles[NAME]
     built.handles[NAME].view = view
     search = Search(all_nodes=start is None, next_start_index=start or 0)
@@ -240,7 +241,7 @@ def answer(
 def agreed(
     pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None, enough: int | None = None
 ) -> str:
-    """Return the node both profiles choose, empty if both find none."""
+    """Return the node that both profiles choose; empty if both find none."""
     kept = answer(pair.keeping, cached, pod, start, enough)
     assert kept == answer(pair.asking, cached, pod, start, enough)
     # Once more: from the second meeting on, what was worked out is kept for those to come.
@@ -285,14 +286,14 @@ def test_a_search_that_ends_early(
 @pytest.mark.parametrize("rows_by_integers_max", JUDGED)
 @settings(max_examples=50)
 @given(changes=CHANGES)
-def test_all_that_happened_between_two_attempts_is_seen(
+def test_all_changes_between_two_attempts_take_effect(
     rows_by_integers_max: int, changes: list[Change]
 ) -> None:
     pair, world = pair_with(), World()
     for change in (Change("add_node", "n0", 1), Change("add_node", "n1", 8)):
         world.apply(change)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        patch.setattr(verdicts, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
         for _ in range(2):
             for pod in probes(world.cache):
                 agreed(pair, world.cache, pod)
@@ -313,7 +314,7 @@ def test_copies_of_a_pod_placed_one_after_the_other(rows_by_integers_max: int, n
     pair = pair_with()
     loaded = load(made, built=pair.asking)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        patch.setattr(verdicts, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
         for turn in range(6):
             made["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
             pod = loaded.cache.pod_info(decode_as(Pod, made["pod"]))

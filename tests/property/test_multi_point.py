@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubesched.app.build import build
 from kubesched.config.load import load_config_object
 from kubesched.framework.interface import EXTENSION_POINTS, points_of
-from kubesched.framework.profile import Profile
+from kubesched.framework.runtime.profile import Profile
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.profile.build import build
 from tests.unit.builders import a_config
 
 ALL: list[dict[str, str]] = [{"name": "*"}]
-PLUGINS: dict[str, Any] = {plugin.name: plugin for plugin in IN_TREE}  # type: ignore[attr-defined]  # classes with a name
+PLUGINS: dict[str, Any] = {name: record.plugin for name, record in IN_TREE.items()}
 
 
 def profile(plugins: dict[str, Any]) -> Profile:

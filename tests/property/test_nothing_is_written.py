@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from kubesched.columns.view import NodeTable
-from kubesched.engine.decide import decide
+from kubesched.explanation.decision import decide
+from kubesched.snapshot.view import NodeTable
 from tests.property.facts import facts_of
 from tests.property.random_cases import NUMBERS, case_of, load
 from tests.unit.builders import a_cluster, a_handle, a_node, a_pod, a_profile
@@ -30,7 +30,7 @@ WRITES: dict[str, Callable[[NodeTable], Any]] = {
 
 
 class Writer:
-    """Writes where it should only read."""
+    """Writes to an argument that it may only read."""
 
     name = "Writer"
 
@@ -43,7 +43,7 @@ class Writer:
 
 
 class Even:
-    """All nodes are equally good; without a score nobody prepares scoring."""
+    """Scores all nodes the same, since PreScore runs only beside a score plugin."""
 
     name = "Even"
 
@@ -53,7 +53,7 @@ class Even:
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter_nodes", "pre_score", "score_nodes"])
 @pytest.mark.parametrize("what", WRITES)
-def test_a_plugin_that_writes_fails_its_pod_under_its_name(what: str, point: str) -> None:
+def test_a_plugin_that_writes_fails_its_pod_and_is_named(what: str, point: str) -> None:
     nodes = [a_node(name, labels={"disk": "ssd"}) for name in ("n1", "n2")]
     view = a_cluster(nodes, {"n1": [a_pod("other", requests={"cpu": "1"})]})
     before = facts_of(view)

@@ -1,4 +1,4 @@
-"""What the hints of in-tree plugins say they read of a pod is all they read.
+"""Queueing hints of in-tree plugins read only the fields of a pod that they declare.
 
 Pods that share it get the same answer to every event, unless the event is about one of them: that
 is what allows the queue to ask once for all.
@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.app.build import Built, build
-from kubesched.columns.pod_columns import BoundPod
+from kubesched.api.decode import decode_object
 from kubesched.config.load import load_config_object
-from kubesched.framework.enqueue import enqueue_registrations
+from kubesched.framework.cluster_event import EventResource as R
 from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import EventResource as R
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo, PodShapes
-from kubesched.objects.decode import decode_object
+from kubesched.framework.runtime.enqueue import enqueue_registrations
+from kubesched.profile.build import Built, build
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo, PodShapes
 from tests.unit.builders import a_cluster, a_config, a_node, pod_wire
 from tests.unit.plugins.volume_objects import ephemeral, uses_claim
 
@@ -135,8 +135,8 @@ OBJECTS: dict[str, list[Any]] = {
         for count in (1, 2)
     ],
     R.CSI_DRIVER: [
-        storage("CSIDriver", name="csi.example.com", spec={"storageCapacity": tells})
-        for tells in (True, False)
+        storage("CSIDriver", name="csi.example.com", spec={"storageCapacity": has_capacity})
+        for has_capacity in (True, False)
     ],
     R.CSI_STORAGE_CAPACITY: [
         storage("CSIStorageCapacity", storageClassName="c", capacity=size)
@@ -183,7 +183,7 @@ REGISTERED = [
 
 
 def alike(pod: PodInfo, reads: str) -> list[PodInfo]:
-    """Return the other pods that share what a hint says it reads."""
+    """Return the other pods with equal values of the fields that a hint declares."""
     if reads == "nothing":
         return PODS
     if reads == "shape":
@@ -210,7 +210,7 @@ def objects_of(registration: EventRegistration, data: st.DataObject) -> tuple[An
 @pytest.mark.parametrize("registration", REGISTERED)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_pods_that_share_what_is_read_get_the_same_answer(
+def test_pods_with_equal_read_fields_get_the_same_hint(
     registration: EventRegistration, data: st.DataObject
 ) -> None:
     assert registration.hint is not None
@@ -225,7 +225,7 @@ def test_pods_that_share_what_is_read_get_the_same_answer(
     assert registration.hint(pod, old, new) is registration.hint(other, old, new)
 
 
-def test_every_hint_says_that_it_reads_less_than_the_pod() -> None:
+def test_every_hint_declares_less_than_the_whole_pod() -> None:
     for parameter in REGISTERED:
         (registration,) = parameter.values
         assert isinstance(registration, EventRegistration)

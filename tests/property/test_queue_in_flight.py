@@ -1,14 +1,14 @@
-"""Events kept for pods under way, against upstream's own list of pods and events."""
+"""Events recorded for in-flight pods equal upstream's list of pods and events."""
 
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.queue.in_flight import InFlight, Occurrence
-from kubesched.queue.recorder import Recorder
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from kubesched.metrics.scheduler import SchedulerMetrics
+from kubesched.queue.interface import Occurrence, Recorder
+from kubesched.queue.pod_states import InFlight
 from tests.unit.builders import a_pod
 
 PODS = [a_pod(f"p{i}") for i in range(5)]
@@ -63,7 +63,7 @@ class OneList:
 
 
 @given(STEPS)
-def test_each_pod_hears_what_came_after_it_and_nothing_is_kept_for_nobody(
+def test_each_pod_gets_later_events_and_no_event_is_kept_without_a_pod(
     steps: list[tuple[str, int]],
 ) -> None:
     metrics = SchedulerMetrics()
@@ -80,7 +80,7 @@ def test_each_pod_hears_what_came_after_it_and_nothing_is_kept_for_nobody(
             assert kept == model.event(number, event.label)
         else:
             pod = PODS[place]
-            is_under_way = in_flight.add_pod_events(EVENTS[:1], number, pod)  # type: ignore[arg-type]  # told apart by number
+            is_under_way = in_flight.add_pod_events(EVENTS[:1], number, pod)  # type: ignore[arg-type]  # distinguished by number
             assert is_under_way == model.has(pod.uid)
             if is_under_way:
                 model.event(number, EVENTS[0].label)

@@ -1,4 +1,4 @@
-"""The queue against a slow one: no pod is ever lost, doubled, or elsewhere than it should be."""
+"""The queue behaves as a plain, slow model: no pod is lost, doubled or in a wrong place."""
 
 from collections import Counter
 
@@ -22,10 +22,10 @@ from conformance.queue.plugins import (
     answer,
     is_registered,
 )
-from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo, PodShapes
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.framework.cluster_event import ASSIGNED_POD_DELETE
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
+from kubesched.snapshot.pod_info import PodInfo, PodShapes
 from tests.property.slow_queue import SlowQueue
 from tests.unit.builders import a_wire_pod
 from tests.unit.queue.world import Clock, World
@@ -34,11 +34,11 @@ UPDATED, SHRUNK = "UnschedulablePodUpdate", "UnschedulablePodUpdatePodScaleDown"
 NAMES = [f"p{i}" for i in range(6)]
 names = st.sampled_from(NAMES)
 plugin_sets = st.frozensets(st.sampled_from(sorted(PLUGINS)), max_size=2)
-refusals = st.frozensets(st.sampled_from(sorted(PLUGINS)), min_size=1, max_size=2)
+rejections = st.frozensets(st.sampled_from(sorted(PLUGINS)), min_size=1, max_size=2)
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Both queues, told the same."""
+    """Both queues, with the same calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class QueueMachine(RuleBasedStateMachine):
             min_size=len(NAMES),
             max_size=len(NAMES),
         ),
-        plugins=refusals,
+        plugins=rejections,
     )
     def begin(self, parts: list[tuple[int, str, int]], plugins: frozenset[str]) -> None:
         for name, (priority, app, cpu) in zip(NAMES, parts, strict=True):
@@ -131,13 +131,12 @@ class QueueMachine(RuleBasedStateMachine):
     def _end(self, name: str, plugins: frozenset[str], pending: frozenset[str]) -> None:
         self._tick()
         queued = self.under_way.pop(name)
-        queued.clear_rejector_plugins()
         queued.unschedulable_plugins, queued.pending_plugins = set(plugins), set(pending)
         queued.pod = self.pods[queued.pod.name]
         assert self.queue.add_unschedulable_if_not_present(queued)
         self.slow.fail(queued.pod, plugins, pending)
 
-    @rule(plugins=refusals, pending=plugin_sets)
+    @rule(plugins=rejections, pending=plugin_sets)
     def try_everybody(self, plugins: frozenset[str], pending: frozenset[str]) -> None:
         for _ in NAMES:
             self.pop()

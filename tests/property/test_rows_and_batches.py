@@ -1,4 +1,4 @@
-"""Rows judged one by one, in any batch and in any order get the same verdicts and scores."""
+"""Rows get the same verdicts and scores one by one, in any batch and in any order."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.columns.view import NodeTable
-from kubesched.framework.adapt import ColumnFilter
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.score_phase import Scores
+from kubesched.framework.runtime.adapters import ColumnFilter
+from kubesched.framework.runtime.score_phase import Scores
 from kubesched.framework.status import SUCCESS, Status, StatusError
 from kubesched.framework.verdicts import Verdicts
+from kubesched.snapshot.view import NodeTable
 from tests.property.random_cases import NUMBERS, Loaded, case_of, load
 
 
 def pre_filtered(loaded: Loaded) -> CycleState | None:
-    """Return the state after pre-filter; None if it refused the pod."""
+    """Return the state after PreFilter; None if it rejected the pod."""
     state = CycleState()
     outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, loaded.view.all_nodes())
     return state if outcome.status is None else None
@@ -26,7 +26,7 @@ def verdicts(loaded: Loaded, state: CycleState, nodes: NodeTable, *, nominated: 
     run = (
         loaded.profile.run_filter_plugins_with_nominated_pods
         if nominated
-        else loaded.profile.run_filter_plugins
+        else loaded.profile.filters.judge
     )
     found = run(state, loaded.pod, nodes)
     return {name: found[position] for position, name in enumerate(nodes.names)}
@@ -34,7 +34,7 @@ def verdicts(loaded: Loaded, state: CycleState, nodes: NodeTable, *, nominated: 
 
 @settings(max_examples=80)
 @given(NUMBERS, st.booleans(), st.randoms(use_true_random=False))
-def test_filters_do_not_care_for_the_batch(number: int, nominated: bool, chance: Any) -> None:
+def test_filters_do_not_depend_on_the_batch(number: int, nominated: bool, chance: Any) -> None:
     loaded = load(case_of(number))
     state = pre_filtered(loaded)
     if state is None:
@@ -68,20 +68,20 @@ def scores(loaded: Loaded, state: CycleState, nodes: NodeTable) -> Any:
 
 @settings(max_examples=80)
 @given(NUMBERS, st.randoms(use_true_random=False))
-def test_scores_do_not_care_for_the_order(number: int, chance: Any) -> None:
+def test_scores_do_not_depend_on_the_order(number: int, chance: Any) -> None:
     loaded = load(case_of(number))
     state = pre_filtered(loaded)
     if state is None:
         return
     nodes = loaded.view.all_nodes()
-    fits = loaded.profile.run_filter_plugins(state, loaded.pod, nodes).fits
+    fits = loaded.profile.filters.judge(state, loaded.pod, nodes).fits
     fitting = nodes.take(fits)
     order = np.array(chance.sample(range(len(fitting)), len(fitting)), dtype=np.int64)
     assert scores(loaded, state, fitting.take(order)) == scores(loaded, state, fitting)
 
 
 def raw_scores(loaded: Loaded, state: CycleState, name: str, nodes: NodeTable) -> list[int] | str:
-    """Return what a plugin says of each node, or why it says nothing."""
+    """Return a plugin's result for each node, or why there is none."""
     try:
         found: list[int] = (
             loaded.profile.plugins[name].score_nodes(state, loaded.pod, nodes).tolist()
@@ -93,13 +93,13 @@ def raw_scores(loaded: Loaded, state: CycleState, name: str, nodes: NodeTable) -
 
 @settings(max_examples=80)
 @given(NUMBERS)
-def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
+def test_raw_scores_do_not_depend_on_the_batch(number: int) -> None:
     loaded = load(case_of(number))
     state = pre_filtered(loaded)
     if state is None:
         return
     nodes = loaded.view.all_nodes()
-    fitting = nodes.take(loaded.profile.run_filter_plugins(state, loaded.pod, nodes).fits)
+    fitting = nodes.take(loaded.profile.filters.judge(state, loaded.pod, nodes).fits)
     if loaded.profile.run_pre_score_plugins(state, loaded.pod, fitting) is not None:
         return
     for name in loaded.profile.plugin_names("score"):
@@ -117,13 +117,13 @@ def test_raw_scores_do_not_care_for_the_batch(number: int) -> None:
 
 @settings(max_examples=80)
 @given(NUMBERS)
-def test_filters_that_take_rows_say_the_same_of_them(number: int) -> None:
+def test_filters_that_take_rows_give_the_same_verdicts(number: int) -> None:
     loaded = load(case_of(number))
     state = pre_filtered(loaded)
     if state is None:
         return
     view, nodes = loaded.view, loaded.view.all_nodes()
-    for plugin in loaded.profile.filters._filters:
+    for plugin in loaded.profile.filters.filters:
         if not isinstance(plugin, ColumnFilter) or plugin.name in state.skip_filter_plugins:
             continue
         together = Verdicts(len(nodes))

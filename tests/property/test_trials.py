@@ -4,18 +4,19 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kubesched.columns.trial import NO_POD, Trial
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Victims
-from kubesched.framework.preemption.budgets import budgets_of
+from kubesched.framework.preemption.disruption_budgets import budgets_of
 from kubesched.framework.preemption.dry_run import DryRun
 from kubesched.framework.status import Status
+from kubesched.snapshot.trial import NO_POD, Trial
 from tests.property.changes import CHANGES, Change, World
 from tests.property.facts import node_facts
 from tests.property.random_cases import case_of, load, numbers_of
 
 
-def told(outcome: Victims | Status) -> object:
+def comparable(outcome: Victims | Status) -> object:
     if isinstance(outcome, Status):
         return outcome
     keys = [pod.key for pod in outcome.pods]
@@ -29,29 +30,29 @@ def test_a_dry_run_in_lockstep_equals_dry_runs_row_by_row(number: int) -> None:
     state, nodes = CycleState(), loaded.view.all_nodes()
     outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, nodes)
     assume(outcome.status is None)
-    budgets = budgets_of(loaded.view.objects.pod_disruption_budgets)
+    budgets = budgets_of(loaded.view.objects.store_of(PodDisruptionBudget))
     dry_run = DryRun(loaded.profile.filters, state, loaded.pod, budgets)
     together = dry_run.select(loaded.view, nodes.rows)
     alone = [dry_run.select(loaded.view, nodes.rows[[place]])[0] for place in range(len(nodes))]
-    assert list(map(told, together)) == list(map(told, alone))
+    assert list(map(comparable, together)) == list(map(comparable, alone))
     backwards = list(dry_run.select(loaded.view, nodes.rows[::-1].copy()))[::-1]
-    assert list(map(told, together)) == list(map(told, backwards))
+    assert list(map(comparable, together)) == list(map(comparable, backwards))
 
 
 @settings(max_examples=100)
 @given(numbers_of("preemption", "mixed", "interpodaffinity", "volumes", "ports"))
-def test_asking_only_filters_that_may_move_equals_asking_all(number: int) -> None:
+def test_calling_only_pod_dependent_filters_equals_calling_all(number: int) -> None:
     loaded = load(case_of(number))
     state, nodes = CycleState(), loaded.view.all_nodes()
     outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, nodes)
     assume(outcome.status is None)
-    budgets = budgets_of(loaded.view.objects.pod_disruption_budgets)
+    budgets = budgets_of(loaded.view.objects.store_of(PodDisruptionBudget))
     filters = loaded.profile.filters
     found = []
     for trusts_reads in (False, True):
         filters.trusts_reads = trusts_reads
         dry_run = DryRun(filters, state, loaded.pod, budgets)
-        found.append(list(map(told, dry_run.select(loaded.view, nodes.rows))))
+        found.append(list(map(comparable, dry_run.select(loaded.view, nodes.rows))))
     assert found[0] == found[1]
 
 

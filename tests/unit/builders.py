@@ -11,24 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.app.build import Built, build
+from kubesched.api.decode import decode_as, decode_object
+from kubesched.api.meta import KubeResource
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.cache.cache import Cache
-from kubesched.columns.cluster import Cluster
-from kubesched.columns.trial import Trial
-from kubesched.columns.view import ClusterView
-from kubesched.columns.writer import ClusterWriter
+from kubesched.cache.writer import ClusterWriter
 from kubesched.config.load import default_config, load_config_object
-from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.handle import Handle
 from kubesched.framework.interface import EXTENSION_POINTS, points_of
-from kubesched.framework.plugin_sets import PluginSets
-from kubesched.framework.profile import Profile
-from kubesched.framework.registry import PluginFactory, Registry
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo, compile_shape
-from kubesched.objects.decode import decode_as, decode_object
-from kubesched.objects.meta import KubeResource
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.framework.runtime.plugin_sets import PluginSets
+from kubesched.framework.runtime.profile import Profile
+from kubesched.framework.runtime.registry import PluginFactory, Registry
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.profile.build import Built, build
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo, compile_shape
+from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.trial import Trial
+from kubesched.snapshot.view import ClusterView
 
 Wire = dict[str, Any]
 CONFIG_VERSION = "kubescheduler.config.k8s.io/v1"
@@ -180,7 +181,7 @@ def a_cluster(
         nodes: in the order in which they came.
         pods: by the name of the node they are on.
         objects: of any other kind the scheduler reads.
-        nominated: pods by the name of the node they were promised.
+        nominated: nominated pods, by the name of their node.
     """
     cluster = Cluster()
     writer = ClusterWriter(cluster)
@@ -189,8 +190,8 @@ def a_cluster(
     for node_name, placed in (pods or {}).items():
         for pod in placed:
             writer.add_pod(pod, node_name)
-    for node_name, promised in (nominated or {}).items():
-        for pod in promised:
+    for node_name, nominee in (nominated or {}).items():
+        for pod in nominee:
             writer.nominate_pod(pod, node_name)
     for one in objects:
         cluster.objects.store_of(type(one)).put(one.key, one)
@@ -200,6 +201,9 @@ def a_cluster(
 def a_trial(view: ClusterView, *node_names: str) -> Trial:
     """Return a trial over the named nodes."""
     return Trial(view, np.array([view.row_of(name) for name in node_names]))
+
+
+IN_TREE_CLASSES = frozenset(record.plugin for record in IN_TREE.values())
 
 
 def a_profile(
@@ -217,13 +221,14 @@ def a_profile(
         "default-scheduler",
         PluginSets(points, score_weights, {}),
         {plugin.name: plugin for plugin in plugins},
+        in_tree=[plugin.name for plugin in plugins if type(plugin) in IN_TREE_CLASSES],
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
     )
 
 
-def a_handle(profile: Profile, view: ClusterView) -> OfflineHandle:
+def a_handle(profile: Profile, view: ClusterView) -> Handle:
     """Return the handle of a profile over a cluster."""
-    handle = OfflineHandle(profile.name)
+    handle = Handle(profile.name)
     handle.attach(profile)
     handle.view = view
     return handle

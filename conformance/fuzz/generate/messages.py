@@ -1,4 +1,4 @@
-"""Theme: one reason per node, so that the message counts many of them.
+"""Theme: one reason per node, so that the message counts many reasons.
 
 Owns recipes that make one node fail for one reason. Never leaves a reason to chance.
 Upstream: pkg/scheduler/framework/types.go (FitError), all Filter plugins
@@ -15,7 +15,7 @@ Recipe = Callable[[World, Obj, str], None]
 
 
 def apply(world: World) -> None:
-    """Give most nodes one of a few reasons to refuse the pod."""
+    """Make most nodes reject the pod for one of a few reasons."""
     draw = world.draw
     pods.set_priority(draw, world.pod, draw.pick([0, 0, 10, 1000, 100000]))
     world.spec["containers"] = world.spec["containers"][:1]

@@ -1,4 +1,4 @@
-"""Theme: what pods ask for and what nodes have.
+"""Theme: requests of pods and resources of nodes.
 
 Owns init containers, sidecars, pod-level resources, overhead, extended resources, huge pages and
 in-place resize statuses. Never adds new pods except fillers for one node.
@@ -13,7 +13,7 @@ from conformance.fuzz.generate.world import World
 
 
 def apply(world: World) -> None:
-    """Make resources the point of the case."""
+    """Make a case about resources."""
     draw = world.draw
     pods.add_requests(draw, world.pod, large=draw.chance(0.5))
     decorate(draw, world.pod, 0.35)
@@ -39,7 +39,7 @@ def noise(world: World) -> None:
 
 
 def decorate(draw: Draw, pod: Obj, probability: float) -> None:
-    """Add each of the rarer ways to ask for resources with this probability."""
+    """Add each of the rarer forms of requests with this probability."""
     if draw.chance(probability):
         add_init_containers(draw, pod)
     if draw.chance(probability * 0.8):
@@ -73,14 +73,14 @@ def add_init_containers(draw: Draw, pod: Obj) -> None:
 
 
 def add_extended(draw: Draw, pod: Obj) -> None:
-    """Ask for extended resources; zero of one is allowed too."""
+    """Request extended resources; a request of zero is allowed."""
     for name in draw.some(words.EXTENDED, 1, 2):
         container = draw.pick(pod["spec"]["containers"])
         _set(container, name, str(draw.weighted([(0, 1), (1, 5), (2, 4), (3, 2), (9, 0.5)])))
 
 
 def add_hugepages(draw: Draw, pod: Obj) -> None:
-    """Ask for huge pages of one size."""
+    """Request huge pages of one size."""
     name = draw.pick(sorted(words.HUGEPAGE_REQUESTS))
     container = draw.pick(pod["spec"]["containers"])
     _set(container, name, draw.pick(words.HUGEPAGE_REQUESTS[name]))
@@ -194,7 +194,7 @@ def _container_status(draw: Draw, container: Obj) -> Obj:
 
 
 def _set(container: Obj, name: str, amount: str) -> None:
-    # The API server refuses extended resources and huge pages whose limit is not the request.
+    # The API server rejects extended resources and huge pages whose limit is not the request.
     resources = container.setdefault("resources", {})
     resources.setdefault("limits", {})[name] = amount
     resources.setdefault("requests", {})[name] = amount

@@ -22,7 +22,7 @@ IN_TREE = ("kubernetes.io/gce-pd", "kubernetes.io/aws-ebs", "kubernetes.io/azure
 
 @dataclass(frozen=True)
 class ClaimShape:
-    """What a scenario wants of a claim; the rest is drawn or left out."""
+    """Fields of a claim that a scenario sets; others are random or absent."""
 
     storage_class: str | None = "std"
     volume_name: str | None = None

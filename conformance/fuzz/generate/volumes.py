@@ -155,7 +155,7 @@ def _local_volume(world: World, name: str, node: str, wanted: Obj) -> None:
         held["metadata"]["labels"] = {"disk": draw.pick(["fast", "slow"])}
     if draw.chance(0.06):
         held["spec"]["volumeMode"] = "Block"
-    if draw.chance(0.08) and not _is_promised(world, wanted):
+    if draw.chance(0.08) and not _is_nominated(world, wanted):
         held["spec"]["claimRef"] = storage.reference(wanted)
         if draw.chance(0.4):
             del held["spec"]["claimRef"]["uid"]
@@ -169,7 +169,7 @@ def _local_volume(world: World, name: str, node: str, wanted: Obj) -> None:
         held["spec"]["volumeAttributesClassName"] = "gold"
 
 
-def _is_promised(world: World, wanted: Obj) -> bool:
+def _is_nominated(world: World, wanted: Obj) -> bool:
     # Of two volumes promised to one claim the scheduler takes the one its cache lists first, and
     # that order is open.
     name = wanted["metadata"]["name"]

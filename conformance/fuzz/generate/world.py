@@ -1,4 +1,4 @@
-"""A case being made: nodes, pods and the rest, before they are written out.
+"""The draft of a case: nodes, pods and other objects.
 
 Owns the mutable draft of one case. Never draws what a theme should draw.
 Upstream: none.
@@ -23,7 +23,7 @@ class World:
 
     @property
     def node_names(self) -> list[str]:
-        """Names of all nodes, in the order in which they were made."""
+        """Names of all nodes, in order of creation."""
         return [node["metadata"]["name"] for node in self.nodes]
 
     @property
@@ -59,7 +59,7 @@ class World:
         return made
 
     def find(self, kind: str, name: str) -> Obj | None:
-        """Return the object of that kind and name, whichever its namespace."""
+        """Return the object with a kind and name, in any namespace."""
         for other in self.others:
             if other["kind"] == kind and other["metadata"]["name"] == name:
                 return other

@@ -24,7 +24,7 @@ from conformance.side_by_side.steps import Obj, create, remove
 
 
 def basic(draft: Draft) -> None:
-    """Nodes that fill up while they come, go and are cordoned."""
+    """Nodes that fill up while nodes are added, removed and cordoned."""
     rng = draft.rng
     draft.nodes(rng.choice([3, 4, 5, 6, 8, 12, 30]), tight=draft.chance(0.5))
     if draft.chance(0.5):
@@ -35,26 +35,26 @@ def basic(draft: Draft) -> None:
 
 
 def some_pod(draft: Draft) -> None:
-    """Create a pod with one wish."""
+    """Create a pod with one constraint."""
     rng = draft.rng
     wish = rng.choice([plain, plain, selects, needs_node, big, port, gpu, storage, elsewhere])
     draft.pod(**wish(draft))
 
 
 def plain(draft: Draft) -> dict[str, Any]:
-    """Wish for nothing."""
+    """Add no constraint."""
     return {"namespace": draft.rng.choice(["alpha", "alpha", "beta"])}
 
 
 def selects(draft: Draft) -> dict[str, Any]:
-    """Wish for a disk or a zone, of which there may be none."""
+    """Select a disk or a zone, which may not exist."""
     rng = draft.rng
     selector = rng.choice([{"disk": rng.choice([*DISKS, "tape"])}, {ZONE: rng.choice(ZONES)}])
     return {"spec": {"nodeSelector": selector}}
 
 
 def needs_node(draft: Draft) -> dict[str, Any]:
-    """Wish for nodes by expression."""
+    """Require nodes by expression."""
     rng = draft.rng
     node = draft.some_node()
     terms = [
@@ -73,14 +73,14 @@ def needs_node(draft: Draft) -> dict[str, Any]:
 
 
 def big(draft: Draft) -> dict[str, Any]:
-    """Wish for a lot."""
+    """Request much."""
     rng = draft.rng
     cpu, memory = rng.choice([(3000, 100), (100, 6000), (9000, 9000), (1500, 2500)])
     return {"requests": {"cpu": f"{cpu + rng.randrange(99)}m", "memory": f"{memory}Mi"}}
 
 
 def port(draft: Draft) -> dict[str, Any]:
-    """Wish for a port of the host."""
+    """Request a host port."""
     rng = draft.rng
     wanted: Obj = {"containerPort": 80, "hostPort": rng.choice([8080, 8080, 9090])}
     wanted |= rng.choice([{}, {"protocol": "UDP"}, {"hostIP": "127.0.0.1"}])
@@ -89,17 +89,17 @@ def port(draft: Draft) -> dict[str, Any]:
 
 
 def gpu(draft: Draft) -> dict[str, Any]:
-    """Wish for a device."""
+    """Request a device."""
     return {"requests": {GPU: str(draft.rng.choice([1, 1, 2])), "cpu": "150m"}}
 
 
 def storage(draft: Draft) -> dict[str, Any]:
-    """Wish for a place on the node's disk."""
+    """Request ephemeral storage."""
     return {"requests": {"ephemeral-storage": f"{draft.rng.randrange(1, 60)}Gi", "cpu": "50m"}}
 
 
 def elsewhere(draft: Draft) -> dict[str, Any]:
-    """Wish for another scheduler, or for none."""
+    """Name another scheduler, or an unknown one."""
     rng = draft.rng
     return {
         "spec": rng.choice(
@@ -114,13 +114,13 @@ def elsewhere(draft: Draft) -> dict[str, Any]:
 
 
 def burst(draft: Draft) -> None:
-    """Create some pods at once: of one priority, they are decided in the order they came."""
+    """Create some pods together: with equal priorities they are decided in order of arrival."""
     number = draft.rng.randrange(2, 7)
     draft.do(*(create(draft.make_pod()) for _ in range(number)))
 
 
 def toggle_cordon(draft: Draft) -> None:
-    """Cordon a node, or make it take pods again."""
+    """Cordon or uncordon a node."""
     draft.do(cordoned(draft.some_node(), yes=draft.chance(0.5)))
 
 
@@ -135,7 +135,7 @@ def another_node(draft: Draft) -> None:
 
 
 def node_removal(draft: Draft) -> None:
-    """Remove a node, whatever is on it."""
+    """Remove a node with its pods."""
     if len(draft.node_names) > 2:
         name = draft.node_names.pop(draft.rng.randrange(len(draft.node_names)))
         draft.do(remove("Node", name))

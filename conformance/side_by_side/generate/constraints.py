@@ -24,7 +24,7 @@ _EFFECTS = ("NoSchedule", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def taints(draft: Draft) -> None:
-    """Taints that change, pods that tolerate some."""
+    """Changing taints, and pods that tolerate some."""
     rng = draft.rng
     draft.nodes(rng.choice([3, 4, 5, 7, 10]))
     draft.do(
@@ -37,7 +37,7 @@ def taints(draft: Draft) -> None:
         elif move < 0.85:
             draft.do(with_taints(draft.some_node(), *_some_taints(draft)))
         elif move < 0.95 and draft.pods:
-            # A waiting pod may learn to tolerate more.
+            # A pending pod may get another toleration.
             namespace, name = rng.choice(draft.pods)
             draft.do(tolerating_more(name, namespace, rng.choice(["", "gpu", "spot"])))
         else:
@@ -60,7 +60,7 @@ def _some_tolerations(draft: Draft) -> list[Obj]:
 
 
 def affinity(draft: Draft) -> None:
-    """Pods that want to be near others, or far from them."""
+    """Pods with affinity and anti-affinity to others."""
     rng = draft.rng
     draft.nodes(rng.choice([3, 4, 6, 9]))
     for _ in range(rng.randrange(12, 20)):
@@ -124,7 +124,7 @@ def spread(draft: Draft) -> None:
         if move < 0.8:
             number = rng.choice([0, 1, 1, 2])
             wanted = [_spread_constraint(draft) for _ in range(number)]
-            # Two constraints of one kind on one key are refused.
+            # Two constraints of one kind on one key are rejected.
             distinct = {(one["topologyKey"], one["whenUnsatisfiable"]): one for one in wanted}
             draft.pod(
                 {"topologySpreadConstraints": list(distinct.values())},

@@ -38,7 +38,7 @@ _BIG = {"cpu": "1100m", "memory": "1200Mi"}
 
 
 def gates(draft: Draft) -> None:
-    """Gated pods whose gates are removed, one by one or all at once."""
+    """Gated pods whose gates are removed, one by one or together."""
     rng = draft.rng
     draft.nodes(rng.choice([2, 3, 5]), tight=True)
     if draft.chance(0.5):
@@ -98,7 +98,7 @@ def fixed(draft: Draft) -> None:
 
 
 def _something_else(draft: Draft) -> Op:
-    """Return a change that helps nobody, or hardly anybody."""
+    """Return a change that makes few or no pods schedulable."""
     rng = draft.rng
     return rng.choice(
         [

@@ -18,7 +18,7 @@ from conformance.side_by_side.steps import Obj, create, finish, patch
 
 
 def preemption(draft: Draft) -> None:
-    """Small nodes full of pods of low priority; then others come."""
+    """Small nodes full of pods of low priority, and new pods."""
     rng = draft.rng
     draft.do(*priority_classes())
     draft.nodes(rng.choice([2, 3, 3, 4, 6]), tight=True)
@@ -42,7 +42,7 @@ def preemption(draft: Draft) -> None:
 
 
 def a_tenant(draft: Draft, priority: str, grace_s: int) -> None:
-    """Create a pod that may have to go."""
+    """Create a potential victim."""
     rng = draft.rng
     spec: Obj = {"terminationGracePeriodSeconds": grace_s}
     if priority:
@@ -51,7 +51,7 @@ def a_tenant(draft: Draft, priority: str, grace_s: int) -> None:
 
 
 def an_intruder(draft: Draft, grace_s: int) -> None:
-    """Create a pod that others may have to make place for."""
+    """Create a potential preemptor."""
     rng = draft.rng
     priority = rng.choice(["high", "high", "highest", "highest", "polite", "middle"])
     spec: Obj = {"priorityClassName": priority, "terminationGracePeriodSeconds": grace_s}

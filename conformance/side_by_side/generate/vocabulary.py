@@ -1,4 +1,4 @@
-"""The words that sequences are made of: nodes, pods and a draft that collects steps.
+"""Vocabulary of sequences: nodes, pods and a draft that collects steps.
 
 Owns names, sizes and shapes. Sizes grow geometrically and in different orders for processor and
 memory, so that two nodes seldom have the same score and the best one is unique.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conformance.side_by_side.stand_ins import START_TIME
+from conformance.side_by_side.placeholders import START_TIME
 from conformance.side_by_side.steps import (
     DEFAULT_NAMESPACE,
     Obj,
@@ -35,13 +35,13 @@ PRIORITIES = {"low": 10, "middle": 100, "high": 1000, "highest": 5000}
 
 @dataclass(slots=True)
 class Draft:
-    """A sequence in the making."""
+    """The draft of a sequence."""
 
     rng: random.Random
     steps: list[Step] = field(default_factory=list)
     node_names: list[str] = field(default_factory=list)
     pods: list[tuple[str, str]] = field(default_factory=list)
-    """Namespace and name of all that were created."""
+    """Namespace and name of all created pods."""
     made: dict[str, int] = field(default_factory=dict)
 
     def do(self, *ops: Op) -> None:
@@ -49,7 +49,7 @@ class Draft:
         self.steps.append(Step(ops))
 
     def name(self, prefix: str) -> str:
-        """Return a name that was not given before."""
+        """Return an unused name."""
         self.made[prefix] = self.made.get(prefix, 0) + 1
         return f"{prefix}{self.made[prefix]}"
 
@@ -58,19 +58,19 @@ class Draft:
         return self.rng.random() < share
 
     def pod(self, spec: Mapping[str, Any] | None = None, **options: Any) -> str:
-        """Create a pod in a step of its own and return its name."""
+        """Create a pod in one step; return its name."""
         obj = self.make_pod(spec, **options)
         self.do(create(obj))
         return str(obj["metadata"]["name"])
 
     def make_pod(self, spec: Mapping[str, Any] | None = None, **options: Any) -> Obj:
-        """Return a pod that is to be created, and remember it."""
+        """Return a new pod, and remember it."""
         obj = a_pod(self, spec, **options)
         self.pods.append((obj["metadata"]["namespace"], obj["metadata"]["name"]))
         return obj
 
     def remove_pod(self) -> None:
-        """Remove some pod that was created; it may be gone."""
+        """Remove a created pod; it may be gone."""
         if self.pods:
             namespace, name = self.pods.pop(self.rng.randrange(len(self.pods)))
             self.do(remove("Pod", name, namespace))
@@ -183,7 +183,7 @@ def a_pod(  # noqa: PLR0913  # What families vary.
             made["containers"][0]["resources"]["limits"] = limits
     if draft.chance(0.4) if prefers is None else prefers:
         made["affinity"] = {**preferences(draft), **made.get("affinity", {})}
-    # The start is the pod's number in seconds: what was created later has started later.
+    # The start time is the pod's number in seconds: in order of creation.
     started = f"2026-01-01T00:{len(draft.pods) // 60:02}:{len(draft.pods) % 60:02}Z"
     return {
         "apiVersion": "v1",
@@ -250,7 +250,7 @@ def tolerates(key: str = "", effect: str = "", value: str = "") -> Obj:
 
 
 def tolerating_more(name: str, namespace: str, key: str) -> Op:
-    """Return the one change that the tolerations of a pod allow: another one."""
+    """Return the only allowed change of a pod's tolerations: an additional one."""
     return append("Pod", name, "/spec/tolerations", tolerates(key), namespace=namespace)
 
 
@@ -265,19 +265,19 @@ def with_labels(node: str, **labels: str | None) -> Op:
 
 
 def cordoned(node: str, *, yes: bool) -> Op:
-    """Return the change of whether a node takes pods."""
+    """Return the change of a node's unschedulable field."""
     return patch("Node", node, {"spec": {"unschedulable": True if yes else None}})
 
 
 def with_amounts(node: str, **amounts: str) -> Op:
-    """Return the change of what a node has."""
+    """Return the change of a node's allocatable."""
     named = {key.replace("_", "-"): value for key, value in amounts.items()}
     status = {"status": {"capacity": named, "allocatable": named}}
     return patch("Node", node, status, subresource="status")
 
 
 def with_gpus(node: str, number: int) -> Op:
-    """Return the change of how many devices a node has."""
+    """Return the change of a node's devices."""
     amounts = {GPU: str(number)}
     status = {"status": {"capacity": amounts, "allocatable": amounts}}
     return patch("Node", node, status, subresource="status")

@@ -1,4 +1,4 @@
-"""Sequences about volumes: bound, to be bound, to be made, and missing.
+"""Sequences about volumes: bound, unbound, to be provisioned, and missing.
 
 Owns the family. Never knows what a scheduler makes of them; the PV controller is a stand-in.
 """
@@ -14,7 +14,7 @@ from conformance.side_by_side.generate.vocabulary import (
     required_nodes,
     term,
 )
-from conformance.side_by_side.stand_ins import DYNAMIC_PROVISIONER, FAILS_FIRST
+from conformance.side_by_side.placeholders import DYNAMIC_PROVISIONER, FAILS_FIRST
 from conformance.side_by_side.steps import Obj, Op, create, delete, patch, remove
 
 STATIC, DYNAMIC, IMMEDIATE = "static", "dynamic", "immediate"
@@ -23,7 +23,7 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def storage_classes() -> list[Obj]:
-    """Return a class for each way a volume comes to its claim."""
+    """Return a class for each binding mode."""
     ways = {
         STATIC: (_NO_PROVISIONER, "WaitForFirstConsumer"),
         DYNAMIC: (DYNAMIC_PROVISIONER, "WaitForFirstConsumer"),
@@ -110,7 +110,7 @@ def a_claim(
 
 
 def a_volume(draft: Draft, *, claim: str = "", size: int = 0, storage_class: str = STATIC) -> Obj:
-    """Return a volume on a node, in a zone, or anywhere; no two are of one size."""
+    """Return a volume on a node, in a zone, or anywhere; all sizes differ."""
     rng = draft.rng
     name = draft.name("v")
     size_mi = (size or rng.randrange(1, 12)) * 1024 + draft.made["v"]
@@ -142,11 +142,11 @@ def a_volume(draft: Draft, *, claim: str = "", size: int = 0, storage_class: str
 
 
 def a_csi_node(node: str, limit: int) -> Obj:
-    """Return how many volumes a node can have."""
+    """Return the volume limit of a node."""
     driver = {"name": DYNAMIC_PROVISIONER, "nodeID": node, "allocatable": {"count": limit}}
     return an_object("CSINode", node, spec={"drivers": [driver]})
 
 
 def more_volumes(node: str, limit: int) -> Op:
-    """Return the change of how many volumes a node can have."""
+    """Return the change of a node's volume limit."""
     return patch("CSINode", node, {"spec": a_csi_node(node, limit)["spec"]})

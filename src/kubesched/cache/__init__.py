@@ -1,1 +1,1 @@
-"""The only writer of columns."""
+"""The scheduler cache: assumes and forgets pods; the only writer of the snapshot."""

@@ -1,6 +1,6 @@
-"""What the scheduler believes of the cluster, and what it has decided but not yet seen.
+"""The scheduler cache: nodes, bound pods and assumed pods, and the pods that have no node yet.
 
-Owns what it means to assume, confirm and forget. The only caller of `columns.writer`.
+Owns what assuming, confirming and forgetting a pod mean. The only caller of `cache.writer`.
 
     a pod in the cache:        assume ──► assumed ──forget──► (gone)
                                              │ add (the API server shows it: confirmed)
@@ -12,119 +12,105 @@ Upstream: pkg/scheduler/backend/cache/cache.go, interface.go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from kubesched.columns.cluster import Cluster
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.view import ClusterView, Rows
-from kubesched.columns.writer import ClusterWriter
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import KubeObject, key_of
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.api.decode import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cache.writer import ClusterWriter
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.view import ClusterView, Rows
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
-STAND_INS_SPARE = 1024
+PLACEHOLDERS_SPARE = 1024
 
 
 class CacheError(RuntimeError):
-    """The caller asked for something that cannot be true."""
+    """A call that contradicts the state of a pod in the cache."""
 
 
 class Cache:
-    """The cluster's tables and the states of pods in them."""
+    """The tables of the cluster, and the states of pods in them."""
 
     def __init__(self, *, keep_whole_pods: bool = False) -> None:
-        self._cluster = Cluster(keep_whole_pods=keep_whole_pods)
+        self.keeps_whole_pods = keep_whole_pods
+        """Whether the JSON of bound pods is kept, for plugins and extenders that read it."""
+        self._cluster = Cluster()
         self._writer = ClusterWriter(self._cluster)
         self._view = ClusterView(self._cluster)
         self._assumed: set[str] = set()
 
-    def __repr__(self) -> str:
-        return f"<Cache {self.snapshot()!r}, {len(self._assumed)} assumed>"
-
     def snapshot(self) -> ClusterView:
-        """Return the cluster as it stands; valid until the next change."""
+        """Return a read-only view of the cluster; valid until the next change."""
         return self._view
 
     def pod_info(self, pod: Pod, raw: bytes | None = None) -> PodInfo:
-        """Return a pod around the shape it shares with others of its content."""
+        """Return the compiled form of a pod; pods with the same spec share one shape."""
         return self._cluster.shapes.pod_info(pod, raw)
 
-    @property
-    def keeps_whole_pods(self) -> bool:
-        """Return whether bound pods are kept whole, for plugins that read them."""
-        return self._cluster.keep_whole_pods
-
     def keep_whole_pods(self) -> None:
-        """Keep bound pods whole, from the next state of each on."""
-        self._cluster.keep_whole_pods = True
+        """Keep the JSON of bound pods, from the next update of each on."""
+        self.keeps_whole_pods = True
 
     def add_whole(self, pod: PodInfo) -> None:
-        """Keep a bound pod whole that has not been so far, or was without what no rule reads."""
-        index = self._cluster.pods.index_of.get(pod.uid)
-        bound = None if index is None else self._cluster.pods.pods[index]
-        if bound is None or bound.nominated:
-            return
-        if not bound.is_whole or bound.resource_version == pod.resource_version:
-            bound.keep_whole(pod.raw)
+        """Keep the JSON of a bound pod that has none yet, or only the fields that plugins read."""
+        bound = self.bound_pod(pod.uid)
+        if bound is not None and (
+            bound.whole is None or bound.resource_version == pod.resource_version
+        ):
+            bound.whole = pod.raw
 
     # -- nodes and other objects ------------------------------------------------------------------
 
     def add_node(self, node: Node, raw: bytes | None = None) -> None:
-        """Add a node, or take over its new state."""
+        """Add or update a node."""
         self._writer.set_node(NodeInfo(node, raw))
 
-    update_node = add_node
-
     def set_node_info(self, node: NodeInfo) -> None:
-        """Add a node, or take over its new state."""
         self._writer.set_node(node)
 
     def node_info(self, name: str) -> NodeInfo | None:
-        """Return what is known of a node."""
-        nodes = self._cluster.nodes
-        row = nodes.row_of.get(name, -1)
-        return nodes.infos[row] if row >= 0 else None
+        """Return a node; None if it is unknown."""
+        row = self._cluster.nodes.row_of.get(name)
+        return None if row is None else self._cluster.nodes.infos[row]
 
     def remove_node(self, name: str) -> None:
-        """Drop a node; pods on it stay until they are removed themselves."""
+        """Remove a node; its pods stay until they are removed themselves."""
         self._writer.remove_node(name)
 
-    def stand_in(self, nodes: Sequence[NodeInfo]) -> Rows:
-        """Have nodes in rows of their own, as if they had no pods and no images; return the rows.
+    def add_placeholders(self, nodes: Sequence[NodeInfo]) -> Rows:
+        """Add rows for nodes that an extender returned, without pods and images.
 
-        They are no nodes of the cluster: nothing but the rows returned leads to them. At most those
-        of the latest calls are kept.
+        Placeholders are not part of the cluster: only the returned rows refer to them. Those of the
+        latest calls are kept.
         """
-        if len(self._cluster.stand_ins) > 2 * len(nodes) + STAND_INS_SPARE:
-            self._writer.drop_stand_ins()
-        return self._writer.stand_in(nodes)
+        if len(self._cluster.placeholders) > 2 * len(nodes) + PLACEHOLDERS_SPARE:
+            self._writer.drop_placeholders()
+        return self._writer.add_placeholders(nodes)
 
-    def drop_stand_ins(self) -> None:
-        """Forget all nodes that stand in for others."""
-        self._writer.drop_stand_ins()
+    def drop_placeholders(self) -> None:
+        self._writer.drop_placeholders()
 
     def put(self, obj: KubeObject) -> None:
         """Add or replace an object of another kind."""
-        self._cluster.objects.store_of(type(obj)).put(key_of(obj), obj)
+        self._cluster.objects.store_of(type(obj)).put(obj.key, obj)
 
     def stored(self, kind: type, key: str) -> KubeObject | None:
-        """Return the object of a kind and key, as last put."""
-        found: KubeObject | None = self._cluster.objects.store_of(kind).get(key)
-        return found
+        """Return the object of a type and key, as last put."""
+        stored: KubeObject | None = self._cluster.objects.store_of(kind).get(key)
+        return stored
 
     def kind_of(self, name: str) -> type | None:
-        """Return the type of a kind that is kept here, by its name."""
+        """Return the type of a kind that the cache keeps, by its name."""
         return self._cluster.objects.kind_of(name)
 
     def drop(self, obj: KubeObject) -> None:
-        """Remove an object of another kind."""
-        self._cluster.objects.store_of(type(obj)).remove(key_of(obj))
+        self._cluster.objects.store_of(type(obj)).remove(obj.key)
 
     def drop_kind(self, kind: type) -> None:
-        """Remove all objects of another kind."""
         objects: list[KubeObject] = list(self._cluster.objects.store_of(kind))
         for obj in objects:
             self.drop(obj)
@@ -132,10 +118,10 @@ class Cache:
     # -- pods -------------------------------------------------------------------------------------
 
     def add_pod(self, pod: PodInfo) -> None:
-        """Take over a pod the API server shows on a node; confirms it if it was assumed."""
+        """Add or update a pod that the API server shows on a node; confirms an assumed pod."""
         if pod.phase not in TERMINAL_PHASES and self._writer.refresh_pod(pod, self._whole(pod)):
             self._assumed.discard(pod.uid)
-            return  # What was assumed has come true, or nothing changed that counts.
+            return  # It was assumed on that node, or no field changed that plugins count.
         self.remove_pod(pod)
         if pod.phase not in TERMINAL_PHASES:
             self._writer.add_pod(pod, pod.node_name, self._whole(pod))
@@ -143,23 +129,23 @@ class Cache:
     update_pod = add_pod
 
     def remove_pod(self, pod: PodInfo | BoundPod) -> None:
-        """Take a pod out, wherever it counts; one that is not there is no error."""
+        """Remove a pod, bound or nominated; an unknown pod is ignored."""
         self._assumed.discard(pod.uid)
         if pod.uid in self._cluster.pods.index_of:
             self._writer.remove_pod(pod.uid)
 
     def assume_pod(self, pod: PodInfo, node_name: str) -> None:
-        """Count a pod on the node chosen for it, before the API server knows."""
-        uid, cluster = pod.uid, self._cluster
-        if uid in cluster.pods.index_of:
+        """Count a pod on its chosen node before the API server confirms the binding."""
+        uid = pod.uid
+        if uid in self._cluster.pods.index_of:
             if self.is_bound(pod):
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
-            self.remove_pod(pod)  # A promise is kept now, or broken.
-        self._writer.add_pod(pod, node_name, pod.raw if cluster.keep_whole_pods else None)
+            self.remove_pod(pod)  # Its nomination has served its purpose.
+        self._writer.add_pod(pod, node_name, self._whole(pod))
         self._assumed.add(uid)
 
     def forget_pod(self, pod: PodInfo | BoundPod) -> None:
-        """Take back what was assumed."""
+        """Remove an assumed pod."""
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {pod.key} ({pod.uid}) wasn't assumed so cannot be forgotten")
         self.remove_pod(pod)
@@ -170,11 +156,10 @@ class Cache:
 
     def is_bound(self, pod: PodInfo) -> bool:
         """Return whether the pod counts on a node."""
-        index = self._cluster.pods.index_of.get(pod.uid)
-        return index is not None and bool(self._cluster.pods.counted[index])
+        return self.bound_pod(pod.uid) is not None
 
     def nominate_pod(self, pod: PodInfo, node_name: str) -> None:
-        """Remember which node a pending pod was promised; an empty name takes it back."""
+        """Nominate a pending pod to a node; an empty name removes the nomination."""
         if self.is_bound(pod):
             raise CacheError(f"pod {pod.key} ({pod.uid}) counts on a node, so can't be nominated")
         self.remove_pod(pod)
@@ -182,7 +167,7 @@ class Cache:
             self._writer.nominate_pod(pod, node_name)
 
     def bound_pod(self, uid: str) -> BoundPod | None:
-        """Return what is known of a pod that counts on a node."""
+        """Return a pod that counts on a node; None for any other."""
         pods = self._cluster.pods
         index = pods.index_of.get(uid)
         return pods.pods[index] if index is not None and pods.counted[index] else None
@@ -193,8 +178,59 @@ class Cache:
 
     @property
     def assumed_count(self) -> int:
-        """Return how many pods are assumed and not yet confirmed."""
+        """Return the number of assumed pods that are not confirmed yet."""
         return len(self._assumed)
 
     def _whole(self, pod: PodInfo) -> bytes | None:
-        return pod.raw if self._cluster.keep_whole_pods else None
+        return pod.raw if self.keeps_whole_pods else None
+
+
+class UnassignedPods:
+    """Pods without a node by `namespace/name`, ours and other schedulers', as last watched.
+
+    Upstream: client-go listers, as pkg/scheduler/schedule_one.go uses them
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[str, PodInfo] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        return iter(self._pods.values())
+
+    def get(self, key: str) -> PodInfo | None:
+        return self._pods.get(key)
+
+    def put(self, pod: PodInfo) -> None:
+        self._pods[pod.key] = pod
+
+    def pop(self, key: str, uid: str) -> PodInfo | None:
+        """Remove and return a pod; None if another uid has its name."""
+        pod = self._pods.get(key)
+        return self._pods.pop(key) if pod is not None and pod.uid == uid else None
+
+
+def load_objects(
+    cache: Cache, objects: Iterable[KubeObject], scheduler_names: Collection[str]
+) -> list[PodInfo]:
+    """Put objects into a cache; return the pending pods, in order.
+
+    A pending pod of another scheduler is not nominated here.
+    """
+    pending: list[PodInfo] = []
+    for obj in objects:
+        if isinstance(obj, Node):
+            cache.add_node(obj)
+        elif not isinstance(obj, Pod):
+            cache.put(obj)
+        elif (obj.status.phase or "") not in TERMINAL_PHASES:
+            pod = cache.pod_info(obj)
+            if pod.node_name:
+                cache.add_pod(pod)
+            else:
+                pending.append(pod)
+                if pod.nominated_node_name and pod.scheduler_name in scheduler_names:
+                    cache.nominate_pod(pod, pod.nominated_node_name)
+    return pending

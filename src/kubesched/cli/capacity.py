@@ -1,34 +1,28 @@
-"""`kubesched capacity`: how many copies of a pod fit, where, and what stops the next one.
+"""`kubesched capacity`: count how many copies of a pod fit, and what stops the next one.
 
-Owns the words and tables of the answer. Placing copies is `sim.capacity`'s.
+Owns the options and the text output. `simulate.capacity` places the copies.
 """
 
 from __future__ import annotations
 
 import click
-import msgspec
 
-from kubesched.cli import progress
+from kubesched.cli.inputs import note, one_line_errors, read_files, reject_two_readers
+from kubesched.cli.options import format_option
+from kubesched.cli.printer import Printer, print_json, with_progress
 from kubesched.cli.scenarios import (
+    NAMES_MAX,
     ScenarioOptions,
-    counted,
-    listed,
-    note,
-    read,
-    refuse_two_readers,
+    load_schedulers,
     rows_of,
-    say,
-    say_prose,
-    say_table,
-    say_usage,
     scenario_options,
-    schedulers,
-    told,
+    show_usage,
     top_option,
 )
-from kubesched.sim.capacity import Capacity, Fit
-from kubesched.sim.report import capacity_json
-from kubesched.sim.world import World
+from kubesched.kit.text import counted, joined
+from kubesched.simulate.capacity import Capacity, Fit
+from kubesched.simulate.report import capacity_json
+from kubesched.simulate.world import World, WorldError
 
 _ROWS = 20
 
@@ -42,7 +36,7 @@ Examples:
 """
 
 
-@click.command(short_help="Count how many copies of a pod fit.", epilog=_EPILOG)
+@click.command(epilog=_EPILOG)
 @scenario_options
 @click.option(
     "--count",
@@ -51,108 +45,94 @@ Examples:
     help="Stop at N copies of each template.  [default: as many as fit]",
 )
 @top_option(f"{_ROWS} in text", "nodes")
-@click.option(
-    "-o",
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print: something to read, or JSON.",
-)
+@format_option("--format", ("text", "json"), help="Print text or JSON.")
 @click.argument("templates", nargs=-1, metavar="[TEMPLATE]...")
 def capacity(
     options: ScenarioOptions,
     count: int | None,
     top: int | None,
-    form: str,
+    format: str,  # noqa: A002  # The option's name.
     templates: tuple[str, ...],
 ) -> None:
-    """Count how many copies of pods fit, where, and what stops the next one.
+    """Count how many copies of pods fit, on which nodes, and what stops the next one.
 
-    Files with nodes or bound pods in them are the cluster. In the others, every Pod without a node
-    and every Deployment, ReplicaSet, StatefulSet, Job or CronJob is a template of which copies are
-    placed one by one, in turn if there are several. A TEMPLATE may also be named (name,
-    namespace/name or kind/name), wherever it stands. Nobody is evicted for a copy.
+    Files that hold nodes or bound pods describe the cluster. In the other files, every Pod without
+    a node and every Deployment, ReplicaSet, StatefulSet, Job or CronJob is a template. Copies of
+    the templates are placed one at a time, in round-robin order; no pod is preempted for a copy.
+    TEMPLATE selects a template of any file by name, namespace/name or kind/name.
 
-    A DaemonSet wants one copy on each node that it is for and that lacks it, and no more. Room is
-    set aside for nothing but the copies: not for waiting pods of the cluster, nor for daemon pods
-    that its nodes lack.
+    A DaemonSet gets one copy on each of its nodes that lacks one. Resources are not reserved for
+    anything else: neither for pending pods of the cluster nor for missing daemon pods.
     """
-    refuse_two_readers(*options.files, options.config_file)
-    (built,) = schedulers(options, [options.config_file])
-    scenario = read(options.files)
+    reject_two_readers(*options.files, options.config_file)
+    (built,) = load_schedulers(options, [options.config_file])
+    scenario = read_files(options.files)
     for line in scenario.notes:
         note(line)
-    with told(has_own_plugins=bool(built.outside)):
+    with one_line_errors(WorldError, has_own_plugins=bool(built.out_of_tree)):
         chosen = scenario.capacity_templates(templates)
         run = Capacity(World(built, scenario.without(chosen)), chosen, count)
-        wanted = None if count is None else count * len(chosen)
-        for _ in progress.counted(run.steps(), "copies tried", wanted):
+        total = None if count is None else count * len(chosen)
+        for _ in with_progress(run.steps(), "copies tried", total):
             pass
-    if form == "json":
-        document = capacity_json(run, top or None)
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+    if format == "json":
+        print_json(capacity_json(run, top or None))
         return
-    rows = rows_of(top, _ROWS)
+    printer = Printer()
     for number, fit in enumerate(run.fits):
         if number:
-            say()
-        _show(fit, len(run.after.names), rows)
+            printer.line()
+        _show(fit, len(run.after.names), rows_of(top, _ROWS), printer)
     if len(run.fits) > 1:
-        say()
-        say(f"In all: {_copies(run.count)}.")
-    say_usage(run.before, run.after)
+        printer.line()
+        printer.line(f"Total: {_copies(run.count)}.")
+    show_usage(run.before, run.after, printer)
 
 
-def _show(fit: Fit, node_count: int, top: int | None) -> None:
-    copies = _copies(fit.count) if fit.wanted is None else f"{fit.count} of {fit.wanted} copies fit"
+def _show(fit: Fit, node_count: int, top: int | None, printer: Printer) -> None:
+    desired = fit.desired
+    copies = _copies(fit.count) if desired is None else f"{fit.count} of {desired} copies fit"
     where = f" on {len(fit.by_node)} of {counted(node_count, 'node')}" if fit.count else ""
-    say_prose(f"{fit.template.title}: {copies}{where}.")
-    _show_targets(fit, node_count)
+    printer.prose(f"{fit.template.title}: {copies}{where}.")
+    _show_targets(fit, node_count, printer)
     stop = fit.stop
     if stop is not None:
-        which = "The next one does" if fit.template.targets is None else "The first that does"
-        say(f"{which} not fit ({stop.verdict}): {stop.message}")
+        which = "The next copy does" if fit.template.targets is None else "The first copy that does"
+        printer.line(f"{which} not fit ({stop.verdict}): {stop.message}")
         if stop.evict_from:
-            without = listed(stop.evictable)
-            say_prose(f"One more would fit on {stop.evict_from} without {without}.")
+            victims = joined(stop.evictable[:NAMES_MAX], len(stop.evictable))
+            room = f"would make room for one more on {stop.evict_from}"
+            printer.prose(f"Preempting {victims} {room}.")
         rows = [(str(count), reason) for reason, count in stop.reasons.items()]
-        say_table("What stops it:", ("nodes", "reason"), rows, (1,))
-    _show_nodes(fit, top)
+        printer.table("Reasons:", ("nodes", "reason"), rows, (1,))
+    _show_nodes(fit, top, printer)
 
 
-def _show_targets(fit: Fit, node_count: int) -> None:
-    """Say on which nodes a DaemonSet wants its copies."""
+def _show_targets(fit: Fit, node_count: int, printer: Printer) -> None:
     targets = fit.template.targets
     if targets is None:
         return
-    parts = [f"{len(targets.lacking)} of {counted(node_count, 'node')} without one"]
+    parts = [f"{len(targets.lacking)} of {counted(node_count, 'node')} lack a pod"]
     if targets.served:
-        parts.append(f"{targets.served} with one")
-    if targets.passed_over:
-        parts.append(f"{targets.passed_over} not for it (node selector, affinity or taints)")
-    say_prose(f"It wants one copy on each node: {', '.join(parts)}.")
+        parts.append(f"{targets.served} have one")
+    if targets.excluded:
+        parts.append(f"{targets.excluded} excluded by node selector, affinity or taints")
+    printer.prose(f"One copy per node: {', '.join(parts)}.")
 
 
-def _show_nodes(fit: Fit, top: int | None) -> None:
-    refused = {} if fit.stop is None else fit.stop.by_node
-    names = sorted({*fit.by_node, *refused}, key=lambda name: (-fit.by_node[name], name))
+def _show_nodes(fit: Fit, top: int | None, printer: Printer) -> None:
+    rejected = {} if fit.stop is None else fit.stop.by_node
+    names = sorted({*fit.by_node, *rejected}, key=lambda name: (-fit.by_node[name], name))
     rows = []
     for name in names[:top]:
-        status = refused.get(name)
+        status = rejected.get(name)
         why = "" if status is None else f"{', '.join(status.reasons)} ({status.plugin})"
         rows.append((name, str(fit.by_node[name]), why))
-    if not rows:
-        return
-    has_why = any(why for *_, why in rows)
-    header = ("node", "copies", "why no more")
-    if not has_why:
-        say_table("By node:", header[:2], [row[:2] for row in rows], (0,))
-    else:
-        say_table("By node:", header, rows, (0, 2))
+    shown = 3 if any(why for *_, why in rows) else 2
+    header = ("node", "copies", "why no more")[:shown]
+    printer.table("By node:", header, [row[:shown] for row in rows], (0, 2))
     if len(names) > len(rows):
-        say(f"  and {counted(len(names) - len(rows), 'more node')} (--top, or -o json)")
+        printer.line(f"  and {counted(len(names) - len(rows), 'more node')} (--top, or -o json)")
 
 
 def _copies(count: int) -> str:

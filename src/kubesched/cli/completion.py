@@ -1,7 +1,7 @@
-"""`kubesched completion`: what a shell needs to complete our commands.
+"""`kubesched completion`: shell completion scripts.
 
-Owns the scripts that are printed, and that files are offered where nothing else is known. Which
-words a command takes is its own to say; kube-scheduler's flags are said here.
+Owns the printed scripts, completion of file names, and completion of kube-scheduler's flags. Other
+options are completed by click.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from click.shell_completion import (
 )
 
 if TYPE_CHECKING:
-    from kubesched.app.flags import Flag, FlagSet
+    from kubesched.run.options.flags import Flag, FlagSet
 
 VARIABLE: Final = "_KUBESCHED_COMPLETE"
-"""What the printed script sets to ask for words."""
+"""The variable that the script sets to request completions."""
 _EPILOG: Final = """\b
 Examples:
   source <(kubesched completion bash)
@@ -31,7 +31,7 @@ Examples:
   kubesched completion zsh > "${fpath[1]}/_kubesched"
   kubesched completion fish > ~/.config/fish/completions/kubesched.fish
 
-Bash has to be 4.4 or newer. A new shell knows what was written to a file.
+Requires bash 4.4 or newer. Open a new shell to use a script that was written to a file.
 """
 _FORMS: Final = {
     "logging-format": ("text", "json"),
@@ -41,42 +41,39 @@ _FORMS: Final = {
 
 
 class _FilesToo(ShellComplete):
-    """Offers files where there are no words to offer: most values are files here."""
+    """Completes file names where there are no other completions: most values are files."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()
-        # Bash makes a word of the = in --config=FILE, too.
-        return [one for one in args if one != "="], incomplete.removeprefix("=")
+        # Bash splits --config=FILE at the =, too.
+        return [word for word in args if word != "="], incomplete.removeprefix("=")
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         name, equals, value = incomplete.partition("=")
         if equals and name.startswith("-"):
-            # Other shells leave it whole, and want the whole word back.
-            found = self.get_completions([*args, name], value)
-            return [CompletionItem(f"{name}={one.value}", one.type) for one in found]
-        found = super().get_completions(args, incomplete)
-        if found or incomplete.startswith("-"):
-            return found
+            # Other shells do not split it and expect the whole word.
+            items = self.get_completions([*args, name], value)
+            return [CompletionItem(f"{name}={item.value}", item.type) for item in items]
+        items = super().get_completions(args, incomplete)
+        if items or incomplete.startswith("-"):
+            return items
         return [CompletionItem(incomplete, type="file")]
 
 
-class _Bash(_FilesToo, BashComplete):
-    """Bash."""
+class _Bash(_FilesToo, BashComplete): ...
 
 
-class _Zsh(_FilesToo, ZshComplete):
-    """Zsh."""
+class _Zsh(_FilesToo, ZshComplete): ...
 
 
-class _Fish(_FilesToo, FishComplete):
-    """Fish."""
+class _Fish(_FilesToo, FishComplete): ...
 
 
 _SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": _Bash, "fish": _Fish, "zsh": _Zsh}
 
 
 def register() -> None:
-    """Have click answer shells with these classes."""
+    """Register these shells with click."""
     for shell in _SHELLS.values():
         add_completion_class(shell)
 
@@ -84,30 +81,30 @@ def register() -> None:
 @click.command(epilog=_EPILOG)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 def completion(shell: str) -> None:
-    """Print the script that has a shell complete commands, flags and files."""
+    """Print a script that completes commands, flags and files in a shell."""
     from kubesched.cli.main import cli  # noqa: PLC0415  # It imports us.
 
-    made = _SHELLS[shell](cli, {}, "kubesched", VARIABLE)
-    # Not the class's own: Bash's runs a bash to look at its version.
-    click.echo(ShellComplete.source(made), nl=False)
+    # Not BashComplete.source(), which runs bash to check its version.
+    script = ShellComplete.source(_SHELLS[shell](cli, {}, "kubesched", VARIABLE))
+    click.echo(script, nl=False)
 
 
-def flag_words(flags: FlagSet, given: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
-    """Return the words that may follow on a command line with kube-scheduler's flags."""
+def flag_words(flags: FlagSet, args: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
+    """Return the completions of a command line with kube-scheduler's flags."""
     if incomplete.startswith("-"):
         return [
             CompletionItem(f"--{flag.name}", help=flag.usage.partition("\n")[0])
             for flag in flags
             if f"--{flag.name}".startswith(incomplete)
         ]
-    *_, last = ("", *given)
+    *_, last = ("", *args)
     name = last.lstrip("-").replace("_", "-")
-    values = _values(flags[name]) if last.startswith("-") and name in flags else ()
+    values = _values(flags.flag(name)) if last.startswith("-") and name in flags else ()
     return [CompletionItem(value) for value in values if value.startswith(incomplete)]
 
 
 def _values(flag: Flag) -> tuple[str, ...]:
-    if flag.value.type_name == "bool":
+    if flag.type.name == "bool":
         return ("true", "false")
     if flag.name == "feature-gates":
         from kubesched.config.gate_support import HONOURED  # noqa: PLC0415  # Seldom.

@@ -1,38 +1,38 @@
-"""`kubesched config`: look at, check and convert configuration files.
+"""`kubesched config`: show, check and convert configuration files.
 
-Owns how configuration errors and hints reach the user: the error text stands alone on standard
-error, hints follow on lines of their own. Never changes a file.
+Owns the output of configuration errors and hints: the error is on its own on standard error, hints
+follow on separate lines. Never changes a file.
 """
 
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from kubesched.app.build import check_build, config_enabling
+from kubesched.cli.inputs import file_title, read_bytes
 from kubesched.cli.options import plugin_option, registry_of
+from kubesched.config.advice import advice_for
 from kubesched.config.convert import convert_old
 from kubesched.config.encode import to_yaml
 from kubesched.config.errors import ConfigError
-from kubesched.config.hints import hints
 from kubesched.config.load import load_config
 from kubesched.config.types import KubeSchedulerConfiguration
 from kubesched.config.validate import check_config
-from kubesched.framework.registry import Registry
+from kubesched.framework.runtime.registry import Registry
+from kubesched.profile.build import build, config_enabling
 
 
 def _examples(*commands: str) -> str:
-    """Return commands as the paragraph of a help text that is not wrapped."""
+    """Return commands as a paragraph that click does not wrap."""
     return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
 
 
-_FILE_HELP = "The configuration file, YAML or JSON; - reads standard input."
+_FILE_HELP = "Read the configuration (YAML or JSON) from FILE, or - for stdin."
 _hints_option = click.option(
     "--hints/--no-hints",
     "with_hints",
     default=None,
-    help="Add advice after an error.  [default: only on a terminal]",
+    help="Print hints after an error.  [default: only on a terminal]",
 )
 
 
@@ -44,7 +44,7 @@ _hints_option = click.option(
     )
 )
 def config() -> None:
-    """Look at, check and convert scheduler configuration files."""
+    """Show, check and convert scheduler configuration files."""
 
 
 @config.command(
@@ -57,9 +57,9 @@ def config() -> None:
 def view(
     ctx: click.Context, file: str | None, plugins: tuple[str, ...], with_hints: bool | None
 ) -> None:
-    """Print the effective configuration: defaults filled in, plugin lists merged.
+    """Print the effective configuration, with defaults applied and plugin lists merged.
 
-    Without a file, print that of a scheduler which was given none.
+    Without a file, print the default configuration.
     """
     registry = registry_of(plugins)
     text = None if file is None else _read(file)
@@ -84,7 +84,7 @@ def view(
 def validate(
     ctx: click.Context, file: str, plugins: tuple[str, ...], with_hints: bool | None
 ) -> None:
-    """Check a configuration as the scheduler does when it starts."""
+    """Check a configuration as the scheduler does at startup."""
     registry = registry_of(plugins)
     text = _read(file)
     try:
@@ -95,10 +95,10 @@ def validate(
 
 
 @config.command(epilog=_examples("kubesched config convert -f old.yaml > scheduler.yaml"))
-@click.option("-f", "--file", "file", required=True, metavar="OLD", help=_FILE_HELP)
+@click.option("-f", "--file", "file", required=True, metavar="FILE", help=_FILE_HELP)
 @click.pass_context
 def convert(ctx: click.Context, file: str) -> None:
-    """Rewrite a v1beta2 or v1beta3 file for v1; every change is told on standard error."""
+    """Convert a v1beta1, v1beta2 or v1beta3 file to v1; list the changes on standard error."""
     text = _read(file)
     try:
         converted, changes = convert_old(text)
@@ -112,27 +112,24 @@ def convert(ctx: click.Context, file: str) -> None:
 def _checked(
     loaded: KubeSchedulerConfiguration, registry: Registry | None
 ) -> KubeSchedulerConfiguration:
-    """Return the configuration as the whole start of a scheduler leaves it."""
+    """Return the configuration after all checks of a scheduler's startup."""
     check_config(loaded)
-    return check_build(loaded, registry)
+    return build(loaded, out_of_tree=registry).config
 
 
 def _read(file: str) -> str:
-    """Return the text of a file, or end with one line that says why not."""
-    name = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8")
+        return read_bytes(file).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise click.ClickException(f"{name}: not UTF-8 (byte {error.start})") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise click.ClickException(f"{name}: {reason}") from None
+        text = f"{file_title(file)}: not UTF-8 (byte {error.start})"
+        raise click.ClickException(text) from None
 
 
 def _fail(ctx: click.Context, text: str, error: ConfigError, with_hints: bool | None) -> NoReturn:
     click.echo(str(error), err=True)
     if sys.stderr.isatty() if with_hints is None else with_hints:
-        for hint in hints(text, error):
+        from kubesched.plugins.in_tree import IN_TREE_NAMES  # noqa: PLC0415 - imports every plugin
+
+        for hint in advice_for(text, error, IN_TREE_NAMES):
             click.echo(f"hint: {hint}", err=True)
     ctx.exit(1)

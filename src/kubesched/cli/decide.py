@@ -1,6 +1,6 @@
-"""`kubesched decide`: cases in, decisions out.
+"""`kubesched decide`: read recorded cases, write decisions.
 
-Owns reading and writing lines. A case that cannot be read costs its own line, never the run.
+Owns reading and writing lines. An invalid case yields an error line and does not stop the run.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, BinaryIO
 import click
 import msgspec
 
-from kubesched.app.cases import CaseDecider, CaseError
 from kubesched.cli.options import plugin_option, registry_of
-from kubesched.cli.progress import counted
+from kubesched.cli.printer import with_progress
 from kubesched.cli.streams import STDOUT_NAME, named
+from kubesched.explanation.decision import CaseDecider, CaseError
 
 
 def decide_case(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return our decision for one case, in the form in which decisions are compared."""
+    """Return the decision for one case, in the format in which decisions are compared."""
     return CaseDecider().decide(case).as_json()
 
 
@@ -30,38 +30,38 @@ Examples:
 """
 
 
-@click.command(short_help="Decide recorded cases.", epilog=_EPILOG)
+@click.command(epilog=_EPILOG)
 @click.option(
     "--cases",
     type=click.File("rb"),
     required=True,
-    help="Cases, one JSON object a line; - for stdin.",
+    help="Read cases from FILE, one JSON object per line; - for stdin.",
 )
 @click.option(
     "--output",
     type=click.File("wb", lazy=False),
     default="-",
     show_default=True,
-    help="Decisions, one JSON object a line; - for stdout.",
+    help="Write decisions to FILE, one JSON object per line; - for stdout.",
 )
 @plugin_option
 def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
-    """Decide each case of a file as kube-scheduler would.
+    """Decide recorded cases as kube-scheduler would.
 
-    A case is one line: {"id", "config", "objects", "pod"}. The answer is one line:
-    {"id", "decision"}, in the same order, or {"id", "line", "error"} for a case that cannot be
-    read; then the exit status is 1.
+    Each input line is a case: {"id", "config", "objects", "pod"}. Each output line is a decision,
+    {"id", "decision"}, in the same order, or {"id", "line", "error"} for an invalid case, which
+    makes the exit status 1.
     """
     decider = CaseDecider(registry_of(plugins))
     failed = 0
     name = str(getattr(output, "name", STDOUT_NAME))
-    for number, line in enumerate(counted(cases, "cases"), start=1):
+    for number, line in enumerate(with_progress(cases, "cases"), start=1):
         if not line.strip():
             continue
-        answer = _answer(decider, number, line)
-        failed += "error" in answer
+        result = _result(decider, number, line)
+        failed += "error" in result
         with named(name):
-            output.write(msgspec.json.encode(answer) + b"\n")
+            output.write(msgspec.json.encode(result) + b"\n")
     with named(name):
         output.flush()
     if failed:
@@ -69,7 +69,7 @@ def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
         sys.exit(1)
 
 
-def _answer(decider: CaseDecider, number: int, line: bytes) -> dict[str, Any]:
+def _result(decider: CaseDecider, number: int, line: bytes) -> dict[str, Any]:
     case: Any = None
     try:
         case = msgspec.json.decode(line)
@@ -77,7 +77,7 @@ def _answer(decider: CaseDecider, number: int, line: bytes) -> dict[str, Any]:
             raise CaseError(f"expected a JSON object, got {type(case).__name__}")
         decision = decider.decide(case)
     except (CaseError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        known = case.get("id") if isinstance(case, dict) else None
-        identity = known if isinstance(known, str) else None
-        return {"id": identity, "line": number, "error": str(problem)}
+        case_id = case.get("id") if isinstance(case, dict) else None
+        case_id = case_id if isinstance(case_id, str) else None
+        return {"id": case_id, "line": number, "error": str(problem)}
     return {"id": case.get("id"), "decision": decision.as_json()}

@@ -1,29 +1,38 @@
-"""`kubesched doctor`: what a cluster lacks for `kubesched run` with the same flags.
+"""`kubesched doctor`: check whether a cluster is ready for `kubesched run` with the same flags.
 
-Owns the command's own flags, the table of findings and the exit code: 1 if something fails. What is
-looked at is app.doctor's.
+Owns the command's own flags, the table of findings and the exit code: 1 if a check fails. The
+checks are `run.doctor`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from kubesched.cli.run import RawCommand, tell, version_text
-
-if TYPE_CHECKING:
-    from kubesched.app.build import Built
-    from kubesched.app.doctor import Finding
-    from kubesched.app.flags import Flag, FlagSet
-    from kubesched.app.option_values import Options
-    from kubesched.app.rights import Subject
+from kubesched.cli.options import registry_of
+from kubesched.cli.run.command import RawCommand, help_width, report_error, version_text
+from kubesched.client.auth.kubeconfig import AccessError, load_access
+from kubesched.client.http.transport import HttpTransport
+from kubesched.client.rest import Client
+from kubesched.config.errors import ConfigError
+from kubesched.kit.clock import SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.kit.text import counted
+from kubesched.profile.build import Built, build, never_enabled
+from kubesched.run.doctor import ClockSkewTransport, Doctor, Finding, port_finding
+from kubesched.run.options.flag_types import BOOL, TEXT
+from kubesched.run.options.flags import Flag, FlagSet, one_flag
+from kubesched.run.options.parse import parse_options
+from kubesched.run.options.scheduler_flags import scheduler_flags
+from kubesched.run.options.values import Options, OptionsError
+from kubesched.run.rbac import Subject, needed_rights, rbac_yaml
 
 _HELP: Final = """\
 Usage: kubesched doctor [flags of kubesched run] [flags]
@@ -37,41 +46,29 @@ Examples:
   kubesched doctor --config scheduler.yaml --rbac | kubectl apply -f -
 
 {flags}
-Every flag of `kubesched run` may be given too and means the same (`kubesched run --help`), but
---kubeconfig goes before the file of --config.
+All flags of `kubesched run` are accepted and mean the same (see `kubesched run --help`), except
+that --kubeconfig takes precedence over the file of --config.
 """
 _INTRODUCTION: Final = """\
-Looks a cluster over for `kubesched run` with the same flags: whether the API server answers and is
-new enough, whether the user has every right that this configuration and these plugins use, who
-holds the lease, whether the port is free, whether pods wait for schedulers that no profile is
-called, and whether the clocks agree. Nothing is changed. Ends with 1 if something would fail.
+Checks whether a cluster is ready for `kubesched run` with the same flags: API server version, RBAC
+permissions for this configuration and its plugins, leader election lease, free port, pending pods
+whose scheduler name no profile has, and clock skew. Changes nothing. Exits with 1 if a check fails.
 """
 _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
-_WIDTH_MAX: Final = 120
 _INDENT: Final = 18
 
 
 class _DoctorCommand(RawCommand):
-    """The command, with the flags it has beside those of `run`."""
+    """The command, with its own flags and those of `run`."""
 
     def flags(self) -> FlagSet:
-        """Return all flags, unset."""
-        flags = super().flags()
-        flags.add("doctor", _flags())
-        return flags
+        return _flags()
 
 
-@click.command("doctor", cls=_DoctorCommand, short_help="Look a cluster over for `kubesched run`.")
+@click.command("doctor", cls=_DoctorCommand)
 def doctor(arguments: tuple[str, ...]) -> int:
-    """Look a cluster over: rights, lease, port, versions, names of schedulers."""
-    from kubesched.app.build import build, never_enabled  # noqa: PLC0415
-    from kubesched.app.option_groups import scheduler_flags  # noqa: PLC0415
-    from kubesched.app.options import OptionsError, parse_options  # noqa: PLC0415
-    from kubesched.cli.options import registry_of  # noqa: PLC0415
-    from kubesched.config.errors import ConfigError  # noqa: PLC0415
-
-    flags = scheduler_flags()
-    flags.add("doctor", _flags())
+    """Check a cluster: permissions, lease, port, versions, scheduler names."""
+    flags = _flags()
     try:
         options = parse_options(arguments, flags)
         if options.show_help:
@@ -85,109 +82,85 @@ def doctor(arguments: tuple[str, ...]) -> int:
         options = options.enabling(list(registry or ()))
         built = build(options.config, out_of_tree=registry, validates=False)
     except (OptionsError, ConfigError) as problem:
-        told = problem if isinstance(problem, OptionsError) else OptionsError(str(problem))
-        tell(told, "doctor", flags)
+        error = problem if isinstance(problem, OptionsError) else OptionsError(str(problem))
+        report_error(error, "doctor", flags)
         return 1
-    if flags["rbac"].value.value:
-        _print_rbac(built, options, subject)
+    if flags["rbac"]:
+        click.echo(rbac_yaml(needed_rights(built, options), subject), nl=False)
         return 0
-    findings = _unused(never_enabled(built, registry))
+    advice = "Add it to plugins.multiPoint.enabled of a profile."
+    findings = [
+        Finding("plugins", "warn", f"{name} is loaded, but no profile enables it", advice)
+        for name in never_enabled(built, registry)
+    ]
     findings += asyncio.run(_examine(built, options, flags))
-    _print(findings, flags["output"].value.value)
+    _print(findings, flags["output"])
     return 1 if any(finding.verdict == "fail" for finding in findings) else 0
 
 
-def _flags() -> list[Flag]:
-    from kubesched.app.flag_values import BoolValue, TextValue  # noqa: PLC0415
-    from kubesched.app.flags import Flag  # noqa: PLC0415
+def _flags() -> FlagSet:
+    """Return the flags of `run` and those of the command, unset."""
+    flags = scheduler_flags()
+    flags.add("doctor", _own_flags())
+    return flags
 
+
+def _own_flags() -> list[Flag]:
     return [
         Flag(
             "as",
-            TextValue(),
-            "Whose rights are looked at, if not yours: a user's name, which may be "
+            TEXT,
+            "Check the permissions of another user, for example "
             "system:serviceaccount:NAMESPACE:NAME.",
         ),
-        Flag("output", TextValue("text"), "What to print: text or json.", shorthand="o"),
-        Flag("rbac", BoolValue(), "Print the smallest RBAC for these flags as YAML, and end."),
+        Flag("output", TEXT.of("text"), "Output format: text or json.", shorthand="o"),
+        Flag("rbac", BOOL, "Print the minimal RBAC for these flags as YAML and exit."),
         Flag(
             "service-account",
-            TextValue("kube-system/kubesched"),
-            "Whom --rbac grants it: NAMESPACE/NAME.",
+            TEXT.of("kube-system/kubesched"),
+            "Subject of --rbac: a service account as NAMESPACE/NAME.",
         ),
-        Flag("user", TextValue(), "Whom --rbac grants it, if it is a user instead."),
+        Flag("user", TEXT, "Subject of --rbac: a user instead of a service account."),
     ]
 
 
 def _help() -> str:
-    from kubesched.app.flag_help import one_flag  # noqa: PLC0415
-
     return _HELP.format(
-        introduction=textwrap.fill(_INTRODUCTION, _width()),
-        flags="".join(one_flag(flag, _width()) for flag in _flags()),
+        introduction=textwrap.fill(_INTRODUCTION, help_width()),
+        flags="".join(one_flag(flag, help_width()) for flag in _own_flags()),
     )
 
 
-def _width() -> int:
-    return min(shutil.get_terminal_size((80, 24)).columns, _WIDTH_MAX)
-
-
 def _subject(flags: FlagSet) -> Subject:
-    from kubesched.app.option_values import OptionsError  # noqa: PLC0415
-    from kubesched.app.rights import Subject  # noqa: PLC0415
-
-    form = flags["output"].value.value
+    form = flags["output"]
     if form not in ("text", "json"):
-        raise OptionsError(f"--output is text or json, not {form}", "usage", "output")
-    if user := flags["user"].value.value:
+        raise OptionsError(f"--output must be text or json, not {form}", "usage", "output")
+    if user := flags["user"]:
         return Subject(user, namespace="")
-    namespace, slash, name = flags["service-account"].value.value.partition("/")
+    namespace, slash, name = flags["service-account"].partition("/")
     if not namespace or not slash or not name:
-        text = "--service-account has the form NAMESPACE/NAME"
+        text = "--service-account must have the form NAMESPACE/NAME"
         raise OptionsError(text, "usage", "service-account")
     return Subject(name, namespace)
 
 
-def _print_rbac(built: Built, options: Options, subject: Subject) -> None:
-    from kubesched.app.rights import needed_rights, rbac_yaml  # noqa: PLC0415
-
-    click.echo(rbac_yaml(needed_rights(built, options), subject), nl=False)
-
-
-def _unused(names: Sequence[str]) -> list[Finding]:
-    from kubesched.app.doctor import Finding  # noqa: PLC0415
-
-    advice = "Add it to a profile: plugins.multiPoint.enabled."
-    return [
-        Finding("plugins", "warn", f"{name} is loaded and no profile enables it", advice)
-        for name in names
-    ]
-
-
 async def _examine(built: Built, options: Options, flags: FlagSet) -> list[Finding]:
-    from kubesched.app.doctor import Doctor, Finding, NotingTransport, port_finding  # noqa: PLC0415
-    from kubesched.client.kubeconfig import AccessError, load_access  # noqa: PLC0415
-    from kubesched.client.rest import Client  # noqa: PLC0415
-    from kubesched.client.transport import HttpTransport  # noqa: PLC0415
-    from kubesched.kit.clock import SystemClock  # noqa: PLC0415
-    from kubesched.kit.log import NullLog  # noqa: PLC0415
-
-    given = flags["kubeconfig"]
+    kubeconfig = flags["kubeconfig"] if "kubeconfig" in flags.used else options.kubeconfig
     port = port_finding(options.serving)
     try:
         access = load_access(
-            kubeconfig=given.value.value if given.is_set else options.kubeconfig,
+            kubeconfig=kubeconfig,
             context=options.context,
             master=options.master,
             reads_home=True,
         )
     except AccessError as problem:
-        advice = "Say where the cluster is: --kubeconfig FILE, or KUBECONFIG."
+        advice = "Set --kubeconfig FILE or KUBECONFIG."
         return [Finding("server", "fail", str(problem), advice), port]
-    if user := flags["as"].value.value:
+    if user := flags["as"]:
         access = replace(access, headers=(("Impersonate-User", user),))
     clock = SystemClock()
-    transport = NotingTransport(HttpTransport(access, clock), clock)
+    transport = ClockSkewTransport(HttpTransport(access, clock), clock)
     client = Client(
         access,
         qps=-1,
@@ -205,8 +178,8 @@ async def _examine(built: Built, options: Options, flags: FlagSet) -> list[Findi
 
 def _print(findings: Sequence[Finding], form: str) -> None:
     if form == "json":
-        shown = [asdict(finding) for finding in findings]
-        click.echo(json.dumps({"findings": shown}, indent=2, ensure_ascii=False))
+        document = {"findings": [asdict(finding) for finding in findings]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for finding in findings:
         verdict = click.style(finding.verdict.ljust(6), fg=_COLOURS[finding.verdict])
@@ -214,15 +187,15 @@ def _print(findings: Sequence[Finding], form: str) -> None:
         click.echo(f"  {verdict}{finding.check.ljust(_INDENT - 8)}{first}")
         for line in (*rest, *(_wrapped(f"→ {finding.advice}") if finding.advice else ())):
             click.echo(" " * _INDENT + line)
-    counts = [sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn")]
-    told = [
-        f"{count} {word}{'' if count == 1 else 's'}"
-        for count, word in zip(counts, ("failure", "warning"), strict=True)
-        if count
+    verdicts: Counter[str] = Counter(finding.verdict for finding in findings)
+    totals = [
+        counted(verdicts[verdict], noun)
+        for verdict, noun in (("fail", "failure"), ("warn", "warning"))
+        if verdicts[verdict]
     ]
-    click.echo("\n" + (", ".join(told) + "." if told else "Nothing stands in the way."))
+    click.echo("\n" + (", ".join(totals) + "." if totals else "All checks passed."))
 
 
 def _wrapped(text: str) -> list[str]:
-    width = _width() - _INDENT
+    width = help_width() - _INDENT
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]

@@ -1,6 +1,7 @@
-"""The `kubesched` command: its group, and how errors reach the user.
+"""The `kubesched` command: subcommands, error output and exit codes.
 
-Owns exit codes: 0 done, 1 the input was faulty, 2 the command line was. Never prints a traceback.
+Exit codes: 0 success, 1 invalid input, 2 invalid command line. Never prints a traceback.
+Upstream: cmd/kube-scheduler/app/server.go NewSchedulerCommand
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ from kubesched.cli.streams import STDOUT_NAME, drop_output, settle_streams
 from kubesched.kit.memory import collect_rarely
 
 if TYPE_CHECKING:
-    from kubesched.framework.registry import Registry
+    from kubesched.framework.runtime.registry import Registry
+    from kubesched.profile.plugin_loading import ExtraPlugins
 
 _COMMANDS: Final = {
-    "apiserver": "apiserver",
-    "capacity": "capacity",
-    "completion": "completion",
-    "config": "config",
-    "decide": "decide",
-    "doctor": "doctor",
-    "explain": "explain",
-    "extender": "extender",
-    "new-plugin": "new_plugin",
-    "playground": "playground",
-    "plugins": "plugins",
-    "run": "run_command",
-    "simulate": "simulate",
+    "apiserver": ("apiserver.command:apiserver", "Serve the Kubernetes API from this process."),
+    "capacity": ("capacity:capacity", "Count how many copies of a pod fit."),
+    "completion": ("completion:completion", "Print a script for completion in a shell."),
+    "config": ("config:config", "Show, check and convert scheduler configuration files."),
+    "decide": ("decide:decide", "Decide recorded cases."),
+    "doctor": ("doctor:doctor", "Check a cluster for `kubesched run`."),
+    "explain": ("explain.command:explain", "Explain where a pod goes, and why."),
+    "extender": ("extender.command:extender", "Serve plugins to a stock kube-scheduler."),
+    "new-plugin": ("new_plugin:new_plugin", "Create a project for a plugin."),
+    "playground": ("playground.command:playground", "Run a small simulated cluster."),
+    "plugins": ("plugins:plugins", "List the available plugins."),
+    "run": ("run.command:run_command", "Schedule the pods of a cluster."),
+    "simulate": ("simulate:simulate", "Schedule all pending pods in memory."),
 }
-"""What each command is called in its module, which has the command's name, dashes as in Python."""
+"""Each command's module in this package and its name there, and its line in the help."""
 
-_ASKED_NOTHING: Final[type[click.UsageError] | tuple[()]] = getattr(
+_NO_ARGS_ERROR: Final[type[click.UsageError] | tuple[()]] = getattr(
     click.exceptions, "NoArgsIsHelpError", ()
 )
-"""What Click raises where a command is missing, whose text is the help; 8.1 only prints that."""
+"""Click's error for a missing command, whose text is the help; Click 8.1 only prints it."""
 
 _EPILOG = """\b
 Examples:
@@ -61,24 +63,27 @@ Examples:
 
 
 class Commands(click.Group):
-    """The commands; one is imported when it is given, since each brings half of the package."""
+    """The subcommands, each imported on use: they depend on large parts of the package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None if there is none of that name."""
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"kubesched.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = getattr(module, _COMMANDS[cmd_name])
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"kubesched.cli.{module}"), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[click.shell_completion.CompletionItem[str]]:
-        """Return the words that may follow; a name is known without importing its command."""
+        """Return the completions, without importing the commands."""
         names = [name for name in _COMMANDS if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*map(click.shell_completion.CompletionItem, names), *options]
@@ -90,16 +95,30 @@ def cli() -> None:
     """The Kubernetes scheduler, in Python."""
 
 
-def main(arguments: Sequence[str] | None = None, *, plugins: Registry | None = None) -> NoReturn:
-    """Run the command line and exit; `plugins` are those of a program of the user's own."""
+def main(plugins: ExtraPlugins = (), arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command `kubesched` with out-of-tree plugins, and exit with its status.
+
+    Args:
+        plugins: Classes or factories, pairs of name and factory, texts `[NAME=]module:Class`; or a
+            mapping by name. A configuration may enable them; without one they are enabled.
+        arguments: The command line; that of the process if None.
+
+    Raises:
+        ValueError, TypeError: A plugin is invalid.
+    """
+    registry = None
+    if plugins:
+        from kubesched.profile.plugin_loading import registry_with  # noqa: PLC0415
+
+        registry = registry_with(plugins, is_offer=True)
     collect_rarely()
     settle_streams()
     if "_KUBESCHED_COMPLETE" in os.environ:
-        from kubesched.cli.completion import register  # noqa: PLC0415  # A shell asks for words.
+        from kubesched.cli.completion import register  # noqa: PLC0415  # A shell requests completions.
 
         register()
-    status = run(arguments, plugins=plugins)
-    # What is left goes with the process: to look through it once more would only take time.
+    status = run(arguments, plugins=registry)
+    # Skips a last garbage collection, which would only take time.
     gc.freeze()
     sys.exit(status)
 
@@ -112,15 +131,14 @@ def run(arguments: Sequence[str] | None = None, *, plugins: Registry | None = No
     except click.exceptions.Abort:
         return _fail("interrupted", 130)
     except click.ClickException as problem:
-        if isinstance(problem, _ASKED_NOTHING):
+        if isinstance(problem, _NO_ARGS_ERROR):
             click.echo(problem.format_message(), err=True)
             return problem.exit_code
         hint = getattr(problem, "ctx", None)
         where = f" (see {hint.command_path} --help)" if hint is not None else ""
         return _fail(problem.format_message() + where, problem.exit_code)
     except SystemExit:
-        # Click's answer to a pipe that nobody reads any more is to replace the stream and to exit
-        # with 1. But whoever read our output only had enough.
+        # On a broken pipe, Click replaces the stream and exits with 1; a closed reader is no error.
         if sys.stdout is not stdout:
             return 0
         raise

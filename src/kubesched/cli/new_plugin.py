@@ -1,8 +1,8 @@
-"""`kubesched new-plugin`: a project for a plugin of one's own.
+"""`kubesched new-plugin`: create a project for an out-of-tree plugin.
 
-Owns the names that are made of the one that is given, where the files go, and the commands that
-lead from there to a decision. The files are those of new_plugin_files, which stand for a plugin
-called MyPlugin; the words in them that name it are replaced. Never writes over anything.
+Owns the derived names, the destination and the printed next steps. The templates in
+new_plugin_files describe a plugin called MyPlugin, whose names are replaced. Never overwrites a
+file.
 """
 
 from __future__ import annotations
@@ -36,57 +36,56 @@ Examples:
 
 
 class _Names(NamedTuple):
-    """One name, as every language spells it."""
+    """The names of a plugin."""
 
     plugin: str
-    """The class, and what configurations call the plugin: `SpareGpu`."""
+    """The class and the name in configurations: `SpareGpu`."""
     module: str
     """The package: `spare_gpu`."""
     project: str
-    """The project, the scheduler, what it is called on a cluster: `spare-gpu`."""
+    """The project, the scheduler and its objects in a cluster: `spare-gpu`."""
 
     def put_in(self, text: str) -> str:
-        """Return a text with the names in their places."""
         for word, name in zip(("MyPlugin", "my_plugin", "my-plugin"), self, strict=True):
             text = text.replace(word, name)
         return text
 
 
-@click.command("new-plugin", short_help="Write a project for a plugin of your own.", epilog=_EPILOG)
+@click.command("new-plugin", epilog=_EPILOG)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the project goes.  [default: a directory of the plugin's name]",
+    help="Create the project in DIR.  [default: the plugin's name]",
 )
 @click.argument("name")
 def new_plugin(directory: Path | None, name: str) -> None:
-    """Write a project: a plugin with typed arguments, tests, a README, a Dockerfile, manifests.
+    """Create a plugin project: plugin with typed arguments, tests, README, Dockerfile, manifests.
 
-    NAME is the plugin's: SpareGpu, spare-gpu and spare_gpu mean the same. The tests pass as they
-    are written; what is printed leads to a first decision.
+    NAME is the plugin's name: SpareGpu, spare-gpu and spare_gpu are equivalent. The tests pass
+    without changes. The printed commands lead to a first decision.
     """
     names = _names(name)
     place = directory or Path(names.project)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise click.ClickException(f"{place} is there already, and is not an empty directory")
+        raise click.ClickException(f"{place} already exists and is not an empty directory")
     count = 0
     for path, text in _files(names):
         target = place / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
         count += 1
-    click.echo(f"Wrote {count} files to {place}; {place / 'README.md'} says what they are.")
+    click.echo(f"Created {count} files in {place}; {place / 'README.md'} describes them.")
     click.echo()
     for line in _next_steps(names, place):
         click.echo(line)
 
 
 def _names(name: str) -> _Names:
-    """Return the names of a plugin; refuse those that cannot be."""
+    """Return the names of a plugin; raise BadParameter if NAME is invalid."""
     if not _NAME.fullmatch(name):
         raise click.BadParameter(
-            f"{name!r} is not made of letters, digits and single dashes, a letter first",
+            f"{name!r} must consist of letters, digits and single dashes, and start with a letter",
             param_hint="NAME",
         )
     words = [word for part in re.split("[-_]", name) for word in _WORDS.findall(part)]
@@ -95,25 +94,20 @@ def _names(name: str) -> _Names:
     module = "_".join(words).lower()
     project = module.replace("_", "-")
     if len(project) > _LENGTH_MAX:
-        raise click.BadParameter(f"{name!r} is longer than {_LENGTH_MAX}", param_hint="NAME")
-    _refuse_taken(plugin)
+        text = f"{name!r} is longer than {_LENGTH_MAX} characters"
+        raise click.BadParameter(text, param_hint="NAME")
+    from kubesched.plugins.in_tree import IN_TREE_NAMES  # noqa: PLC0415 - brings every plugin
+
+    if plugin in IN_TREE_NAMES:
+        text = f"{plugin} is an in-tree plugin; choose another name"
+        raise click.BadParameter(text, param_hint="NAME")
     if module in sys.stdlib_module_names or keyword.iskeyword(module) or module == "kubesched":
         module = f"{module}_plugin"
     return _Names(plugin, module, project)
 
 
-def _refuse_taken(plugin: str) -> None:
-    from kubesched.plugins.in_tree import IN_TREE_NAMES  # noqa: PLC0415 - brings every plugin
-
-    if plugin in IN_TREE_NAMES:
-        raise click.BadParameter(
-            f"{plugin} is a plugin that every scheduler has; give yours another name",
-            param_hint="NAME",
-        )
-
-
 def _files(names: _Names) -> Iterator[tuple[Path, str]]:
-    """Yield each file's place and text."""
+    """Yield the path and the contents of each file."""
     for source in sorted(_FILES.rglob(f"*{_ENDING}")):
         path = names.put_in(source.relative_to(_FILES).as_posix().removesuffix(_ENDING))
         folder, _, name = path.rpartition("/")
@@ -124,22 +118,18 @@ def _files(names: _Names) -> Iterator[tuple[Path, str]]:
 
 
 def _next_steps(names: _Names, place: Path) -> Iterator[str]:
-    """Yield the commands from here to a decision, the two that were given included."""
+    """Yield the commands from installation to a decision, including the two already run."""
     edited = place / names.put_in(_EDITED.as_posix())
     kubeconfig = shlex.quote(str(place / "kubeconfig"))
     plugin = shlex.quote(f"{edited}:{names.plugin}")
-    yield "From nothing to a decision of your own in five commands, two of which you gave:"
+    yield "From installation to a decision by your plugin in five commands; you have run two:"
     yield "  pip install kubesched"
     yield f"  kubesched new-plugin {names.plugin}"
     yield f"  sed -i.old s/{_FROM}/{_TO}/ {shlex.quote(str(edited))}"
     yield f"  kubesched playground --plugin {plugin} --write-kubeconfig {kubeconfig}"
     yield f"  kubectl --kubeconfig {kubeconfig} run web --image=nginx"
     yield ""
-    line = _line_of(edited)
-    yield f"The third edits line {line} of the plugin, as any editor does. The last is for another"
-    yield f"terminal: the playground then says that default/web goes to a node of {_TO}."
-
-
-def _line_of(file: Path) -> int:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return next(number for number, line in enumerate(lines, start=1) if _FROM in line)
+    lines = edited.read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, start=1) if _FROM in text)
+    yield f"The third command edits line {line} of the plugin. Run the last in another terminal:"
+    yield f"the playground then shows that default/web goes to a node of {_TO}."

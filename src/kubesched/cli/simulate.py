@@ -1,49 +1,41 @@
-"""`kubesched simulate`: schedule every waiting pod, and see what comes of it.
+"""`kubesched simulate`: schedule all pending pods of some files in memory.
 
-Owns the words and tables of the answer, and where it is written. The run is `sim.simulation`'s.
+Owns the options, the text output and the output file. `simulate.simulation` runs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 
-from kubesched.app.manifests import STDIN
-from kubesched.cli import progress
+from kubesched.api.errors import one_line
+from kubesched.cli.inputs import file_title, note, one_line_errors, read_files, reject_two_readers
+from kubesched.cli.options import format_option
+from kubesched.cli.printer import Printer, print_json, with_progress
 from kubesched.cli.scenarios import (
+    NAMES_MAX,
     ScenarioOptions,
-    counted,
-    listed,
-    note,
-    read,
-    refuse_two_readers,
+    load_schedulers,
     rows_of,
-    say,
-    say_prose,
-    say_table,
-    say_usage,
     scenario_options,
-    schedulers,
-    shown,
-    told,
+    show_usage,
     top_option,
 )
 from kubesched.cli.streams import named
-from kubesched.objects.errors import one_line
-from kubesched.sim.comparison import Comparison, compare
-from kubesched.sim.page import ROWS, comparison_page, simulation_page
-from kubesched.sim.report import comparison_json, simulation_json
-from kubesched.sim.simulation import Simulation
-from kubesched.sim.world import World
+from kubesched.kit.text import counted, joined
+from kubesched.manifests.documents import STDIN
+from kubesched.simulate.html import ROWS, comparison_page, simulation_page
+from kubesched.simulate.report import Comparison, compare, comparison_json, simulation_json
+from kubesched.simulate.simulation import Simulation
+from kubesched.simulate.world import World, WorldError
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
 
 _ROWS = 30
-_FORMS = ("text", "json", "html")
+_FORMATS = ("text", "json", "html")
 
 _EPILOG = """\b
 Examples:
@@ -54,71 +46,64 @@ Examples:
 """
 
 
-@click.command(short_help="Schedule all waiting pods in memory.", epilog=_EPILOG)
+@click.command(epilog=_EPILOG)
 @scenario_options
 @click.option(
     "--compare",
     "other_file",
     metavar="FILE",
-    help="Another configuration: run both, and show what differs.",
+    help="Also run with another configuration, and compare.",
 )
 @top_option(f"{_ROWS} in text, {ROWS} in HTML", "pods, nodes, reasons and preemptions")
-@click.option(
-    "-o",
-    "--format",
-    "form",
-    type=click.Choice(_FORMS),
-    default="text",
-    show_default=True,
-    help="What to print: something to read, JSON, or a page that needs nothing else.",
-)
+@format_option("--format", _FORMATS, help="Print text, JSON, or a self-contained HTML page.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True, allow_dash=True),
     default="-",
     show_default=True,
     metavar="FILE",
-    help="Where to write; - for stdout.",
+    help="Write to FILE; - for stdout.",
 )
 def simulate(
     options: ScenarioOptions,
     other_file: str | None,
     top: int | None,
-    form: str,
+    format: str,  # noqa: A002  # The option's name.
     output: str,
 ) -> None:
-    """Schedule all waiting pods of the files in queue order, and show what comes of it.
+    """Schedule all pending pods of the files in queue order, and show the outcome.
 
-    The pods that Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs in the files still
-    lack are made first; those of a DaemonSet one for each node that it is for. Pods may evict
-    others; what had a controller is made anew and waits in turn.
+    Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs first create the pods they lack; a
+    DaemonSet, one for each of its nodes. Pods may preempt others; preempted pods that have a
+    controller are recreated and join the queue.
     """
     config_file = options.config_file
     _check_output(output)
-    refuse_two_readers(*options.files, config_file, other_file)
-    # Both configurations are looked at before anything takes time.
+    reject_two_readers(*options.files, config_file, other_file)
+    # Both configurations are checked before anything takes time.
     configs = [config_file] if other_file is None else [config_file, other_file]
     if other_file is not None and _is_same(config_file, other_file):
-        note(f"{shown(other_file)} is compared with itself: nothing can differ")
-    built = schedulers(options, configs)
-    scenario = read(options.files)
-    with told():
+        note(f"{file_title(other_file)} is compared with itself; the runs are the same")
+    built = load_schedulers(options, configs)
+    scenario = read_files(options.files)
+    with one_line_errors():
         scenario = scenario.with_missing_pods()
     for line in scenario.notes:
         note(line)
-    with told(has_own_plugins=any(one.outside for one in built)):
-        runs = [_run(World(one, scenario.objects)) for one in built]
+    has_own_plugins = any(scheduler.out_of_tree for scheduler in built)
+    with one_line_errors(WorldError, has_own_plugins=has_own_plugins):
+        runs = [_run(World(scheduler, scenario.objects)) for scheduler in built]
     if len(runs) == 1:
-        _write(output, form, top, runs[0])
+        _write(output, format, top, runs[0])
         return
     assert other_file is not None
     compared = compare(_names(config_file, other_file), (runs[0], runs[1]))
-    _write(output, form, top, compared)
+    _write(output, format, top, compared)
 
 
 def _check_output(output: str) -> None:
-    """End with an error if nothing could be written there, before anything takes time."""
-    if output in _FORMS:
+    """Raise an error early if the output file cannot be written."""
+    if output in _FORMATS:
         raise click.UsageError(f"--output is a file; did you mean -o {output}?")
     directory = Path(output).parent
     if output != "-" and not directory.is_dir():
@@ -126,22 +111,21 @@ def _check_output(output: str) -> None:
 
 
 def _is_same(first: str | None, second: str) -> bool:
-    """Return whether two configurations are one file."""
     if first is None or STDIN in (first, second):
         return False
     return Path(first).resolve() == Path(second).resolve()
 
 
 def _names(first: str | None, second: str) -> tuple[str, str]:
-    """Return how two configurations are called: by file, with folders only where they differ."""
-    names = ("default" if first is None else shown(first), shown(second))
+    """Return names of two configurations: file names, with folders only if they are equal."""
+    names = ("default" if first is None else file_title(first), file_title(second))
     short = (Path(names[0]).name, Path(names[1]).name)
     return names if short[0] == short[1] else short
 
 
 def _run(world: World) -> Simulation:
     run = Simulation(world)
-    for _ in progress.counted(run.steps(), "attempts", len(world.pending)):
+    for _ in with_progress(run.steps(), "attempts", len(world.pending)):
         pass
     return run
 
@@ -161,132 +145,115 @@ def _write(output: str, form: str, top: int | None, result: Simulation | Compari
 def _print(form: str, top: int | None, result: Simulation | Comparison) -> None:
     rows = rows_of(top, ROWS if form == "html" else _ROWS)
     if isinstance(result, Simulation):
-        ways: dict[str, Callable[[], None]] = {
-            "text": lambda: show(result, rows),
-            "json": lambda: _print_json(simulation_json(result, top or None)),
-            "html": lambda: click.echo(simulation_page(result, rows), nl=False),
-        }
+        if form == "text":
+            _show(result, rows, Printer())
+        elif form == "html":
+            click.echo(simulation_page(result, rows), nl=False)
+        else:
+            print_json(simulation_json(result, top or None))
+    elif form == "text":
+        _show_comparison(result, rows, Printer())
+    elif form == "html":
+        click.echo(comparison_page(result, rows), nl=False)
     else:
-        ways = {
-            "text": lambda: show_comparison(result, rows),
-            "json": lambda: _print_json(comparison_json(result, top or None)),
-            "html": lambda: click.echo(comparison_page(result, rows), nl=False),
-        }
-    ways[form]()
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+        print_json(comparison_json(result, top or None))
 
 
 # -- one run --------------------------------------------------------------------------------------
 
 
-def show(run: Simulation, top: int | None) -> None:
-    """Print a run to be read."""
-    say_prose(_outcome(run))
-    _show_placements(run, top)
-    _show_left(run, top)
-    _show_preemptions(run, top)
-    say_usage(run.before, run.after)
+def _show(run: Simulation, top: int | None, printer: Printer) -> None:
+    printer.prose(_outcome(run))
+    _show_placements(run, top, printer)
+    _show_left(run, top, printer)
+    _show_preemptions(run, top, printer)
+    show_usage(run.before, run.after, printer)
 
 
 def _outcome(run: Simulation) -> str:
-    recreated = sum(1 for one in run.evicted if one.recreated_as)
-    parts = [f"{counted(len(run.placements), 'pod')} placed", f"{len(run.left)} left"]
+    parts = [f"{counted(len(run.placements), 'pod')} placed", f"{len(run.left)} unschedulable"]
     if run.evicted:
-        parts.append(f"{len(run.evicted)} evicted to make room, {recreated} of them made anew")
+        parts += [f"{len(run.evicted)} preempted", f"{run.recreated_count} recreated"]
     nodes = counted(len(run.after.names), "node")
-    return f"{run.pending} waiting, {nodes}: {', '.join(parts)}."
+    return f"{run.pending} pending, {nodes}: {', '.join(parts)}."
 
 
-def _show_placements(run: Simulation, top: int | None) -> None:
+def _show_placements(run: Simulation, top: int | None, printer: Printer) -> None:
     placements = run.placements
     if top is None or len(placements) <= top:
         rows = [
-            (one.pod, one.node, "after evictions" if one.after_preemption else "")
-            for one in placements
+            (placed.pod.key, placed.node, "after preemption" if placed.after_preemption else "")
+            for placed in placements
         ]
-        say_table(f"Placed ({len(placements)}):", ("pod", "node", ""), rows, (0, 1, 2))
+        printer.table(f"Placed ({len(placements)}):", ("pod", "node", ""), rows, (0, 1, 2))
         return
-    by_node = Counter(one.node for one in placements)
+    by_node = Counter(placed.node for placed in placements)
     ordered = sorted(by_node.items(), key=lambda item: (-item[1], item[0]))
     lines = [(node, str(count)) for node, count in ordered[:top]]
     title = f"Placed ({len(placements)}) on {counted(len(by_node), 'node')}:"
-    say_table(title, ("node", "pods"), lines, (0,))
-    _say_more(len(ordered), top, "more node")
+    printer.table(title, ("node", "pods"), lines, (0,))
+    _show_more(len(ordered), top, "more node", printer)
 
 
-def _show_left(run: Simulation, top: int | None) -> None:
+def _show_left(run: Simulation, top: int | None, printer: Printer) -> None:
     if not run.left:
         return
-    groups: dict[tuple[str, str], list[str]] = {}
-    for one in run.left:
-        key = (one.outcome.verdict.value, one.outcome.message)
-        groups.setdefault(key, []).append(one.pod)
-    say()
-    say(f"Left ({len(run.left)}):")
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (verdict, message), pods in ordered[:top]:
-        say_prose(listed([one_line(pod) for pod in pods]), indent=2, hang=0)
-        say(f"    {verdict}: {one_line(message)}")
-    _say_more(len(ordered), top, "more reason")
+    printer.heading(f"Unschedulable ({len(run.left)}):")
+    groups = run.left_by_message()
+    for outcome, pods in groups[:top]:
+        printer.prose(
+            joined([one_line(pod) for pod in pods[:NAMES_MAX]], len(pods)), indent=2, hang=0
+        )
+        printer.line(f"    {outcome.verdict}: {one_line(outcome.message)}")
+    _show_more(len(groups), top, "more reason", printer)
 
 
-def _show_preemptions(run: Simulation, top: int | None) -> None:
+def _show_preemptions(run: Simulation, top: int | None, printer: Printer) -> None:
     if not run.preemptions:
         return
-    say()
-    say(f"Preemptions ({len(run.preemptions)}):")
-    for one in run.preemptions[:top]:
-        against = f", {one.pdb_violation_count} against a budget" * bool(one.pdb_violation_count)
-        taken = f"{one_line(one.pod)} (priority {one.priority}) takes {one.node}{against}"
-        say_prose(taken, indent=2, hang=4)
-        for victim in one.victims:
-            fate = f"made anew as {victim.recreated_as}" if victim.recreated_as else "gone"
-            gone = f"evicted: {one_line(victim.pod)} (priority {victim.priority}), {fate}"
-            say_prose(gone, indent=4)
-    _say_more(len(run.preemptions), top, "more preemption")
+    printer.heading(f"Preemptions ({len(run.preemptions)}):")
+    for made in run.preemptions[:top]:
+        count = made.pdb_violation_count
+        violations = f", {counted(count, 'budget violation')}" if count else ""
+        nominated = f"{_with_priority(made.pod)} on {made.node}{violations}"
+        printer.prose(nominated, indent=2, hang=4)
+        for victim in made.victims:
+            fate = f"recreated as {victim.recreated_as}" if victim.recreated_as else "deleted"
+            printer.prose(f"preempts {_with_priority(victim.pod)}, {fate}", indent=4)
+    _show_more(len(run.preemptions), top, "more preemption", printer)
 
 
-def _say_more(count: int, top: int | None, noun: str) -> None:
-    """Say how many rows there would be besides."""
+def _with_priority(pod: PodInfo | BoundPod) -> str:
+    return f"{one_line(pod.key)} (priority {pod.priority})"
+
+
+def _show_more(count: int, top: int | None, noun: str, printer: Printer) -> None:
     if top is not None and count > top:
-        say(f"  and {counted(count - top, noun)} (--top, or -o json)")
+        printer.line(f"  and {counted(count - top, noun)} (--top, or -o json)")
 
 
 # -- two runs -------------------------------------------------------------------------------------
 
 
-def show_comparison(compared: Comparison, top: int | None) -> None:
-    """Print two runs side by side."""
+def _show_comparison(compared: Comparison, top: int | None, printer: Printer) -> None:
     first, second = compared.names
     if not compared.moved:
-        say("Both configurations put every pod on the same node.")
+        printer.line("Both configurations place every pod on the same node.")
     else:
-        say(f"{counted(len(compared.moved), 'pod')} ended elsewhere.")
-    rows = [
-        (
-            one.name,
-            f"{one.values[0]:g}{one.unit}",
-            f"{one.values[1]:g}{one.unit}",
-            f"{one.difference:+g}" if one.difference else "",
-        )
-        for one in compared.measures
-    ]
+        printer.line(f"{counted(len(compared.moved), 'pod')} placed differently.")
+    rows = [measure.cells for measure in compared.measures]
     header = ("", first, second, "difference")
-    # A column in which nothing stands is not shown.
+    # An empty column is not shown.
     shown = len(header) if any(row[-1] for row in rows) else len(header) - 1
-    say_table("Side by side:", header[:shown], [row[:shown] for row in rows], (0,))
-    moved = [(one.pod, one.nodes[0] or "-", one.nodes[1] or "-") for one in compared.moved]
-    say_table("Pods that ended elsewhere:", ("pod", first, second), moved[:top], (0, 1, 2))
-    _say_more(len(moved), top, "more pod")
+    printer.table("Side by side:", header[:shown], [row[:shown] for row in rows], (0,))
+    moved = [(pod, *(node or "-" for node in nodes)) for pod, nodes in compared.moved]
+    printer.table("Pods placed differently:", ("pod", first, second), moved[:top], (0, 1, 2))
+    _show_more(len(moved), top, "more pod", printer)
     for name, run in zip(compared.names, compared.runs, strict=True):
         if compared.is_same and run is compared.runs[1]:
             break
-        say()
-        say("Both:" if compared.is_same else f"{name}:")
-        say_prose(_outcome(run))
-        _show_left(run, top)
-        _show_preemptions(run, top)
-        say_usage(run.before, run.after)
+        printer.heading("Both:" if compared.is_same else f"{name}:")
+        printer.prose(_outcome(run))
+        _show_left(run, top, printer)
+        _show_preemptions(run, top, printer)
+        show_usage(run.before, run.after, printer)

@@ -1,8 +1,4 @@
-"""The standard streams of the process, whatever state they were handed over in.
-
-Owns two promises: a stream that was closed is missed only by whoever uses it, and an error of
-standard output says that it was the output. Never decides what is written where.
-"""
+"""Standard streams: replacements for closed ones, and errors that name the stream."""
 
 from __future__ import annotations
 
@@ -19,11 +15,11 @@ STDOUT_NAME: Final = "standard output"
 
 
 def settle_streams() -> None:
-    """Put streams in place that can be used, and that name themselves if they fail.
+    """Replace closed streams, and make errors of standard output name it.
 
-    A stream that something else put there, a test for one, is left alone.
+    A stream that was replaced before, for example by a test, is left alone.
     """
-    # In this order: each takes the number of the stream it stands for.
+    # In this order: each one takes the file descriptor of the stream it replaces.
     if sys.stdin is None:
         raw = _Named(os.open(os.devnull, os.O_WRONLY), "rb", called=STDIN_NAME)
         sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8")
@@ -37,13 +33,13 @@ def settle_streams() -> None:
 
 
 def drop_output() -> None:
-    """Forget what standard output did not take: at the exit, it would be tried once more."""
+    """Discard unwritten output, which Python would try to flush at exit."""
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as we live
 
 
 @contextmanager
 def named(called: str) -> Iterator[None]:
-    """Have errors of reading and writing say what the file is called."""
+    """Set the file name of I/O errors."""
     try:
         yield
     except OSError as problem:
@@ -52,7 +48,7 @@ def named(called: str) -> Iterator[None]:
 
 
 class _Named(io.FileIO):
-    """A file whose errors say what it is called."""
+    """A file whose errors have its name."""
 
     def __init__(self, number: int, mode: str, *, called: str) -> None:
         super().__init__(number, mode, closefd=False)
@@ -72,7 +68,7 @@ class _Named(io.FileIO):
 
 
 def _naming_itself(stream: Any) -> io.TextIOWrapper:
-    """Return the same stream, as it was opened, with errors that name it."""
+    """Return the same stream with errors that name it."""
     return io.TextIOWrapper(
         io.BufferedWriter(_Named(stream.fileno(), "wb", called=STDOUT_NAME)),
         encoding=stream.encoding,

@@ -1,7 +1,7 @@
-"""What can go wrong between a request and its answer.
+"""Errors of requests to the API server.
 
-Owns the typed errors, made of the Status that the API server sends, and the texts for an answer
-that is no Status. Never decides whether something is tried again: rest does.
+Owns the typed errors, built from the Status that the API server returns, and the texts for other
+responses. Never decides on retries: request does.
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.objects.field_errors import go_quote
+from kubesched.golang.strconv import go_quote
 
 _UNSTRUCTURED_BYTES_MAX = 2048
 
 
 class ApiError(Exception):
-    """The API server answered, and refused."""
+    """The API server rejected the request."""
 
     def __init__(
         self,
@@ -38,39 +38,39 @@ class ApiError(Exception):
 
 
 class NotFoundError(ApiError):
-    """There is no such object, or no such kind."""
+    """The object or the resource does not exist."""
 
 
 class AlreadyExistsError(ApiError):
-    """Something of that name is there."""
+    """An object with that name exists."""
 
 
 class ConflictError(ApiError):
-    """Somebody else changed the object, or the change does not fit what it is now."""
+    """The object was changed concurrently, or the change conflicts with its state."""
 
 
 class ForbiddenError(ApiError):
-    """We are known and have no right to this."""
+    """The client lacks the right."""
 
 
 class UnauthorizedError(ApiError):
-    """We are not known."""
+    """The client is not authenticated."""
 
 
 class GoneError(ApiError):
-    """That version is too old: 410, by whichever reason."""
+    """The version is too old: 410 for any reason."""
 
 
 class TooManyRequestsError(ApiError):
-    """The server asks us to come again later."""
+    """The server is overloaded; retry later."""
 
 
 class InvalidError(ApiError):
-    """The object breaks a rule of its kind."""
+    """The object is invalid."""
 
 
 class BadRequestError(ApiError):
-    """The request could not be understood."""
+    """The request is malformed."""
 
 
 class InternalServerError(ApiError):
@@ -78,15 +78,15 @@ class InternalServerError(ApiError):
 
 
 class ServiceUnavailableError(ApiError):
-    """The server does not serve at the moment."""
+    """The server is temporarily unavailable."""
 
 
 class TimeoutApiError(ApiError):
-    """The server ran out of time; what was asked may have been done all the same."""
+    """The server timed out; it may still have processed the request."""
 
 
 class TransportError(Exception):
-    """There was no answer: refused, reset, timed out, or not to be trusted."""
+    """No response: connection refused, reset or timed out, or an untrusted server."""
 
     def __init__(
         self,
@@ -101,17 +101,18 @@ class TransportError(Exception):
         super().__init__(message)
         self.message = message
         self.is_refused = is_refused
+        """Whether the server refused the connection."""
         self.is_reset = is_reset
-        """Whether a connection that stood was cut."""
+        """Whether an established connection was reset."""
         self.is_timeout = is_timeout
         self.was_sent = was_sent
-        """Whether the server may have done what it was asked."""
+        """Whether the server may have processed the request."""
         self.is_closed = is_closed
-        """Whether we closed the client ourselves."""
+        """Whether the client was closed."""
 
 
-# Parity: apimachinery/pkg/api/errors/errors.go knownReasons and the Is functions, v1.36: a reason
-# that is known decides, and the code only where it is not.
+# Parity: apimachinery/pkg/api/errors/errors.go knownReasons and the Is functions, v1.36: a
+# known reason decides, otherwise the code.
 _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
     "Unauthorized": UnauthorizedError,
     "Forbidden": ForbiddenError,
@@ -149,7 +150,7 @@ _LATE: Final = (
     "the server was unable to return a response in the time allotted, "
     "but may still be processing the request"
 )
-# Parity: errors.go NewGenericServerResponse, v1.36; an empty text means the server's own.
+# Parity: errors.go NewGenericServerResponse, v1.36; an empty text means the server's text.
 _GENERIC: Final[Mapping[int, tuple[str, str]]] = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -184,23 +185,19 @@ class _Status(msgspec.Struct, rename="camel"):
 _DECODER: Final = msgspec.json.Decoder(_Status)
 
 
-def error_of_answer(
+def error_of_response(
     code: int, body: bytes, *, verb: str, content_type: str = "", retry_after_s: float | None = None
 ) -> ApiError:
-    """Return the error that an answer means: its Status if it is one, else a text made of it."""
+    """Return the error of a response: of its Status, or else of its code and text."""
     status = _status_in(body)
     if status is None:
         return _generic(code, body, verb, content_type, retry_after_s)
     return _error(status.message, status.code or code, status.reason, status.details, retry_after_s)
 
 
-def error_of_status(document: Mapping[str, Any] | bytes) -> ApiError:
-    """Return the error that a Status means which came as an object: in an ERROR of a watch."""
-    status = (
-        _DECODER.decode(document)
-        if isinstance(document, bytes)
-        else msgspec.convert(document, _Status)
-    )
+def error_of_status(document: bytes) -> ApiError:
+    """Return the error of a Status object, as in an ERROR event of a watch."""
+    status = _DECODER.decode(document)
     return _error(status.message, status.code, status.reason, status.details, None)
 
 
@@ -220,8 +217,8 @@ def _error(
     retry_after_s: float | None,
 ) -> ApiError:
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
-    if retry_after_s is None and details and (asked := details.get("retryAfterSeconds")):
-        retry_after_s = float(asked)
+    if retry_after_s is None and details and (seconds := details.get("retryAfterSeconds")):
+        retry_after_s = float(seconds)
     return cls(message, code=code, reason=reason, details=details, retry_after_s=retry_after_s)
 
 

@@ -1,150 +1,64 @@
-"""What the scheduler asks of the API server.
+"""The API client: requests for resources, and the pod calls of the scheduler.
 
-Owns the paths, bodies and lanes of its calls, and what their answers mean. Never opens a
-connection and never sends anything twice by itself: transport and request do.
+Owns paths, bodies and lanes of requests, and the outcome of bindings. Never opens a connection, and
+leaves retries of single requests to request.
 Upstream: staging/src/k8s.io/client-go/rest/client.go, kubernetes/typed
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeAlias, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
-from kubesched.client.auth import ClusterAccess
-from kubesched.client.errors import NotFoundError
-from kubesched.client.lanes import Lane, Lanes
-from kubesched.client.pods import bind_pod, patch_pod_status
-from kubesched.client.request import JSON, OnForbidden, Query, RequestMetrics, Requests
+from kubesched.api.decode import decode_as
+from kubesched.api.pod import Pod
+from kubesched.client.errors import (
+    ApiError,
+    ConflictError,
+    InternalServerError,
+    NotFoundError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+    TransportError,
+)
+from kubesched.client.http.lanes import Lane
+from kubesched.client.http.request import Body, OnForbidden, Query, RestClient
 from kubesched.client.resources import PODS, Resource
-from kubesched.client.transport import HttpTransport, Transport
-from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log
-from kubesched.objects.decode import decode_as
-from kubesched.objects.pod import Pod
 
-__all__ = [
-    "JSON",
-    "JSON_PATCH",
-    "MERGE_PATCH",
-    "STRATEGIC_MERGE_PATCH",
-    "Body",
-    "Client",
-    "Lane",
-    "Options",
-    "Query",
-    "RequestMetrics",
-    "VersionInfo",
-]
+__all__ = ["MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "Body", "Client", "Lane", "Query"]
 
-JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
-_DISCOVERED_S: Final = 30.0
-
-Body: TypeAlias = bytes | Mapping[str, Any] | list[Any] | msgspec.Struct
+# Parity: client-go util/retry DefaultBackoff, v1.36: four attempts, 10 ms, factor 5.
+_PATCH_DELAYS_S: Final = (0.01, 0.05, 0.25)
+_SETTLE_FIRST_S: Final = 0.1
+_SETTLE_MAX_S: Final = 5.0
 
 
 class Options(TypedDict, total=False):
-    """What every call takes beside what it is about."""
+    """Options of every call."""
 
     query: Query
     lane: Lane
-    """Whom it goes before; WRITE for what changes something, else OTHER."""
+    """The priority; WRITE for writes, else OTHER."""
     timeout_s: float
 
 
-class VersionInfo(msgspec.Struct, rename="camel", frozen=True):
-    """What an API server says of itself."""
+class Client(RestClient):
+    """Requests for resources."""
 
-    major: str = ""
-    minor: str = ""
-    git_version: str = ""
-    platform: str = ""
+    def sibling(self, *, user_agent: str, on_forbidden: OnForbidden | None = None) -> Client:
+        """Return a client that shares the connections, with a rate limit of its own.
 
-
-class _Served(msgspec.Struct):
-    name: str
-
-
-class _ServedList(msgspec.Struct):
-    resources: list[_Served] = []
-
-
-class Client:
-    """One user of the API server, with a pace of its own."""
-
-    def __init__(  # noqa: PLR0913  # One argument for each thing that is handed in.
-        self,
-        access: ClusterAccess,
-        *,
-        qps: float = 50.0,
-        burst: int = 100,
-        user_agent: str,
-        clock: Clock,
-        log: Log,
-        metrics: RequestMetrics | None = None,
-        transport: Transport | None = None,
-        on_forbidden: OnForbidden | None = None,
-        logs_warnings: bool = True,
-    ) -> None:
-        """Make a client; nothing is connected before the first request.
-
-        Args:
-            access: Where the server is, and who we are.
-            qps: How many requests a second go out; below 0 for any number.
-            burst: How many may go out at once.
-            user_agent: What the server logs us as.
-            clock: What time it is.
-            log: Where lines go.
-            metrics: What is told of every request.
-            transport: What sends; connections of our own if None.
-            on_forbidden: What is told of every right we lack.
-            logs_warnings: Whether what the server warns of is logged; controllers write deprecated
-                kinds on purpose.
+        Connections are closed with the client that opened them.
         """
-        self.access = access
-        self._owns_transport = transport is None
-        self._transport = transport or HttpTransport(access, clock)
-        self._pace = (qps, burst)
-        self._clock = clock
-        self._log = log
-        self._metrics = metrics
-        self.on_forbidden = on_forbidden
-        self.user_agent = user_agent
-        self._logs_warnings = logs_warnings
-        self._requests = Requests(
-            access,
-            self._transport,
-            Lanes(qps=qps, burst=burst, clock=clock),
-            user_agent=user_agent,
-            clock=clock,
-            log=log,
-            metrics=metrics,
-            on_forbidden=on_forbidden,
-            logs_warnings=logs_warnings,
-        )
-        self._discovered: dict[str, tuple[float, frozenset[str]]] = {}
-
-    def sibling(
-        self,
-        *,
-        user_agent: str,
-        qps: float | None = None,
-        burst: int | None = None,
-        on_forbidden: OnForbidden | None = None,
-    ) -> Client:
-        """Return a client with the same connections and a pace of its own.
-
-        Connections are closed with the client that made them. Whoever is told of rights that we
-        lack is the same unless another is named.
-        """
+        qps, burst = self._pace
         return Client(
             self.access,
-            qps=self._pace[0] if qps is None else qps,
-            burst=self._pace[1] if burst is None else burst,
+            qps=qps,
+            burst=burst,
             user_agent=user_agent,
             clock=self._clock,
             log=self._log,
@@ -152,41 +66,6 @@ class Client:
             transport=self._transport,
             on_forbidden=on_forbidden or self.on_forbidden,
             logs_warnings=self._logs_warnings,
-        )
-
-    async def request(  # noqa: PLR0913  # One argument for each part of a request.
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: Body | None = None,
-        content_type: str = JSON,
-        lane: Lane = Lane.OTHER,
-        timeout_s: float | None = None,
-    ) -> bytes:
-        """Send a request and return the body of its answer; ApiError, TransportError."""
-        return await self._requests.send(
-            method,
-            path,
-            query=query,
-            body=body if body is None or isinstance(body, bytes) else msgspec.json.encode(body),
-            content_type=content_type,
-            lane=lane,
-            timeout_s=timeout_s,
-        )
-
-    def stream(
-        self,
-        path: str,
-        *,
-        query: Query | None = None,
-        idle_timeout_s: float | None = None,
-        accept: str = JSON,
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Open a watch: `async with client.stream(path) as chunks`; never throttled."""
-        return self._requests.stream(
-            path, query=query, idle_timeout_s=idle_timeout_s, accept=accept
         )
 
     async def get(
@@ -198,7 +77,7 @@ class Client:
         subresource: str = "",
         **options: Unpack[Options],
     ) -> bytes:
-        """Return one object, or the list of all if there is no name."""
+        """Return one object, or the list without a name."""
         return await self.request("GET", resource.path(namespace, name, subresource), **options)
 
     async def create(
@@ -225,7 +104,6 @@ class Client:
         subresource: str = "",
         **options: Unpack[Options],
     ) -> bytes:
-        """Replace an object."""
         path = resource.path(namespace, name, subresource)
         return await self.request("PUT", path, body=body, **_writing(options))
 
@@ -240,7 +118,6 @@ class Client:
         content_type: str = STRATEGIC_MERGE_PATCH,
         **options: Unpack[Options],
     ) -> bytes:
-        """Change a part of an object."""
         path = resource.path(namespace, name, subresource)
         return await self.request(
             "PATCH", path, body=body, content_type=content_type, **_writing(options)
@@ -260,53 +137,98 @@ class Client:
         return await self.request("DELETE", path, body=body, **_writing(options))
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
-        """Return a pod as it is now."""
         return decode_as(Pod, await self.get(PODS, name, namespace=namespace))
 
     async def bind_pod(self, *, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Bind a pod to a node; an outcome that is not known is settled by reading the pod."""
-        await bind_pod(
-            self, self._clock, namespace=namespace, name=name, uid=uid, node_name=node_name
-        )
+        """Bind a pod to a node; read the pod to determine an unknown outcome.
+
+        Differs: upstream takes an unknown outcome for a failure and forgets the pod, so that other
+        pods may take its resources before the watch shows the binding.
+        """
+        path = PODS.path(namespace, name, "binding")
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name, "namespace": namespace, "uid": uid},
+            "target": {"kind": "Node", "name": node_name},
+        }
+        for is_retry in (False, True):
+            try:
+                await self.request("POST", path, body=body, lane=Lane.BINDING)
+            except (ApiError, TransportError) as error:
+                # The server may have processed a request that was sent.
+                is_sent = error.was_sent if isinstance(error, TransportError) else error.code >= 500
+                if not (is_sent or (is_retry and isinstance(error, ConflictError))):
+                    raise
+                pod = await self._read_bound_pod(namespace, name, error)
+                if pod.metadata.uid == uid and pod.spec.node_name == node_name:
+                    return
+                is_free = pod.metadata.uid == uid and not pod.spec.node_name
+                if is_retry or not is_free or not isinstance(error, TransportError):
+                    raise
+            else:
+                return
+
+    async def _read_bound_pod(self, namespace: str, name: str, cause: Exception) -> Pod:
+        """Read the pod, retrying forever: it counts on the node until then."""
+        delay_s = _SETTLE_FIRST_S
+        while True:
+            try:
+                data = await self.request("GET", PODS.path(namespace, name), lane=Lane.BINDING)
+                return decode_as(Pod, data)
+            except NotFoundError:
+                raise
+            except TransportError as error:
+                if error.is_closed:
+                    raise
+            except TooManyRequestsError:
+                pass  # The immediate retries of the request are used up.
+            except ApiError as error:
+                if error.code < 500:
+                    raise cause from error
+            await self._clock.sleep(delay_s)
+            delay_s = min(_SETTLE_MAX_S, delay_s * 2)
 
     async def patch_pod_status(
         self, *, namespace: str, name: str, patch: Mapping[str, Any], uid: str = ""
     ) -> None:
-        """Patch the status of a pod; with a uid, of that very pod and of no successor."""
-        await patch_pod_status(
-            self, self._clock, namespace=namespace, name=name, patch=patch, uid=uid
-        )
+        """Patch the status of a pod, with a uid only of that very pod; skip an empty patch.
+
+        Parity: pkg/scheduler/util/utils.go PatchPodStatus and Retriable, v1.36.
+        """
+        if not patch:
+            return
+        if uid:
+            patch = {**patch, "metadata": {**patch.get("metadata", {}), "uid": uid}}
+        body = msgspec.json.encode(patch)
+        for delay_s in (*_PATCH_DELAYS_S, None):
+            try:
+                await self.patch(PODS, name, body, namespace=namespace, subresource="status")
+            except (InternalServerError, ServiceUnavailableError, TransportError) as error:
+                is_refused = not isinstance(error, TransportError) or error.is_refused
+                if delay_s is None or not is_refused:
+                    raise
+                await self._clock.sleep(delay_s)
+            else:
+                return
 
     async def delete_pod(self, *, namespace: str, name: str) -> None:
-        """Delete a pod, with the grace that it has itself."""
+        """Delete a pod with its own grace period."""
         await self.delete(PODS, name, namespace=namespace, body=b"{}")
 
-    async def version(self) -> VersionInfo:
-        """Return the version of the server."""
-        return msgspec.json.decode(await self.request("GET", "/version"), type=VersionInfo)
+    async def version(self) -> str:
+        """Return the version of the server, such as `v1.36.4`."""
+        info = msgspec.json.decode(await self.request("GET", "/version"))
+        return str(info.get("gitVersion", ""))
 
     async def serves(self, resource: Resource) -> bool:
-        """Return whether the server has a kind, in that version."""
-        now_s = self._clock.monotonic_s()
-        known = self._discovered.get(resource.root)
-        if known is None or now_s - known[0] > _DISCOVERED_S:
-            known = (now_s, await self._plurals(resource.root))
-            self._discovered[resource.root] = known
-        return resource.plural in known[1]
-
-    async def _plurals(self, root: str) -> frozenset[str]:
+        """Return whether the server serves a resource in its version."""
         try:
-            answer = await self.request("GET", root.rstrip("/"))
+            data = await self.request("GET", resource.root.rstrip("/"))
         except NotFoundError:
-            return frozenset()
-        served = msgspec.json.decode(answer, type=_ServedList)
-        return frozenset(one.name for one in served.resources)
-
-    async def close(self) -> None:
-        """Turn away who waits, and close the connections if they are this client's own."""
-        await self._requests.lanes.close()
-        if self._owns_transport:
-            await self._transport.close()
+            return False
+        served = msgspec.json.decode(data).get("resources") or ()
+        return any(entry["name"] == resource.plural for entry in served)
 
 
 def _writing(options: Options) -> Options:

@@ -1,24 +1,48 @@
 """Older configuration files rewritten for v1.
 
-Owns what has to change so that a v1beta1, v1beta2 or v1beta3 file means the same in v1, and the
-account of every change. Never validates the outcome: loading it does.
+Owns what has to change so that a v1beta1, v1beta2 or v1beta3 file means the same in v1, the list of
+these changes, and advice for each removed name. Never validates the result: loading it does.
 Upstream: pkg/scheduler/apis/config/{v1beta2,v1beta3} as they were, and the v1 defaults
 """
 
 from typing import Any
 
-from kubesched.config.encode import dump_yaml
 from kubesched.config.errors import ConfigError
 from kubesched.config.load import read_document
-from kubesched.config.removed import (
-    FIT_STRATEGIES,
-    OLD_LOCKS,
-    OLD_VERSIONS,
-    REMOVED_FIELDS,
-    REMOVED_PLUGINS,
-)
-from kubesched.config.schema import API_VERSION, KIND, POINTS
+from kubesched.config.schema import API_VERSION, GROUP, KIND, POINTS
+from kubesched.golang.yaml_output import dump_yaml
 
+OLD_VERSIONS = tuple(f"{GROUP}/{version}" for version in ("v1beta1", "v1beta2", "v1beta3"))
+
+_LIMITS = "NodeVolumeLimits counts the volumes of every CSI driver"
+REMOVED_PLUGINS = {
+    "SelectorSpread": "PodTopologySpread spreads the pods of a workload by default",
+    "NodePreferAvoidPods": "taint nodes with the effect PreferNoSchedule instead",
+    "NodeLabel": "give NodeAffinity an addedAffinity instead",
+    "ServiceAffinity": "use inter-pod affinity instead",
+    "EBSLimits": _LIMITS,
+    "GCEPDLimits": _LIMITS,
+    "CinderLimits": _LIMITS,
+    "AzureDiskLimits": _LIMITS,
+}
+# Scoring plugins that became strategies of NodeResourcesFit.
+FIT_STRATEGIES = {
+    "NodeResourcesLeastAllocated": "LeastAllocated",
+    "NodeResourcesMostAllocated": "MostAllocated",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+}
+_SECURE_PORT = "health and metrics are served on the secure port"
+REMOVED_FIELDS = {
+    "healthzBindAddress": _SECURE_PORT,
+    "metricsBindAddress": _SECURE_PORT,
+    "algorithmSource": "describe the plugins in profiles",
+    "hardPodAffinitySymmetricWeight": "set hardPodAffinityWeight of InterPodAffinityArgs",
+    "bindTimeoutSeconds": "set bindTimeoutSeconds of VolumeBindingArgs",
+    "disablePreemption": "disable the postFilter plugin DefaultPreemption",
+    "schedulerName": "a scheduler name belongs to a profile",
+    "unreserve": "reserve plugins undo their own reservations",
+}
+OLD_LOCKS = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
 _SECURE_FIELDS = ("healthzBindAddress", "metricsBindAddress")
 # Default weights before v1beta3; v1 has 2, 2 and 3.
 _OLD_WEIGHTS = {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
@@ -29,7 +53,7 @@ def convert_old(text: str) -> tuple[str, list[str]]:
     """Return an old file's text for v1 and the list of changes, one line each.
 
     Raises:
-        ConfigError: At stage "decode": no document, or not one of a version we know.
+        ConfigError: At stage "decode": not a document of a known version.
     """
     document = read_document(text)
     if not isinstance(document, dict) or document.get("kind") != KIND:
@@ -38,14 +62,14 @@ def convert_old(text: str) -> tuple[str, list[str]]:
     if version == API_VERSION:
         return text, []
     if version not in OLD_VERSIONS:
-        known = ", ".join(old.rpartition("/")[2] for old in OLD_VERSIONS)
-        raise ConfigError("decode", f'cannot convert apiVersion "{version}": known are {known}')
+        versions = ", ".join(old.rpartition("/")[2] for old in OLD_VERSIONS)
+        raise ConfigError("decode", f'cannot convert apiVersion "{version}": supported: {versions}')
     conversion = _Conversion(str(version))
     return dump_yaml(conversion.root(document), sort_keys=False), conversion.changes
 
 
 class _Conversion:
-    """One conversion: the version it starts from and what it changed so far."""
+    """One conversion: the old version, and the changes so far."""
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -98,7 +122,7 @@ class _Conversion:
         return out
 
     def plugin_sets(self, plugins: dict[str, Any], path: str) -> str | None:
-        """Drop removed plugins in place; return the strategy that a folded plugin stood for."""
+        """Drop removed plugins in place; return the strategy that replaces a scoring plugin."""
         strategy: str | None = None
         for point in list(plugins):
             if point not in POINTS:
@@ -107,17 +131,17 @@ class _Conversion:
                 self.changes.append(f"{path}.{point}: dropped, {advice}")
                 continue
             for side in ("enabled", "disabled"):
-                kept, found = self.entries(
+                kept, replacement = self.entries(
                     (plugins[point] or {}).get(side), f"{path}.{point}.{side}"
                 )
                 if side == "enabled":
-                    strategy = found or strategy
+                    strategy = replacement or strategy
                 if kept is not None:
                     plugins[point] = {**plugins[point], side: kept}
         return strategy
 
     def entries(self, entries: Any, path: str) -> tuple[list[Any] | None, str | None]:
-        """Return a list of plugins without removed ones, and the strategy one of them meant."""
+        """Return a list of plugins without removed ones, and the strategy that replaces one."""
         if not isinstance(entries, list):
             return None, None
         kept: list[Any] = []
@@ -131,10 +155,10 @@ class _Conversion:
                 if path.endswith("enabled"):
                     if all(other.get("name") != _FIT for other in kept):
                         kept.append({**entry, "name": _FIT})
-                    what = f"became {_FIT} with the strategy {strategy}"
+                    change = f"became {_FIT} with the strategy {strategy}"
                 else:
-                    what = f"dropped, it is a strategy of {_FIT} now"
-                self.changes.append(f"{path}: {name} {what}")
+                    change = f"dropped, it is a strategy of {_FIT} now"
+                self.changes.append(f"{path}: {name} {change}")
             else:
                 kept.append(entry)
         return kept, strategy
@@ -143,7 +167,7 @@ class _Conversion:
         self, entries: list[dict[str, Any]], strategy: str | None, path: str
     ) -> list[dict[str, Any]]:
         kept: list[dict[str, Any]] = []
-        folded: dict[str, Any] = {"type": strategy} if strategy else {}
+        strategy_fields: dict[str, Any] = {"type": strategy} if strategy else {}
         for index, entry in enumerate(entries):
             name, args = entry.get("name"), entry.get("args")
             args = dict(args) if isinstance(args, dict) else args
@@ -154,11 +178,11 @@ class _Conversion:
             if name in REMOVED_PLUGINS:
                 self.changes.append(f"{where}: {name} dropped, {REMOVED_PLUGINS[name]}")
             elif name in FIT_STRATEGIES:
-                folded = {"type": FIT_STRATEGIES[name], **_strategy_fields(args)}
+                strategy_fields = {"type": FIT_STRATEGIES[name], **_strategy_fields(args)}
                 self.changes.append(f"{where}: {name} became the scoringStrategy of {_FIT}")
             else:
                 kept.append({**entry, "args": args} if "args" in entry else entry)
-        return _with_strategy(kept, folded) if folded else kept
+        return _with_strategy(kept, strategy_fields) if strategy_fields else kept
 
     def keep_weights(self, plugins: dict[str, Any], path: str) -> None:
         """Pin the weights that were defaults before v1beta3, so that scores stay the same."""
@@ -189,7 +213,7 @@ class _Conversion:
 
 
 def _strategy_fields(args: Any) -> dict[str, Any]:
-    """Return the arguments of a folded scoring plugin as fields of a strategy."""
+    """Return the arguments of a replaced scoring plugin as fields of a strategy."""
     if not isinstance(args, dict):
         return {}
     out: dict[str, Any] = {}
@@ -201,7 +225,7 @@ def _strategy_fields(args: Any) -> dict[str, Any]:
 
 
 def _with_strategy(entries: list[dict[str, Any]], strategy: dict[str, Any]) -> list[dict[str, Any]]:
-    """Put a strategy into the arguments of Fit, unless the file already gave one."""
+    """Add a strategy to the arguments of Fit, unless the file sets one."""
     for index, entry in enumerate(entries):
         if entry.get("name") == _FIT:
             args = dict(entry.get("args") or {})

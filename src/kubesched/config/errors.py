@@ -1,6 +1,5 @@
-"""The one exception that loading a configuration raises.
+"""The exception for invalid configurations.
 
-Owns the error type and its stages. Never builds a message: whoever finds the fault does.
 Upstream: cmd/kube-scheduler/app/options/configfile.go, whose errors are printed as they are.
 """
 
@@ -10,7 +9,7 @@ Stage = Literal["decode", "validate", "build"]
 
 
 class ConfigError(Exception):
-    """A configuration that kube-scheduler refuses; `str()` is exactly upstream's text."""
+    """A configuration that kube-scheduler rejects; `str()` is exactly upstream's text."""
 
     def __init__(self, stage: Stage, text: str) -> None:
         super().__init__(stage, text)
@@ -19,7 +18,3 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         return self.text
-
-    def wrapped(self, prefix: str) -> "ConfigError":
-        """Return the same error with a text put before it, as fmt.Errorf("...: %w") does."""
-        return ConfigError(self.stage, prefix + self.text)

@@ -1,4 +1,4 @@
-"""The first part of building a scheduler: its extenders.
+"""Extenders of a configuration, checked as when upstream builds its scheduler.
 
 Owns the checks that upstream makes when it creates the clients of extenders, and the change that
 extenders make to the arguments of NodeResourcesFit. Never calls an extender.
@@ -6,12 +6,9 @@ Upstream: pkg/scheduler/scheduler.go buildExtenders; pkg/scheduler/extender.go N
 client-go transport/transport.go TLSConfigFor
 """
 
-from pathlib import Path
-
 import msgspec
 
 from kubesched.config.errors import ConfigError
-from kubesched.config.pem import PemError, check_key_pair, check_root_certificates
 from kubesched.config.types import (
     Extender,
     ExtenderTLSConfig,
@@ -20,6 +17,8 @@ from kubesched.config.types import (
     NodeResourcesFitArgs,
     PluginConfig,
 )
+from kubesched.golang.encoding_pem import PemError, check_key_pair, check_root_certificates
+from kubesched.golang.os import read_file
 
 DEFAULT_EXTENDER_TIMEOUT_NS = 5_000_000_000
 _FIT = "NodeResourcesFit"
@@ -49,24 +48,15 @@ def build_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigur
 def _built(extender: Extender) -> Extender:
     tls = extender.tls_config or ExtenderTLSConfig()
     if extender.enable_https and not (tls.ca_file or tls.ca_data):
-        # A server nobody can vouch for is trusted unseen.
+        # Without an authority, any server certificate is accepted.
         tls = msgspec.structs.replace(tls, insecure=True)
     try:
         _check_tls(tls)
-    except (PemError, OSError) as error:
-        raise ConfigError("build", f"couldn't build extenders: {_text(error)}") from None
+    except ValueError as error:
+        raise ConfigError("build", f"couldn't build extenders: {error}") from None
     if extender.http_timeout_ns == 0:
         return msgspec.structs.replace(extender, http_timeout_ns=DEFAULT_EXTENDER_TIMEOUT_NS)
     return extender
-
-
-def _text(error: Exception) -> str:
-    """Return an error as Go words it: operation, path and the system's reason."""
-    if not isinstance(error, OSError):
-        return str(error)
-    operation = "read" if isinstance(error, IsADirectoryError) else "open"
-    reason = (error.strerror or str(error)).lower()
-    return f"{operation} {error.filename}: {reason}"
 
 
 def _check_tls(tls: ExtenderTLSConfig) -> None:
@@ -78,25 +68,22 @@ def _check_tls(tls: ExtenderTLSConfig) -> None:
         raise PemError("specifying a root certificates file with the insecure flag is not allowed")
     # A pair that comes from files is read again at each handshake, so only its presence counts.
     both_files = bool(tls.cert_file and tls.key_file) and not (tls.cert_data or tls.key_data)
-    ca = _data(tls.ca_data, tls.ca_file)
-    certificate = _data(tls.cert_data, tls.cert_file)
-    key = _data(tls.key_data, tls.key_file)
+    ca, certificate, key = (
+        data or (read_file(file) if file else b"")
+        for data, file in (
+            (tls.ca_data, tls.ca_file),
+            (tls.cert_data, tls.cert_file),
+            (tls.key_data, tls.key_file),
+        )
+    )
     if ca:
         check_root_certificates(ca)
     if has_pair and not both_files:
         check_key_pair(certificate, key)
 
 
-def _data(data: bytes, file: str) -> bytes:
-    if data or not file:
-        return data
-    if "\0" in file:
-        raise OSError(22, "invalid argument", file)
-    return Path(file).read_bytes()
-
-
 def _with_ignored(profile: KubeSchedulerProfile, ignored: tuple[str, ...]) -> KubeSchedulerProfile:
-    """Return a profile whose Fit plugin leaves alone what extenders ignore for it."""
+    """Return a profile whose Fit plugin ignores the resources that extenders manage alone."""
     entries = list(profile.plugin_config)
     for index, entry in enumerate(entries):
         if entry.name == _FIT and isinstance(entry.args, NodeResourcesFitArgs):

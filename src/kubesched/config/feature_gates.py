@@ -1,7 +1,7 @@
-"""Feature gates: which there are, what each stands for at a version, and what was set.
+"""Feature gates of kube-scheduler: stage and default at a version, and settings.
 
 Owns the reading of `--feature-gates`, `--emulated-version` and `--min-compatibility-version`, with
-upstream's rules and words. Which gates this scheduler can honour is gate_support's.
+upstream's rules and texts. `gate_support` lists the gates that kubesched supports.
 The list is `data/feature_gates.json.gz`, printed by kube-scheduler's own registry
 (conformance/control-plane/v1.36/feature_gates).
 Upstream: component-base featuregate/feature_gate.go, compatibility/{registry,version}.go
@@ -17,13 +17,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from kubesched.config.versions import (
-    KUBERNETES_VERSION,
-    MinorVersion,
-    Version,
-    parse_version,
-)
-from kubesched.objects.field_errors import aggregate_text, go_quote
+from kubesched.api.field_errors import aggregate_text
+from kubesched.config.versions import KUBERNETES_VERSION, MinorVersion, Version, parse_version
+from kubesched.golang.strconv import parse_bool
 
 DEFAULT_COMPONENT: Final = "kube"
 ALL_ALPHA: Final = "AllAlpha"
@@ -34,17 +30,15 @@ _NEWEST: Final = _BINARY.minor_version
 _BEFORE_NEWEST: Final = _NEWEST.minus_one()
 # Parity: apiserver pkg/util/compatibility/version.go kubeEffectiveVersionFloors, v1.36
 _FLOOR: Final = MinorVersion(_NEWEST.major, _NEWEST.minor - 3)
-_TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
-_FALSE: Final = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class GateError(ValueError):
-    """Settings that are refused; `str()` is upstream's text."""
+    """Invalid settings; `str()` is upstream's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateStage:
-    """What a gate is from a version on. `stage` is ALPHA, BETA, DEPRECATED or "" for stable."""
+    """A gate from a version on. `stage` is ALPHA, BETA, DEPRECATED or "" for stable."""
 
     version: MinorVersion
     stage: str
@@ -58,14 +52,14 @@ _BEFORE_ALPHA: Final = GateStage(MinorVersion(0, 0), "PRE-ALPHA", False)
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A feature that can be switched, or could once."""
+    """A feature that has or had a gate."""
 
     name: str
     stages: tuple[GateStage, ...]
     depends_on: tuple[str, ...] = ()
 
     def at(self, versions: EffectiveVersions) -> GateStage:
-        """Return what the gate is at a version."""
+        """Return the gate's state at a version."""
         # Parity: feature_gate.go featureSpecAtEmulationAndMinCompatVersion, v1.36
         for stage in reversed(self.stages):
             needed = stage.min_compatibility_version
@@ -78,13 +72,13 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveVersions:
-    """The version whose behaviour is shown, and the oldest that has to be got along with."""
+    """The emulated version, and the oldest version to stay compatible with."""
 
     emulation: MinorVersion = _NEWEST
     min_compatibility: MinorVersion = _BEFORE_NEWEST
 
     def errors(self) -> list[str]:
-        """Return what is wrong with them."""
+        """Return the errors."""
         # Parity: compatibility/version.go Validate, v1.36. The newest has a patch number there.
         errors = []
         if not _FLOOR <= self.emulation <= _NEWEST:
@@ -101,30 +95,28 @@ class EffectiveVersions:
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Every gate at one version, with what was set."""
+    """Every gate at one version, with the settings."""
 
     versions: EffectiveVersions = EffectiveVersions()
     explicit: Mapping[str, bool] = field(default_factory=dict)
-    """What was set by name, as given."""
+    """Settings by name."""
     _values: Mapping[str, bool] = field(default_factory=dict)
-    """What was set by name or through AllAlpha and AllBeta."""
+    """Settings by name or through AllAlpha and AllBeta."""
 
     def is_enabled(self, name: str) -> bool:
-        """Return whether a feature is on; raise KeyError for an unknown one."""
-        if name in self._values:
-            return self._values[name]
-        return known_gates()[name].at(self.versions).default
+        """Return whether a feature is enabled; raise KeyError for an unknown one."""
+        return self._values[name] if name in self._values else self.default_of(name)
 
     def default_of(self, name: str) -> bool:
-        """Return whether a feature is on when nothing is set."""
+        """Return whether a feature is enabled by default."""
         return known_gates()[name].at(self.versions).default
 
     def was_set(self, name: str) -> bool:
-        """Return whether a feature was set by its name or together with others."""
+        """Return whether a feature was set by name or through AllAlpha and AllBeta."""
         return name in self._values
 
     def __iter__(self) -> Iterator[tuple[str, str, bool]]:
-        """Go through name, stage and state of every gate there is at this version."""
+        """Iterate over name, stage and state of every gate at this version."""
         for name, gate in known_gates().items():
             stage = gate.at(self.versions).stage
             if stage != _BEFORE_ALPHA.stage:
@@ -140,9 +132,12 @@ class FeatureGates:
         ]
 
 
+DEFAULT_GATES: Final = FeatureGates()
+
+
 @cache
 def known_gates() -> Mapping[str, Gate]:
-    """Return every gate kube-scheduler knows, by name, in name order."""
+    """Return every gate of kube-scheduler by name, in name order."""
     packed = files("kubesched.config").joinpath("data/feature_gates.json.gz").read_bytes()
     return {
         name: Gate(name, tuple(map(_stage, gate["stages"])), tuple(gate.get("dependsOn", ())))
@@ -169,7 +164,7 @@ def resolve_gates(
     emulated_version: Sequence[str] = (),
     min_compatibility_version: Sequence[str] = (),
 ) -> FeatureGates:
-    """Return the gates that the flags mean.
+    """Return the gates that the flags set.
 
     Args:
         settings: Texts `Name=bool` by component; the empty component is the default one.
@@ -188,7 +183,7 @@ def resolve_gates(
     compatible = _component_version(min_compatibility_version)
     if compatible is not None:
         versions = EffectiveVersions(versions.emulation, compatible)
-    wanted: dict[str, bool] = {}
+    values: dict[str, bool] = {}
     for component, texts in settings.items():
         if component == "" and DEFAULT_COMPONENT in settings:
             raise GateError(
@@ -196,13 +191,13 @@ def resolve_gates(
                 "do not mix use"
             )
         _check_component(component or DEFAULT_COMPONENT)
-        wanted.update(_parse_settings(",".join(texts)))
-    return _resolve(wanted, versions)
+        values.update(_parse_settings(",".join(texts)))
+    return _resolve(values, versions)
 
 
 def _component_version(texts: Sequence[str]) -> MinorVersion | None:
-    """Return the version given for the only component there is, if any."""
-    found: dict[str, Version] = {}
+    """Return the version for the only component, if any."""
+    parsed: dict[str, Version] = {}
     for text in texts:
         component, is_named, rest = text.partition("=")
         name, shown = (component.strip(), rest.strip()) if is_named else (DEFAULT_COMPONENT, text)
@@ -212,12 +207,12 @@ def _component_version(texts: Sequence[str]) -> MinorVersion | None:
             raise GateError(str(problem)) from None
         if version.patch:
             raise GateError(f"patch version not allowed, got: {name}={version}")
-        if name in found:
-            raise GateError(f"duplicate version flag, {name}={found[name]} and {name}={version}")
-        found[name] = version
-    for name in found:
+        if name in parsed:
+            raise GateError(f"duplicate version flag, {name}={parsed[name]} and {name}={version}")
+        parsed[name] = version
+    for name in parsed:
         _check_component(name)
-    return found[DEFAULT_COMPONENT].minor_version if found else None
+    return parsed[DEFAULT_COMPONENT].minor_version if parsed else None
 
 
 def _check_component(name: str) -> None:
@@ -227,25 +222,25 @@ def _check_component(name: str) -> None:
 
 def _parse_settings(text: str) -> dict[str, bool]:
     # Parity: feature_gate.go SetWithLogger, v1.36
-    wanted: dict[str, bool] = {}
+    settings: dict[str, bool] = {}
     for setting in text.split(","):
         if not setting:
             continue
         name, has_value, value = (part.strip() for part in setting.partition("="))
         if not has_value:
             raise GateError(f"missing bool value for {name}")
-        if value not in _TRUE and value not in _FALSE:
-            reason = f"strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
-            raise GateError(f"invalid value of {name}={value}, err: {reason}")
-        wanted[name] = value in _TRUE
-    return wanted
+        try:
+            settings[name] = parse_bool(value)
+        except ValueError as problem:
+            raise GateError(f"invalid value of {name}={value}, err: {problem}") from None
+    return settings
 
 
-def _resolve(wanted: Mapping[str, bool], versions: EffectiveVersions) -> FeatureGates:
+def _resolve(settings: Mapping[str, bool], versions: EffectiveVersions) -> FeatureGates:
     # Parity: feature_gate.go unsafeSetFromMap, v1.36. Upstream goes through a map, so that the
-    # order of several complaints is open; ours is that of the command line.
+    # order of several errors is open; ours is that of the command line.
     errors: list[str] = []
-    for name, value in wanted.items():
+    for name, value in settings.items():
         gate = known_gates().get(name)
         if gate is None:
             errors.append(f"unrecognized feature gate: {name}")
@@ -255,7 +250,7 @@ def _resolve(wanted: Mapping[str, bool], versions: EffectiveVersions) -> Feature
             errors.append(problem)
     if errors:
         raise GateError(aggregate_text(errors))
-    gates = FeatureGates(versions, dict(wanted), {**_by_stage(wanted, versions), **wanted})
+    gates = FeatureGates(versions, dict(settings), {**_by_stage(settings, versions), **settings})
     errors = _unmet_dependencies(gates)
     if errors:
         raise GateError(aggregate_text(errors))
@@ -275,12 +270,12 @@ def _problem(stage: GateStage, name: str, value: bool, versions: EffectiveVersio
     return None
 
 
-def _by_stage(wanted: Mapping[str, bool], versions: EffectiveVersions) -> dict[str, bool]:
-    """Return what AllAlpha and AllBeta switch."""
+def _by_stage(settings: Mapping[str, bool], versions: EffectiveVersions) -> dict[str, bool]:
+    """Return the gates that AllAlpha and AllBeta set."""
     by_stage = {
-        stage: wanted[name]
+        stage: settings[name]
         for name, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA"))
-        if name in wanted
+        if name in settings
     }
     return {
         name: by_stage[stage]

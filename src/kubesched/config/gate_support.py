@@ -1,24 +1,18 @@
-"""Which feature gates this scheduler can honour.
+"""Feature gates that this scheduler supports.
 
-Owns the one table of gates that concern a scheduler and that we lack or cannot switch off, each
-with the reason that a user is told. Gates that are in none of them either concern other components
-and change nothing here, or are honoured (`HONOURED`).
+Owns the tables of scheduler gates that cannot be enabled or disabled, each with a reason for the
+user, and of those that can be set either way (`HONOURED`). All other gates concern other
+components and change nothing in a scheduler.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from kubesched.config.feature_gates import (
-    ALL_ALPHA,
-    ALL_BETA,
-    FeatureGates,
-    GateError,
-    known_gates,
-)
-from kubesched.objects.field_errors import aggregate_text
+from kubesched.api.field_errors import aggregate_text
+from kubesched.config.feature_gates import ALL_ALPHA, ALL_BETA, FeatureGates, GateError, known_gates
 
-# Both values mean something here. Gates of devices only change which arguments a plugin gets.
+# Gates of devices are left out: they only change which arguments a plugin gets.
 HONOURED: Final = (
     "ComponentFlagz",
     "ComponentStatusz",
@@ -28,16 +22,15 @@ HONOURED: Final = (
     "RemoteRequestHeaderUID",
     "SchedulerAsyncPreemption",
     "SchedulerPopFromBackoffQ",
-    "WatchListClient",
 )
 
 _NO_GROUPS: Final = "kubesched schedules pods one by one and has no pod groups"
 _NO_CLAIMS: Final = "kubesched does not allocate devices: pods with resource claims wait"
 
 LACKING: Final = {
-    "ClientsAllowCBOR": "kubesched talks JSON with the API server",
-    "ClientsPreferCBOR": "kubesched talks JSON with the API server",
-    "CoordinatedLeaderElection": "kubesched takes part in elections by lease only",
+    "ClientsAllowCBOR": "kubesched uses JSON with the API server",
+    "ClientsPreferCBOR": "kubesched uses JSON with the API server",
+    "CoordinatedLeaderElection": "kubesched elects leaders by lease only",
     "DRAAdminAccess": _NO_CLAIMS,
     "DRAConsumableCapacity": _NO_CLAIMS,
     "DRADeviceBindingConditions": _NO_CLAIMS,
@@ -54,28 +47,28 @@ LACKING: Final = {
     "GenericWorkload": _NO_GROUPS,
     "LoggingAlphaOptions": "kubesched's log has one stream and no buffer to set",
     "NativeHistograms": "kubesched's histograms have fixed buckets",
-    "SchedulerAsyncAPICalls": "kubesched sends every call itself, without a queue between",
+    "SchedulerAsyncAPICalls": "kubesched has no queue of API calls",
     "StorageCapacityScoring": "kubesched does not score nodes by free storage",
-    "TaintTolerationComparisonOperators": "kubesched knows Equal and Exists in tolerations",
+    "TaintTolerationComparisonOperators": "tolerations have Equal and Exists only",
     "TopologyAwareWorkloadScheduling": _NO_GROUPS,
-    "VolumeLimitScaling": "kubesched does not look for the CSI driver of a node",
+    "VolumeLimitScaling": "kubesched does not check for the CSI driver of a node",
     "WorkloadAwarePreemption": _NO_GROUPS,
 }
-"""Gates that cannot be switched on, and why."""
+"""Gates that cannot be enabled, and why."""
 
 ALWAYS_ON: Final = {
     "InPlacePodLevelResourcesVerticalScaling": "resizes always count in a pod's requests",
     "InPlacePodVerticalScaling": "resizes always count in a pod's requests",
     "MatchLabelKeysInPodTopologySpread": "matchLabelKeys of spread constraints always count",
-    "PodLevelResources": "requests of a pod as a whole always count",
-    "SchedulerQueueingHints": "pods are only tried again when an event may help them",
-    "VolumeAttributesClass": "classes of volumes always have to match",
+    "PodLevelResources": "pod-level requests always count",
+    "SchedulerQueueingHints": "pods are only retried when an event may help them",
+    "VolumeAttributesClass": "volume attributes classes always have to match",
 }
-"""Gates that cannot be switched off, and what stays on with them."""
+"""Gates that cannot be disabled, and the feature that stays enabled."""
 
 
 def check_support(gates: FeatureGates) -> None:
-    """Refuse settings that this scheduler cannot honour.
+    """Reject settings that this scheduler does not support.
 
     Raises:
         GateError: With every such gate and the reason.
@@ -86,12 +79,12 @@ def check_support(gates: FeatureGates) -> None:
             continue
         reason = (LACKING if gates.is_enabled(name) else ALWAYS_ON).get(name)
         if reason is not None:
-            errors.append(_refusal(gates, name, reason))
+            errors.append(_rejection(gates, name, reason))
     if errors:
         raise GateError(aggregate_text(errors))
 
 
-def _refusal(gates: FeatureGates, name: str, reason: str) -> str:
+def _rejection(gates: FeatureGates, name: str, reason: str) -> str:
     value = "true" if gates.is_enabled(name) else "false"
     through = ""
     if name not in gates.explicit:
@@ -101,7 +94,7 @@ def _refusal(gates: FeatureGates, name: str, reason: str) -> str:
 
 
 def emulation_differences(gates: FeatureGates) -> list[tuple[str, str]]:
-    """Return gates that are off at the emulated version but whose feature stays on, and why."""
+    """Return gates that are disabled at the emulated version but stay in effect, and why."""
     return [
         (name, reason)
         for name, reason in ALWAYS_ON.items()

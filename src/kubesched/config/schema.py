@@ -1,11 +1,17 @@
-"""The shape of the v1 configuration types: field names, Go types, what the encoder omits.
+"""Schema of the v1 configuration types: field names, Go types, what the encoder omits.
 
-Owns one table per wire struct, used both to decode and to encode. Never holds a default.
+Owns one table per wire struct, which decoding, defaulting and encoding follow. Defaults are those
+of the internal types.
 Upstream: staging/src/k8s.io/kube-scheduler/config/v1/types.go, types_pluginargs.go;
 component-base/config/v1alpha1/types.go; api/core/v1/types.go
 """
 
+import re
 from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from kubesched.config import types
 
 GROUP = "kubescheduler.config.k8s.io"
 VERSION = "v1"
@@ -38,11 +44,13 @@ class StringMap(NamedTuple):
 
 
 class Struct(NamedTuple):
-    """A Go struct; `name` is what messages call it, `go_type` what they call its type."""
+    """A Go struct; messages use `name` for it and `go_type` for its type."""
 
     name: str
     go_type: str
     fields: "dict[str, Field]"
+    internal: type[msgspec.Struct] | None = None
+    """The internal type; None if the configuration keeps the wire form."""
 
 
 Type: TypeAlias = Scalar | Slice | StringMap | Struct
@@ -67,6 +75,15 @@ DURATION = Scalar("duration", "v1.Duration")
 RAW = Scalar("raw", "runtime.RawExtension")
 
 
+def attribute_of(name: str, kind: Type) -> str:
+    """Return the attribute of the internal type that holds a field."""
+    attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    elem = kind.elem if isinstance(kind, Slice) else kind
+    if isinstance(elem, Struct) and elem.internal is None:
+        return f"{attribute}_wire"
+    return f"{attribute}_ns" if kind == DURATION else attribute
+
+
 def _text(go_type: str) -> Scalar:
     return Scalar("string", go_type)
 
@@ -79,270 +96,196 @@ def _pointer(kind: Type) -> Field:
     return Field(kind, omitempty=True, pointer=True)
 
 
-def _struct(name: str, package: str, fields: dict[str, Field]) -> Struct:
-    return Struct(name, f"{package}.{name}", fields)
+def _struct(internal: type[msgspec.Struct], package: str = "v1", /, **fields: Field) -> Struct:
+    name = internal.__name__
+    return Struct(name, f"{package}.{name}", fields, internal)
 
 
-_TYPE_META = {
+def _wire(name: str, /, **fields: Field) -> Struct:
+    return Struct(name, f"v1.{name}", fields)
+
+
+TYPE_META = {
     "kind": Field(STRING, omitempty=True, embedded="TypeMeta"),
     "apiVersion": Field(STRING, omitempty=True, embedded="TypeMeta"),
 }
+_DEBUGGING = Field(BOOL, omitempty=True, pointer=True, embedded="DebuggingConfiguration")
 
 LEADER_ELECTION = _struct(
-    "LeaderElectionConfiguration",
+    types.LeaderElectionConfiguration,
     "v1alpha1",
-    {
-        "leaderElect": Field(BOOL, pointer=True),
-        "leaseDuration": Field(DURATION),
-        "renewDeadline": Field(DURATION),
-        "retryPeriod": Field(DURATION),
-        "resourceLock": Field(STRING),
-        "resourceName": Field(STRING),
-        "resourceNamespace": Field(STRING),
-    },
+    leaderElect=Field(BOOL, pointer=True),
+    leaseDuration=Field(DURATION),
+    renewDeadline=Field(DURATION),
+    retryPeriod=Field(DURATION),
+    resourceLock=Field(STRING),
+    resourceName=Field(STRING),
+    resourceNamespace=Field(STRING),
 )
 CLIENT_CONNECTION = _struct(
-    "ClientConnectionConfiguration",
+    types.ClientConnectionConfiguration,
     "v1alpha1",
-    {
-        "kubeconfig": Field(STRING),
-        "acceptContentTypes": Field(STRING),
-        "contentType": Field(STRING),
-        "qps": Field(FLOAT32),
-        "burst": Field(INT32),
-    },
+    kubeconfig=Field(STRING),
+    acceptContentTypes=Field(STRING),
+    contentType=Field(STRING),
+    qps=Field(FLOAT32),
+    burst=Field(INT32),
 )
-PLUGIN = _struct("Plugin", "v1", {"name": Field(STRING), "weight": _pointer(INT32)})
+PLUGIN = _struct(types.Plugin, name=Field(STRING), weight=_pointer(INT32))
 PLUGIN_SET = _struct(
-    "PluginSet",
-    "v1",
-    {"enabled": _optional(Slice(PLUGIN)), "disabled": _optional(Slice(PLUGIN))},
+    types.PluginSet, enabled=_optional(Slice(PLUGIN)), disabled=_optional(Slice(PLUGIN))
 )
 # Every extension point, in the order in which the type declares them.
-POINTS = (
-    "preEnqueue",
-    "queueSort",
-    "preFilter",
-    "filter",
-    "postFilter",
-    "preScore",
-    "score",
-    "reserve",
-    "permit",
-    "preBind",
-    "bind",
-    "postBind",
-    "multiPoint",
-    "placementGenerate",
-    "placementScore",
-)
-PLUGINS = _struct("Plugins", "v1", {point: Field(PLUGIN_SET) for point in POINTS})
-PLUGIN_CONFIG = _struct("PluginConfig", "v1", {"name": Field(STRING), "args": Field(RAW)})
+POINTS = types.Plugins.__struct_encode_fields__
+PLUGINS = _struct(types.Plugins, **dict.fromkeys(POINTS, Field(PLUGIN_SET)))
+PLUGIN_CONFIG = _struct(types.PluginConfig, name=Field(STRING), args=Field(RAW))
 PROFILE = _struct(
-    "KubeSchedulerProfile",
-    "v1",
-    {
-        "schedulerName": _pointer(STRING),
-        "percentageOfNodesToScore": _pointer(INT32),
-        "plugins": _pointer(PLUGINS),
-        "pluginConfig": _optional(Slice(PLUGIN_CONFIG)),
-    },
+    types.KubeSchedulerProfile,
+    schedulerName=_pointer(STRING),
+    percentageOfNodesToScore=_pointer(INT32),
+    plugins=_pointer(PLUGINS),
+    pluginConfig=_optional(Slice(PLUGIN_CONFIG)),
 )
 TLS_CONFIG = _struct(
-    "ExtenderTLSConfig",
-    "v1",
-    {
-        "insecure": _optional(BOOL),
-        "serverName": _optional(STRING),
-        "certFile": _optional(STRING),
-        "keyFile": _optional(STRING),
-        "caFile": _optional(STRING),
-        "certData": _optional(BYTES),
-        "keyData": _optional(BYTES),
-        "caData": _optional(BYTES),
-    },
+    types.ExtenderTLSConfig,
+    insecure=_optional(BOOL),
+    serverName=_optional(STRING),
+    certFile=_optional(STRING),
+    keyFile=_optional(STRING),
+    caFile=_optional(STRING),
+    certData=_optional(BYTES),
+    keyData=_optional(BYTES),
+    caData=_optional(BYTES),
 )
 MANAGED_RESOURCE = _struct(
-    "ExtenderManagedResource",
-    "v1",
-    {"name": Field(STRING), "ignoredByScheduler": _optional(BOOL)},
+    types.ExtenderManagedResource, name=Field(STRING), ignoredByScheduler=_optional(BOOL)
 )
 EXTENDER = _struct(
-    "Extender",
-    "v1",
-    {
-        "urlPrefix": Field(STRING),
-        "filterVerb": _optional(STRING),
-        "preemptVerb": _optional(STRING),
-        "prioritizeVerb": _optional(STRING),
-        "weight": _optional(INT64),
-        "bindVerb": _optional(STRING),
-        "enableHTTPS": _optional(BOOL),
-        "tlsConfig": _pointer(TLS_CONFIG),
-        # A struct is never empty to Go's encoder, whatever its tag says.
-        "httpTimeout": Field(DURATION),
-        "nodeCacheCapable": _optional(BOOL),
-        "managedResources": _optional(Slice(MANAGED_RESOURCE)),
-        "ignorable": _optional(BOOL),
-    },
+    types.Extender,
+    urlPrefix=Field(STRING),
+    filterVerb=_optional(STRING),
+    preemptVerb=_optional(STRING),
+    prioritizeVerb=_optional(STRING),
+    weight=_optional(INT64),
+    bindVerb=_optional(STRING),
+    enableHTTPS=_optional(BOOL),
+    tlsConfig=_pointer(TLS_CONFIG),
+    # A struct is never empty to Go's encoder, whatever its tag says.
+    httpTimeout=Field(DURATION),
+    nodeCacheCapable=_optional(BOOL),
+    managedResources=_optional(Slice(MANAGED_RESOURCE)),
+    ignorable=_optional(BOOL),
 )
 CONFIGURATION = _struct(
-    KIND,
-    "v1",
-    {
-        **_TYPE_META,
-        "parallelism": _pointer(INT32),
-        "leaderElection": Field(LEADER_ELECTION),
-        "clientConnection": Field(CLIENT_CONNECTION),
-        "enableProfiling": Field(
-            BOOL, omitempty=True, pointer=True, embedded="DebuggingConfiguration"
-        ),
-        "enableContentionProfiling": Field(
-            BOOL, omitempty=True, pointer=True, embedded="DebuggingConfiguration"
-        ),
-        "percentageOfNodesToScore": _pointer(INT32),
-        "podInitialBackoffSeconds": _pointer(INT64),
-        "podMaxBackoffSeconds": _pointer(INT64),
-        "profiles": _optional(Slice(PROFILE)),
-        "extenders": _optional(Slice(EXTENDER)),
-        "delayCacheUntilActive": _optional(BOOL),
-    },
+    types.KubeSchedulerConfiguration,
+    **TYPE_META,
+    parallelism=_pointer(INT32),
+    leaderElection=Field(LEADER_ELECTION),
+    clientConnection=Field(CLIENT_CONNECTION),
+    enableProfiling=_DEBUGGING,
+    enableContentionProfiling=_DEBUGGING,
+    percentageOfNodesToScore=_pointer(INT32),
+    podInitialBackoffSeconds=_pointer(INT64),
+    podMaxBackoffSeconds=_pointer(INT64),
+    profiles=_optional(Slice(PROFILE)),
+    extenders=_optional(Slice(EXTENDER)),
+    delayCacheUntilActive=_optional(BOOL),
 )
 
-NODE_SELECTOR_REQUIREMENT = _struct(
+NODE_SELECTOR_REQUIREMENT = _wire(
     "NodeSelectorRequirement",
-    "v1",
-    {
-        "key": Field(STRING),
-        "operator": Field(_text("v1.NodeSelectorOperator")),
-        "values": _optional(Slice(STRING)),
-    },
+    key=Field(STRING),
+    operator=Field(_text("v1.NodeSelectorOperator")),
+    values=_optional(Slice(STRING)),
 )
-NODE_SELECTOR_TERM = _struct(
+NODE_SELECTOR_TERM = _wire(
     "NodeSelectorTerm",
-    "v1",
-    {
-        "matchExpressions": _optional(Slice(NODE_SELECTOR_REQUIREMENT)),
-        "matchFields": _optional(Slice(NODE_SELECTOR_REQUIREMENT)),
-    },
+    matchExpressions=_optional(Slice(NODE_SELECTOR_REQUIREMENT)),
+    matchFields=_optional(Slice(NODE_SELECTOR_REQUIREMENT)),
 )
-NODE_SELECTOR = _struct(
-    "NodeSelector", "v1", {"nodeSelectorTerms": Field(Slice(NODE_SELECTOR_TERM))}
+NODE_SELECTOR = _wire("NodeSelector", nodeSelectorTerms=Field(Slice(NODE_SELECTOR_TERM)))
+PREFERRED_SCHEDULING_TERM = _wire(
+    "PreferredSchedulingTerm", weight=Field(INT32), preference=Field(NODE_SELECTOR_TERM)
 )
-PREFERRED_SCHEDULING_TERM = _struct(
-    "PreferredSchedulingTerm",
-    "v1",
-    {"weight": Field(INT32), "preference": Field(NODE_SELECTOR_TERM)},
-)
-NODE_AFFINITY = _struct(
+NODE_AFFINITY = _wire(
     "NodeAffinity",
-    "v1",
-    {
-        "requiredDuringSchedulingIgnoredDuringExecution": _pointer(NODE_SELECTOR),
-        "preferredDuringSchedulingIgnoredDuringExecution": _optional(
-            Slice(PREFERRED_SCHEDULING_TERM)
-        ),
-    },
+    requiredDuringSchedulingIgnoredDuringExecution=_pointer(NODE_SELECTOR),
+    preferredDuringSchedulingIgnoredDuringExecution=_optional(Slice(PREFERRED_SCHEDULING_TERM)),
 )
-LABEL_SELECTOR_REQUIREMENT = _struct(
+LABEL_SELECTOR_REQUIREMENT = _wire(
     "LabelSelectorRequirement",
-    "v1",
-    {
-        "key": Field(STRING),
-        "operator": Field(_text("v1.LabelSelectorOperator")),
-        "values": _optional(Slice(STRING)),
-    },
+    key=Field(STRING),
+    operator=Field(_text("v1.LabelSelectorOperator")),
+    values=_optional(Slice(STRING)),
 )
-LABEL_SELECTOR = _struct(
+LABEL_SELECTOR = _wire(
     "LabelSelector",
-    "v1",
-    {
-        "matchLabels": _optional(StringMap()),
-        "matchExpressions": _optional(Slice(LABEL_SELECTOR_REQUIREMENT)),
-    },
+    matchLabels=_optional(StringMap()),
+    matchExpressions=_optional(Slice(LABEL_SELECTOR_REQUIREMENT)),
 )
-TOPOLOGY_SPREAD_CONSTRAINT = _struct(
+TOPOLOGY_SPREAD_CONSTRAINT = _wire(
     "TopologySpreadConstraint",
-    "v1",
-    {
-        "maxSkew": Field(INT32),
-        "topologyKey": Field(STRING),
-        "whenUnsatisfiable": Field(_text("v1.UnsatisfiableConstraintAction")),
-        "labelSelector": _pointer(LABEL_SELECTOR),
-        "minDomains": _pointer(INT32),
-        "nodeAffinityPolicy": _pointer(_text("v1.NodeInclusionPolicy")),
-        "nodeTaintsPolicy": _pointer(_text("v1.NodeInclusionPolicy")),
-        "matchLabelKeys": _optional(Slice(STRING)),
-    },
+    maxSkew=Field(INT32),
+    topologyKey=Field(STRING),
+    whenUnsatisfiable=Field(_text("v1.UnsatisfiableConstraintAction")),
+    labelSelector=_pointer(LABEL_SELECTOR),
+    minDomains=_pointer(INT32),
+    nodeAffinityPolicy=_pointer(_text("v1.NodeInclusionPolicy")),
+    nodeTaintsPolicy=_pointer(_text("v1.NodeInclusionPolicy")),
+    matchLabelKeys=_optional(Slice(STRING)),
 )
-RESOURCE_SPEC = _struct("ResourceSpec", "v1", {"name": Field(STRING), "weight": _optional(INT64)})
-SHAPE_POINT = _struct(
-    "UtilizationShapePoint", "v1", {"utilization": Field(INT32), "score": Field(INT32)}
-)
+RESOURCE_SPEC = _struct(types.ResourceSpec, name=Field(STRING), weight=_optional(INT64))
+SHAPE_POINT = _struct(types.UtilizationShapePoint, utilization=Field(INT32), score=Field(INT32))
 REQUESTED_TO_CAPACITY_RATIO = _struct(
-    "RequestedToCapacityRatioParam", "v1", {"shape": _optional(Slice(SHAPE_POINT))}
+    types.RequestedToCapacityRatioParam, shape=_optional(Slice(SHAPE_POINT))
 )
 SCORING_STRATEGY = _struct(
-    "ScoringStrategy",
-    "v1",
-    {
-        "type": _optional(_text("v1.ScoringStrategyType")),
-        "resources": _optional(Slice(RESOURCE_SPEC)),
-        "requestedToCapacityRatio": _pointer(REQUESTED_TO_CAPACITY_RATIO),
-    },
+    types.ScoringStrategy,
+    type=_optional(_text("v1.ScoringStrategyType")),
+    resources=_optional(Slice(RESOURCE_SPEC)),
+    requestedToCapacityRatio=_pointer(REQUESTED_TO_CAPACITY_RATIO),
 )
 
 
-def _args(name: str, fields: dict[str, Field]) -> Struct:
-    return _struct(name, "v1", {**_TYPE_META, **fields})
+def _args(internal: type[msgspec.Struct], /, **fields: Field) -> Struct:
+    return _struct(internal, **TYPE_META, **fields)
 
 
 ARGS: dict[str, Struct] = {
     args.name: args
     for args in (
         _args(
-            "DefaultPreemptionArgs",
-            {
-                "minCandidateNodesPercentage": _pointer(INT32),
-                "minCandidateNodesAbsolute": _pointer(INT32),
-            },
+            types.DefaultPreemptionArgs,
+            minCandidateNodesPercentage=_pointer(INT32),
+            minCandidateNodesAbsolute=_pointer(INT32),
         ),
         _args(
-            "DynamicResourcesArgs",
-            {
-                "filterTimeout": Field(DURATION, pointer=True),
-                "bindingTimeout": _pointer(DURATION),
-            },
+            types.DynamicResourcesArgs,
+            filterTimeout=Field(DURATION, pointer=True),
+            bindingTimeout=_pointer(DURATION),
         ),
         _args(
-            "InterPodAffinityArgs",
-            {
-                "hardPodAffinityWeight": _pointer(INT32),
-                "ignorePreferredTermsOfExistingPods": Field(BOOL),
-            },
+            types.InterPodAffinityArgs,
+            hardPodAffinityWeight=_pointer(INT32),
+            ignorePreferredTermsOfExistingPods=Field(BOOL),
         ),
-        _args("NodeAffinityArgs", {"addedAffinity": _pointer(NODE_AFFINITY)}),
+        _args(types.NodeAffinityArgs, addedAffinity=_pointer(NODE_AFFINITY)),
+        _args(types.NodeResourcesBalancedAllocationArgs, resources=_optional(Slice(RESOURCE_SPEC))),
         _args(
-            "NodeResourcesBalancedAllocationArgs", {"resources": _optional(Slice(RESOURCE_SPEC))}
-        ),
-        _args(
-            "NodeResourcesFitArgs",
-            {
-                "ignoredResources": _optional(Slice(STRING)),
-                "ignoredResourceGroups": _optional(Slice(STRING)),
-                "scoringStrategy": _pointer(SCORING_STRATEGY),
-            },
+            types.NodeResourcesFitArgs,
+            ignoredResources=_optional(Slice(STRING)),
+            ignoredResourceGroups=_optional(Slice(STRING)),
+            scoringStrategy=_pointer(SCORING_STRATEGY),
         ),
         _args(
-            "PodTopologySpreadArgs",
-            {
-                "defaultConstraints": _optional(Slice(TOPOLOGY_SPREAD_CONSTRAINT)),
-                "defaultingType": _optional(_text("v1.PodTopologySpreadConstraintsDefaulting")),
-            },
+            types.PodTopologySpreadArgs,
+            defaultConstraints=_optional(Slice(TOPOLOGY_SPREAD_CONSTRAINT)),
+            defaultingType=_optional(_text("v1.PodTopologySpreadConstraintsDefaulting")),
         ),
         _args(
-            "VolumeBindingArgs",
-            {"bindTimeoutSeconds": _pointer(INT64), "shape": _optional(Slice(SHAPE_POINT))},
+            types.VolumeBindingArgs,
+            bindTimeoutSeconds=_pointer(INT64),
+            shape=_optional(Slice(SHAPE_POINT)),
         ),
     )
 }

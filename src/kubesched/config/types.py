@@ -1,18 +1,18 @@
-"""The effective configuration, typed: what defaulting and conversion leave.
+"""Types of the effective configuration, after defaulting and conversion.
 
-Owns the internal types of KubeSchedulerConfiguration. Never reads, defaults or validates.
-Durations are nanoseconds, as Go keeps them.
-Upstream: pkg/scheduler/apis/config/types.go, types_pluginargs.go
+Owns the internal types of KubeSchedulerConfiguration and the defaults of their fields; a field
+without one of v1 has Go's zero. Never reads or validates. Durations are nanoseconds, as in Go.
+Upstream: pkg/scheduler/apis/config/types.go, types_pluginargs.go, v1/defaults.go
 """
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
 
-from kubesched.objects.affinity import NodeAffinity, TopologySpreadConstraint
+from kubesched.api.affinity import NodeAffinity, TopologySpreadConstraint
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
+_SECOND_NS = 1_000_000_000
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,31 +20,31 @@ class _Value(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderElectionConfiguration(_Value, frozen=True):
-    """Who may schedule: the lease and its times."""
+    """Leader election: the lease and its durations."""
 
-    leader_elect: bool
-    lease_duration_ns: int
-    renew_deadline_ns: int
-    retry_period_ns: int
-    resource_lock: str
-    resource_name: str
-    resource_namespace: str
+    leader_elect: bool = True
+    lease_duration_ns: int = 15 * _SECOND_NS
+    renew_deadline_ns: int = 10 * _SECOND_NS
+    retry_period_ns: int = 2 * _SECOND_NS
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
 
 
 class ClientConnectionConfiguration(_Value, frozen=True):
-    """How to talk to the API server."""
+    """The connection to the API server."""
 
-    kubeconfig: str
-    accept_content_types: str
-    content_type: str
-    qps: float
-    burst: int
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: int = 100
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """A plugin named in a set; weight 0 means that none was given."""
+    """A plugin in a set; weight 0 means unset."""
 
-    name: str
+    name: str = ""
     weight: int = 0
 
 
@@ -76,35 +76,25 @@ class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def at(self, point: str) -> PluginSet:
         """Return the set of an extension point by its configuration key, such as "preFilter"."""
-        found: PluginSet = getattr(self, _ATTRIBUTES[point])
-        return found
+        plugin_set: PluginSet = getattr(self, _ATTRIBUTES[point])
+        return plugin_set
 
 
-_ATTRIBUTES = {
-    encoded: name
-    for name, encoded in zip(
-        Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True
-    )
-}
-
-
-def plugins_by_point(sets: Mapping[str, PluginSet]) -> Plugins:
-    """Return plugin sets given by configuration key as one value."""
-    return Plugins(**{_ATTRIBUTES[point]: plugin_set for point, plugin_set in sets.items()})
+_ATTRIBUTES = dict(zip(Plugins.__struct_encode_fields__, Plugins.__struct_fields__, strict=True))
 
 
 class ResourceSpec(msgspec.Struct, frozen=True):
     """A resource and its weight in scoring."""
 
-    name: str
+    name: str = ""
     weight: int = 1
 
 
 class UtilizationShapePoint(msgspec.Struct, frozen=True):
     """One point of a scoring function: utilization in percent, score from 0 to 10."""
 
-    utilization: int
-    score: int
+    utilization: int = 0
+    score: int = 0
 
 
 class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True):
@@ -114,9 +104,9 @@ class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True):
 
 
 class ScoringStrategy(_Value, frozen=True):
-    """How NodeResourcesFit scores."""
+    """How NodeResourcesFit scores; only the type of an absent strategy has a default."""
 
-    type: str = "LeastAllocated"
+    type: str = ""
     resources: tuple[ResourceSpec, ...] = (ResourceSpec("cpu"), ResourceSpec("memory"))
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
@@ -131,8 +121,8 @@ class DefaultPreemptionArgs(_Value, frozen=True):
 class DynamicResourcesArgs(_Value, frozen=True):
     """Arguments of DynamicResources."""
 
-    filter_timeout_ns: int | None = 10_000_000_000
-    binding_timeout_ns: int | None = 600_000_000_000
+    filter_timeout_ns: int | None = 10 * _SECOND_NS
+    binding_timeout_ns: int | None = 600 * _SECOND_NS
 
 
 class InterPodAffinityArgs(_Value, frozen=True):
@@ -143,7 +133,7 @@ class InterPodAffinityArgs(_Value, frozen=True):
 
 
 class NodeAffinityArgs(_Value, frozen=True):
-    """Arguments of NodeAffinity; the wire form is kept because a list may be nil or empty."""
+    """Arguments of NodeAffinity; the encoder needs the wire form: a list may be nil or empty."""
 
     added_affinity: NodeAffinity | None = None
     added_affinity_wire: dict[str, Any] | None = None
@@ -160,7 +150,7 @@ class NodeResourcesFitArgs(_Value, frozen=True):
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
-    scoring_strategy: ScoringStrategy | None = ScoringStrategy()
+    scoring_strategy: ScoringStrategy | None = ScoringStrategy(type="LeastAllocated")
 
 
 class PodTopologySpreadArgs(_Value, frozen=True):
@@ -202,7 +192,7 @@ PluginArgs: TypeAlias = InTreeArgs | RawArgs | None
 class PluginConfig(msgspec.Struct, frozen=True):
     """The arguments configured for one plugin."""
 
-    name: str
+    name: str = ""
     args: PluginArgs = None
 
 
@@ -220,14 +210,14 @@ class KubeSchedulerProfile(_Value, frozen=True):
 
 
 class ExtenderManagedResource(msgspec.Struct, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
-    name: str
+    name: str = ""
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTLSConfig(_Value, frozen=True):
-    """How to trust an extender and how to be trusted by it."""
+    """TLS settings of an extender."""
 
     insecure: bool = False
     server_name: str = ""
@@ -240,7 +230,7 @@ class ExtenderTLSConfig(_Value, frozen=True):
 
 
 class Extender(_Value, frozen=True):
-    """An HTTP service that takes part in decisions."""
+    """An extender: an HTTP service that takes part in decisions."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -259,15 +249,14 @@ class Extender(_Value, frozen=True):
 class KubeSchedulerConfiguration(_Value, frozen=True):
     """The whole configuration of a scheduler process."""
 
-    api_version: str
-    parallelism: int
-    leader_election: LeaderElectionConfiguration
-    client_connection: ClientConnectionConfiguration
-    enable_profiling: bool
-    enable_contention_profiling: bool
-    percentage_of_nodes_to_score: int | None
-    pod_initial_backoff_seconds: int
-    pod_max_backoff_seconds: int
-    profiles: tuple[KubeSchedulerProfile, ...]
-    extenders: tuple[Extender, ...]
-    delay_cache_until_active: bool
+    parallelism: int = 16
+    leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
+    client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
+    enable_profiling: bool = True
+    enable_contention_profiling: bool = True
+    percentage_of_nodes_to_score: int | None = 0
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False

@@ -1,55 +1,42 @@
-"""Rules for the configuration as a whole.
+"""Validation of the configuration.
 
-Owns validation of everything but plugin arguments, which validate_args holds, and the order in
-which messages stand. Never changes the configuration.
+Owns the rules for everything but plugin arguments (`validate_args`), and the order of errors.
+Never changes the configuration.
 Upstream: pkg/scheduler/apis/config/validation/validation.go; component-base
 config/validation/validation.go
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from kubesched.config.errors import ConfigError
-from kubesched.config.field_errors import (
+import msgspec
+
+from kubesched.api.field_errors import (
     DurationValue,
     Typed,
+    aggregate_text,
     duplicate,
     invalid,
+    label_key_errors,
     required,
 )
-from kubesched.config.internal_json import args_value
-from kubesched.config.schema import POINTS
+from kubesched.config.errors import ConfigError
+from kubesched.config.schema import API_VERSION, ARGS, POINTS
 from kubesched.config.types import (
-    ClientConnectionConfiguration,
-    DefaultPreemptionArgs,
-    DynamicResourcesArgs,
     Extender,
-    InterPodAffinityArgs,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     LeaderElectionConfiguration,
     NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
     PluginArgs,
     PluginConfig,
     PluginSet,
     PodTopologySpreadArgs,
-    VolumeBindingArgs,
+    RawArgs,
 )
-from kubesched.config.validate_args import (
-    validate_default_preemption_args,
-    validate_dynamic_resources_args,
-    validate_inter_pod_affinity_args,
-    validate_node_affinity_args,
-    validate_node_resources_balanced_allocation_args,
-    validate_node_resources_fit_args,
-    validate_pod_topology_spread_args,
-    validate_volume_binding_args,
-)
-from kubesched.objects.field_errors import aggregate_text, label_key_errors
+from kubesched.config.validate_args import VALIDATORS
+from kubesched.golang.time import format_duration
 
-REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+_REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
 # The points that are searched for removed plugins. Upstream walks a map of them, so that the
 # order of its messages is open; ours is that of the type.
@@ -58,30 +45,8 @@ _CLASSIC_POINTS = tuple(
 )
 
 
-class _ArgsRule(NamedTuple):
-    kind: type
-    check: Callable[[Any, str], list[str]]
-
-
-# Parity: validation.go validatePluginConfig, v1.36. Upstream files the rule for Fit under the name
-# of its type, so that a file's Fit arguments are checked when the plugin is built, and a plugin of
-# that very name is refused.
-_ARGS_RULES: dict[str, _ArgsRule] = {
-    "DefaultPreemption": _ArgsRule(DefaultPreemptionArgs, validate_default_preemption_args),
-    "InterPodAffinity": _ArgsRule(InterPodAffinityArgs, validate_inter_pod_affinity_args),
-    "NodeAffinity": _ArgsRule(NodeAffinityArgs, validate_node_affinity_args),
-    "NodeResourcesBalancedAllocation": _ArgsRule(
-        NodeResourcesBalancedAllocationArgs, validate_node_resources_balanced_allocation_args
-    ),
-    "NodeResourcesFitArgs": _ArgsRule(NodeResourcesFitArgs, validate_node_resources_fit_args),
-    "PodTopologySpread": _ArgsRule(PodTopologySpreadArgs, validate_pod_topology_spread_args),
-    "VolumeBinding": _ArgsRule(VolumeBindingArgs, validate_volume_binding_args),
-    "DynamicResources": _ArgsRule(DynamicResourcesArgs, validate_dynamic_resources_args),
-}
-
-
 def check_config(config: KubeSchedulerConfiguration) -> None:
-    """Refuse a configuration that breaks a rule.
+    """Reject an invalid configuration.
 
     Raises:
         ConfigError: At stage "validate", with all messages in one text.
@@ -92,9 +57,12 @@ def check_config(config: KubeSchedulerConfiguration) -> None:
 
 
 def validate_config(config: KubeSchedulerConfiguration) -> list[str]:
-    """Return every message about a configuration, in upstream's order."""
+    """Return every error of a configuration, in upstream's order."""
     # Parity: validation.go ValidateKubeSchedulerConfiguration, v1.36
-    errors = _client_connection(config.client_connection)
+    errors = []
+    burst = config.client_connection.burst
+    if burst < 0:
+        errors.append(invalid("clientConnection.burst", burst, "must be non-negative"))
     errors += _leader_election(config.leader_election)
     if config.parallelism <= 0:
         detail = "should be an integer value greater than zero"
@@ -109,12 +77,6 @@ def validate_config(config: KubeSchedulerConfiguration) -> list[str]:
         errors.append(invalid("podMaxBackoffSeconds", longest, detail))
     errors += _extenders(config.extenders)
     return errors
-
-
-def _client_connection(connection: ClientConnectionConfiguration) -> list[str]:
-    if connection.burst >= 0:
-        return []
-    return [invalid("clientConnection.burst", connection.burst, "must be non-negative")]
 
 
 def _leader_election(election: LeaderElectionConfiguration) -> list[str]:
@@ -161,7 +123,7 @@ def _profiles(config: KubeSchedulerConfiguration) -> list[str]:
     seen: set[str] = set()
     for index, profile in enumerate(config.profiles):
         path = f"profiles[{index}]"
-        errors += _profile(profile, path, config.api_version)
+        errors += _profile(profile, path)
         if profile.scheduler_name in seen:
             # Upstream passes a path where the value belongs, and it prints as an empty object.
             errors.append(duplicate(f"{path}.schedulerName", {}))
@@ -169,7 +131,7 @@ def _profiles(config: KubeSchedulerConfiguration) -> list[str]:
     return errors + _common_queue_sort(config.profiles)
 
 
-def _profile(profile: KubeSchedulerProfile, path: str, api_version: str) -> list[str]:
+def _profile(profile: KubeSchedulerProfile, path: str) -> list[str]:
     errors: list[str] = []
     if not profile.scheduler_name:
         errors.append(required(f"{path}.schedulerName"))
@@ -177,31 +139,35 @@ def _profile(profile: KubeSchedulerProfile, path: str, api_version: str) -> list
     for point in _CLASSIC_POINTS:
         for index, plugin in enumerate(profile.plugins.at(point).enabled):
             where = f"{path}.plugins.{point}.enabled[{index}]"
-            errors += _removed(plugin.name, where, api_version)
+            errors += _removed(plugin.name, where)
     seen: set[str] = set()
     for index, entry in enumerate(profile.plugin_config):
         where = f"{path}.pluginConfig[{index}]"
         if entry.name in seen:
             errors.append(duplicate(where, entry.name))
         seen.add(entry.name)
-        errors += _removed(entry.name, where, api_version) or _plugin_args(entry, where)
+        errors += _removed(entry.name, where) or _plugin_args(entry, where)
     return errors
 
 
-def _removed(name: str, path: str, api_version: str) -> list[str]:
-    if name not in REMOVED_PLUGINS:
+def _removed(name: str, path: str) -> list[str]:
+    if name not in _REMOVED_PLUGINS:
         return []
-    detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{api_version}")'
+    detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
     return [invalid(path, name, detail)]
 
 
 def _plugin_args(entry: PluginConfig, path: str) -> list[str]:
-    rule = _ARGS_RULES.get(entry.name)
-    if rule is None:
+    # Parity: validation.go validatePluginConfig, v1.36. Upstream files the rule for Fit under the
+    # name of its type, so that a file's Fit arguments are checked when the plugin is built, and a
+    # plugin of that very name is rejected.
+    fit = {"NodeResourcesFit": "", "NodeResourcesFitArgs": "NodeResourcesFitArgs"}
+    shape = ARGS.get(fit.get(entry.name, f"{entry.name}Args"))
+    if shape is None or shape.internal is None:
         return []
-    if not isinstance(entry.args, rule.kind):
-        return [invalid(f"{path}.args", args_value(entry.args), "has to match plugin args")]
-    return rule.check(entry.args, f"{path}.args")
+    if not isinstance(entry.args, shape.internal):
+        return [invalid(f"{path}.args", _args_value(entry.args), "has to match plugin args")]
+    return VALIDATORS[shape.internal](entry.args, f"{path}.args")
 
 
 def _common_queue_sort(profiles: tuple[KubeSchedulerProfile, ...]) -> list[str]:
@@ -227,7 +193,7 @@ def _common_queue_sort(profiles: tuple[KubeSchedulerProfile, ...]) -> list[str]:
             if entry.name == name and entry.args != first_args:
                 where = f"profiles[{index}].pluginConfig.args"
                 detail = "queueSort must be the same for all profiles"
-                errors.append(invalid(where, args_value(entry.args), detail))
+                errors.append(invalid(where, _args_value(entry.args), detail))
     return errors
 
 
@@ -268,8 +234,38 @@ def _extended_resource_name(name: str, path: str) -> list[str]:
 
 
 def _is_extended(name: str) -> bool:
-    """Say whether a resource belongs to somebody else than Kubernetes."""
+    """Return whether a resource is an extended one, outside kubernetes.io."""
     # Parity: pkg/apis/core/v1/helper/helpers.go IsExtendedResourceName, v1.36
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return not label_key_errors("requests." + name)
+
+
+def _args_value(args: PluginArgs) -> Any:
+    """Return arguments as the value that Go's json.Marshal makes of the internal object."""
+    if isinstance(args, RawArgs):
+        return args.value
+    if isinstance(args, NodeAffinityArgs):
+        return {"AddedAffinity": args.added_affinity_wire}
+    if isinstance(args, PodTopologySpreadArgs):
+        return {
+            "DefaultConstraints": list(args.default_constraints_wire) or None,
+            "DefaultingType": args.defaulting_type,
+        }
+    return _internal_value(args)
+
+
+def _internal_value(value: object) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return dict(_internal_field(name, getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, tuple):
+        return [_internal_value(item) for item in value] or None
+    return value
+
+
+def _internal_field(name: str, value: object) -> tuple[str, Any]:
+    """Return a field under its Go name; times are shown as durations."""
+    if name.endswith("_ns"):
+        name = name.removesuffix("_ns")
+        value = format_duration(value) if isinstance(value, int) else None
+    return "".join(part.capitalize() for part in name.split("_")), _internal_value(value)

@@ -1,19 +1,26 @@
-"""Rules for the arguments of in-tree plugins.
+"""Validation of the arguments of in-tree plugins.
 
 Owns one validator per kind of arguments; plugin constructors call the same ones with an empty
 path. Never raises: the messages are returned in upstream's order.
 Upstream: pkg/scheduler/apis/config/validation/validation_pluginargs.go
 """
 
-from kubesched.config.field_errors import (
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.api.affinity import TopologySpreadConstraint
+from kubesched.api.field_errors import (
     DurationValue,
     Typed,
+    child,
     duplicate,
     forbidden,
     invalid,
+    label_key_errors,
     not_supported,
     required,
 )
+from kubesched.api.node_selectors import node_selector_errors, preferred_terms_errors
 from kubesched.config.types import (
     MAX_CUSTOM_PRIORITY_SCORE,
     DefaultPreemptionArgs,
@@ -28,9 +35,6 @@ from kubesched.config.types import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kubesched.objects.affinity import TopologySpreadConstraint
-from kubesched.objects.field_errors import child, label_key_errors
-from kubesched.objects.selectors import node_selector_errors, preferred_terms_errors
 
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _DEFAULTING = ("System", "List")
@@ -39,7 +43,7 @@ _SECOND_NS = 1_000_000_000
 
 
 def validate_default_preemption_args(args: DefaultPreemptionArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of DefaultPreemption."""
+    """Return the errors in arguments of DefaultPreemption."""
     errors: list[str] = []
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     percentage_path = child(path, "minCandidateNodesPercentage")
@@ -56,7 +60,7 @@ def validate_default_preemption_args(args: DefaultPreemptionArgs, path: str = ""
 
 
 def validate_dynamic_resources_args(args: DynamicResourcesArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of DynamicResources."""
+    """Return the errors in arguments of DynamicResources."""
     errors: list[str] = []
     filtering, binding = args.filter_timeout_ns, args.binding_timeout_ns
     if filtering is not None and filtering < 0:
@@ -69,7 +73,7 @@ def validate_dynamic_resources_args(args: DynamicResourcesArgs, path: str = "") 
 
 
 def validate_inter_pod_affinity_args(args: InterPodAffinityArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of InterPodAffinity."""
+    """Return the errors in arguments of InterPodAffinity."""
     weight = args.hard_pod_affinity_weight
     if 0 <= weight <= 100:
         return []
@@ -78,7 +82,7 @@ def validate_inter_pod_affinity_args(args: InterPodAffinityArgs, path: str = "")
 
 
 def validate_node_affinity_args(args: NodeAffinityArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of NodeAffinity."""
+    """Return the errors in arguments of NodeAffinity."""
     affinity = args.added_affinity
     if affinity is None:
         return []
@@ -98,7 +102,7 @@ def validate_node_affinity_args(args: NodeAffinityArgs, path: str = "") -> list[
 def validate_node_resources_balanced_allocation_args(
     args: NodeResourcesBalancedAllocationArgs, path: str = ""
 ) -> list[str]:
-    """Return what is wrong with arguments of NodeResourcesBalancedAllocation."""
+    """Return the errors in arguments of NodeResourcesBalancedAllocation."""
     errors: list[str] = []
     seen: set[str] = set()
     for index, resource in enumerate(args.resources):
@@ -112,7 +116,7 @@ def validate_node_resources_balanced_allocation_args(
 
 
 def validate_node_resources_fit_args(args: NodeResourcesFitArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of NodeResourcesFit."""
+    """Return the errors in arguments of NodeResourcesFit."""
     errors: list[str] = []
     for index, name in enumerate(args.ignored_resources):
         errors += _label_name(name, f"{child(path, 'ignoredResources')}[{index}]")
@@ -184,7 +188,7 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> list
 
 
 def validate_pod_topology_spread_args(args: PodTopologySpreadArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of PodTopologySpread."""
+    """Return the errors in arguments of PodTopologySpread."""
     errors: list[str] = []
     type_path = child(path, "defaultingType")
     shown = Typed(args.defaulting_type)
@@ -225,7 +229,7 @@ def _constraint(constraint: TopologySpreadConstraint, path: str) -> list[str]:
 
 
 def validate_volume_binding_args(args: VolumeBindingArgs, path: str = "") -> list[str]:
-    """Return what is wrong with arguments of VolumeBinding."""
+    """Return the errors in arguments of VolumeBinding."""
     errors: list[str] = []
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
@@ -237,3 +241,16 @@ def validate_volume_binding_args(args: VolumeBindingArgs, path: str = "") -> lis
         )
         errors.append(invalid(child(path, "shape"), points, detail))
     return errors
+
+
+VALIDATORS: dict[type, Callable[[Any, str], list[str]]] = {
+    DefaultPreemptionArgs: validate_default_preemption_args,
+    DynamicResourcesArgs: validate_dynamic_resources_args,
+    InterPodAffinityArgs: validate_inter_pod_affinity_args,
+    NodeAffinityArgs: validate_node_affinity_args,
+    NodeResourcesBalancedAllocationArgs: validate_node_resources_balanced_allocation_args,
+    NodeResourcesFitArgs: validate_node_resources_fit_args,
+    PodTopologySpreadArgs: validate_pod_topology_spread_args,
+    VolumeBindingArgs: validate_volume_binding_args,
+}
+"""The validator of each type of arguments."""

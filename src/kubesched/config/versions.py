@@ -1,7 +1,7 @@
-"""Versions of Kubernetes: which one this is, and how texts of versions are read.
+"""Versions of Kubernetes: the version that kubesched reproduces, and parsing.
 
-Owns the version whose behaviour is ours, and the reading, comparing and writing of versions as far
-as flags and feature gates need them. Never asks a server.
+Owns parsing, comparison and formatting of versions as far as flags and feature gates need them.
+Never sends a request.
 Upstream: apimachinery pkg/util/version/version.go, component-base version/dynamic.go
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from kubesched.objects.field_errors import go_quote
+from kubesched.golang.strconv import go_quote
 
 KUBERNETES_VERSION: Final = "v1.36.4"
 
@@ -20,7 +20,7 @@ _EXTRA: Final = re.compile(rf"(?:-({_IDENTIFIERS}))?(?:\+({_IDENTIFIERS}))?\s*")
 
 
 class MinorVersion(NamedTuple):
-    """A version as far as features go by it; compares as numbers do."""
+    """A major and minor version, compared as numbers."""
 
     major: int
     minor: int
@@ -34,7 +34,7 @@ class MinorVersion(NamedTuple):
 
 
 class Version(NamedTuple):
-    """A version with all its numbers, and whether it follows the rules of semantic versions."""
+    """A version with all its numbers, and whether it is a semantic version."""
 
     numbers: tuple[int, ...]
     is_semantic: bool = False
@@ -58,7 +58,7 @@ class Version(NamedTuple):
 
 
 def parse_version(text: str) -> Version:
-    """Return a version, semantic if it can be read so; raise ValueError with upstream's words."""
+    """Return a version, semantic if possible; raise ValueError with upstream's text."""
     try:
         return parse_semantic(text)
     except ValueError:
@@ -66,21 +66,21 @@ def parse_version(text: str) -> Version:
 
 
 def parse_semantic(text: str) -> Version:
-    """Return a semantic version; raise ValueError with upstream's words."""
+    """Return a semantic version; raise ValueError with upstream's text."""
     return _parse(text, is_semantic=True)
 
 
 def _parse(text: str, *, is_semantic: bool) -> Version:
     # Parity: version.go parse, v1.36
-    found = _NUMBERS.fullmatch(text)
-    if found is None:
+    match = _NUMBERS.fullmatch(text)
+    if match is None:
         raise ValueError(f"could not parse {go_quote(text)} as version")
-    parts = found[1].split(".")
+    parts = match[1].split(".")
     if len(parts) != 3 if is_semantic else len(parts) < 2:
         raise ValueError(f"illegal version string {go_quote(text)}")
     for index, part in enumerate(parts):
-        if (index == 0 or is_semantic) and _is_zero_prefixed(part):
-            raise ValueError(_zero_prefixed(part, text))
+        if index == 0 or is_semantic:
+            _reject_zero_prefix(part, text)
         if len(part) > 1_000 or int(part) >= 1 << 64:
             reason = f"strconv.ParseUint: parsing {go_quote(part)}: value out of range"
             raise ValueError(
@@ -88,34 +88,33 @@ def _parse(text: str, *, is_semantic: bool) -> Version:
                 f"{reason}"
             )
     numbers = tuple(map(int, parts))
-    if not is_semantic or not found[2]:
+    if not is_semantic or not match[2]:
         return Version(numbers, is_semantic)
-    return _with_extra(numbers, found[2], text)
+    return _with_extra(numbers, match[2], text)
 
 
 def _with_extra(numbers: tuple[int, ...], extra: str, text: str) -> Version:
-    found = _EXTRA.fullmatch(extra)
-    if found is None:
+    match = _EXTRA.fullmatch(extra)
+    if match is None:
         raise ValueError(
             f"could not parse pre-release/metadata ({extra}) in version {go_quote(text)}"
         )
-    pre_release = found[1] or ""
+    pre_release = match[1] or ""
     for part in pre_release.split("."):
-        if part.isdecimal() and int(part) < 1 << 64 and _is_zero_prefixed(part):
-            raise ValueError(_zero_prefixed(part, text))
-    return Version(numbers, True, pre_release, found[2] or "")
+        if part.isdecimal() and int(part) < 1 << 64:
+            _reject_zero_prefix(part, text)
+    return Version(numbers, True, pre_release, match[2] or "")
 
 
-def _is_zero_prefixed(part: str) -> bool:
-    return part.startswith("0") and part != "0"
-
-
-def _zero_prefixed(part: str, text: str) -> str:
-    return f"illegal zero-prefixed version component {go_quote(part)} in {go_quote(text)}"
+def _reject_zero_prefix(part: str, text: str) -> None:
+    if part.startswith("0") and part != "0":
+        raise ValueError(
+            f"illegal zero-prefixed version component {go_quote(part)} in {go_quote(text)}"
+        )
 
 
 def check_reported_version(text: str) -> None:
-    """Refuse a text that may not stand for this version; raise ValueError with upstream's words."""
+    """Check a text to report as the version; raise ValueError with upstream's text."""
     # Parity: component-base version/dynamic.go validateDynamicVersion, v1.36
     if text == KUBERNETES_VERSION:
         return

@@ -1,1 +1,1 @@
-"""HTTP services that take part in decisions: the protocol, and our calls to them."""
+"""HTTP extenders both ways: `client` calls them, `server` is one; `wire` has the messages."""

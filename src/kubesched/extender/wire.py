@@ -1,4 +1,4 @@
-"""The messages between a scheduler and its extenders, v1, as both sides read and write them.
+"""Messages of the extender protocol v1, for the client and the server.
 
 Owns their fields and their JSON, which is Go's: keys are the names of Go's fields, nothing is left
 out, and reading minds neither case nor unknown keys. Never looks into a pod or a node: those are
@@ -8,12 +8,12 @@ Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from kubesched.extender.go_json import (
+from kubesched.golang.json_unmarshal import (
     INT64,
     TEXT,
     GoType,
@@ -21,54 +21,30 @@ from kubesched.extender.go_json import (
     Scalar,
     Slice,
     Struct,
-    WireError,
     normalized,
     respelled,
 )
-
-__all__ = [
-    "MAX_EXTENDER_PRIORITY",
-    "ExtenderArgs",
-    "ExtenderBindingArgs",
-    "ExtenderBindingResult",
-    "ExtenderFilterResult",
-    "ExtenderPreemptionArgs",
-    "ExtenderPreemptionResult",
-    "HostPriority",
-    "MetaPod",
-    "MetaVictims",
-    "NodeList",
-    "Victims",
-    "WireError",
-    "decode_args",
-    "decode_binding_args",
-    "decode_binding_result",
-    "decode_filter_result",
-    "decode_host_priorities",
-    "decode_preemption_args",
-    "decode_preemption_result",
-    "encode",
-]
 
 MAX_EXTENDER_PRIORITY: Final = 10
 NULL: Final = Raw(b"null")
 _OBJECT: Final = ord("{")
 _NO_METADATA: Final = Raw(b"{}")
 _INITIALS: Final = {"uid": "UID", "pdb": "PDB"}
+MessageT = TypeVar("MessageT")
 Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 def _go_name(name: str) -> str:
-    """Return a field's name as Go has it."""
+    """Return the Go name of a field."""
     return "".join(_INITIALS.get(word) or word.capitalize() for word in name.split("_"))
 
 
 class _Message(msgspec.Struct, rename=_go_name, forbid_unknown_fields=True, kw_only=True):
-    """A part of the protocol; whatever a strict reader does not take is read Go's way."""
+    """A message; what the strict decoder rejects is decoded as Go does."""
 
 
 class NodeList(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=False, kw_only=True):
-    """Nodes as they are in the API; a scheduler does not say of what kind the list is."""
+    """A list of nodes, without kind and apiVersion."""
 
     kind: str | UnsetType = UNSET
     api_version: str | UnsetType = msgspec.field(name="apiVersion", default=UNSET)
@@ -77,7 +53,7 @@ class NodeList(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=False, 
 
 
 class ExtenderArgs(_Message):
-    """Asks to filter or to prioritize; either nodes or their names are given."""
+    """Arguments of filter and prioritize, with nodes or their names."""
 
     pod: Raw = NULL
     nodes: NodeList | None = None
@@ -85,7 +61,7 @@ class ExtenderArgs(_Message):
 
 
 class ExtenderFilterResult(_Message):
-    """Which nodes are left, and why the others are not."""
+    """The kept nodes, and the reasons for the others."""
 
     nodes: NodeList | None = None
     node_names: list[str] | None = None
@@ -95,14 +71,14 @@ class ExtenderFilterResult(_Message):
 
 
 class HostPriority(_Message):
-    """What one node is worth, from 0 to 10 by custom."""
+    """The score of a node, by convention from 0 to 10."""
 
     host: str = ""
     score: Int64 = 0
 
 
 class ExtenderBindingArgs(_Message):
-    """Asks to bind a pod."""
+    """Arguments of bind."""
 
     pod_name: str = ""
     pod_namespace: str = ""
@@ -111,33 +87,33 @@ class ExtenderBindingArgs(_Message):
 
 
 class ExtenderBindingResult(_Message):
-    """Whether the pod is bound."""
+    """The result of bind."""
 
     error: str = ""
 
 
 class MetaPod(_Message):
-    """A pod, by its identifier."""
+    """The uid of a pod."""
 
     uid: str = ""
 
 
 class MetaVictims(_Message):
-    """Who would have to go from a node, by identifier."""
+    """Victims on a node, by uid."""
 
     pods: list[MetaPod | None] | None = None
     num_pdb_violations: Int64 = 0
 
 
 class Victims(_Message):
-    """Who would have to go from a node, whole."""
+    """Victims on a node, as whole pods."""
 
     pods: list[Raw] | None = None
     num_pdb_violations: Int64 = 0
 
 
 class ExtenderPreemptionArgs(_Message):
-    """Asks which of these nodes are to be freed of whom; one of the two forms is given."""
+    """Arguments of preempt, with one of the two forms of victims."""
 
     pod: Raw = NULL
     node_name_to_victims: dict[str, Victims | None] | None = None
@@ -145,20 +121,16 @@ class ExtenderPreemptionArgs(_Message):
 
 
 class ExtenderPreemptionResult(_Message):
-    """Which nodes may be freed, and of whom."""
+    """The accepted nodes with their victims."""
 
     node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
 
 
-_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+encode: Final = msgspec.json.Encoder(order="deterministic").encode
+"""Encode a message as JSON, with sorted keys of maps as in Go."""
 
 
-def encode(message: object) -> bytes:
-    """Return a message, or a list of them, as JSON; the keys of maps are in order as Go's are."""
-    return _ENCODER.encode(message)
-
-
-# -- reading ---------------------------------------------------------------------------------------
+# -- decoding --------------------------------------------------------------------------------------
 
 
 def _opaque(name: str) -> Struct:
@@ -192,37 +164,67 @@ _VICTIMS: Final = Map(
 )
 
 
-# Not JSON, not UTF-8, not as a strict reader has it, or nested without end.
+# Malformed JSON or UTF-8, an unexpected type, or endless nesting.
 _UNREADABLE: Final = (ValueError, RecursionError)
 
 
-class _Reader:
-    """Reads one kind of message: strictly, which is quick, and if that fails the way Go does."""
+class _Decoder(Generic[MessageT]):
+    """Decodes one type of message: strictly, which is fast, and otherwise as Go does."""
 
-    def __init__(self, kind: Any, shape: GoType) -> None:
+    def __init__(self, kind: type[MessageT], shape: GoType) -> None:
         self._strict = msgspec.json.Decoder(kind)
         self._shape = shape
 
-    def read(self, data: bytes) -> Any:
+    def __call__(self, data: bytes) -> MessageT:
+        """Decode a message; WireError if it is malformed."""
         try:
             return self._strict.decode(data)
         except _UNREADABLE:
-            return self._read_respelled(data)
-
-    def _read_respelled(self, data: bytes) -> Any:
+            pass
         try:
             return self._strict.decode(respelled(data, self._shape))
         except _UNREADABLE:
-            return self.read_slowly(data)
+            return self.decode_as_go(data)
 
-    def read_slowly(self, data: bytes) -> Any:
+    def decode_as_go(self, data: bytes) -> MessageT:
+        """Decode a message by Go's rules; WireError if it is malformed."""
         return self._strict.decode(normalized(data, self._shape))
 
 
-_ARGS: Final = _Reader(
+decode_args: Final = _Decoder(
     ExtenderArgs, _struct("ExtenderArgs", pod=_opaque("Pod"), nodes=_NODES, node_names=_NAMES)
 )
-_FILTER_RESULT: Final = _Reader(
+decode_host_priorities: Final = _Decoder(
+    list[HostPriority],
+    Slice("v1.HostPriorityList", _struct("HostPriority", host=TEXT, score=INT64)),
+)
+decode_binding_args: Final = _Decoder(
+    ExtenderBindingArgs,
+    _struct(
+        "ExtenderBindingArgs",
+        pod_name=TEXT,
+        pod_namespace=TEXT,
+        pod_uid=Scalar("types.UID"),
+        node=TEXT,
+    ),
+)
+decode_binding_result: Final = _Decoder(
+    ExtenderBindingResult, _struct("ExtenderBindingResult", error=TEXT)
+)
+decode_preemption_args: Final = _Decoder(
+    ExtenderPreemptionArgs,
+    _struct(
+        "ExtenderPreemptionArgs",
+        pod=_opaque("Pod"),
+        node_name_to_victims=_VICTIMS,
+        node_name_to_meta_victims=_META_VICTIMS,
+    ),
+)
+decode_preemption_result: Final = _Decoder(
+    ExtenderPreemptionResult,
+    _struct("ExtenderPreemptionResult", node_name_to_meta_victims=_META_VICTIMS),
+)
+_FILTER_RESULT: Final = _Decoder(
     ExtenderFilterResult,
     _struct(
         "ExtenderFilterResult",
@@ -233,80 +235,13 @@ _FILTER_RESULT: Final = _Reader(
         error=TEXT,
     ),
 )
-_PRIORITIES: Final = _Reader(
-    list[HostPriority],
-    Slice("v1.HostPriorityList", _struct("HostPriority", host=TEXT, score=INT64)),
-)
-_BINDING_ARGS: Final = _Reader(
-    ExtenderBindingArgs,
-    _struct(
-        "ExtenderBindingArgs",
-        pod_name=TEXT,
-        pod_namespace=TEXT,
-        pod_uid=Scalar("types.UID"),
-        node=TEXT,
-    ),
-)
-_BINDING_RESULT: Final = _Reader(
-    ExtenderBindingResult, _struct("ExtenderBindingResult", error=TEXT)
-)
-_PREEMPTION_ARGS: Final = _Reader(
-    ExtenderPreemptionArgs,
-    _struct(
-        "ExtenderPreemptionArgs",
-        pod=_opaque("Pod"),
-        node_name_to_victims=_VICTIMS,
-        node_name_to_meta_victims=_META_VICTIMS,
-    ),
-)
-_PREEMPTION_RESULT: Final = _Reader(
-    ExtenderPreemptionResult,
-    _struct("ExtenderPreemptionResult", node_name_to_meta_victims=_META_VICTIMS),
-)
-
-
-def decode_args(data: bytes) -> ExtenderArgs:
-    """Read a question to filter or to prioritize; WireError if it is none."""
-    message: ExtenderArgs = _ARGS.read(data)
-    return message
 
 
 def decode_filter_result(data: bytes) -> ExtenderFilterResult:
-    """Read which nodes are left; WireError if that cannot be read."""
-    message: ExtenderFilterResult = _FILTER_RESULT.read(data)
-    nodes = message.nodes
-    if nodes is not None:
-        parts = (nodes.metadata, *(nodes.items or ()))
+    """Decode the result of filter; WireError if it is malformed."""
+    message = _FILTER_RESULT(data)
+    if message.nodes is not None:
+        parts = (message.nodes.metadata, *(message.nodes.items or ()))
         if any(memoryview(part)[0] != _OBJECT for part in parts):
-            message = _FILTER_RESULT.read_slowly(data)
-    return message
-
-
-def decode_host_priorities(data: bytes) -> list[HostPriority]:
-    """Read what nodes are worth; WireError if that cannot be read."""
-    message: list[HostPriority] = _PRIORITIES.read(data)
-    return message
-
-
-def decode_binding_args(data: bytes) -> ExtenderBindingArgs:
-    """Read a question to bind; WireError if it is none."""
-    message: ExtenderBindingArgs = _BINDING_ARGS.read(data)
-    return message
-
-
-def decode_binding_result(data: bytes) -> ExtenderBindingResult:
-    """Read whether a pod was bound; WireError if that cannot be read."""
-    message: ExtenderBindingResult = _BINDING_RESULT.read(data)
-    return message
-
-
-def decode_preemption_args(data: bytes) -> ExtenderPreemptionArgs:
-    """Read a question to choose victims; WireError if it is none."""
-    message: ExtenderPreemptionArgs = _PREEMPTION_ARGS.read(data)
-    return message
-
-
-def decode_preemption_result(data: bytes) -> ExtenderPreemptionResult:
-    """Read which victims were chosen; WireError if that cannot be read."""
-    message: ExtenderPreemptionResult = _PREEMPTION_RESULT.read(data)
+            return _FILTER_RESULT.decode_as_go(data)
     return message

@@ -1,1 +1,1 @@
-"""The plugin contract, and the code that runs it."""
+"""The plugin contract: extension points, status codes, cycle state and the handle."""

@@ -1,6 +1,5 @@
-"""One attempt's scratch space.
+"""CycleState: values that plugins pass from one extension point to the next in one attempt.
 
-Owns what plugins pass from one extension point to the next. Never outlives the attempt.
 Upstream: pkg/scheduler/framework/cycle_state.go
 """
 
@@ -13,11 +12,11 @@ from typing import Any, Protocol
 class Times(Protocol):
     """Measures the calls of plugins."""
 
-    def ask(self, point: str, plugin: str, call: Callable[..., Any], *arguments: Any) -> Any: ...
+    def call(self, point: str, plugin: str, run: Callable[..., Any], *arguments: Any) -> Any: ...
     async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any: ...
 
 
-_NOBODY: frozenset[str] = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 
 class StateNotFoundError(LookupError):
@@ -42,28 +41,28 @@ class CycleState:
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
-        self.skip_filter_plugins = _NOBODY
-        self.skip_score_plugins = _NOBODY
-        self.skip_pre_bind_plugins = _NOBODY
-        self.parallel_pre_bind_plugins = _NOBODY
-        """Those whose pre-bind may run beside that of the next."""
+        self.skip_filter_plugins = _NONE
+        self.skip_score_plugins = _NONE
+        self.skip_pre_bind_plugins = _NONE
+        self.parallel_pre_bind_plugins = _NONE
+        """PreBind plugins that may run in parallel with the next one."""
         self.may_wait = False
-        """Whether an in-tree post-filter plugin may answer with something to await."""
+        """Whether an in-tree PostFilter plugin may return an awaitable."""
         self.plugin_times: Times | None = None
-        """There if each plugin's calls are measured in this attempt."""
+        """Set if the plugin calls of this attempt are timed."""
 
     def __repr__(self) -> str:
         return f"<CycleState {sorted(self._values)}>"
 
     def read(self, key: str) -> Any:
-        """Return what was written; raise `StateNotFoundError` (`not found`) if nothing was."""
+        """Return a value; raise `StateNotFoundError` (`not found`) if there is none."""
         try:
             return self._values[key]
         except KeyError:
             raise StateNotFoundError from None
 
     def get(self, key: str) -> Any | None:
-        """Return what was written, or None."""
+        """Return a value, or None."""
         return self._values.get(key)
 
     def write(self, key: str, value: Any) -> None:
@@ -71,16 +70,16 @@ class CycleState:
         self._values[key] = value
 
     def delete(self, key: str) -> None:
-        """Drop a value; one that is not there is no error."""
+        """Delete a value, if there is one."""
         self._values.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything, as if the attempt began now."""
+        """Delete everything, as at the start of the attempt."""
         self._values = {}
-        self.skip_filter_plugins = self.skip_score_plugins = _NOBODY
+        self.skip_filter_plugins = self.skip_score_plugins = _NONE
 
     def adopt(self, other: CycleState) -> None:
-        """Start from what another attempt's plugins wrote; the values are shared."""
+        """Copy the values of another attempt; they are shared."""
         self._values = dict(other._values)
         self.skip_filter_plugins = other.skip_filter_plugins
         self.skip_score_plugins = other.skip_score_plugins

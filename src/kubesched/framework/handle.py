@@ -1,52 +1,58 @@
-"""What a plugin may ask of the scheduler that runs it; kept small.
+"""The framework handle: what a plugin may use of the scheduler that runs it.
 
-Owns the contract. The engine alone offers the snapshot and the profile's filters; what needs the
-live scheduler raises `NotLiveError` elsewhere.
+`Handle` itself serves offline decisions (decide, explain, simulate): it offers the snapshot and the
+profile's filters, and raises `NotLiveError` for what needs a running scheduler.
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go Handle
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.view import ClusterView
-from kubesched.framework.filter_phase import FilterPhase
 from kubesched.framework.interface import Victims
-from kubesched.kit.clock import Clock
-from kubesched.kit.rng import Generator
-from kubesched.model.pod_info import PodInfo
+from kubesched.framework.runtime.filter_phase import FilterPhase
+from kubesched.framework.runtime.waiting_pods import WaitingPod
+from kubesched.kit.clock import Clock, SystemClock
+from kubesched.kit.log import NullLog
+from kubesched.kit.rng import RandomStream
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.view import ClusterView
+
+if TYPE_CHECKING:
+    from kubesched.framework.runtime.profile import Profile
 
 HTTP_NOT_FOUND = 404
 
 
 class NotLiveError(RuntimeError):
-    """The plugin asked for something only a running scheduler has."""
+    """The plugin used something that only a running scheduler has."""
 
 
 class ApiCallError(Exception):
-    """The API server refused a request, or never answered; the text is the server's own."""
+    """The API server rejected a request, or did not respond; the text is the server's own."""
 
     def __init__(self, message: str, *, code: int = 0, reason: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.code = code
-        """The HTTP code; 0 if there was no answer."""
+        """The HTTP code; 0 if there was no response."""
         self.reason = reason
 
     @property
     def is_not_found(self) -> bool:
-        """Return whether there is no such object."""
+        """Return whether the object does not exist."""
         return self.reason == "NotFound" or (not self.reason and self.code == HTTP_NOT_FOUND)
 
 
 class ExtenderError(Exception):
-    """An extender could not be asked, or did not answer as it should; the text is upstream's."""
+    """An extender could not be called, or its response is invalid; the text is upstream's."""
 
 
 class Extender(Protocol):
-    """An HTTP service that has a say in preemption."""
+    """An HTTP extender, as preemption uses it."""
 
     @property
     def name(self) -> str: ...
@@ -58,71 +64,51 @@ class Extender(Protocol):
     async def process_preemption(
         self, pod: PodInfo, victims: Mapping[str, Victims], view: ClusterView
     ) -> dict[str, Victims]:
-        """Return which nodes may be freed, and of whom; raise `ExtenderError` if that fails."""
+        """Return the accepted nodes and their victims; raise `ExtenderError` on a failure."""
         ...
 
 
 class ApiClient(Protocol):
-    """The requests plugins make; each raises `ApiCallError`.
+    """The requests that plugins can make; each raises `ApiCallError` on a failure.
 
     `resource` is the plural of a core kind (`persistentvolumes`) or `<plural>.<version>.<group>`;
     `namespace` is empty where the kind has none.
     """
 
     async def bind_pod(self, *, namespace: str, name: str, uid: str, node_name: str) -> None:
-        """Have a pod assigned to a node."""
+        """Bind a pod to a node."""
         ...
 
     async def patch_pod_status(
         self, *, namespace: str, name: str, patch: Mapping[str, Any], uid: str = ""
     ) -> None:
-        """Change a pod's status by a strategic merge patch of the whole pod."""
+        """Patch a pod's status with a strategic merge patch of the pod."""
         ...
 
     async def delete_pod(self, *, namespace: str, name: str) -> None:
-        """Have a pod deleted, with the time it asks for to end."""
+        """Delete a pod with its own grace period."""
         ...
 
     async def get_object(self, resource: str, namespace: str, name: str) -> dict[str, Any]:
-        """Return an object as the API server has it now."""
+        """Read an object from the API server."""
         ...
 
     async def update_object(self, resource: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace an object if it still has the resourceVersion given; return what it is then."""
+        """Replace an object if its resourceVersion is current; return the result."""
         ...
 
     async def patch_object(
         self, resource: str, namespace: str, name: str, patch: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Change an object by a JSON merge patch; return what it is then.
+        """Patch an object with a JSON merge patch; return the result.
 
-        With `metadata.resourceVersion` in the patch the object is changed only if it still has it.
+        With `metadata.resourceVersion` in the patch, the object changes only if that is current.
         """
         ...
 
 
-class WaitingPod(Protocol):
-    """A pod held by permit plugins."""
-
-    @property
-    def pod(self) -> PodInfo: ...
-    @property
-    def pending_plugins(self) -> list[str]: ...
-    def allow(self, plugin: str) -> None:
-        """Let the pod go on, if no other plugin holds it."""
-        ...
-
-    def reject(self, plugin: str, message: str) -> bool:
-        """Refuse the pod; return whether this was in time."""
-        ...
-
-    def preempt(self, plugin: str, message: str) -> bool:
-        """End the attempt without a refusal; return whether this was in time."""
-        ...
-
-
 class Nominator(Protocol):
-    """Which pending pods were promised which node."""
+    """The nominations of pending pods."""
 
     def add_nominated_pod(self, pod: PodInfo, node_name: str) -> None: ...
     def delete_nominated_pod(self, pod: PodInfo) -> None: ...
@@ -130,7 +116,7 @@ class Nominator(Protocol):
 
 
 class EventRecorder(Protocol):
-    """Writes events about objects, for people."""
+    """Records events about objects."""
 
     def event(
         self,
@@ -142,12 +128,12 @@ class EventRecorder(Protocol):
         note: str,
         related: Any = None,
     ) -> None:
-        """Write an event; kind is `Normal` or `Warning`."""
+        """Record an event; kind is `Normal` or `Warning`."""
         ...
 
 
 class Logger(Protocol):
-    """Structured lines: a constant message and fields; `level` as upstream's -v."""
+    """Structured logging: a constant message and fields; `level` as upstream's -v."""
 
     def info(self, message: str, /, *, level: int = 0, **fields: object) -> None: ...
     def error(
@@ -155,83 +141,113 @@ class Logger(Protocol):
     ) -> None: ...
 
 
-class Handle(Protocol):
-    """What a plugin gets when it is made."""
+class Handle:
+    """The handle that a plugin gets when it is created.
 
-    @property
-    def profile_name(self) -> str:
-        """Return the scheduler name of the profile the plugin belongs to."""
-        ...
+    This class is for offline decisions; its owner sets the snapshot as `view`. Subclasses add what
+    a running scheduler has.
+    """
+
+    def __init__(self, profile_name: str, seed: int = 0) -> None:
+        self.profile_name = profile_name
+        """The scheduler name of the plugin's profile."""
+        self.rng = RandomStream(seed, profile_name)
+        """The seeded random generator of the plugin's profile."""
+        self.view = ClusterView(Cluster())
+        self._profile: Profile | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.profile_name}>"
+
+    def attach(self, profile: Profile) -> None:
+        """Set the profile whose plugins use this handle."""
+        self._profile = profile
 
     @property
     def snapshot(self) -> ClusterView:
-        """Return the cluster as this attempt sees it; outside an attempt, as it is."""
-        ...
+        """Return the cluster as this attempt sees it; outside an attempt, the present one."""
+        return self.view
 
     @property
-    def rng(self) -> Generator:
-        """Return the seeded generator of the plugin's profile."""
-        ...
+    def filters(self) -> FilterPhase:
+        """Return the profile's filters, to run on nodes or on a trial of them."""
+        assert self._profile is not None, "the profile is still being built"
+        return self._profile.filters
 
     @property
     def clock(self) -> Clock:
         """Return the clock of the scheduler."""
-        ...
+        return SystemClock()
 
     @property
     def log(self) -> Logger:
         """Return a logger."""
-        ...
+        return NullLog()
 
     @property
     def nominator(self) -> Nominator:
-        """Return who was promised which node."""
-        ...
+        """Return the nominator; offline it only reads."""
+        return _SnapshotNominator(self)
 
     @property
     def recorder(self) -> EventRecorder:
-        """Return the recorder of events."""
-        ...
+        """Return the event recorder; not offline."""
+        return _not_live("the event recorder")
 
     @property
     def client(self) -> ApiClient:
-        """Return the API client."""
-        ...
+        """Return the API client; not offline."""
+        return _not_live("the API client")
 
     def informer(self, resource: str) -> Any:
-        """Return the informer of a kind: `pods`, or any `<plural>.<version>.<group>`."""
-        ...
-
-    def waiting_pods(self) -> Iterable[WaitingPod]:
-        """Yield the pods that permit plugins hold."""
-        ...
-
-    def waiting_pod(self, uid: str) -> WaitingPod | None:
-        """Return one pod that permit plugins hold."""
-        ...
-
-    def reject_waiting_pod(self, uid: str) -> bool:
-        """Refuse a held pod; return whether it was held."""
-        ...
-
-    def is_preempting(self, uid: str) -> bool:
-        """Return whether pods are still being evicted to make room for this one."""
-        ...
-
-    def activate(self, pods: Mapping[str, PodInfo]) -> None:
-        """Have waiting pods tried again at once."""
-        ...
-
-    def start_task(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        """Run something beside scheduling until the scheduler ends."""
-        ...
+        """Return the known objects of `pods` or `<plural>.<version>.<group>`; not offline."""
+        return _not_live(f"the informer of {resource}")
 
     @property
     def extenders(self) -> Sequence[Extender]:
-        """Return the extenders in the order in which they are asked."""
-        ...
+        """Return the extenders in configuration order; offline none, since none is called."""
+        return ()
 
-    @property
-    def filters(self) -> FilterPhase:
-        """Return the profile's filters, to run on any nodes, as they are or as a trial supposes."""
-        ...
+    def waiting_pods(self) -> Iterable[WaitingPod]:
+        """Yield the pods that wait on Permit."""
+        return ()
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        """Return a pod that waits on Permit; None if it does not."""
+        return None
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """Reject a waiting pod; return whether it was waiting."""
+        return False
+
+    def is_preempting(self, uid: str) -> bool:
+        """Return whether victims of this preemptor are still being evicted."""
+        return False
+
+    def activate(self, pods: Mapping[str, PodInfo]) -> None:
+        """Make pods active in the queue, if there is one."""
+
+    def start_task(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a background task until the scheduler ends; not offline."""
+        _not_live(f"the background task {name}")
+
+
+class _SnapshotNominator:
+    """Reads nominations from the snapshot; only a running scheduler changes them."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def add_nominated_pod(self, pod: PodInfo, node_name: str) -> None:
+        _not_live("nominating a pod")
+
+    def delete_nominated_pod(self, pod: PodInfo) -> None:
+        _not_live("dropping a nomination")
+
+    def nominated_pods(self, node_name: str) -> list[BoundPod]:
+        view = self._handle.snapshot
+        return [view.bound_pod(index) for index in view.nominated_on(view.row_of(node_name))]
+
+
+def _not_live(what: str) -> NoReturn:
+    raise NotLiveError(f"{what} needs a running scheduler (kubesched run)")

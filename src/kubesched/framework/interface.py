@@ -1,7 +1,7 @@
 """The plugin contract: one protocol per extension point.
 
-Owns the signatures plugin authors write against. A plugin is a plain class that has the methods of
-the points it extends; nothing here needs to be inherited from.
+Owns the signatures that plugin authors implement. A plugin is a plain class with the methods of the
+points that it extends; it need not inherit from anything here.
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable, NodeView
+from kubesched.framework.cluster_event import ClusterEvent, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status
-from kubesched.model.cluster_event import ClusterEvent, QueueingHint
-from kubesched.model.pod_info import PodInfo, PodShape
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo, PodShape
+from kubesched.snapshot.trial import PodRows
+from kubesched.snapshot.view import NodeTable, NodeView
 
 NODE_SCORE_MAX = 100
 NODE_SCORE_MIN = 0
@@ -26,7 +26,7 @@ NODE_SCORE_MIN = 0
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A verdict on the nodes of a mask; the first that holds for a node is its status."""
+    """A rejection of the nodes of a mask; a node's status is that of its first rejection."""
 
     mask: BoolColumn
     status: Status
@@ -34,7 +34,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class AllReasons:
-    """Verdicts that add up: a node gets the reasons of every one that holds, and the worst code."""
+    """Rejections that add up: a node gets the reasons of all its rejections, and the worst code."""
 
     rejections: Sequence[Rejected]
 
@@ -47,7 +47,7 @@ FilterVerdict: TypeAlias = "Sequence[Rejected] | AllReasons"
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """Names of the only nodes worth looking at."""
+    """The names of the only nodes to consider."""
 
     node_names: frozenset[str]
 
@@ -63,28 +63,20 @@ class Victims:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What a post-filter plugin found; an empty node name clears the pod's nomination."""
+    """The result of a PostFilter plugin; an empty node name clears the pod's nomination."""
 
     nominated_node_name: str
     victims: Victims | None = None
 
 
-PostFilterAnswer: TypeAlias = "tuple[PostFilterResult | None, Status]"
+PostFilterReturn: TypeAlias = "tuple[PostFilterResult | None, Status]"
 
 
 @dataclass(frozen=True, slots=True)
 class PreBindPreFlightResult:
-    """Whether a plugin's pre-bind may run beside the next one's."""
+    """Whether a plugin's PreBind may run in parallel with the next plugin's."""
 
     allow_parallel: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SignFragment:
-    """A part of a pod's signature: pods of equal signatures are interchangeable to the plugin."""
-
-    key: str
-    value: Any
 
 
 HintReads: TypeAlias = Literal["nothing", "shape", "template", "pod"]
@@ -95,77 +87,78 @@ HintFunction: TypeAlias = "Callable[[PodInfo, Any, Any], QueueingHint]"
 
 @dataclass(frozen=True, slots=True)
 class EventRegistration:
-    """An event that may make a refused pod fit, and who to ask; without a hint, always retry."""
+    """An event that may make a rejected pod schedulable; without a hint, the pod is retried."""
 
     event: ClusterEvent
     hint: HintFunction | None = field(default=None, compare=False)
     reads: HintReads | HintReadsOf = field(default="pod", compare=False)
-    """What of the waiting pod the hint looks at, its uid aside.
+    """The part of the waiting pod that the hint reads, apart from its uid.
 
-    `nothing` of it; its `shape`, which has the namespace, the scheduler's name and what rules read
-    of the spec; its `template`, that is also labels and owner; or anything of the `pod`. A hint
-    that reads less is asked once about all pods that share it. The pod that the event is about is
-    asked alone, so that a hint may compare uids whatever it says here. Where it depends, a function
-    of `(shape, old_object, new_object)` gives one of the words.
+    `nothing`; the `shape`: the namespace, the scheduler's name and the fields of the spec that
+    in-tree rules read; the `template`: the shape, labels and owner; or anything of the `pod`. A
+    hint is called once for all pods that are equal in that part. For the pod that the event is
+    about it is called separately, so that a hint may always compare uids. If the part depends on
+    the event, a function of `(shape, old_object, new_object)` returns one of these words.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a plugin's verdict on a row depends on, beside the pod's template.
+    """The inputs of a plugin's verdict on a row, apart from the pod.
 
-    The template is all that pods of one controller share: spec, labels, namespace, owner; the node
-    that each pod of a DaemonSet names in its node affinity is not part of it. A plugin
-    that declares this has its verdicts and raw scores kept, and is asked again about a row only
-    when something it reads there has changed.
+    The verdicts and raw scores of a plugin that declares this are kept, and the plugin is called
+    again for a row only when one of these inputs has changed. They are kept for all pods of a
+    template: the fields of the spec that in-tree rules read, labels, namespace, controller. A
+    plugin need not declare what it reads of the pod: a field outside the template (priority, an
+    annotation, `spec.runtime_class_name`) becomes part of the key when it is first read; see
+    `framework.pod_keys`. The node that a pod of a DaemonSet names in its node affinity is not part
+    of the template.
     """
 
     nodes: bool = False
     """The node itself: labels, annotations, taints, allocatable, images, features."""
     usage: bool = False
-    """What pods take on that very node: requests, ports, the pods themselves."""
+    """The pods on the same node: their requests, their ports, the pods themselves."""
     objects: tuple[str, ...] = ()
     """Other objects, by the names of `ObjectStores`."""
     terms: bool = False
-    """Which pod affinity terms there are at all; when one is new, `reads` is asked again."""
+    """The pod affinity terms in the cluster; after a new one, `reads` is called again."""
     idle: bool = False
-    """Nothing of the pod either: `pre_filter` and `pre_score` would skip it and write nothing."""
+    """Not even the pod: `pre_filter` and `pre_score` would skip and write nothing."""
 
 
 READS_NOTHING = Reads()
 
 
 class NodeStatuses(Protocol):
-    """Each node's verdict after filtering, by name."""
+    """The status of each node after filtering, by name."""
 
     def get(self, node_name: str) -> Status: ...
     def names_with(self, *codes: int) -> list[str]: ...
 
 
 class Plugin(Protocol):
-    """What every plugin has."""
+    """The part that all plugins have."""
 
     @property
     def name(self) -> str: ...
 
 
 class CacheablePlugin(Plugin, Protocol):
-    """Says what its verdicts depend on, so that they can be kept; None: on more than that.
-
-    With an attribute `same_for_family = True` of its very class it is asked once for all pods of a
-    family (see `PodShape.family`) what it reads and whether it is skipped: while it reads no other
-    objects, that and what it writes before it looks at nodes depends on family and node name alone.
-    """
+    """Declares the inputs of its verdicts, so that they can be kept; None if `Reads` lacks one."""
 
     def reads(self, pod: PodInfo) -> Reads | None: ...
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what of the pod the verdicts depend on; only needed to share them between pods."""
+        """Return the part of the pod that is an input of the verdicts, to share them by it.
+
+        Only of in-tree plugins, for which tests ensure that the part is complete.
+        """
         ...
 
 
 class PreEnqueuePlugin(Plugin, Protocol):
-    """Decides whether a pod may enter the queue of pods to be tried."""
+    """Decides whether a pod may enter the active queue."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None: ...
 
@@ -173,21 +166,21 @@ class PreEnqueuePlugin(Plugin, Protocol):
 class QueueSortPlugin(Plugin, Protocol):
     """Orders the queue; exactly one is enabled.
 
-    With a method `sort_key(queued)`, whose values compare as `less` would decide, the queue sorts
-    by that, which is faster.
+    The queue sorts faster by a method `sort_key(queued)`, if there is one; its values must compare
+    as `less` decides.
     """
 
     def less(self, first: Any, second: Any) -> bool: ...
 
 
 class EnqueueExtensions(Plugin, Protocol):
-    """Tells which events may cure a refusal of this plugin."""
+    """Registers the events that may make a pod schedulable after this plugin rejected it."""
 
     def events_to_register(self) -> Sequence[EventRegistration]: ...
 
 
 class PreFilterPlugin(Plugin, Protocol):
-    """Works out what its filter needs, refuses the pod, or names the only nodes."""
+    """Prepares the filter's state, rejects the pod, or returns the only nodes to consider."""
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
@@ -195,7 +188,7 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """Keeps the filter's state right when a pod is supposed on, or gone from, one node."""
+    """Updates the filter's state in a trial that adds a pod to a node, or removes one."""
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: BoundPod, node: NodeView
@@ -207,7 +200,7 @@ class PreFilterExtensions(Plugin, Protocol):
 
 
 class ColumnPreFilterExtensions(Plugin, Protocol):
-    """The same for one pod on each of many nodes; each node's change concerns that node alone."""
+    """The same for one pod on each of many nodes; a change affects only its own node."""
 
     def add_pods(
         self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
@@ -219,23 +212,23 @@ class ColumnPreFilterExtensions(Plugin, Protocol):
 
 
 class FilterPlugin(Plugin, Protocol):
-    """Refuses one node."""
+    """Accepts or rejects one node."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None: ...
 
 
 class ColumnFilterPlugin(Plugin, Protocol):
-    """Refuses nodes, all at once.
+    """Rejects some of many nodes at once.
 
-    With `takes_rows = True` it says that its rule is written for a `NodeRow`, too: plain numbers in
-    place of columns, and a plain bool for a mask. Then few nodes are judged without any array.
+    With `takes_rows = True`, the method also takes a `NodeRow`: plain numbers in place of columns,
+    and a plain bool as mask. Then few nodes are evaluated without any array.
     """
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict: ...
 
 
 class PostFilterPlugin(Plugin, Protocol):
-    """Tries to make room when no node fits."""
+    """Tries to make the pod schedulable when no node fits."""
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
@@ -243,7 +236,7 @@ class PostFilterPlugin(Plugin, Protocol):
 
 
 class PreScorePlugin(Plugin, Protocol):
-    """Works out what its score needs, over the nodes that fit."""
+    """Prepares the score, over the feasible nodes."""
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None: ...
 
@@ -255,22 +248,22 @@ class ScorePlugin(Plugin, Protocol):
 
 
 class ColumnScorePlugin(Plugin, Protocol):
-    """Scores the nodes that fit, all at once."""
+    """Scores all feasible nodes at once."""
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn: ...
 
 
 class ScoreExtensions(Plugin, Protocol):
-    """Brings the scores of all nodes that fit into 0 to 100."""
+    """Scales the scores of all feasible nodes to 0 to 100."""
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn: ...
 
 
 class ReservePlugin(Plugin, Protocol):
-    """Takes what the chosen node gives, and gives it back.
+    """Reserves resources of the chosen node, and releases them.
 
-    With an attribute `reserves_if_skipped = False` of its very class it is not asked to reserve
-    anything for a pod for which its pre-filter had it skipped.
+    If its own class sets `reserves_if_skipped = False`, `reserve` is not called for a pod for which
+    `pre_filter` returned `SKIP`.
     """
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
@@ -279,7 +272,7 @@ class ReservePlugin(Plugin, Protocol):
 
 
 class PermitPlugin(Plugin, Protocol):
-    """Allows, refuses or delays the binding; returns a status and how many seconds to wait."""
+    """Allows, rejects or delays the binding; returns a status and a timeout in seconds."""
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -287,7 +280,7 @@ class PermitPlugin(Plugin, Protocol):
 
 
 class PreBindPlugin(Plugin, Protocol):
-    """Does what must be done before the binding is written."""
+    """Does the work that must precede the binding."""
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -299,7 +292,7 @@ class PreBindPlugin(Plugin, Protocol):
 
 
 class BindPlugin(Plugin, Protocol):
-    """Writes the binding, or leaves it to the next with SKIP."""
+    """Writes the binding, or leaves it to the next plugin with `SKIP`."""
 
     def bind(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -307,17 +300,11 @@ class BindPlugin(Plugin, Protocol):
 
 
 class PostBindPlugin(Plugin, Protocol):
-    """Is told that the pod was bound."""
+    """Is informed that the pod was bound."""
 
     def post_bind(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Awaitable[None] | None: ...
-
-
-class SignPlugin(Plugin, Protocol):
-    """Names what it reads of a pod, so that equal pods can share a result."""
-
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status: ...
 
 
 class PlacementGeneratePlugin(Plugin, Protocol):
@@ -334,43 +321,36 @@ class PlacementScorePlugin(Plugin, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExtensionPoint:
-    """One extension point: its key in the configuration, upstream's type, and its methods."""
+    """One extension point: its key in the configuration, its methods and their protocols."""
 
     key: str
-    type_name: str
     methods: tuple[str, ...]
     """Alternatives; a plugin extends the point if it has one of them."""
     protocols: tuple[type, ...]
+
+    @property
+    def type_name(self) -> str:
+        """Return the name of upstream's interface."""
+        return self.protocols[-1].__name__
 
 
 EXTENSION_POINTS: Mapping[str, ExtensionPoint] = {
     point.key: point
     for point in (
-        ExtensionPoint("preEnqueue", "PreEnqueuePlugin", ("pre_enqueue",), (PreEnqueuePlugin,)),
-        ExtensionPoint("queueSort", "QueueSortPlugin", ("less",), (QueueSortPlugin,)),
-        ExtensionPoint("preFilter", "PreFilterPlugin", ("pre_filter",), (PreFilterPlugin,)),
-        ExtensionPoint(
-            "filter", "FilterPlugin", ("filter_nodes", "filter"), (ColumnFilterPlugin, FilterPlugin)
-        ),
-        ExtensionPoint("postFilter", "PostFilterPlugin", ("post_filter",), (PostFilterPlugin,)),
-        ExtensionPoint("preScore", "PreScorePlugin", ("pre_score",), (PreScorePlugin,)),
-        ExtensionPoint(
-            "score", "ScorePlugin", ("score_nodes", "score"), (ColumnScorePlugin, ScorePlugin)
-        ),
-        ExtensionPoint("reserve", "ReservePlugin", ("reserve", "unreserve"), (ReservePlugin,)),
-        ExtensionPoint("permit", "PermitPlugin", ("permit",), (PermitPlugin,)),
-        ExtensionPoint("preBind", "PreBindPlugin", ("pre_bind",), (PreBindPlugin,)),
-        ExtensionPoint("bind", "BindPlugin", ("bind",), (BindPlugin,)),
-        ExtensionPoint("postBind", "PostBindPlugin", ("post_bind",), (PostBindPlugin,)),
-        ExtensionPoint(
-            "placementGenerate",
-            "PlacementGeneratePlugin",
-            ("generate_placements",),
-            (PlacementGeneratePlugin,),
-        ),
-        ExtensionPoint(
-            "placementScore", "PlacementScorePlugin", ("score_placement",), (PlacementScorePlugin,)
-        ),
+        ExtensionPoint("preEnqueue", ("pre_enqueue",), (PreEnqueuePlugin,)),
+        ExtensionPoint("queueSort", ("less",), (QueueSortPlugin,)),
+        ExtensionPoint("preFilter", ("pre_filter",), (PreFilterPlugin,)),
+        ExtensionPoint("filter", ("filter_nodes", "filter"), (ColumnFilterPlugin, FilterPlugin)),
+        ExtensionPoint("postFilter", ("post_filter",), (PostFilterPlugin,)),
+        ExtensionPoint("preScore", ("pre_score",), (PreScorePlugin,)),
+        ExtensionPoint("score", ("score_nodes", "score"), (ColumnScorePlugin, ScorePlugin)),
+        ExtensionPoint("reserve", ("reserve", "unreserve"), (ReservePlugin,)),
+        ExtensionPoint("permit", ("permit",), (PermitPlugin,)),
+        ExtensionPoint("preBind", ("pre_bind",), (PreBindPlugin,)),
+        ExtensionPoint("bind", ("bind",), (BindPlugin,)),
+        ExtensionPoint("postBind", ("post_bind",), (PostBindPlugin,)),
+        ExtensionPoint("placementGenerate", ("generate_placements",), (PlacementGeneratePlugin,)),
+        ExtensionPoint("placementScore", ("score_placement",), (PlacementScorePlugin,)),
     )
 }
 

@@ -1,6 +1,5 @@
-"""Ways to bring raw scores into 0 to 100.
+"""Score normalization: scales raw scores to 0..100, with Go's integer arithmetic.
 
-Owns the arithmetic plugins share. Integers truncate as in Go.
 Upstream: pkg/scheduler/framework/plugins/helper/normalize_score.go
 """
 
@@ -8,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
 from kubesched.framework.interface import NODE_SCORE_MAX
+from kubesched.snapshot.node_columns import IntColumn
 
 
 def default_normalize(scores: IntColumn, *, reverse: bool = False) -> IntColumn:
-    """Scale so that the highest raw score becomes 100; reversed, so that it becomes 0."""
+    """Scale scores so that the highest becomes 100; reversed, so that it becomes 0."""
     # Parity: helper/normalize_score.go DefaultNormalizeScore, v1.36: the maximum starts at 0.
     highest = max(int(scores.max(initial=0)), 0)
     if highest == 0:
@@ -23,6 +22,6 @@ def default_normalize(scores: IntColumn, *, reverse: bool = False) -> IntColumn:
 
 
 def truncated_divide(dividend: IntColumn, divisor: IntColumn | int) -> IntColumn:
-    """Divide as Go does: towards zero."""
+    """Divide as Go does: truncated towards zero."""
     quotient = np.abs(dividend) // np.abs(divisor)
     return np.where((dividend < 0) != (np.asarray(divisor) < 0), -quotient, quotient)

@@ -1,6 +1,5 @@
-"""What a plugin says: a code, reasons, and who said it.
+"""The status that a plugin returns: a code, reasons, and the plugin's name.
 
-Owns the status codes and their names. Never decides what happens next.
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go Status
 """
 
@@ -11,7 +10,7 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """The codes a status can have, by upstream's numbers."""
+    """The status codes, with upstream's numbers."""
 
     SUCCESS = 0
     ERROR = 1
@@ -33,7 +32,7 @@ _REJECTED = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A verdict. Success may carry reasons; `None` in place of a status is plain success."""
+    """A plugin's verdict. Success may have reasons; `None` instead of a status is success."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -41,17 +40,17 @@ class Status:
 
     @property
     def is_success(self) -> bool:
-        """Return whether the verdict lets the attempt go on."""
+        """Return whether the attempt continues."""
         return self.code is Code.SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        """Return whether the plugin asks not to be consulted further."""
+        """Return whether the plugin is to be skipped in the rest of the attempt."""
         return self.code is Code.SKIP
 
     @property
     def is_rejected(self) -> bool:
-        """Return whether the pod was refused, as opposed to an error."""
+        """Return whether the pod was rejected, as opposed to an error."""
         return self.code in _REJECTED
 
     @property
@@ -60,7 +59,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """Return this status as said by a plugin."""
+        """Return this status with the name of its plugin."""
         return self if self.plugin == plugin else Status(self.code, self.reasons, plugin)
 
 
@@ -69,27 +68,27 @@ SKIP = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Return a refusal that removing pods may cure."""
+    """Return a rejection that evicting pods may resolve."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Return a refusal that removing pods cannot cure."""
+    """Return a rejection that evicting pods cannot resolve."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(reason: str) -> Status:
-    """Return an internal failure, which ends the attempt."""
+    """Return an internal error, which ends the attempt."""
     return Status(Code.ERROR, (reason,))
 
 
 def wait(*reasons: str) -> Status:
-    """Return the answer of a permit plugin that wants to be asked again."""
+    """Return the status of a Permit plugin that makes the pod wait."""
     return Status(Code.WAIT, reasons)
 
 
 def pending(*reasons: str) -> Status:
-    """Return the answer of a plugin that waits for something outside."""
+    """Return the status of a plugin that waits for an external component."""
     return Status(Code.PENDING, reasons)
 
 

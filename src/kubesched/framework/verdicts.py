@@ -1,4 +1,4 @@
-"""Verdicts over rows: which status each node got.
+"""Verdicts over rows: the status of each node.
 
 Owns the compact form (an id per node, a list of distinct statuses) and the failure text's counts.
 Upstream: pkg/scheduler/framework/interface.go NodeToStatus, types.go FitError
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IdColumn
-from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.status import SUCCESS, Code, Status
+from kubesched.snapshot.node_columns import BoolColumn, IdColumn
+from kubesched.snapshot.view import ClusterView, Rows
 
 FITS = 0
-# So many statuses are counted one after the other; for more, all at once is quicker.
+# Up to this number, statuses are counted faster one after the other than all at once.
 STATUSES_FEW_MAX = 4
-AnswerT = TypeVar("AnswerT")
+ValueT = TypeVar("ValueT")
 
 
 class Verdicts:
@@ -40,58 +40,42 @@ class Verdicts:
 
     @property
     def fits(self) -> BoolColumn:
-        """Return which nodes nothing has refused."""
-        fits: BoolColumn = self.ids == FITS
-        return fits
+        """Return the nodes that no filter has rejected."""
+        return self.ids == FITS
 
-    def refuse(self, mask: BoolColumn, status: Status) -> None:
+    def reject(self, mask: BoolColumn, status: Status) -> None:
         """Give a status to the nodes of a mask that had none."""
-        refused = mask & self.fits
-        if refused.any():
-            self.ids[refused] = self.id_for(status)
+        rejected = mask & self.fits
+        if rejected.any():
+            self.ids[rejected] = self.id_for(status)
 
-    def refuse_one(self, position: int, status: Status) -> None:
-        """Give a status to one node."""
-        self.ids[position] = self.id_for(status)
-
-    def override(self, positions: Rows, other: Verdicts) -> None:
-        """Take over what another table's verdicts refuse, node by node at the given positions."""
+    def add_rejections(self, positions: Rows, other: Verdicts) -> None:
+        """Replace the verdicts at these positions by the rejections of another table."""
         for status_id in range(1, len(other.statuses)):
-            held = positions[other.ids == status_id]
-            if len(held):
-                self.ids[held] = self.id_for(other.statuses[status_id])
+            rejected = positions[other.ids == status_id]
+            if len(rejected):
+                self.ids[rejected] = self.id_for(other.statuses[status_id])
 
     def counts(self) -> list[int]:
         """Return how many nodes have each of the statuses, by id."""
         if len(self.statuses) > STATUSES_FEW_MAX:
             return np.bincount(self.ids, minlength=len(self.statuses)).tolist()
         ids = self.ids
-        return [int(np.count_nonzero(ids == one)) for one in range(len(self.statuses))]
+        return [int(np.count_nonzero(ids == number)) for number in range(len(self.statuses))]
 
-    def used(self) -> list[Status]:
-        """Return the statuses that some node has."""
-        statuses = self.statuses
-        return [statuses[number] for number, count in enumerate(self.counts()) if count]
-
-    def first(self, count: int) -> Verdicts:
-        """Return the verdicts on the first nodes."""
-        kept = Verdicts(0)
-        kept.ids, kept.statuses = self.ids[:count], self.statuses
-        return kept
-
-    def at(self, positions: Rows) -> Verdicts:
+    def at(self, positions: Rows | slice) -> Verdicts:
         """Return the verdicts on some nodes."""
         picked = Verdicts(0)
-        picked.ids, picked.statuses = self.ids[positions], self.statuses
+        picked.ids, picked.statuses, picked._id_of = self.ids[positions], self.statuses, self._id_of
         return picked
 
     def id_for(self, status: Status) -> int:
         """Return the id of a status."""
-        found = self._id_of.get(status)
-        if found is None:
-            found = self._id_of[status] = len(self.statuses)
+        status_id = self._id_of.get(status)
+        if status_id is None:
+            status_id = self._id_of[status] = len(self.statuses)
             self.statuses.append(status)
-        return found
+        return status_id
 
     def first_error(self) -> Status | None:
         """Return the error of the first node that has one."""
@@ -103,7 +87,7 @@ class Verdicts:
 
 
 class NodeToStatus:
-    """The verdict on every node of the cluster: on some by row, on all others the same."""
+    """The verdict on every node of the cluster: by row for some, the same for all others."""
 
     def __init__(self, view: ClusterView, absent: Status | None = None) -> None:
         self._view = view
@@ -111,11 +95,11 @@ class NodeToStatus:
         self._verdicts = Verdicts(0)
         self._singles: dict[int, Status] = {}
         self._unknown: dict[str, Status] = {}
-        """Verdicts on names that are no node's."""
+        """Verdicts on names that belong to no node."""
         # Parity: framework/interface.go NewDefaultNodeToStatus, v1.36.
         self._absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        self._known: dict[Hashable, Any] = {}
-        """Answers to what was asked, while the verdicts stay as they are."""
+        self._cache: dict[Hashable, Any] = {}
+        """Derived values, until a verdict changes."""
 
     @property
     def absent(self) -> Status:
@@ -124,36 +108,36 @@ class NodeToStatus:
 
     @absent.setter
     def absent(self, status: Status) -> None:
-        self._known.clear()
+        self._cache.clear()
         self._absent = status
 
-    def _answer(self, key: Hashable, make: Callable[[], AnswerT]) -> AnswerT:
-        """Return an answer that is worked out once."""
-        found: AnswerT | None = self._known.get(key)
-        if found is None:
-            found = self._known[key] = make()
-        return found
+    def _derived(self, key: Hashable, make: Callable[[], ValueT]) -> ValueT:
+        """Return a value that is computed once."""
+        value: ValueT | None = self._cache.get(key)
+        if value is None:
+            value = self._cache[key] = make()
+        return value
 
     def set_all(self, rows: Rows, verdicts: Verdicts) -> None:
-        """Record the verdicts on the nodes that were refused; none of them changes any more."""
-        self._known.clear()
+        """Record the verdicts on rejected nodes; they must not change any more."""
+        self._cache.clear()
         if np.count_nonzero(verdicts.ids) == len(rows):
             self._rows, self._verdicts = rows, verdicts
         else:
-            refused = verdicts.ids.nonzero()[0]
-            self._rows, self._verdicts = rows[refused], verdicts.at(refused)
+            rejected = verdicts.ids.nonzero()[0]
+            self._rows, self._verdicts = rows[rejected], verdicts.at(rejected)
         if self._singles:
             for row in self._rows[np.isin(self._rows, list(self._singles))]:
                 del self._singles[int(row)]
 
     def set_one(self, row: int, status: Status) -> None:
         """Record the verdict on one node that is not among the others."""
-        self._known.clear()
+        self._cache.clear()
         self._singles[row] = status
 
     def set_named(self, statuses: Mapping[str, Status]) -> None:
-        """Record verdicts by name, in place of those there are; names of no node count as well."""
-        self._known.clear()
+        """Record verdicts by name, replacing others; a name may belong to no node."""
+        self._cache.clear()
         for name, status in statuses.items():
             row = self._view.row_of(name)
             if row < 0:
@@ -173,25 +157,22 @@ class NodeToStatus:
 
     def get(self, node_name: str) -> Status:
         """Return the verdict on a node."""
-        return self._at(self._view.row_of(node_name))
-
-    def _at(self, row: int) -> Status:
+        row = self._view.row_of(node_name)
         if row in self._singles:
             return self._singles[row]
-        found = np.flatnonzero(self._rows == row)
-        return self._verdicts[int(found[0])] if len(found) else self.absent
+        positions = np.flatnonzero(self._rows == row)
+        return self._verdicts[int(positions[0])] if len(positions) else self.absent
 
     def items(self) -> Mapping[str, Status]:
-        """Return the verdicts that were given by row, by node name."""
+        """Return the verdicts on single nodes, by node name."""
         names = self._view.nodes_at(self._rows).names
-        found = {name: self._verdicts[i] for i, name in enumerate(names)}
-        for row, status in self._singles.items():
-            found[self._view.nodes_at(np.array([row])).names[0]] = status
-        return found | self._unknown
+        by_name = {name: self._verdicts[i] for i, name in enumerate(names)}
+        singles = {self._view.name_of(row): status for row, status in self._singles.items()}
+        return by_name | singles | self._unknown
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows whose verdict has a code, in visiting order."""
-        return self._answer(code, lambda: self._rows_with(code))
+        return self._derived(code, lambda: self._rows_with(code))
 
     def _rows_with(self, code: Code) -> Rows:
         order = self._view.visiting_rows()
@@ -200,8 +181,7 @@ class NodeToStatus:
         codes[self._rows] = by_id.take(self._verdicts.ids)
         for row, status in self._singles.items():
             codes[row] = status.code
-        rows: Rows = order[codes.take(order) == code]
-        return rows
+        return order[codes.take(order) == code]
 
     def names_with(self, *codes: int) -> list[str]:
         """Return the names of nodes whose verdict has one of the codes."""
@@ -209,28 +189,29 @@ class NodeToStatus:
         return self._view.nodes_at(rows).names
 
     def plugins(self, code: Code | None = None) -> set[str]:
-        """Return the plugins that refused some node, or refused it with that code."""
-        used = self._answer("statuses", self._used_statuses)
+        """Return the plugins that rejected a node, or rejected it with that code."""
+        used = self._derived("statuses", self._used_statuses)
         return {s.plugin for s in used if code is None or s.code is code}
 
     def _used_statuses(self) -> list[Status]:
-        """Return the refusals that some node got, of plugins."""
+        """Return the rejections of some node by plugins."""
         if len(self) == 0:
             return []
-        used = (*self._verdicts.used(), *self._singles.values())
+        counts = zip(self._verdicts.statuses, self._verdicts.counts(), strict=True)
+        used = (*(status for status, count in counts if count), *self._singles.values())
         return [status for status in used if status.is_rejected and status.plugin]
 
     def reason_counts(self, node_count: int) -> Counter[str]:
-        """Return how many of so many nodes give each reason."""
-        return self._answer(("reasons", node_count), lambda: self._reason_counts(node_count))
+        """Return the number of nodes for each reason; `node_count` nodes are in the cluster."""
+        return self._derived(("reasons", node_count), lambda: self._reason_counts(node_count))
 
     def _reason_counts(self, node_count: int) -> Counter[str]:
         counts: Counter[str] = Counter()
-        given = list(zip(self._verdicts.statuses, self._verdicts.counts(), strict=True))
-        given += [(status, 1) for status in (*self._singles.values(), *self._unknown.values())]
+        sizes = list(zip(self._verdicts.statuses, self._verdicts.counts(), strict=True))
+        sizes += [(status, 1) for status in (*self._singles.values(), *self._unknown.values())]
         if len(self) < node_count:
-            given.append((self.absent, node_count - len(self)))
-        for status, size in given:
+            sizes.append((self.absent, node_count - len(self)))
+        for status, size in sizes:
             for reason in status.reasons if size else ():
                 counts[reason] += size
         return counts
@@ -253,5 +234,5 @@ def unavailable_text(
 
 
 def _go_order(text: str) -> bytes:
-    """Return what Go compares strings by: their bytes."""
+    """Return the bytes of a string, by which Go compares strings."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""Time, handed in.
+"""Clocks.
 
-Owns the only readers of the machine's clocks. Code that needs the time takes a Clock, so that a
-test or a simulation can move it.
+Owns the only reads of the machine's clocks. Code that needs the time takes a Clock, so that a test
+or a simulation can move it.
 """
 
 from __future__ import annotations
@@ -12,25 +12,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks and a way to wait."""
+    """A wall clock, a monotonic clock, and sleep."""
 
     def now_s(self) -> float:
-        """Return seconds since the epoch: what documents say."""
+        """Return seconds since the epoch, for timestamps in documents."""
 
     def monotonic_s(self) -> float:
-        """Return seconds since some moment; never goes back: what durations are measured by."""
+        """Return seconds of a clock that never goes back, for durations."""
 
-    async def sleep(self, delay_s: float) -> None:
-        """Wait."""
+    async def sleep(self, delay_s: float) -> None: ...
 
 
 class SystemClock:
     """The machine's clocks."""
 
-    # Asked many times in every attempt, so without a call in between.
+    # Read many times in every attempt, so without a call in between.
     now_s = staticmethod(time.time)
     monotonic_s = staticmethod(time.monotonic)
 
     async def sleep(self, delay_s: float) -> None:
-        """Wait."""
         await asyncio.sleep(delay_s)

@@ -1,7 +1,6 @@
-"""A heap whose items are found, changed and removed by key.
+"""A heap whose items are looked up, changed and removed by key.
 
-Owns the order of equals, which is that of Go's container/heap: whoever depends on it without
-knowing gets what kube-scheduler gives. Never looks into an item.
+Equal items come out in the order of Go's container/heap, as in kube-scheduler.
 Upstream: pkg/scheduler/backend/heap/heap.go, Go's container/heap
 """
 
@@ -24,7 +23,7 @@ class _Entry(Generic[ItemT]):
 
 
 class KeyedHeap(Generic[ItemT]):
-    """Gives the least item first; `order` says by what, and is asked when an item is put in."""
+    """Returns the least item first; `order` is the sort key, computed when an item is added."""
 
     __slots__ = ("_entries", "_heap", "_order")
 
@@ -40,20 +39,18 @@ class KeyedHeap(Generic[ItemT]):
         return key in self._entries
 
     def __iter__(self) -> Iterator[ItemT]:
-        """Yield the items in the order in which they came."""
+        """Yield the items in the order in which they were added."""
         return (entry.item for entry in self._entries.values())
 
     def get(self, key: str) -> ItemT | None:
-        """Return the item of a key."""
         entry = self._entries.get(key)
         return None if entry is None else entry.item
 
     def peek(self) -> ItemT | None:
-        """Return the least item and leave it."""
         return self._heap[0].item if self._heap else None
 
     def add_or_update(self, key: str, item: ItemT) -> bool:
-        """Put an item in, or give it the place it has now; return whether the key is new."""
+        """Add an item, or update it and its place; return whether the key is new."""
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry(key, item, self._order(item), len(self._heap))
@@ -66,7 +63,7 @@ class KeyedHeap(Generic[ItemT]):
         return False
 
     def remove(self, key: str) -> ItemT | None:
-        """Take out the item of a key, if it is there."""
+        """Remove and return the item of a key; None if there is none."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -78,7 +75,7 @@ class KeyedHeap(Generic[ItemT]):
         return entry.item
 
     def pop(self) -> ItemT | None:
-        """Take out the least item."""
+        """Remove and return the least item; None if there is none."""
         heap = self._heap
         if not heap:
             return None
@@ -94,7 +91,6 @@ class KeyedHeap(Generic[ItemT]):
         return least.item
 
     def reorder(self, order: Callable[[ItemT], Any]) -> None:
-        """Order the items by something else from now on."""
         self._order = order
         self._heap = []
         for entry in self._entries.values():
@@ -107,8 +103,8 @@ class KeyedHeap(Generic[ItemT]):
             self._up(entry)
 
     def _up(self, entry: _Entry[ItemT]) -> None:
-        heap, place, order = self._heap, entry.index, entry.order
-        start = place
+        heap, order = self._heap, entry.order
+        place = start = entry.index
         while place:
             parent = heap[above := (place - 1) >> 1]
             if not order < parent.order:
@@ -121,8 +117,8 @@ class KeyedHeap(Generic[ItemT]):
             entry.index = place
 
     def _down(self, entry: _Entry[ItemT]) -> bool:
-        # Of two children the right one goes up only if it is less than the left, and a child goes
-        # up only if it is less than its parent.
+        # The right child goes up only if it is less than the left; either only if it is less than
+        # its parent.
         heap, place, order = self._heap, entry.index, entry.order
         start, count = place, len(self._heap)
         while (below := 2 * place + 1) < count:
@@ -143,7 +139,7 @@ class KeyedHeap(Generic[ItemT]):
 
 
 class _Compared(Generic[ItemT]):
-    """An item that answers `<` by asking somebody."""
+    """An item that is compared by a function."""
 
     __slots__ = ("_item", "_less")
 
@@ -156,5 +152,5 @@ class _Compared(Generic[ItemT]):
 
 
 def order_by_less(less: Callable[[ItemT, ItemT], bool]) -> Callable[[ItemT], Any]:
-    """Return an order for `KeyedHeap` that compares two items by asking `less`."""
+    """Return an order for `KeyedHeap` that compares two items by `less`."""
     return lambda item: _Compared(item, less)

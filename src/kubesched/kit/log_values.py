@@ -1,6 +1,6 @@
 """The values in a log line, in klog's text and in JSON.
 
-Owns what a value of each kind looks like. Never raises: a value that cannot be written says so.
+Owns the form of each kind of value. Never raises: a value that cannot be written becomes its error.
 Upstream: k8s.io/klog/v2/internal/serialize/keyvalues_slog.go, k8s.io/klog/v2/k8s_references.go,
 go.uber.org/zap/zapcore/json_encoder.go
 """
@@ -14,7 +14,9 @@ from datetime import timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from kubesched.kit.go_text import go_duration, go_json, go_quote, go_quote_ascii, plain_float
+from kubesched.golang.json import go_json
+from kubesched.golang.strconv import go_quote, go_quote_ascii, plain_float
+from kubesched.golang.time import format_duration
 
 
 class Ref(NamedTuple):
@@ -27,7 +29,6 @@ class Ref(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def json_items(self) -> list[tuple[str, object]]:
-        """Return the fields of the reference as JSON has them."""
         named: list[tuple[str, object]] = [("name", self.name)]
         return [*named, ("namespace", self.namespace)] if self.namespace else named
 
@@ -39,12 +40,12 @@ def text_value(value: object) -> str:
         namespace, name = value
         return f'="{namespace}/{name}"' if namespace else f'="{name}"'
     if kind is str:
-        return _text_string(value)  # type: ignore[arg-type]  # The kind was looked at above.
+        return _text_string(value)  # type: ignore[arg-type]  # Checked above.
     if kind is int:
         return f"={value}"
     try:
         return _other_text(value)
-    except Exception as error:  # noqa: BLE001  # Whatever a field's own code raised.
+    except Exception as error:  # noqa: BLE001  # Code of a field may raise anything.
         return f'="<panic: {error}>"'
 
 
@@ -54,19 +55,17 @@ def _other_text(value: object) -> str:
     if isinstance(value, bytes):
         return f"={go_quote_ascii(value)}"
     if isinstance(value, timedelta):
-        return f'="{go_duration(value)}"'
+        return f'="{_duration(value)}"'
     if isinstance(value, (str, BaseException)):
         return _text_string(str(value))
     if (reference := _reference(value)) is not None:
         return f'="{reference}"'
     if (references := _references(value)) is not None:
-        return "=[" + ",".join([f'"{one}"' for one in references]) + "]"
+        return "=[" + ",".join([f'"{reference}"' for reference in references]) + "]"
     return f"={go_json(value)}"
 
 
 def _text_string(text: str) -> str:
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'="{text}"'
     if "\n" not in text:
         return f"={go_quote(text)}"
     lines = text.removesuffix("\n").split("\n")
@@ -74,7 +73,7 @@ def _text_string(text: str) -> str:
 
 
 def _reference(value: object) -> Ref | None:
-    """Return what names an object that has a name and a namespace."""
+    """Return the reference to a value that has a name and a namespace."""
     if type(value) is Ref:
         return value
     name = getattr(value, "name", None)
@@ -87,15 +86,15 @@ def _reference(value: object) -> Ref | None:
 def _references(value: object) -> list[Ref] | None:
     if not isinstance(value, (list, tuple)) or not value:
         return None
-    found = [reference for one in value if (reference := _reference(one)) is not None]
-    return found if len(found) == len(value) else None
+    references = [reference for item in value if (reference := _reference(item)) is not None]
+    return references if len(references) == len(value) else None
 
 
 def json_value(value: object) -> str:
     """Return a value as JSON."""
     kind = type(value)
     if kind is str:
-        return zap_string(value)  # type: ignore[arg-type]  # The kind was looked at above.
+        return zap_string(value)  # type: ignore[arg-type]  # Checked above.
     if kind is int:
         return str(value)
     if isinstance(value, Ref):
@@ -104,7 +103,7 @@ def json_value(value: object) -> str:
         return f'{own},"namespace":{zap_string(namespace)}}}' if namespace else own + "}"
     try:
         return _other_json(value)
-    except Exception as error:  # noqa: BLE001  # Whatever a field's own code raised.
+    except Exception as error:  # noqa: BLE001  # Code of a field may raise anything.
         return zap_string(f"PANIC={error}")
 
 
@@ -114,25 +113,25 @@ def _other_json(value: object) -> str:
     if isinstance(value, bytes):
         return f'"{base64.b64encode(value).decode()}"'
     if isinstance(value, timedelta):
-        return f'"{go_duration(value)}"'
+        return f'"{_duration(value)}"'
     if isinstance(value, (str, BaseException)):
         return zap_string(str(value))
     if isinstance(value, float):
-        return plain_float(value) if math.isfinite(value) else f'"{_not_a_number(value)}"'
+        return plain_float(value) if math.isfinite(value) else f'"{plain_float(value)}"'
     if (reference := _reference(value)) is not None:
         return go_json(reference, escape_html=False)
     return _json_list(value)
 
 
 def _json_list(value: object) -> str:
-    if isinstance(value, (list, tuple)) and all(type(one) is str for one in value):
+    if isinstance(value, (list, tuple)) and all(type(item) is str for item in value):
         return "[" + ",".join(map(zap_string, value)) + "]"
     references = _references(value)
     return go_json(value if references is None else references, escape_html=False)
 
 
-def _not_a_number(value: float) -> str:
-    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+def _duration(value: timedelta) -> str:
+    return format_duration(round(value / timedelta(microseconds=1)) * 1000)
 
 
 _ZAP_ESCAPED = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
@@ -140,14 +139,14 @@ _ZAP_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def zap_string(text: str) -> str:
-    """Return text as zap writes it: only what JSON demands is escaped."""
+    """Return text as zap writes it: only what JSON requires is escaped."""
     if _ZAP_ESCAPED.search(text) is None:
         return f'"{text}"'
     return '"' + _ZAP_ESCAPED.sub(_zap_escape, text) + '"'
 
 
-def _zap_escape(found: re.Match[str]) -> str:
-    char = found[0]
+def _zap_escape(match: re.Match[str]) -> str:
+    char = match[0]
     if char >= "\ud800":
         return "\\ufffd"
     return _ZAP_ESCAPES.get(char) or f"\\u{ord(char):04x}"

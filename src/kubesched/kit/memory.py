@@ -1,9 +1,8 @@
-"""Keeping the heap from shrinking, the collector from looking too often, and budgets in proportion.
+"""Settings of the allocator and the garbage collector, and memory budgets of caches.
 
-Owns one habit of the allocator: memory given back to the system after an attempt has to be faulted
-in again by the next, which costs as much as the columns' arithmetic. And one of the interpreter: it
-looks for garbage after every few hundred new objects, and a cluster is millions of them. What is
-kept from attempt to attempt may take memory as the cluster grows.
+Memory that an attempt returns to the system is faulted in again by the next, which costs as much as
+the columns' arithmetic. Python looks for cyclic garbage after every few hundred new objects, and a
+cluster has millions. Caches may use memory in proportion to the cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _ROWS_PLANNED_FOR = 10_000
 
 @cache
 def keep_heap() -> None:
-    """Have freed memory kept by the process from now on, up to some tens of megabytes.
+    """Keep freed memory in the process from now on, up to some tens of megabytes.
 
     glibc raises its limits for mapping and trimming when a large block is freed; elsewhere this
     does nothing.
@@ -27,17 +26,16 @@ def keep_heap() -> None:
 
 
 def collect_rarely() -> None:
-    """Have the interpreter look for cyclic garbage after many more new objects than usual."""
+    """Collect cyclic garbage after many more new objects than usual."""
     gc.set_threshold(100_000, 50, 100)
 
 
 def budget(byte_count: int, row_count: int) -> int:
-    """Return how many bytes may be kept for a cluster of so many rows.
+    """Return how many bytes a cache may use.
 
     Args:
-        byte_count: what suffices for 10,000 rows, and is allowed for fewer.
-        row_count: how many there are. What is kept of a template takes so much a row: a budget that
-            stayed the same would hold ever fewer templates, and in turn they would throw each other
-            out.
+        byte_count: The budget for up to 10,000 rows.
+        row_count: The rows of the cluster. Each cached template takes memory per row, so
+            that with a constant budget ever fewer templates would fit and evict each other.
     """
     return byte_count * max(row_count, _ROWS_PLANNED_FOR) // _ROWS_PLANNED_FOR

@@ -1,6 +1,6 @@
-"""Chance, handed in: one seed, one named stream per use.
+"""Random numbers: one seed, one named stream for each use.
 
-Owns the only generator of random numbers. The same seed gives the same run.
+Owns the only generator. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import random
 import zlib
 
 
-class Generator:
+class RandomStream:
     """A seeded stream of integers."""
 
     def __init__(self, seed: int, stream: str) -> None:

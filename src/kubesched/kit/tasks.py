@@ -1,28 +1,26 @@
-"""Tasks that are never lost and never nameless.
-
-Owns the set of what runs in the background of one owner: each task has a name, a task that fails
-says so in the log, and the owner ends them all.
-"""
+"""Named background tasks of one owner, and the event loop of a process."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Background work of one owner."""
+    """The background tasks of one owner; a failed one is logged."""
 
     def __init__(self) -> None:
         # A dict as an ordered set: tasks end in the order in which they began.
         self._running: dict[asyncio.Task[Any], None] = {}
 
     def start(self, work: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
-        """Run something from now on, until it ends or the owner does."""
+        """Run a coroutine until it ends or the owner does."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running[task] = None
         task.add_done_callback(self._ended)
@@ -34,7 +32,7 @@ class Tasks:
             _log.error("task failed: %s", task.get_name(), exc_info=error)
 
     async def stop(self) -> None:
-        """Cancel what still runs and wait for it to end."""
+        """Cancel the running tasks and wait for them to end."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -42,3 +40,12 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self._running)
+
+
+def run_loop(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine on a new event loop: on uvloop's where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415  # Not on every platform.
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)

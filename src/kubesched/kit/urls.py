@@ -1,7 +1,5 @@
-"""Addresses: taken apart, and as they may be shown.
+"""URLs: parsing with Go's errors, and hiding passwords in messages.
 
-Owns that no password of an address reaches a text, and the words for an address that is none.
-Never connects.
 Upstream: Go's net/http/client.go stripPassword, net/url/url.go parseHost
 """
 
@@ -11,19 +9,19 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from kubesched.kit.go_text import go_quote
+from kubesched.golang.strconv import go_quote
 
-# A scheme, a user, a colon, the password: all up to the last @ of the part that names the host.
+# A scheme, a user, a colon and the password, up to the last @ before the host.
 _PASSWORD: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/?#:@]*):[^/?#]*@")
 
 
 def without_password(address: str) -> str:
-    """Return an address with three asterisks in place of its password."""
+    """Return a URL with three asterisks in place of its password."""
     return _PASSWORD.sub(r"\1:***@", address, count=1)
 
 
 def split_address(address: str) -> SplitResult:
-    """Return the parts of an address; ValueError with Go's words if it has no such parts."""
+    """Return the parts of a URL; raise ValueError with Go's text if it is malformed."""
     try:
         parts = urlsplit(address)
     except ValueError:

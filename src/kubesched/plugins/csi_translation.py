@@ -1,7 +1,6 @@
-"""In-tree volumes as the CSI volumes that took their place.
+"""Translates in-tree volumes to the CSI volumes that replaced them: driver, handle, node affinity.
 
-Owns the seven translations, as far as scheduling reads them: driver, handle and node affinity.
-Never asks whether a node has migrated: the plugins do.
+Callers check whether a node has migrated.
 Upstream: staging/src/k8s.io/csi-translation-lib/{translate.go,plugins}
 """
 
@@ -15,9 +14,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from kubesched.objects.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.objects.pod import Volume
-from kubesched.objects.storage import PersistentVolume, VolumeNodeAffinity
+from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+from kubesched.api.volumes import Volume
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 _REGION: Final = "topology.kubernetes.io/region"
@@ -32,7 +31,7 @@ _AWS_VOLUME_ID = re.compile(r"vol-[^/]*")
 
 @dataclass(frozen=True, slots=True)
 class CSIVolume:
-    """What scheduling reads of a translated volume."""
+    """A translated volume, as far as scheduling reads it."""
 
     driver: str
     volume_handle: str
@@ -52,30 +51,20 @@ class InTreePlugin:
     topology: Callable[[PersistentVolume], VolumeNodeAffinity | None]
 
     def translate(self, volume: PersistentVolume) -> CSIVolume:
-        """Return a persistent volume as its driver sees it; ValueError tells what is wrong."""
+        """Return a persistent volume as its driver sees it; ValueError if it is malformed."""
         handle = self.volume_handle(volume, getattr(volume.spec, self.source))
         return CSIVolume(self.driver, handle, self.topology(volume))
 
     def translate_inline(self, volume: Volume, namespace: str) -> CSIVolume:
-        """Return a pod's own volume as its driver sees it; ValueError tells what is wrong."""
+        """Return a pod's own volume as its driver sees it; ValueError if it is malformed."""
         return CSIVolume(
             self.driver, self.inline_handle(volume, getattr(volume, self.source), namespace)
         )
 
 
-def plugin_of_volume(volume: PersistentVolume) -> InTreePlugin | None:
-    """Return the in-tree plugin of a persistent volume, if it can be translated."""
-    return next((p for p in IN_TREE_PLUGINS if getattr(volume.spec, p.source) is not None), None)
-
-
-def plugin_of_inline(volume: Volume) -> InTreePlugin | None:
-    """Return the in-tree plugin of a pod's own volume, if it can be translated."""
+def plugin_of(volume: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
+    """Return the in-tree plugin of a volume, if it can be translated."""
     return next((p for p in IN_TREE_PLUGINS if getattr(volume, p.source) is not None), None)
-
-
-def plugin_named(name: str) -> InTreePlugin | None:
-    """Return the in-tree plugin of that name."""
-    return _BY_NAME.get(name)
 
 
 # -- handles ---------------------------------------------------------------------------------------
@@ -171,8 +160,8 @@ def _azure_file_inline_handle(volume: Volume, source: Any, namespace: str) -> st
 
 
 def _azure_account(source: Any) -> str:
-    found = _AZURE_SECRET_NAME.search(source.secret_name)
-    return found.group(1) if found is not None else str(source.secret_name)
+    match = _AZURE_SECRET_NAME.search(source.secret_name)
+    return match.group(1) if match is not None else str(source.secret_name)
 
 
 # -- topology --------------------------------------------------------------------------------------
@@ -214,7 +203,7 @@ def _vsphere(volume: PersistentVolume) -> VolumeNodeAffinity | None:
 
 
 def _topology_keys(volume: PersistentVolume) -> tuple[str, str]:
-    """Return the zone and region keys a volume uses, the older ones or today's."""
+    """Return the zone and region keys of a volume, beta or GA."""
     # Parity: plugins/in_tree_volume.go getTopologyLabel, v1.36.
     in_affinity = {
         requirement.key
@@ -340,7 +329,7 @@ IN_TREE_PLUGINS: Final = (
         topology=_unchanged,
     ),
 )
-_BY_NAME: Final = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
+PLUGIN_BY_NAME: Final = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
 
 # Of the seven, the scheduler lets only these five pass as migrated.
 # Parity: volumebinding/binder.go isCSIMigrationOnForPlugin and nodevolumelimits/utils.go, v1.36.

@@ -1,6 +1,5 @@
-"""Binds pods through the API server.
+"""DefaultBinder: binds pods through the API server. The scheduler retries.
 
-Owns what a binding says. Never retries: the scheduler tries the pod again.
 Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go
 """
 
@@ -10,7 +9,10 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import ApiCallError, Handle
 from kubesched.framework.status import Status, error
 from kubesched.kit.log import Ref
-from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.record import InTreePlugin, Write
+from kubesched.snapshot.pod_info import PodInfo
+
+BINDING = Write("", "pods/binding", ("create",), "binding pods to nodes")
 
 
 class DefaultBinder:
@@ -35,6 +37,9 @@ class DefaultBinder:
             await self._handle.client.bind_pod(
                 namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=node_name
             )
-        except ApiCallError as refusal:
-            return error(refusal.message)
+        except ApiCallError as rejection:
+            return error(rejection.message)
         return None
+
+
+PLUGIN = InTreePlugin(plugin=DefaultBinder, writes=(BINDING,))

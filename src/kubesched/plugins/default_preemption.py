@@ -1,7 +1,6 @@
 """DefaultPreemption: evicts less important pods to make room.
 
-Owns its arguments and messages; the search itself is `framework.preemption`. Never evicts: the
-live scheduler does, from the plan, and tells when that is done.
+The search is `framework.preemption`; the live scheduler carries out the plan.
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
 """
 
@@ -9,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.config.types import DefaultPreemptionArgs
 from kubesched.config.validate_args import validate_default_preemption_args
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import EventRegistration, NodeStatuses, PostFilterAnswer
+from kubesched.framework.interface import EventRegistration, NodeStatuses, PostFilterReturn
 from kubesched.framework.preemption.evaluator import Evaluator
 from kubesched.framework.status import Status, unresolvable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
+from kubesched.plugins.queueing_hints import on
+from kubesched.plugins.record import InTreePlugin, Write, checked_args
+from kubesched.snapshot.pod_info import PodInfo
 
 _PREEMPTING = unresolvable("waiting for the preemption for this pod to be finished")
 
@@ -28,16 +29,18 @@ class DefaultPreemption:
 
     name = "DefaultPreemption"
 
-    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
-        errors = validate_default_preemption_args(args)
-        if errors:
-            raise ValueError(aggregate_text(errors))
-        self._args = args
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._args = checked_args(
+            args,
+            DefaultPreemptionArgs,
+            validate_default_preemption_args,
+            "got args of type {1}, want *{0}",
+        )
         self._handle = handle
         self._evaluator = Evaluator(handle, self.candidate_count)
 
     def candidate_count(self, node_count: int) -> int:
-        """Return how many candidates are enough among so many nodes."""
+        """Return how many candidates are enough for a number of nodes."""
         # Parity: default_preemption.go calculateNumCandidates, v1.36.
         share = node_count * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), node_count)
@@ -50,27 +53,26 @@ class DefaultPreemption:
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
-    ) -> PostFilterAnswer | Awaitable[PostFilterAnswer]:
-        """Return a plan of eviction, or why there is none; the scheduler carries it out."""
-        # Only a running scheduler counts.
+    ) -> PostFilterReturn | Awaitable[PostFilterReturn]:
+        """Return an eviction plan, or why there is none; the scheduler carries it out."""
+        # Metrics exist in a running scheduler only.
         metrics = getattr(self._handle, "metrics", None)
         if metrics is not None:
             metrics.preemption_attempts_total.inc()
-        found = self._evaluator.preempt_asking(state, pod, statuses)
-        return _told(found) if isinstance(found, tuple) else _told_later(found)
+        outcome = self._evaluator.preempt(state, pod, statuses)
+        return _result(outcome) if isinstance(outcome, tuple) else _result_later(outcome)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register so that the plugin may hold pods back; others decide when to try again."""
-        deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
-        return [EventRegistration(deleted, _after_pod_deleted, reads="nothing")]
+        """Register for what its PreEnqueue check needs; other plugins decide when to try again."""
+        return [on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, reads="nothing")]
 
 
-async def _told_later(found: Awaitable[PostFilterAnswer]) -> PostFilterAnswer:
-    return _told(await found)
+async def _result_later(outcome: Awaitable[PostFilterReturn]) -> PostFilterReturn:
+    return _result(await outcome)
 
 
-def _told(found: PostFilterAnswer) -> PostFilterAnswer:
-    result, status = found
+def _result(outcome: PostFilterReturn) -> PostFilterReturn:
+    result, status = outcome
     if status.message:
         status = Status(status.code, (f"preemption: {status.message}",))
     return result, status
@@ -78,3 +80,10 @@ def _told(found: PostFilterAnswer) -> PostFilterAnswer:
 
 def _after_pod_deleted(_pod: PodInfo, _old: object, _new: object) -> QueueingHint:
     return QueueingHint.QUEUE_SKIP
+
+
+PLUGIN = InTreePlugin(
+    plugin=DefaultPreemption,
+    watches=(PodDisruptionBudget,),
+    writes=(Write("", "pods", ("delete",), "evicting pods for others (DefaultPreemption)"),),
+)

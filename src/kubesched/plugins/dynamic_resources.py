@@ -1,9 +1,8 @@
-"""Refuses pods with resource claims, clearly, and lets all others through.
+"""DynamicResources: rejects pods with resource claims, and lets all others through.
 
-Owns every extension point upstream's plugin has, so that configurations mean the same. Never
-allocates a device.
+Has all extension points of upstream's plugin, so that configurations have the same effect.
 Differs: resource claims and device classes are not supported yet, ADR 8; a pod that has claims
-waits with a text that says so.
+waits with a message that says so.
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go
 """
 
@@ -14,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.view import NodeTable
 from kubesched.config.types import DynamicResourcesArgs
 from kubesched.config.validate_args import validate_dynamic_resources_args
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
     READS_NOTHING,
     EventRegistration,
@@ -29,20 +26,14 @@ from kubesched.framework.interface import (
     PreBindPreFlightResult,
     Reads,
     Rejected,
-    SignFragment,
 )
 from kubesched.framework.normalize import default_normalize
-from kubesched.framework.status import (
-    SKIP,
-    Status,
-    StatusError,
-    error,
-    unresolvable,
-    unschedulable,
-)
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
+from kubesched.framework.status import SKIP, Status, StatusError, error, unresolvable, unschedulable
+from kubesched.plugins.queueing_hints import on, queue_if
+from kubesched.plugins.record import InTreePlugin, checked_args
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 
 _STATE_KEY = "DynamicResources"
 _NO_CLAIMS = "no claims"
@@ -50,38 +41,33 @@ _NOT_FOUND = error("not found")
 
 
 class DynamicResources:
-    """Has nothing to do for a pod without claims, and refuses one that has some."""
+    """Lets pods without claims through, and rejects those with claims."""
 
     name = "DynamicResources"
-    same_for_family = True
     reserves_if_skipped = False
     normalizes_by_scaling = True
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, DynamicResourcesArgs):
-            got = "<nil>" if args is None else "*runtime.Unknown"
-            raise ValueError(f"got args of type {got}, want *DynamicResourcesArgs")
-        problems = validate_dynamic_resources_args(args)
-        if problems:
-            raise ValueError(aggregate_text(problems))
+    def __init__(self, args: object) -> None:
+        wrong_type = "got args of type {1}, want *{0}"
+        checked_args(args, DynamicResourcesArgs, validate_dynamic_resources_args, wrong_type)
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """No node differs from another."""
         return READS_NOTHING
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what of the pod verdicts depend on: nothing."""
+        """Return the part of the pod that verdicts depend on: nothing."""
         return ()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """Hold back a pod with claims."""
-        return _refusal(pod)
+        return _rejection(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Record that there are no claims; refuse a pod with claims."""
-        # Written before anything else, since PostFilter reads it even after a refusal.
+        """Record that there are no claims; reject a pod with claims."""
+        # Written before anything else, since PostFilter reads it even after a rejection.
         state.write(_STATE_KEY, _NO_CLAIMS)
-        return _refusal(pod) or SKIP
+        return _rejection(pod) or SKIP
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
         """Fail on every node if PreFilter did not run, as upstream does."""
@@ -99,7 +85,8 @@ class DynamicResources:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return zeros; without claims no node is better than another."""
-        _check_state(state)
+        if state.get(_STATE_KEY) is None:
+            raise StatusError(_NOT_FOUND)
         return np.zeros(len(nodes), dtype=np.int64)
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
@@ -124,50 +111,34 @@ class DynamicResources:
         return _NOT_FOUND if state.get(_STATE_KEY) is None else None
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return upstream's events."""
         node_change = (
             ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         )
         changed = ActionType.ADD | ActionType.UPDATE
         generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
-            EventRegistration(ClusterEvent(EventResource.NODE, node_change)),
-            EventRegistration(
-                ClusterEvent(EventResource.RESOURCE_CLAIM, changed),
-                _after_claim_change,
-                reads="nothing",
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.POD, generated), _after_pod_change, reads="nothing"
-            ),
-            EventRegistration(ClusterEvent(EventResource.DEVICE_CLASS, changed)),
-            EventRegistration(ClusterEvent(EventResource.RESOURCE_SLICE, changed)),
+            on(EventResource.NODE, node_change),
+            on(EventResource.RESOURCE_CLAIM, changed, _after_claim_change, reads="nothing"),
+            on(EventResource.POD, generated, _after_pod_change, reads="nothing"),
+            on(EventResource.DEVICE_CLASS, changed),
+            on(EventResource.RESOURCE_SLICE, changed),
         ]
 
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Name nothing; a pod with claims equals no other."""
-        if pod.shape.has_resource_claims:
-            return unschedulable("pods with dra resource claims are not signable")
-        return []
 
-
-def _refusal(pod: PodInfo) -> Status | None:
+def _rejection(pod: PodInfo) -> Status | None:
     if not pod.shape.has_resource_claims:
         return None
     names = ", ".join(f'"{claim.name}"' for claim in pod.spec.resource_claims)
     return unresolvable(f"resource claims are not supported yet, pod has {names}")
 
 
-def _check_state(state: CycleState) -> None:
-    if state.get(_STATE_KEY) is None:
-        raise StatusError(_NOT_FOUND)
-
-
 def _after_claim_change(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    # Only pods with claims are refused here, and no change of a claim makes them fit.
+    # Only pods with claims are rejected here, and no change of a claim makes them fit.
     return QueueingHint.QUEUE_SKIP
 
 
 def _after_pod_change(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-    helps = pod.uid == new.uid and not new.shape.has_resource_claims
-    return QueueingHint.QUEUE if helps else QueueingHint.QUEUE_SKIP
+    return queue_if(pod.uid == new.uid and not new.shape.has_resource_claims)
+
+
+PLUGIN = InTreePlugin(plugin=DynamicResources)

@@ -1,27 +1,25 @@
-"""Prefers nodes that hold the pod's images already.
+"""ImageLocality: prefers nodes that already have the pod's images.
 
-Owns the score by image size and spread. Never pulls or counts layers.
 Upstream: pkg/scheduler/framework/plugins/imagelocality/image_locality.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import numpy as np
 
-from kubesched.columns.node_columns import ImageEntry, IntColumn
-from kubesched.columns.view import NodeTable
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.interface import NODE_SCORE_MAX, Reads, SignFragment
+from kubesched.framework.interface import NODE_SCORE_MAX, Reads
 from kubesched.framework.normalize import truncated_divide
-from kubesched.framework.status import Status
-from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.record import InTreePlugin
+from kubesched.snapshot.node_columns import ImageEntry, IntColumn
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 
-# Most images on public registries are between these sizes, and only that range tells nodes apart.
 _READS = Reads(nodes=True)
 _MIB = 1024 * 1024
+# Most images of public registries are between these sizes; only this range is scored.
 _SIZE_BYTES_MIN = 23 * _MIB
 _CONTAINER_SIZE_BYTES_MAX = 1000 * _MIB
 
@@ -30,17 +28,13 @@ class ImageLocality:
     """Scores nodes by how much of the pod's images they hold."""
 
     name = "ImageLocality"
-    same_for_family = True
-
-    def __init__(self, args: object, handle: Handle) -> None:
-        """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Images are reported by nodes; how many nodes have one counts too, and is of nodes."""
+        """Images, and the number of nodes that have them, are node data."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what of the pod verdicts depend on: the images and the number of containers."""
+        """Return what scores depend on: the images and the number of containers."""
         return (pod.shape.images, pod.shape.container_count)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
@@ -60,12 +54,6 @@ class ImageLocality:
             NODE_SCORE_MAX * (capped - _SIZE_BYTES_MIN), size_bytes_max - _SIZE_BYTES_MIN
         )
 
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Name the images of all containers; image volumes are left out, as upstream does."""
-        containers = (*pod.spec.containers, *pod.spec.init_containers)
-        names = sorted({normalized_image_name(c.image) for c in containers})
-        return [SignFragment("v1.Pod.Spec.CanonicalImageNames()", names)]
-
 
 def normalized_image_name(name: str) -> str:
     """Return the name as nodes report it: with a tag."""
@@ -76,3 +64,6 @@ def _scaled_size(entry: ImageEntry, node_count: int) -> int:
     # An image that few nodes have counts for little, or its nodes would draw all its pods.
     spread = float(len(entry.size_bytes_by_row)) / float(node_count)
     return int(float(entry.size_bytes) * spread)
+
+
+PLUGIN = InTreePlugin(plugin=ImageLocality)

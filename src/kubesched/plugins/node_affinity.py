@@ -1,48 +1,58 @@
-"""Keeps pods to the nodes their node selector and node affinity allow, and prefers those they like.
+"""NodeAffinity: keeps pods to nodes that their node selector and node affinity allow.
 
-Owns the filter, the score, and the affinity an administrator adds for a whole profile. Never evicts
-when labels change later.
+Also scores preferences, and applies the affinity that an administrator adds to a whole profile.
 Upstream: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import is_allowed, match_term, matches_node_selector, negate
-from kubesched.columns.view import NodeRow, NodeTable
+from kubesched.api.affinity import NodeSelector as WireNodeSelector
+from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.label_selectors import selector_from_set
+from kubesched.api.node_selectors import (
+    NodeSelector,
+    PreferredTerms,
+    compile_node_selector,
+    compile_preferred_terms,
+)
 from kubesched.config.types import NodeAffinityArgs
 from kubesched.config.validate_args import validate_node_affinity_args
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
     EventRegistration,
     FilterVerdict,
     PreFilterResult,
     Reads,
     Rejected,
-    SignFragment,
 )
 from kubesched.framework.normalize import default_normalize
 from kubesched.framework.status import SKIP, Status, StatusError, error, unresolvable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.objects.field_errors import aggregate_text
-from kubesched.objects.selectors import (
-    NodeSelector,
-    PreferredTerms,
-    compile_node_selector,
-    compile_preferred_terms,
-    selector_from_set,
+from kubesched.plugins.pod_changes import (
+    REQUIRED,
+    PodChange,
+    RejectedPod,
+    with_affinity,
+    with_spec,
+    without_one,
 )
+from kubesched.plugins.queueing_hints import on, queue_if
+from kubesched.plugins.record import InTreePlugin, checked_args
+from kubesched.snapshot.expressions import (
+    is_allowed,
+    match_node_selector,
+    match_term,
+    negate,
+)
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeRow, NodeTable
 
 _PRE_SCORE_KEY = "PreScoreNodeAffinity"
 _NAME_FIELD = "metadata.name"
@@ -52,28 +62,19 @@ _CONFLICT = unresolvable("pod affinity terms conflict")
 _READS = Reads(nodes=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _PreScoreState:
-    preferred: PreferredTerms | None
-
-
 class NodeAffinity:
-    """Refuses nodes the pod or the profile does not allow, and sums the weights of preferences."""
+    """Rejects nodes the pod or the profile does not allow, and sums the weights of preferences."""
 
     name = "NodeAffinity"
-    same_for_family = True
     takes_rows = True
     normalizes_by_scaling = True
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, NodeAffinityArgs):
-            raise ValueError(f"args are not of type NodeAffinityArgs, got {_go_type(args)}")
-        problems = validate_node_affinity_args(args)
-        if problems:
-            raise ValueError(aggregate_text(problems))
+    def __init__(self, args: object) -> None:
+        wrong_type = "args are not of type {}, got {}"
+        own_args = checked_args(args, NodeAffinityArgs, validate_node_affinity_args, wrong_type)
         self._added_selector: NodeSelector | None = None
         self._added_preferred: PreferredTerms | None = None
-        added = args.added_affinity
+        added = own_args.added_affinity
         if added is not None:
             required = added.required_during_scheduling_ignored_during_execution
             preferred = added.preferred_during_scheduling_ignored_during_execution
@@ -85,20 +86,16 @@ class NodeAffinity:
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what of the pod verdicts depend on: its node selector and node affinity."""
+        """Return what verdicts depend on: the node selector and node affinity."""
         shape = pod.shape
-        wanted = tuple(sorted((shape.node_selector or {}).items()))
+        labels = tuple(sorted((shape.node_selector or {}).items()))
         named = shape.node_selector is not None
-        return (named, wanted, shape.required_node_affinity, shape.preferred_node_affinity)
-
-    def named_node(self, pod: PodInfo) -> str:
-        """Return the node that is named before any is filtered, if all there is to say is that."""
-        return pod.shape.named_node
+        return (named, labels, shape.required_node_affinity, shape.preferred_node_affinity)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> Status | PreFilterResult | None:
-        """Name the only nodes worth a look if every term names some."""
+        """Narrow the search to named nodes if every term names some."""
         required = pod.shape.required_node_affinity
         if required is None:
             restricted = self._added_selector is not None or pod.shape.node_selector
@@ -116,30 +113,29 @@ class NodeAffinity:
     def filter_nodes(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
-        """Refuse nodes by the profile's affinity, then by the pod's."""
+        """Reject nodes by the profile's affinity, then by the pod's."""
         verdict = []
         if self._added_selector is not None:
-            enforced = matches_node_selector(nodes, self._added_selector)
+            enforced = match_node_selector(nodes, self._added_selector)
             verdict.append(Rejected(negate(enforced), _NOT_ENFORCED))
         verdict.append(Rejected(negate(is_allowed(nodes, pod)), _NOT_ALLOWED))
         return verdict
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Compile the preferences; have the score skipped if there are none."""
+        """Compile the preferences; skip the score if there are none."""
         try:
             preferred = _preferred_terms(pod)
         except ValueError as problem:
             return error(str(problem))
         if preferred is None and self._added_preferred is None:
             return SKIP
-        state.write(_PRE_SCORE_KEY, _PreScoreState(preferred))
+        state.write(_PRE_SCORE_KEY, preferred)
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of all preferences a node meets."""
-        known: _PreScoreState | None = state.get(_PRE_SCORE_KEY)
         try:
-            own = _preferred_terms(pod) if known is None else known.preferred
+            own: PreferredTerms | None = state.get(_PRE_SCORE_KEY) or _preferred_terms(pod)
         except ValueError as problem:
             raise StatusError(error(str(problem))) from problem
         scores = np.zeros(len(nodes), dtype=np.int64)
@@ -149,23 +145,12 @@ class NodeAffinity:
         return scores
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
-        """Give the node that is liked most 100."""
+        """Give the node with the highest sum 100."""
         return default_normalize(scores)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the events after which a node may have the labels."""
         change = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        event = ClusterEvent(EventResource.NODE, change)
-        return [EventRegistration(event, self._after_node_change, reads="shape")]
-
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Name node affinity and node selector, in an order of our own."""
-        return [
-            SignFragment("v1.Pod.Spec.Affinity.NodeAffinity", _signed_affinity(pod)),
-            SignFragment(
-                "v1.Pod.Spec.Affinity.NodeSelector", dict(pod.shape.node_selector or {}) or None
-            ),
-        ]
+        return [on(EventResource.NODE, change, self._after_node_change, reads="shape")]
 
     def _after_node_change(self, pod: PodInfo, old: NodeInfo | None, new: NodeInfo) -> QueueingHint:
         added = self._added_selector
@@ -175,10 +160,7 @@ class NodeAffinity:
         matched = _allows(pod, new)
         if matched is None:
             return QueueingHint.QUEUE
-        if not matched:
-            return QueueingHint.QUEUE_SKIP
-        changed = old is None or not _allows(pod, old)
-        return QueueingHint.QUEUE if changed else QueueingHint.QUEUE_SKIP
+        return queue_if(matched and (old is None or not _allows(pod, old)))
 
 
 def _named_nodes(term: NodeSelectorTerm) -> set[str] | None:
@@ -210,41 +192,90 @@ def _allows(pod: PodInfo, node: NodeInfo) -> bool | None:
     return None if selector.errors else False
 
 
-def _signed_affinity(pod: PodInfo) -> dict[str, list[str]] | None:
-    affinity = pod.spec.affinity
-    own = affinity.node_affinity if affinity is not None else None
-    if own is None:
-        return None
-    required = own.required_during_scheduling_ignored_during_execution
-    preferred = own.preferred_during_scheduling_ignored_during_execution
-    return {
-        "Required": sorted(
-            _json(_signed_term(term)) for term in (required.node_selector_terms if required else ())
-        ),
-        "Preferred": sorted(
-            _json({"Weight": one.weight, "Preference": _signed_term(one.preference)})
-            for one in preferred
-        ),
-    }
+def node_affinity_changes(rejected: RejectedPod) -> Iterator[PodChange]:
+    """Yield the pod without each label of its node selector, and each part of its affinity."""
+    spec = rejected.pod.object.spec
+    for key, value in sorted(spec.node_selector.items()):
+        yield PodChange(
+            "node-selector",
+            f"spec.nodeSelector[{key}]",
+            f"without the node selector {key}={value}",
+            _without_label(key),
+        )
+    terms = _required_terms(rejected.pod)
+    if terms is None:
+        return
+    if len(terms) == 1:
+        yield from _expression_changes(terms[0])
+    if len(terms) != 1 or len((*terms[0].match_expressions, *terms[0].match_fields)) != 1:
+        yield PodChange(
+            "node-affinity",
+            f"spec.affinity.nodeAffinity.{REQUIRED}",
+            "without the required node affinity",
+            lambda pod: _with_required_terms(pod, ()),
+        )
 
 
-def _signed_term(term: NodeSelectorTerm) -> dict[str, list[str]]:
-    return {
-        "MatchExpressions": _signed_requirements(term.match_expressions),
-        "MatchFields": _signed_requirements(term.match_fields),
-    }
+def _expression_changes(term: NodeSelectorTerm) -> Iterator[PodChange]:
+    for attribute, wire_name in (
+        ("match_expressions", "matchExpressions"),
+        ("match_fields", "matchFields"),
+    ):
+        parts: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
+        for number, part in enumerate(parts):
+            yield PodChange(
+                "node-affinity",
+                f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].{wire_name}[{number}]",
+                f"without the node affinity {_expression_text(part)}",
+                _without_expression(attribute, part),
+            )
 
 
-def _signed_requirements(requirements: Iterable[NodeSelectorRequirement]) -> list[str]:
-    return sorted(
-        _json(msgspec.structs.replace(one, values=tuple(sorted(one.values))))
-        for one in requirements
+def _expression_text(part: NodeSelectorRequirement) -> str:
+    values = part.values or ()
+    listed = ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
+    return f"{part.key} {part.operator}{f' ({listed})' if values else ''}"
+
+
+def _without_label(key: str) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        spec = pod.object.spec
+        others = {k: v for k, v in spec.node_selector.items() if k != key}
+        return with_spec(pod, replace(spec, node_selector=others))
+
+    return edit
+
+
+def _without_expression(attribute: str, part: object) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        terms = _required_terms(pod)
+        if not terms:
+            return pod
+        fewer = replace(terms[0], **{attribute: without_one(getattr(terms[0], attribute), part)})
+        # A term that demands nothing would match nothing: without its last part, it is gone.
+        return _with_required_terms(
+            pod, (fewer,) if fewer.match_expressions or fewer.match_fields else ()
+        )
+
+    return edit
+
+
+def _required_terms(pod: PodInfo) -> tuple[NodeSelectorTerm, ...] | None:
+    affinity = pod.object.spec.affinity
+    own = None if affinity is None else affinity.node_affinity
+    required = None if own is None else own.required_during_scheduling_ignored_during_execution
+    return None if required is None else required.node_selector_terms
+
+
+def _with_required_terms(pod: PodInfo, terms: tuple[NodeSelectorTerm, ...]) -> PodInfo:
+    affinity = pod.object.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    required = WireNodeSelector(node_selector_terms=terms) if terms else None
+    own = replace(
+        affinity.node_affinity, required_during_scheduling_ignored_during_execution=required
     )
+    return with_affinity(pod, node_affinity=own)
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _go_type(args: object) -> str:
-    return "<nil>" if args is None else "*runtime.Unknown"
+PLUGIN = InTreePlugin(plugin=NodeAffinity, pod_changes=node_affinity_changes)

@@ -1,7 +1,5 @@
-"""What the volume plugins ask of a pod's volumes, claims and persistent volumes.
+"""Volumes and claims of a pod, as all volume plugins read them, and texts for missing objects.
 
-Owns how a volume names its claim, which class a claim is of, and the texts of what is missing.
-Never decides about a node.
 Upstream: staging/src/k8s.io/component-helpers/storage/{volume,ephemeral}, kube-scheduler
 framework/signers.go VolumesSigner
 """
@@ -10,46 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-import msgspec
-
-from kubesched.framework.interface import HintReads, SignFragment
-from kubesched.model.pod_info import PodInfo, PodShape
-from kubesched.objects.meta import ObjectMeta
-from kubesched.objects.pod import Volume
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.volumes import Volume
+from kubesched.framework.cluster_event import QueueingHint
+from kubesched.framework.interface import HintReads
+from kubesched.plugins.pod_changes import PodChange, RejectedPod, without_part
+from kubesched.plugins.queueing_hints import AnyPod, queue_if
+from kubesched.snapshot.pod_info import PodInfo, PodShape, meets_rules
 
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+CLAIM: Final = "persistentvolumeclaim"
 NO_NAME: Final = "PersistentVolumeClaim had no name"
 
 _BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-_SIGNER_NAME: Final = "v1.Pod.Spec.Volumes.NonSyntheticSources()"
-
-
-class NamedPod(Protocol):
-    """A pod, pending or bound, as far as its claims need it."""
-
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def uid(self) -> str: ...
-    @property
-    def shape(self) -> PodShape: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A volume of a pod that stands for a claim."""
+    """A claim that a volume of a pod refers to."""
 
     claim_name: str
     is_ephemeral: bool
 
 
 def claim_use(pod_name: str, volume: Volume) -> ClaimUse | None:
-    """Return the claim a volume stands for, by name or as an ephemeral volume; None if neither."""
+    """Return the claim of a volume, named or ephemeral; None if it has none."""
     if volume.persistent_volume_claim is not None:
         return ClaimUse(volume.persistent_volume_claim.claim_name, is_ephemeral=False)
     if volume.ephemeral is not None:
@@ -58,8 +44,8 @@ def claim_use(pod_name: str, volume: Volume) -> ClaimUse | None:
     return None
 
 
-def claim_uses(pod: NamedPod) -> Iterator[ClaimUse]:
-    """Yield the claims a pod's volumes stand for, in the pod's order."""
+def claim_uses(pod: AnyPod) -> Iterator[ClaimUse]:
+    """Yield the claims of a pod's volumes, in the pod's order."""
     for volume in pod.shape.volumes:
         use = claim_use(pod.name, volume)
         if use is not None:
@@ -67,7 +53,7 @@ def claim_uses(pod: NamedPod) -> Iterator[ClaimUse]:
 
 
 def named_claims(shape: PodShape) -> list[str]:
-    """Return the claims that volumes name themselves, ephemeral ones left out."""
+    """Return the claims that volumes name, without those of ephemeral volumes."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in shape.volumes
@@ -75,20 +61,27 @@ def named_claims(shape: PodShape) -> list[str]:
     ]
 
 
-def refers_to(pod: PodInfo, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether one of the pod's volumes stands for the claim."""
-    return claim.metadata.namespace == pod.namespace and any(
-        use.claim_name == claim.metadata.name for use in claim_uses(pod)
-    )
+def after_named_claim_event(
+    pod: PodInfo, _old: object, claim: PersistentVolumeClaim
+) -> QueueingHint:
+    """Queue the pod if one of its volumes names the claim; ephemeral volumes name none."""
+    is_named = claim.metadata.name in named_claims(pod.shape)
+    return queue_if(is_named and claim.metadata.namespace == pod.namespace)
 
 
-def reads_of_claim_hint(shape: PodShape, _old: object, _new: object) -> HintReads:
-    """Return what `refers_to` reads: an ephemeral volume's claim has the pod's own name in it."""
+def after_claim_event(pod: PodInfo, _old: object, claim: PersistentVolumeClaim) -> QueueingHint:
+    """Queue the pod if one of its volumes, named or ephemeral, uses the claim."""
+    is_used = any(use.claim_name == claim.metadata.name for use in claim_uses(pod))
+    return queue_if(is_used and claim.metadata.namespace == pod.namespace)
+
+
+def reads_after_claim_event(shape: PodShape, _old: object, _new: object) -> HintReads:
+    """Return what the hint reads: the claim of an ephemeral volume is named after the pod."""
     return "pod" if any(volume.ephemeral is not None for volume in shape.volumes) else "shape"
 
 
-def not_owner_text(pod: NamedPod, claim: PersistentVolumeClaim) -> str | None:
-    """Return what is wrong if an ephemeral volume's claim was not made for the pod."""
+def not_owner_text(pod: AnyPod, claim: PersistentVolumeClaim) -> str | None:
+    """Return an error text if an ephemeral volume's claim belongs to another pod."""
     # Parity: component-helpers/storage/ephemeral/ephemeral.go VolumeIsForPod, v1.36.
     owner = next((o for o in claim.metadata.owner_references if o.controller), None)
     if claim.metadata.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
@@ -114,30 +107,26 @@ def _class_of(metadata: ObjectMeta, spec_class: str) -> str:
 
 
 def binding_mode_unset_text(storage_class: StorageClass) -> str:
-    """Return the text about a class that does not say when its claims are bound."""
+    """Return the error text for a class without a volume binding mode."""
     return f'VolumeBindingMode not set for StorageClass "{storage_class.metadata.name}"'
 
 
-def claim_not_found_text(name: str) -> str:
-    """Return the API's text about a claim that is not there."""
-    return f'persistentvolumeclaim "{name}" not found'
+def not_found_text(resource: str, name: str) -> str:
+    """Return the API's text for a missing object."""
+    return f'{resource} "{name}" not found'
 
 
-def volume_not_found_text(name: str) -> str:
-    """Return the API's text about a persistent volume that is not there."""
-    return f'persistentvolume "{name}" not found'
-
-
-def class_not_found_text(name: str) -> str:
-    """Return the API's text about a storage class that is not there."""
-    return f'storageclass.storage.k8s.io "{name}" not found'
-
-
-def sign_volumes(pod: PodInfo) -> list[SignFragment]:
-    """Return the part of a pod's signature that its volumes make."""
-    sources = sorted(
-        msgspec.json.encode(msgspec.structs.replace(volume, name="")).decode()
-        for volume in pod.spec.volumes or ()
-        if volume.config_map is None and volume.secret is None
-    )
-    return [SignFragment(_SIGNER_NAME, tuple(sources))]
+def volume_changes(rejected: RejectedPod) -> Iterator[PodChange]:
+    """Yield the pod without each of its volumes that a rule reads."""
+    for number, volume in enumerate(rejected.pod.object.spec.volumes):
+        # Not by name: pods of one shape may name their volumes differently.
+        if not meets_rules(volume):
+            continue
+        claim = volume.persistent_volume_claim
+        of_claim = f" (claim {claim.claim_name})" if claim is not None else ""
+        yield PodChange(
+            "volume",
+            f"spec.volumes[{number}]",
+            f"without the volume {volume.name}{of_claim}",
+            without_part("volumes", volume),
+        )

@@ -1,6 +1,5 @@
-"""Holds pods back until their scheduling gates are gone.
+"""SchedulingGates: keeps pods out of the queue until their scheduling gates are removed.
 
-Owns the check before queueing and the event that ends it. Never looks at a node.
 Upstream: pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go
 """
 
@@ -9,33 +8,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesched.framework.handle import Handle
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import Status, unresolvable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
+from kubesched.plugins.queueing_hints import on, queue_if
+from kubesched.plugins.record import InTreePlugin
+from kubesched.snapshot.pod_info import PodInfo
 
 
 class SchedulingGates:
-    """Refuses to queue a pod that carries gates."""
+    """Keeps a pod with gates out of the queue."""
 
     name = "SchedulingGates"
 
-    def __init__(self, args: object, handle: Handle) -> None:
-        """Ignore both: the plugin has no arguments and asks for nothing."""
-
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Refuse a pod with gates, naming them."""
+        """Reject a pod with gates, naming them."""
         if not pod.scheduling_gates:
             return None
         return unresolvable(f"waiting for scheduling gates: [{' '.join(pod.scheduling_gates)}]")
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the one event that helps: all gates of the pod were removed."""
+        """Register for the removal of all gates."""
         eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        event = ClusterEvent(EventResource.POD, eliminated)
-        return [EventRegistration(event, _after_gates_gone, reads="nothing")]
+        return [on(EventResource.POD, eliminated, _after_gates_removed, reads="nothing")]
 
 
-def _after_gates_gone(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-    return QueueingHint.QUEUE if new.uid == pod.uid else QueueingHint.QUEUE_SKIP
+def _after_gates_removed(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
+    return queue_if(new.uid == pod.uid)
+
+
+PLUGIN = InTreePlugin(plugin=SchedulingGates)

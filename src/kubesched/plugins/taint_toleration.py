@@ -1,79 +1,73 @@
-"""Keeps pods off nodes whose taints they do not tolerate.
+"""TaintToleration: rejects nodes with taints that the pod does not tolerate.
 
-Owns the filter over NoSchedule and NoExecute taints, and the score over PreferNoSchedule ones.
-Never evicts: that is the node lifecycle controller's business.
+Scores PreferNoSchedule taints. The taint eviction controller evicts.
 Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.rules import DO_NOT_SCHEDULE_EFFECTS, is_tolerated, negate
-from kubesched.columns.view import NodeRow, NodeTable
+from kubesched.api.affinity import Toleration
+from kubesched.api.tolerations import Taint, untolerated
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.interface import (
-    EventRegistration,
-    FilterVerdict,
-    Reads,
-    Rejected,
-    SignFragment,
-)
+from kubesched.framework.interface import EventRegistration, FilterVerdict, Reads, Rejected
 from kubesched.framework.normalize import default_normalize
 from kubesched.framework.status import Status, StatusError, error, unresolvable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.model.tolerations import Taint, untolerated
-from kubesched.objects.affinity import Toleration
+from kubesched.plugins.pod_changes import PodChange, RejectedPod, with_spec
+from kubesched.plugins.queueing_hints import queue_if
+from kubesched.plugins.record import InTreePlugin
+from kubesched.snapshot.expressions import DO_NOT_SCHEDULE_EFFECTS, is_tolerated, negate
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeRow, NodeTable
 
-TOLERATIONS_KEY = "v1.Pod.Spec.Tolerations"
+TAINT_EVENT = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+TOLERATION_EVENT = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
 _AVOIDED_EFFECT = "PreferNoSchedule"
 _PRE_SCORE_KEY = "PreScoreTaintToleration"
 _UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 _READS = Reads(nodes=True)
+_TAINTS_MAX = 8
+_VALUES_OF_A_KEY_MAX = 3
 
 
 class TaintToleration:
-    """Refuses nodes with untolerated taints, and prefers nodes with few that ask to be avoided."""
+    """Rejects nodes with untolerated taints, and prefers nodes with few PreferNoSchedule taints."""
 
     name = "TaintToleration"
-    same_for_family = True
     normalizes_by_scaling = True
     takes_rows = True
-
-    def __init__(self, args: object, handle: Handle) -> None:
-        """Ignore both: the plugin has no arguments and asks for nothing."""
 
     def reads(self, pod: PodInfo) -> Reads | None:
         """Taints are the node's own."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what of the pod verdicts depend on: the tolerations."""
+        """Return the part of the pod that verdicts depend on: the tolerations."""
         return pod.shape.tolerations
 
     def filter_nodes(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
-        """Refuse nodes with a taint that keeps the pod off."""
+        """Reject nodes with a taint that keeps the pod off."""
         tolerated = is_tolerated(nodes, pod.tolerations, DO_NOT_SCHEDULE_EFFECTS)
         return [] if tolerated is True else [Rejected(negate(tolerated), _UNTOLERATED)]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Keep the tolerations that speak of taints to be avoided."""
+        """Keep the tolerations of PreferNoSchedule taints."""
         relevant = tuple(t for t in pod.tolerations if t.effect in ("", _AVOIDED_EFFECT))
         state.write(_PRE_SCORE_KEY, relevant)
         return None
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
-        """Count the untolerated taints that ask to be avoided."""
+        """Count the untolerated PreferNoSchedule taints."""
         tolerations: tuple[Toleration, ...] | None = state.get(_PRE_SCORE_KEY)
         if tolerations is None:
             text = f'failed to read "{_PRE_SCORE_KEY}" from cycleState: not found'
@@ -91,36 +85,15 @@ class TaintToleration:
         return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the events after which a taint may be gone or tolerated."""
-        node_change = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        toleration = ActionType.UPDATE_POD_TOLERATION
         return [
-            EventRegistration(
-                ClusterEvent(EventResource.NODE, node_change), _after_node_change, reads="shape"
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.POD, toleration),
-                _after_toleration_change,
-                reads="nothing",
-            ),
+            EventRegistration(TAINT_EVENT, _after_node_change, reads="shape"),
+            EventRegistration(TOLERATION_EVENT, _after_toleration_change, reads="nothing"),
         ]
-
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Name the tolerations."""
-        return [sign_tolerations(pod)]
-
-
-def sign_tolerations(pod: PodInfo) -> SignFragment:
-    """Return the pod's tolerations by key and value, as a part of its signature."""
-    ordered = sorted(pod.tolerations, key=lambda t: (t.key, t.value))
-    return SignFragment(TOLERATIONS_KEY, [msgspec.to_builtins(t) for t in ordered])
 
 
 def _after_node_change(pod: PodInfo, old: NodeInfo | None, new: NodeInfo) -> QueueingHint:
     was_untolerated = old is None or _keeps_off(old, pod)
-    if was_untolerated and not _keeps_off(new, pod):
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(was_untolerated and not _keeps_off(new, pod))
 
 
 def _keeps_off(node: NodeInfo, pod: PodInfo) -> bool:
@@ -128,4 +101,50 @@ def _keeps_off(node: NodeInfo, pod: PodInfo) -> bool:
 
 
 def _after_toleration_change(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-    return QueueingHint.QUEUE if pod.uid == new.uid else QueueingHint.QUEUE_SKIP
+    return queue_if(pod.uid == new.uid)
+
+
+def toleration_changes(rejected: RejectedPod) -> Iterator[PodChange]:
+    """Yield a toleration for each taint that keeps the pod off, the most common first."""
+    nodes = rejected.nodes
+    sets, counts = np.unique(nodes.taint_set, return_counts=True)
+    count_of: dict[Taint, int] = {}
+    for taint_set, count in zip(sets.tolist(), counts.tolist(), strict=True):
+        taints = nodes.taint_sets.values[taint_set]
+        for taint in untolerated(taints, rejected.pod.tolerations, DO_NOT_SCHEDULE_EFFECTS):
+            count_of[taint] = count_of.get(taint, 0) + count
+    by_key: dict[tuple[str, str], list[Taint]] = {}
+    for taint in count_of:
+        by_key.setdefault((taint.key, taint.effect), []).append(taint)
+    node_counts: dict[tuple[Taint, bool], int] = {}
+    for alike in by_key.values():
+        any_value = len(alike) > _VALUES_OF_A_KEY_MAX
+        for taint in alike:
+            key = (Taint(taint.key, "", taint.effect) if any_value else taint, any_value)
+            node_counts[key] = node_counts.get(key, 0) + count_of[taint]
+    most_common = sorted(node_counts, key=lambda key: (-node_counts[key], key[0].key, key[0].value))
+    for taint, any_value in most_common[:_TAINTS_MAX]:
+        value = f"={taint.value}" if taint.value else ""
+        note = " (any value)" if any_value else ""
+        text = f"with a toleration of {taint.key}{value}:{taint.effect}{note}"
+        edit = tolerating(taint, any_value=any_value)
+        yield PodChange("toleration", "spec.tolerations", text, edit)
+
+
+def tolerating(taint: Taint, *, any_value: bool = False) -> Callable[[PodInfo], PodInfo]:
+    """Return the edit by which a pod tolerates a taint, or all of its key and effect."""
+    toleration = Toleration(
+        key=taint.key,
+        operator="Exists" if any_value else "Equal",
+        value="" if any_value else taint.value,
+        effect=taint.effect,
+    )
+
+    def edit(pod: PodInfo) -> PodInfo:
+        spec = pod.object.spec
+        return with_spec(pod, replace(spec, tolerations=(*spec.tolerations, toleration)))
+
+    return edit
+
+
+PLUGIN = InTreePlugin(plugin=TaintToleration, pod_changes=toleration_changes)

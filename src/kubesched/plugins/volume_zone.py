@@ -1,7 +1,5 @@
-"""VolumeZone: a pod stays in the zones and regions of its bound volumes.
+"""VolumeZone: keeps a pod in the zones and regions that its volumes are labelled with.
 
-Owns the comparison of zone and region labels of persistent volumes with those of nodes. Never looks
-at a volume's node affinity: VolumeBinding does.
 Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go
 """
 
@@ -13,9 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import NodeTable
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
@@ -24,23 +21,25 @@ from kubesched.framework.interface import (
     FilterVerdict,
     Reads,
     Rejected,
-    SignFragment,
 )
 from kubesched.framework.status import SKIP, Status, unresolvable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.plugins.pod_volumes import (
+    CLAIM,
     NO_NAME,
     WAIT_FOR_FIRST_CONSUMER,
+    after_named_claim_event,
     binding_mode_unset_text,
-    claim_not_found_text,
-    class_not_found_text,
     class_of_claim,
     named_claims,
-    sign_volumes,
-    volume_not_found_text,
+    not_found_text,
+    volume_changes,
 )
+from kubesched.plugins.queueing_hints import on, queue_if
+from kubesched.plugins.record import InTreePlugin
+from kubesched.snapshot.node_columns import BoolColumn
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 
 REASON_CONFLICT: Final = "node(s) had no available volume zone"
 
@@ -67,16 +66,15 @@ class VolumeTopology:
 
 
 class VolumeZone:
-    """Refuses nodes outside the zones and regions of the pod's volumes."""
+    """Rejects nodes outside the zones and regions of the pod's volumes."""
 
     name = "VolumeZone"
-    same_for_family = True
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that node and volumes decide, unless something is wrong with a claim."""
+        """Return that verdicts depend on nodes and volumes; None if a claim is invalid."""
         if not named_claims(pod.shape):
             return READS_NOTHING
         topologies = _topologies_of_pod(pod, self._handle.snapshot.objects)
@@ -101,7 +99,7 @@ class VolumeZone:
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
-        """Refuse labelled nodes whose zone or region is not among a volume's."""
+        """Reject labelled nodes whose zone or region is not among a volume's."""
         topologies = state.get(_STATE_KEY)
         if topologies is None:
             # Parity: volume_zone.go Filter, v1.36, works them out itself if PreFilter did not run.
@@ -116,44 +114,25 @@ class VolumeZone:
             met &= _meets(nodes, topology)
         return [Rejected(constrained & ~met, unresolvable(REASON_CONFLICT))]
 
-    def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
-        """Return what of the pod decides here: its volumes."""
-        return sign_volumes(pod)
-
     def events_to_register(self) -> list[EventRegistration]:
-        """Return the events that may let a refused pod fit."""
-        changed = ActionType.ADD | ActionType.UPDATE
+        changed, claims = ActionType.ADD | ActionType.UPDATE, EventResource.PERSISTENT_VOLUME_CLAIM
         return [
-            EventRegistration(
-                ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD),
-                _after_class_added,
-                reads="nothing",
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed),
-                _after_claim_changed,
-                reads="shape",
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME, changed),
-                _after_volume_changed,
-                reads="nothing",
-            ),
+            on(EventResource.STORAGE_CLASS, ActionType.ADD, _after_class_added, reads="nothing"),
+            on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+            on(claims, changed, after_named_claim_event, reads="shape"),
+            on(EventResource.PERSISTENT_VOLUME, changed, _after_volume_changed, reads="nothing"),
         ]
 
 
 def topologies_of(volume: PersistentVolume) -> list[VolumeTopology]:
     """Return what a volume's labels demand of a node; one that does not parse demands nothing."""
-    found = []
+    topologies = []
     for key in _TOPOLOGY_LABELS:
         value = volume.metadata.labels.get(key)
         values = [] if value is None else [part.strip() for part in value.split(_DELIMITER)]
         if values and "" not in values:
-            found.append(VolumeTopology(volume.metadata.name, key, frozenset(values)))
-    return found
+            topologies.append(VolumeTopology(volume.metadata.name, key, frozenset(values)))
+    return topologies
 
 
 def _meets(nodes: NodeTable, topology: VolumeTopology) -> BoolColumn:
@@ -161,15 +140,15 @@ def _meets(nodes: NodeTable, topology: VolumeTopology) -> BoolColumn:
     todays = _TODAYS_LABEL.get(topology.key)
     if todays is None:
         return own
-    # The older label of a volume may be met by today's label of a node that has no older one.
+    # The beta label of a volume may match the GA label of a node that lacks the beta one.
     return np.where(nodes.has_label(topology.key), own, _has_one_of(nodes, todays, topology.values))
 
 
 def _has_one_of(nodes: NodeTable, key: str, values: frozenset[str]) -> BoolColumn:
-    ids, known = nodes.label(key), nodes.label_values(key)
+    ids, label_values = nodes.label(key), nodes.label_values(key)
     mask = np.zeros(len(nodes), dtype=np.bool_)
     for value in sorted(values):
-        place = known.id_of(value)
+        place = label_values.id_of(value)
         if place >= 0:
             mask |= ids == place
     return mask
@@ -180,29 +159,29 @@ def _topologies_of_pod(pod: PodInfo, objects: ObjectStores) -> list[VolumeTopolo
     for claim_name in named_claims(pod.shape):
         if not claim_name:
             return unresolvable(NO_NAME)
-        claim = objects.persistent_volume_claims.get(f"{pod.namespace}/{claim_name}")
+        claim = objects.store_of(PersistentVolumeClaim).get(f"{pod.namespace}/{claim_name}")
         if claim is None:
-            return unresolvable(claim_not_found_text(claim_name))
+            return unresolvable(not_found_text(CLAIM, claim_name))
         volume_name = claim.spec.volume_name
         if not volume_name:
-            refusal = _refusal_of_unbound(claim, objects)
-            if refusal is not None:
-                return refusal
+            rejection = _rejection_of_unbound(claim, objects)
+            if rejection is not None:
+                return rejection
             continue
-        volume = objects.persistent_volumes.get(volume_name)
+        volume = objects.store_of(PersistentVolume).get(volume_name)
         if volume is None:
-            return unresolvable(volume_not_found_text(volume_name))
+            return unresolvable(not_found_text("persistentvolume", volume_name))
         found += topologies_of(volume)
     return found
 
 
-def _refusal_of_unbound(claim: PersistentVolumeClaim, objects: ObjectStores) -> Status | None:
+def _rejection_of_unbound(claim: PersistentVolumeClaim, objects: ObjectStores) -> Status | None:
     class_name = class_of_claim(claim)
     if not class_name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
-    storage_class = objects.storage_classes.get(class_name)
+    storage_class = objects.store_of(StorageClass).get(class_name)
     if storage_class is None:
-        return unresolvable(class_not_found_text(class_name))
+        return unresolvable(not_found_text("storageclass.storage.k8s.io", class_name))
     if storage_class.volume_binding_mode is None:
         return unresolvable(binding_mode_unset_text(storage_class))
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
@@ -211,19 +190,18 @@ def _refusal_of_unbound(claim: PersistentVolumeClaim, objects: ObjectStores) -> 
 
 
 def _after_class_added(_pod: PodInfo, _old: None, new: StorageClass) -> QueueingHint:
-    waits = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if waits else QueueingHint.QUEUE_SKIP
-
-
-def _after_claim_changed(
-    pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
-) -> QueueingHint:
-    ours = new.metadata.namespace == pod.namespace and new.metadata.name in named_claims(pod.shape)
-    return QueueingHint.QUEUE if ours else QueueingHint.QUEUE_SKIP
+    return queue_if(new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
 def _after_volume_changed(
     _pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume
 ) -> QueueingHint:
-    changed = old is None or topologies_of(old) != topologies_of(new)
-    return QueueingHint.QUEUE if changed else QueueingHint.QUEUE_SKIP
+    return queue_if(old is None or topologies_of(old) != topologies_of(new))
+
+
+PLUGIN = InTreePlugin(
+    plugin=VolumeZone,
+    watches=(PersistentVolume, PersistentVolumeClaim, StorageClass),
+    pod_changes=volume_changes,
+    has_shared_changes=True,
+)

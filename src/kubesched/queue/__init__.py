@@ -1,5 +1,5 @@
-"""Pods that wait: which is tried next, which must wait, and what wakes them.
+"""The scheduling queue: pending pods, their order, and the events that move them.
 
-Owns the parts of the scheduling queue and the nominator. Never blocks, never reads the cluster.
+Owns the queue, its queueing hints and the nominator. Never blocks, never reads the cluster.
 Upstream: pkg/scheduler/backend/queue
 """

@@ -1,7 +1,7 @@
-"""Which events may help which pods: the queueing hints of every profile.
+"""Queueing hints: which events make which rejected pods worth another attempt.
 
-Owns who registered for what, and the question whether an event makes a pod worth another attempt,
-for one pod or for many that a hint cannot tell apart. Never moves a pod.
+Owns the registrations of every profile, and how hints run: for one pod, or once for many pods that
+the hint cannot tell apart. Never moves a pod.
 Upstream: pkg/scheduler/scheduler.go buildQueueingHintMap,
 pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing
 """
@@ -12,23 +12,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.framework.interface import EventRegistration, HintFunction, HintReads, HintReadsOf
+from kubesched.framework.queued_pod import QueuedPodInfo
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo, PodShape
-from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.queue.in_flight import Occurrence
-from kubesched.queue.interface import HintFunction, ProfileQueueing, Reads, Registration
-from kubesched.queue.recorder import Recorder
-from kubesched.queue.unschedulable_pods import Alike, Group
+from kubesched.queue.interface import Occurrence, ProfileQueueing, Recorder
+from kubesched.queue.unschedulable_pods import Group, PodsOfShape
+from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 _NODE_TAINT: Final = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 READS: Final = ("nothing", "shape", "template", "pod")
-"""What a hint may say it reads of a pod, the least first."""
+"""What a hint may declare to read of a pod, the least first."""
 
 
 class Strategy(IntEnum):
-    """What an event means for a pod; the greater wins."""
+    """When an event lets a pod be tried again; the greatest of several wins."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -36,15 +35,15 @@ class Strategy(IntEnum):
 
 
 Worth: TypeAlias = "list[tuple[Strategy, Collection[QueuedPodInfo]]]"
-"""Pods that are worth another attempt, and when."""
+"""Pods that are worth another attempt, by strategy."""
 
 
 class Hint:
-    """One plugin's answer to an event."""
+    """The queueing hint of one plugin for one event."""
 
     __slots__ = ("call", "plugin", "reads")
 
-    def __init__(self, plugin: str, call: HintFunction, reads: Reads) -> None:
+    def __init__(self, plugin: str, call: HintFunction, reads: HintReads | HintReadsOf) -> None:
         if not callable(reads) and reads not in READS:
             raise ValueError(f"plugin {plugin}: a hint reads {', '.join(READS)}, not {reads!r}")
         self.plugin = plugin
@@ -52,41 +51,41 @@ class Hint:
         self.reads = reads
 
 
-class Asked(NamedTuple):
-    """Whom to ask, by what they read."""
+class HintsByReads(NamedTuple):
+    """The hints to run for an event, by what they read."""
 
     nothing: tuple[Hint, ...] = ()
     shape: tuple[Hint, ...] = ()
     template: tuple[Hint, ...] = ()
     pod: tuple[Hint, ...] = ()
     varying: tuple[Hint, ...] = ()
-    """Those that look at more of some pods than of others."""
+    """Hints that read more of some pods than of others."""
 
 
-def _by_reads(hints: Sequence[tuple[Hint, str]]) -> Asked:
-    found: dict[str, list[Hint]] = {name: [] for name in Asked._fields}
+def _sort_by_reads(hints: Sequence[tuple[Hint, str]]) -> HintsByReads:
+    by_reads: dict[str, list[Hint]] = {name: [] for name in HintsByReads._fields}
     for hint, reads in hints:
-        found[reads].append(hint)
-    return Asked(*map(tuple, found.values()))
+        by_reads[reads].append(hint)
+    return HintsByReads(*map(tuple, by_reads.values()))
 
 
 HintMap: TypeAlias = "dict[ClusterEvent, list[Hint]]"
 
 
-def build_hint_map(registrations: Mapping[str, Sequence[Registration]]) -> HintMap:
+def build_hint_map(registrations: Mapping[str, Sequence[EventRegistration]]) -> HintMap:
     """Return the hints of a profile by the event they were registered for."""
     # Parity: scheduler.go buildQueueingHintMap, v1.36.
     hints: HintMap = {}
     for plugin, registered in registrations.items():
         node_actions = ActionType(0)
-        for one in registered:
-            call = one.hint
-            hint = Hint(plugin, call, one.reads) if call else Hint(plugin, _always, "nothing")
-            hints.setdefault(one.event, []).append(hint)
-            if one.event.resource == EventResource.NODE:
-                node_actions |= one.event.action
+        for registration in registered:
+            event, call = registration.event, registration.hint
+            reads = registration.reads if call else "nothing"
+            hints.setdefault(event, []).append(Hint(plugin, call or _always, reads))
+            if event.resource == EventResource.NODE:
+                node_actions |= event.action
         if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
-            # Whoever waits for a node to come hears of one that loses a taint, too.
+            # A plugin that waits for a new node also gets events of nodes that lose a taint.
             hints.setdefault(_NODE_TAINT, []).append(Hint(plugin, _always, "nothing"))
     return hints
 
@@ -113,20 +112,19 @@ class Hints:
         self._recorder = recorder
         self._log = log
         self._interesting: dict[ClusterEvent, bool] = {}
-        self._asked: dict[tuple[str, ClusterEvent, frozenset[str]], Asked] = {}
+        self._cached_hints: dict[tuple[str, ClusterEvent, frozenset[str]], HintsByReads] = {}
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
         for hint_map in self._maps.values():
             for event, hints in hint_map.items():
                 for hint in hints:
-                    known = self._events_of.get(hint.plugin, ())
-                    self._events_of[hint.plugin] = (*known, event)
+                    self._events_of[hint.plugin] = (*self.events_of(hint.plugin), event)
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """Return the events a plugin registered for, in any profile."""
         return self._events_of.get(plugin, ())
 
     def registered_actions(self) -> dict[str, ActionType]:
-        """Return every resource that some plugin wants to hear of, with the actions."""
+        """Return the resources that plugins registered for, with the actions."""
         # Parity: scheduler.go unionedGVKs, v1.36.
         actions: dict[str, ActionType] = {}
         for hint_map in self._maps.values():
@@ -138,167 +136,173 @@ class Hints:
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Return whether the event could help any pod at all."""
         # Parity: scheduling_queue.go isEventOfInterest, v1.36.
-        known = self._interesting.get(event)
-        if known is None:
-            known = self._interesting[event] = event.is_wildcard or any(
+        is_of_interest = self._interesting.get(event)
+        if is_of_interest is None:
+            is_of_interest = self._interesting[event] = event.is_wildcard or any(
                 registered.covers(event) for events in self._maps.values() for registered in events
             )
-        if not known and self._log.enabled(6):
-            self._log.info(
-                "receive an event that isn't interested by any enabled plugins",
-                level=6,
-                event=event,
-            )
-        return known
+        if not is_of_interest:
+            message = "receive an event that isn't interested by any enabled plugins"
+            self._log.info(message, level=6, event=event)
+        return is_of_interest
 
     # -- one pod ----------------------------------------------------------------------------------
 
-    def is_pod_worth_requeuing(self, queued: QueuedPodInfo, what: Occurrence) -> Strategy:
-        """Return what an event means for one pod."""
+    def is_pod_worth_requeuing(self, queued: QueuedPodInfo, occurrence: Occurrence) -> Strategy:
+        """Return when an event lets one pod be tried again."""
         # Parity: scheduling_queue.go isPodWorthRequeuing, v1.36.
         if not queued.has_rejectors:
-            if self._log.enabled(6):
-                message = "Worth requeuing because no failed plugins"
-                self._log.info(message, level=6, pod=_ref(queued.pod))
+            self._log.info("Worth requeuing because no failed plugins", level=6, pod=queued.pod)
             return Strategy.AFTER_BACKOFF
-        if what.event.is_wildcard:
-            return self._after_wildcard(queued, what)
-        asked = self._whom_to_ask(
-            queued.pod.scheduler_name, what.event, frozenset(queued.rejector_plugins)
+        if occurrence.event.is_wildcard:
+            return self._after_wildcard(queued, occurrence)
+        by_reads = self._hints_for(
+            queued.pod.scheduler_name, occurrence.event, frozenset(queued.rejector_plugins)
         )
-        if asked is None:
+        if by_reads is None:
             return Strategy.AFTER_BACKOFF
         strategy = Strategy.SKIP
-        for hints in asked:
-            strategy = self._ask(hints, queued.pod, what, queued.pending_plugins, strategy)
+        for hints in by_reads:
+            strategy = self._run(hints, queued.pod, occurrence, queued.pending_plugins, strategy)
             if _is_settled(strategy, queued.pending_plugins):
                 break
         return strategy
 
-    def _after_wildcard(self, queued: QueuedPodInfo, what: Occurrence) -> Strategy:
-        # An event that says which pod it is for is for no other.
-        is_meant = what.new is None or what.new.uid == queued.pod.uid
+    def _after_wildcard(self, queued: QueuedPodInfo, occurrence: Occurrence) -> Strategy:
+        # An event that names a pod concerns no other.
+        is_meant = occurrence.new is None or occurrence.new.uid == queued.pod.uid
         if self._log.enabled(6):
             if is_meant:
                 message, fields = "Worth requeuing because the event is wildcard", {}
             else:
                 message = "Not worth requeuing because the event is wildcard, but for another pod"
-                fields = {"newObj": _ref(what.new)}
-            label = what.event.label
-            self._log.info(message, level=6, pod=_ref(queued.pod), event=label, **fields)
+                fields = {"newObj": _ref(occurrence.new)}
+            label = occurrence.event.label
+            self._log.info(message, level=6, pod=queued.pod, event=label, **fields)
         return Strategy.AFTER_BACKOFF if is_meant else Strategy.SKIP
 
-    # -- pods that are alike ----------------------------------------------------------------------
+    # -- groups of pods ----------------------------------------------------------------------------
 
     def worth_requeuing(
-        self, group: Group, what: Occurrence, subject: QueuedPodInfo | None
+        self, group: Group, occurrence: Occurrence, subject: QueuedPodInfo | None
     ) -> Worth:
         """Return the pods of a group that an event may help.
 
-        The answers are those of asking about one pod after the other, but a hint is asked once
-        about all the pods it cannot tell apart; only the subject, the pod of the group that the
-        event is about, is always asked alone.
+        The result is that of running every hint for every pod, but a hint runs once for all pods
+        that it cannot tell apart. Only the subject, the pod of the group that the event is about,
+        is always judged alone.
         """
-        if not group.rejectors or what.event.is_wildcard:
-            return self._one_by_one(group, what)
-        asked = self._whom_to_ask(group.profile, what.event, group.rejectors)
-        if asked is None:
+        if not group.rejectors or occurrence.event.is_wildcard:
+            return self._one_by_one(group, occurrence)
+        by_reads = self._hints_for(group.profile, occurrence.event, group.rejectors)
+        if by_reads is None:
             return [(Strategy.AFTER_BACKOFF, list(group))]
-        if not any(asked):
+        if not any(by_reads):
             return []
-        worth = self._ask_group(group, asked, what, subject)
+        worth = self._judge_group(group, by_reads, occurrence, subject)
         if subject is not None:
-            worth += self._one_by_one([subject], what)
+            worth += self._one_by_one([subject], occurrence)
         return worth
 
-    def _ask_group(
-        self, group: Group, asked: Asked, what: Occurrence, subject: QueuedPodInfo | None
+    def _judge_group(
+        self,
+        group: Group,
+        by_reads: HintsByReads,
+        occurrence: Occurrence,
+        subject: QueuedPodInfo | None,
     ) -> Worth:
-        some_pod = _one_of(group, subject)
+        some_pod = _any_but(group, subject)
         if some_pod is None:
             return []
-        strategy = self._ask(asked.nothing, some_pod, what, group.pending, Strategy.SKIP)
-        if _is_settled(strategy, group.pending) or not any(asked[1:]):
+        strategy = self._run(by_reads.nothing, some_pod, occurrence, group.pending, Strategy.SKIP)
+        if _is_settled(strategy, group.pending) or not any(by_reads[1:]):
             return [(strategy, _all_but(group, subject))] if strategy else []
-        deeper = asked._replace(nothing=())
+        deeper = by_reads._replace(nothing=())
         worth: Worth = []
-        for shape, alike in group.shapes.items():
-            known = self._settle_varying(deeper, shape, what) if deeper.varying else deeper
-            worth += self._ask_alike(alike, known, what, subject, (group.pending, strategy))
+        for shape, same_shape in group.shapes.items():
+            settled = self._settle_varying(deeper, shape, occurrence) if deeper.varying else deeper
+            worth += self._judge_shape(
+                same_shape, settled, occurrence, subject, (group.pending, strategy)
+            )
         return worth
 
-    def _settle_varying(self, asked: Asked, shape: PodShape, what: Occurrence) -> Asked:
-        """Return whom to ask about pods of a shape, those that vary put where they belong."""
-        return _by_reads(
+    def _settle_varying(
+        self, by_reads: HintsByReads, shape: PodShape, occurrence: Occurrence
+    ) -> HintsByReads:
+        """Return the hints for pods of a shape, with the varying ones sorted by what they read."""
+        return _sort_by_reads(
             [
-                *((hint, "shape") for hint in asked.shape),
-                *((hint, "template") for hint in asked.template),
-                *((hint, "pod") for hint in asked.pod),
-                *((hint, self._reads_of(hint, shape, what)) for hint in asked.varying),
+                *((hint, "shape") for hint in by_reads.shape),
+                *((hint, "template") for hint in by_reads.template),
+                *((hint, "pod") for hint in by_reads.pod),
+                *((hint, self._reads_of(hint, shape, occurrence)) for hint in by_reads.varying),
             ]
         )
 
-    def _reads_of(self, hint: Hint, shape: PodShape, what: Occurrence) -> str:
+    def _reads_of(self, hint: Hint, shape: PodShape, occurrence: Occurrence) -> str:
         assert callable(hint.reads)
         try:
-            reads = hint.reads(shape, what.old, what.new)
+            reads = hint.reads(shape, occurrence.old, occurrence.new)
             if reads in READS:
                 return reads
             problem: Exception = ValueError(f"a hint reads {', '.join(READS)}, not {reads!r}")
         except Exception as raised:  # noqa: BLE001 - any fault of a plugin costs time, no more
             problem = raised
-        self._log_failure(hint, what, problem, "What a QueueingHintFn reads cannot be told")
+        self._log_failure(
+            hint, occurrence, problem, "The reads function of a QueueingHintFn failed"
+        )
         return "pod"
 
-    def _ask_alike(
+    def _judge_shape(
         self,
-        alike: Alike,
-        asked: Asked,
-        what: Occurrence,
+        same_shape: PodsOfShape,
+        by_reads: HintsByReads,
+        occurrence: Occurrence,
         subject: QueuedPodInfo | None,
         so_far: tuple[frozenset[str], Strategy],
     ) -> Worth:
         pending, strategy = so_far
-        some_pod = _one_of(alike.pods.values(), subject)
+        some_pod = _any_but(same_shape.pods.values(), subject)
         if some_pod is None:
             return []
-        strategy = self._ask((*asked.nothing, *asked.shape), some_pod, what, pending, strategy)
-        if _is_settled(strategy, pending) or not (asked.template or asked.pod):
-            return [(strategy, _all_but(alike.pods.values(), subject))] if strategy else []
+        strategy = self._run(
+            (*by_reads.nothing, *by_reads.shape), some_pod, occurrence, pending, strategy
+        )
+        if _is_settled(strategy, pending) or not (by_reads.template or by_reads.pod):
+            return [(strategy, _all_but(same_shape.pods.values(), subject))] if strategy else []
         worth: Worth = []
-        for same in alike.by_template() if asked.template else (alike.pods,):
-            some_pod = _one_of(same.values(), subject)
+        for same_template in same_shape.by_template() if by_reads.template else (same_shape.pods,):
+            some_pod = _any_but(same_template.values(), subject)
             if some_pod is None:
                 continue
-            answer = self._ask(asked.template, some_pod, what, pending, strategy)
-            if asked.pod and not _is_settled(answer, pending):
-                for queued in _all_but(same.values(), subject):
-                    alone = self._ask(asked.pod, queued.pod, what, pending, answer)
+            by_template = self._run(by_reads.template, some_pod, occurrence, pending, strategy)
+            if by_reads.pod and not _is_settled(by_template, pending):
+                for queued in _all_but(same_template.values(), subject):
+                    alone = self._run(by_reads.pod, queued.pod, occurrence, pending, by_template)
                     if alone:
                         worth.append((alone, (queued,)))
-            elif answer:
-                worth.append((answer, _all_but(same.values(), subject)))
+            elif by_template:
+                worth.append((by_template, _all_but(same_template.values(), subject)))
         return worth
 
-    def _one_by_one(self, pods: Iterable[QueuedPodInfo], what: Occurrence) -> Worth:
-        answers = [(self.is_pod_worth_requeuing(queued, what), queued) for queued in pods]
-        return [(strategy, (queued,)) for strategy, queued in answers if strategy]
+    def _one_by_one(self, pods: Iterable[QueuedPodInfo], occurrence: Occurrence) -> Worth:
+        strategies = [(self.is_pod_worth_requeuing(queued, occurrence), queued) for queued in pods]
+        return [(strategy, (queued,)) for strategy, queued in strategies if strategy]
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- running hints ----------------------------------------------------------------------------
 
-    def _whom_to_ask(
+    def _hints_for(
         self, profile: str, event: ClusterEvent, rejectors: frozenset[str]
-    ) -> Asked | None:
+    ) -> HintsByReads | None:
         """Return the hints of some plugins for an event; None if the profile is not known."""
-        known = self._asked.get((profile, event, rejectors))
-        if known is not None:
-            return known
+        cached = self._cached_hints.get((profile, event, rejectors))
+        if cached is not None:
+            return cached
         hint_map = self._maps.get(profile)
         if hint_map is None:
-            message = "No QueueingHintMap is registered for this profile"
-            self._log.error(message, profile=profile)
+            self._log.error("No QueueingHintMap is registered for this profile", profile=profile)
             return None
-        found = self._asked[profile, event, rejectors] = _by_reads(
+        by_reads = self._cached_hints[profile, event, rejectors] = _sort_by_reads(
             [
                 (hint, "varying" if callable(hint.reads) else hint.reads)
                 for registered, hints in hint_map.items()
@@ -307,18 +311,18 @@ class Hints:
                 if hint.plugin in rejectors
             ]
         )
-        return found
+        return by_reads
 
-    def _ask(
+    def _run(
         self,
         hints: Iterable[Hint],
         pod: PodInfo,
-        what: Occurrence,
+        occurrence: Occurrence,
         pending: Collection[str],
         strategy: Strategy,
     ) -> Strategy:
         for hint in hints:
-            if not self._is_queued_by(hint, pod, what):
+            if not self._is_queued_by(hint, pod, occurrence):
                 continue
             if hint.plugin in pending:
                 return Strategy.IMMEDIATELY
@@ -327,33 +331,33 @@ class Hints:
                 break
         return strategy
 
-    def _is_queued_by(self, hint: Hint, pod: PodInfo, what: Occurrence) -> bool:
+    def _is_queued_by(self, hint: Hint, pod: PodInfo, occurrence: Occurrence) -> bool:
         start_s = self._clock.monotonic_s()
         try:
-            answer = hint.call(pod, what.old, what.new)
-            result: str = answer.value
+            verdict = hint.call(pod, occurrence.old, occurrence.new)
+            result: str = verdict.value
         except Exception as problem:  # noqa: BLE001 - a hint that fails must not strand the pod
-            answer, result = QueueingHint.QUEUE, "Error"
+            verdict, result = QueueingHint.QUEUE, "Error"
             message = "QueueingHintFn returns error"
-            self._log_failure(hint, what, problem, message, pod=_ref(pod))
+            self._log_failure(hint, occurrence, problem, message, pod=pod)
         elapsed_s = self._clock.monotonic_s() - start_s
-        self._recorder.hints[hint.plugin, what.event.label, result].observe(elapsed_s)
-        return answer is not QueueingHint.QUEUE_SKIP
+        self._recorder.hints[hint.plugin, occurrence.event.label, result].observe(elapsed_s)
+        return verdict is not QueueingHint.QUEUE_SKIP
 
     def _log_failure(
-        self, hint: Hint, what: Occurrence, problem: Exception, message: str, **fields: object
+        self, hint: Hint, occurrence: Occurrence, problem: Exception, message: str, **fields: object
     ) -> None:
-        if what.old is not None and what.new is not None:
-            fields |= {"oldObj": _ref(what.old), "newObj": _ref(what.new)}
-        self._log.error(message, err=problem, event=what.event, plugin=hint.plugin, **fields)
+        if occurrence.old is not None and occurrence.new is not None:
+            fields |= {"oldObj": _ref(occurrence.old), "newObj": _ref(occurrence.new)}
+        self._log.error(message, err=problem, event=occurrence.event, plugin=hint.plugin, **fields)
 
 
 def _is_settled(strategy: Strategy, pending: Collection[str]) -> bool:
-    """Return whether no further hint can change the answer."""
+    """Return whether no further hint can change the strategy."""
     return strategy is Strategy.IMMEDIATELY or (strategy is Strategy.AFTER_BACKOFF and not pending)
 
 
-def _one_of(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> PodInfo | None:
+def _any_but(pods: Iterable[QueuedPodInfo], subject: QueuedPodInfo | None) -> PodInfo | None:
     return next((queued.pod for queued in pods if queued is not subject), None)
 
 

@@ -1,7 +1,7 @@
-"""Pods that were refused and wait for a change, and gated pods.
+"""Unschedulable and gated pods, grouped so that a queueing hint runs once for many of them.
 
-Owns this part of the queue, and its order by what hints can tell apart: groups of pods that the
-same plugins refused, and in each the pods of one shape. Never decides what an event means.
+A group holds the pods that the same plugins rejected; within it pods are kept by shape, and on
+demand by template. Never decides what an event means.
 Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go
 """
 
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from kubesched.model.cluster_event import ClusterEvent
-from kubesched.model.pod_info import PodShape
-from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.queue.recorder import Recorder
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.queue.interface import Recorder
+from kubesched.snapshot.pod_info import PodShape
 
 UNSCHEDULABLE = "Unschedulable"
 PodsByKey: TypeAlias = "dict[str, QueuedPodInfo]"
 
 
-class Alike:
+class PodsOfShape:
     """Waiting pods of one shape."""
 
     __slots__ = ("_template_of", "_templates", "pods")
@@ -31,7 +31,7 @@ class Alike:
         self._template_of: dict[str, Hashable] = {}
 
     def by_template(self) -> Iterable[PodsByKey]:
-        """Return the pods in groups that share all but names and times."""
+        """Return the pods grouped by template: equal but for names and times."""
         if self._templates is None:
             self._templates = {}
             for queued in self.pods.values():
@@ -39,7 +39,6 @@ class Alike:
         return self._templates.values()
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Take a pod in."""
         self.pods[queued.key] = queued
         if self._templates is not None:
             self._put_by_template(queued, self._templates)
@@ -49,10 +48,9 @@ class Alike:
         templates.setdefault(template, {})[queued.key] = queued
 
     def remove(self, key: str) -> None:
-        """Take a pod out."""
         del self.pods[key]
         if self._templates is not None:
-            # By what it was when it came: it may have changed since.
+            # By its template at arrival: the pod may have changed since.
             template = self._template_of.pop(key)
             same = self._templates[template]
             del same[key]
@@ -61,7 +59,7 @@ class Alike:
 
 
 class Group:
-    """Waiting pods of one profile that the same plugins refused, by shape."""
+    """Waiting pods of one profile that the same plugins rejected, by shape."""
 
     __slots__ = ("gating_events", "key", "pending", "profile", "rejectors", "shapes")
 
@@ -73,31 +71,30 @@ class Group:
         self.gating_events: Sequence[ClusterEvent] | None = (
             first.gating_plugin_events if first.is_gated else None
         )
-        """What may end the gate; None if the pods are not gated."""
-        self.shapes: dict[PodShape, Alike] = {}
+        """The events that may open the gate; None if the pods are not gated."""
+        self.shapes: dict[PodShape, PodsOfShape] = {}
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return chain.from_iterable(alike.pods.values() for alike in self.shapes.values())
+        return chain.from_iterable(same_shape.pods.values() for same_shape in self.shapes.values())
 
     def add(self, queued: QueuedPodInfo) -> PodShape:
-        """Take a pod in; return the shape it is found under."""
+        """Add a pod; return its shape, by which it is found."""
         shape = queued.pod.shape
-        alike = self.shapes.get(shape)
-        if alike is None:
-            alike = self.shapes[shape] = Alike()
-        alike.add(queued)
+        same_shape = self.shapes.get(shape)
+        if same_shape is None:
+            same_shape = self.shapes[shape] = PodsOfShape()
+        same_shape.add(queued)
         return shape
 
     def remove(self, key: str, shape: PodShape) -> None:
-        """Take a pod out."""
-        alike = self.shapes[shape]
-        alike.remove(key)
-        if not alike.pods:
+        same_shape = self.shapes[shape]
+        same_shape.remove(key)
+        if not same_shape.pods:
             del self.shapes[shape]
 
 
 class UnschedulablePods:
-    """Refused and gated pods by key, and in groups."""
+    """Unschedulable and gated pods, by key and in groups."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._pods: PodsByKey = {}
@@ -124,24 +121,21 @@ class UnschedulablePods:
         return self._place_of[queued.key][0]
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """Return a pod that is here."""
         return self._pods.get(key)
 
-    def add_or_update(self, queued: QueuedPodInfo, event: str, *, gated_before: bool) -> None:
-        """Take a pod in, or what is new about one that is here; the event is why it came."""
-        gated = queued.is_gated
-        if queued.key not in self._pods:
-            (self._recorder.pending_gated if gated else self._recorder.pending_unschedulable).inc()
+    def add_or_update(self, queued: QueuedPodInfo, event: str) -> None:
+        """Add or update a pod; the event is the reason."""
+        if queued.key in self._pods:
+            self._leave_group(queued.key)
+        else:
             self._recorder.incoming_unschedulable[event].inc()
-        elif gated != gated_before:
-            came, went = self._recorder.pending_gated, self._recorder.pending_unschedulable
-            if gated_before:
-                came, went = went, came
-            came.inc()
-            went.dec()
         self._pods[queued.key] = queued
-        self._leave_group(queued.key)
         self._join_group(queued)
+
+    def remove(self, key: str) -> None:
+        """Remove a pod, if it is here."""
+        if self._pods.pop(key, None) is not None:
+            self._leave_group(key)
 
     def _join_group(self, queued: QueuedPodInfo) -> None:
         key = (
@@ -154,17 +148,15 @@ class UnschedulablePods:
         if group is None:
             group = self._groups[key] = Group(key, queued)
         self._place_of[queued.key] = group, group.add(queued)
+        self._gauge_of(group).inc()
 
     def _leave_group(self, key: str) -> None:
-        place = self._place_of.pop(key, None)
-        if place is not None:
-            group, shape = place
-            group.remove(key, shape)
-            if not group.shapes:
-                del self._groups[group.key]
+        group, shape = self._place_of.pop(key)
+        self._gauge_of(group).dec()
+        group.remove(key, shape)
+        if not group.shapes:
+            del self._groups[group.key]
 
-    def remove(self, key: str, *, gated: bool) -> None:
-        """Take a pod out, if it is here; `gated` is what it was counted as."""
-        if self._pods.pop(key, None) is not None:
-            (self._recorder.pending_gated if gated else self._recorder.pending_unschedulable).dec()
-            self._leave_group(key)
+    def _gauge_of(self, group: Group) -> Any:
+        is_gated = group.gating_events is not None
+        return self._recorder.pending_gated if is_gated else self._recorder.pending_unschedulable

@@ -1,7 +1,7 @@
-"""The waiting half of an attempt: permission, what precedes a binding, the binding, its end.
+"""The binding cycle: wait on Permit, PreBind, Bind and PostBind, and the pool that runs it.
 
-Owns the order and what a failure of each step means. State of cache and queue changes through the
-scheduler's inbox only, since an attempt may be under way while a binding waits.
+Owns the order, what a failure of each step means, and how many bindings run at once. Cache and
+queue change through the scheduler's inbox only: an attempt may be running while a binding waits.
 Upstream: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError
 """
 
@@ -9,66 +9,74 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from kubesched.cache.cache import Cache, CacheError
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.framework.bind_phase import permit_result
+from kubesched.framework.cluster_event import ASSIGNED_POD_DELETE
 from kubesched.framework.handle import ExtenderError
+from kubesched.framework.runtime.adapters import binds_at_once
+from kubesched.framework.runtime.bind_phase import permit_result
+from kubesched.framework.runtime.profile import Profile
+from kubesched.framework.runtime.waiting_pods import (
+    PodInPreBind,
+    PodsInPreBind,
+    WaitingPod,
+    WaitingPodsMap,
+)
 from kubesched.framework.status import SUCCESS, Status, error
-from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPod, WaitingPodsMap
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
-from kubesched.model.cluster_event import ASSIGNED_POD_DELETE
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo
+from kubesched.kit.tasks import Tasks
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.failure import Failed, FailureHandler, of_binding, of_wait
-from kubesched.scheduler.pre_bind_run import PreBindRun
-from kubesched.scheduler.schedule_one import PODS_TO_ACTIVATE_KEY, Attempted
+from kubesched.scheduler.parallel_calls import PreBindRun
+from kubesched.scheduler.schedule_one import PODS_TO_ACTIVATE_KEY, AssumedPod
 from kubesched.scheduler.status_patches import StatusPatches
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
 
 SHOWN_S_MAX: Final = 10.0
-"""How long a pod that is bound, unknown to us, may take to come over the watch."""
+"""How long to wait for the watch to show a pod that an extender bound despite an error."""
 SHOWN_CHECK_S: Final = 0.02
 
 
 @dataclass(slots=True)
 class Outstanding:
-    """How many bindings are on their way to the API server; those that wait do not count."""
+    """Counts the bindings on their way to the API server, without those that are parked."""
 
     count: int = 0
     parked: int = 0
-    """How many wait for something else: a permit, volumes."""
+    """Bindings that wait for something else: a permit, volumes."""
     on_change: Callable[[], None] = field(default=lambda: None)
     on_park: Callable[[], None] = field(default=lambda: None)
 
     def begin(self) -> None:
-        """Count a binding."""
         self.count += 1
 
     def end(self) -> None:
-        """Count it no more."""
         self.count -= 1
         self.on_change()
 
     def park(self) -> None:
-        """Count a binding among those that wait."""
+        """Count an outstanding binding as parked."""
         self.parked += 1
         self.on_park()
         self.end()
 
     def unpark(self) -> None:
-        """Count it among those on their way again."""
+        """Count a parked binding as outstanding again."""
         self.parked -= 1
         self.begin()
 
 
 @dataclass(slots=True)
 class BindingCycle:
-    """Binds pods that have a place."""
+    """Binds assumed pods."""
 
     cache: Cache
     queue: SchedulingQueue
@@ -78,61 +86,63 @@ class BindingCycle:
     failures: FailureHandler
     recorder_of: Callable[[str], Any]
     apply_later: Callable[[Callable[[], None]], None]
-    """Has something done between two attempts."""
+    """Calls a function between two attempts."""
     outstanding: Outstanding
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
     nominates_for_expectation: bool = True
     node_of: Callable[[PodInfo], Awaitable[str]] | None = None
-    """Asks the API server which node a pod has; empty for none, or if it cannot be said."""
+    """Reads a pod's node from the API server; empty if it has none, or on an error."""
 
-    async def run(self, attempted: Attempted) -> None:
-        """Bind a pod that counts as outstanding, or take back its place."""
+    async def run(self, assumed: AssumedPod) -> None:
+        """Bind an outstanding pod, or forget it."""
         running = self.metrics.goroutines.labels("binding")
         running.inc()
         try:
-            failed = await self._bind(attempted)
-        except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+            failed = await self._bind(assumed)
+        except Exception as problem:  # noqa: BLE001 - a plugin must not stop the loop
             failed = of_binding(error(f"{type(problem).__name__}: {problem}"))
         finally:
-            # Cancelled: the process ends, and what was assumed ends with it.
+            # Also when cancelled: the process ends, and its assumed pods with it.
             running.dec()
             self.outstanding.end()
         if failed is not None:
-            why = failed
-            self.apply_later(lambda: self._failed(attempted, why))
+            self.apply_later(partial(self._failed, assumed, failed))
             return
         try:
-            await self._bound(attempted)
-        except Exception as problem:  # noqa: BLE001 - the pod is bound, whatever is made of it
-            pod = attempted.pod
+            await self._bound(assumed)
+        except Exception as problem:  # noqa: BLE001 - the pod is bound
+            pod = assumed.pod
             ref = Ref(pod.namespace, pod.name)
-            self.log.error("Error after a pod was bound", err=problem, pod=ref)
+            self.log.error(
+                "Failed to finish a binding after the pod was bound", err=problem, pod=ref
+            )
 
-    async def _bind(self, one: Attempted) -> Failed | None:
-        pod, profile, state, node_name = one.pod, one.profile, one.state, one.node_name
+    async def _bind(self, assumed: AssumedPod) -> Failed | None:
+        pod, profile, state = assumed.pod, assumed.profile, assumed.state
+        node_name = assumed.node_name
         has_work = False
         if self.nominates_for_expectation:
             flight = profile.run_pre_bind_pre_flights(state, pod, node_name)
             if flight is not None and not flight.is_skip and not flight.is_success:
                 return of_binding(flight)
             has_work = flight is None or flight.is_success
-            if has_work or one.waiting is not None:
+            if has_work or assumed.waiting is not None:
                 self.patches.expect(pod, node_name)
-        if one.waiting is not None:
-            refused = await self._wait_on_permit(one.waiting)
-            if refused is not None:
-                return of_wait(refused)
+        if assumed.waiting is not None:
+            rejected = await self._wait_on_permit(assumed.waiting)
+            if rejected is not None:
+                return of_wait(rejected)
         self.queue.done(pod.uid)
         if has_work or not self.nominates_for_expectation:
-            refused = await self._pre_bind(one, has_work=has_work)
-            if refused is not None:
-                return of_binding(refused)
+            rejected = await self._pre_bind(assumed, has_work=has_work)
+            if rejected is not None:
+                return of_binding(rejected)
         elif profile.measuring is not None:
             profile.measuring.passed("PreBind")
         await self.patches.settle(pod.uid)
-        status = await self._bound_by_extender(one) or await profile.run_bind_plugins(
+        status = await self._bound_by_extender(assumed) or await profile.run_bind_plugins(
             state, pod, node_name
         )
         if not status.is_success:
@@ -141,15 +151,15 @@ class BindingCycle:
         self.patches.bound(pod.uid)
         return None
 
-    async def _bound_by_extender(self, one: Attempted) -> Status | None:
-        """Have the first extender that binds such pods bind it; None if it is for the plugins."""
+    async def _bound_by_extender(self, assumed: AssumedPod) -> Status | None:
+        """Let the first extender that binds such pods bind it; None leaves it to Bind plugins."""
         # Parity: schedule_one.go extendersBinding, v1.36.
-        for extender in one.binding_extenders:
+        for extender in assumed.binding_extenders:
             try:
-                await extender.bind(one.pod, one.node_name)
+                await extender.bind(assumed.pod, assumed.node_name)
             except ExtenderError as problem:
                 if not extender.is_ignorable:
-                    await self._until_shown(one.pod)
+                    await self._until_shown(assumed.pod)
                     return error(str(problem))
                 text = "Skipping extender in bind as it returned error and has ignorable flag set"
                 self.log.info(text, extender=extender.name, err=str(problem))
@@ -158,9 +168,9 @@ class BindingCycle:
         return None
 
     async def _until_shown(self, pod: PodInfo) -> None:
-        """If a pod was bound all the same, wait until the watch shows it."""
-        # Differs: upstream gives the place away at once, and for as long as the watch takes there
-        # may be two pods in it. What becomes of the attempt is the same.
+        """If the pod is bound despite the error, wait until the watch shows it."""
+        # Differs: upstream frees the node at once, so two pods may share the place until the watch
+        # shows the first. The outcome of the attempt is the same.
         if self.node_of is None or not await self.node_of(pod):
             return
         end_s = self.clock.monotonic_s() + SHOWN_S_MAX
@@ -168,7 +178,7 @@ class BindingCycle:
             await self.clock.sleep(SHOWN_CHECK_S)
 
     async def _wait_on_permit(self, waiting: WaitingPod) -> Status | None:
-        """Wait until every plugin allows the pod, one refuses it, or time is up."""
+        """Wait until all plugins allow the pod, one rejects it, or the timeout passes."""
         start_s, pod = self.clock.monotonic_s(), waiting.pod
         self.log.info("Pod waiting on permit", level=4, pod=Ref(pod.namespace, pod.name))
         settled: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
@@ -196,43 +206,47 @@ class BindingCycle:
         )
         return None if status.is_success else status
 
-    async def _pre_bind(self, one: Attempted, *, has_work: bool) -> Status | None:
-        """Run what must precede the binding; whoever preempts the pod may end it."""
+    async def _pre_bind(self, assumed: AssumedPod, *, has_work: bool) -> Status | None:
+        """Run the PreBind plugins; a preemption of the pod may cancel them."""
         run = PreBindRun()
-        entry = self.in_pre_bind.add(one.pod.uid, run.cancel) if has_work else None
+        entry = PodInPreBind(run.cancel)
+        if has_work:
+            self.in_pre_bind[assumed.pod.uid] = entry
         self.outstanding.park()
         try:
-            status = await one.profile.run_pre_bind_plugins(one.state, one.pod, one.node_name, run)
-            if status is None and entry is not None and not entry.mark_prebound():
+            status = await assumed.profile.run_pre_bind_plugins(
+                assumed.state, assumed.pod, assumed.node_name, run
+            )
+            if status is None and not entry.mark_prebound():
                 status = error(entry.message)
         finally:
             self.outstanding.unpark()
-            self.in_pre_bind.remove(one.pod.uid)
+            self.in_pre_bind.pop(assumed.pod.uid, None)
         return status
 
-    async def _bound(self, one: Attempted) -> None:
-        """Tell everybody that the pod is bound."""
-        pod, queued, metrics = one.pod, one.queued, self.metrics
-        profile_name, now_s = one.profile.name, self.clock.monotonic_s()
+    async def _bound(self, assumed: AssumedPod) -> None:
+        """Record that the pod is bound: event, log, metrics, PostBind plugins."""
+        pod, queued, metrics = assumed.pod, assumed.queued, self.metrics
+        profile_name, now_s = assumed.profile.name, self.clock.monotonic_s()
         self.recorder_of(profile_name).event(
             pod,
             kind="Normal",
             reason="Scheduled",
             action="Binding",
-            note=f"Successfully assigned {pod.key} to {one.node_name}",
+            note=f"Successfully assigned {pod.key} to {assumed.node_name}",
         )
         if self.log.verbosity >= 2:
             self.log.info(
                 "Successfully bound pod to node",
                 level=2,
                 pod=Ref(pod.namespace, pod.name),
-                node=one.node_name,
-                evaluatedNodes=one.evaluated_count,
-                feasibleNodes=one.feasible_count,
+                node=assumed.node_name,
+                evaluatedNodes=assumed.result.evaluated_node_count,
+                feasibleNodes=assumed.result.feasible_node_count,
             )
         metrics.schedule_attempts_total.labels("scheduled", profile_name).inc()
         metrics.scheduling_attempt_duration_seconds.labels("scheduled", profile_name).observe(
-            now_s - one.start_s
+            now_s - assumed.start_s
         )
         metrics.pod_scheduling_attempts.observe(queued.attempts)
         first_s = queued.initial_attempt_timestamp_s
@@ -241,34 +255,34 @@ class BindingCycle:
             metrics.pod_scheduling_sli_duration_seconds.labels(attempts).observe(
                 self.clock.now_s() - first_s
             )
-        if one.profile.plugin_names("postBind"):
-            await one.profile.run_post_bind_plugins(one.state, pod, one.node_name)
-        elif one.profile.measuring is not None:
-            one.profile.measuring.passed("PostBind")
-        activated = one.state.get(PODS_TO_ACTIVATE_KEY)
+        if assumed.profile.plugin_names("postBind"):
+            await assumed.profile.run_post_bind_plugins(assumed.state, pod, assumed.node_name)
+        elif assumed.profile.measuring is not None:
+            assumed.profile.measuring.passed("PostBind")
+        activated = assumed.state.get(PODS_TO_ACTIVATE_KEY)
         if activated:
             self.queue.activate(activated.values())
 
-    def _failed(self, one: Attempted, failed: Failed) -> None:
-        """Take back the pod's place, wake whom that may help, and put the pod back."""
+    def _failed(self, assumed: AssumedPod, failed: Failed) -> None:
+        """Forget the pod, requeue the pods that this may help, and handle the failure."""
         # Parity: schedule_one.go handleBindingCycleError, v1.36.
-        pod = one.pod
-        one.profile.run_reserve_plugins_unreserve(one.state, pod, one.node_name)
-        given_back = self._given_back(pod, one.node_name)
-        if given_back is not None and not failed.rejected:
-            self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, given_back, None)
-        self.failures.handle(one.queued, failed, one.start_s)
-        if given_back is not None and failed.rejected:
+        pod = assumed.pod
+        assumed.profile.run_reserve_plugins_unreserve(assumed.state, pod, assumed.node_name)
+        forgotten = self._forget_assumed(pod, assumed.node_name)
+        if forgotten is not None and not failed.rejected:
+            self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, forgotten, None)
+        self.failures.handle(assumed.queued, failed, assumed.start_s)
+        if forgotten is not None and failed.rejected:
             self.queue.move_all_to_active_or_backoff_queue(
-                ASSIGNED_POD_DELETE, given_back, None, lambda other: other.uid != pod.uid
+                ASSIGNED_POD_DELETE, forgotten, None, lambda other: other.uid != pod.uid
             )
 
-    def _given_back(self, pod: PodInfo, node_name: str) -> BoundPod | None:
-        """Forget an assumed pod and return it; None if it counts on a node for good by now."""
-        # Parity: cache.go ForgetPod, v1.36: one that was forgotten before, as it was deleted, is no
+    def _forget_assumed(self, pod: PodInfo, node_name: str) -> BoundPod | None:
+        """Forget an assumed pod and return it; None if it is confirmed by now."""
+        # Parity: cache.go ForgetPod, v1.36: a pod that was deleted and so forgotten before is no
         # error, and what it had reserved is free only now.
-        assumed = self.cache.bound_pod(pod.uid)
-        if assumed is None:
+        bound = self.cache.bound_pod(pod.uid)
+        if bound is None:
             return BoundPod(pod, node_name, None)
         try:
             self.cache.forget_pod(pod)
@@ -276,4 +290,75 @@ class BindingCycle:
             ref = Ref(pod.namespace, pod.name)
             self.log.error("ForgetPod failed", err=problem, pod=ref)
             return None
-        return assumed
+        return bound
+
+
+BINDERS_MAX: Final = 32
+"""As many as the client sends at once: more would only wait there."""
+
+
+class Binders:
+    """A pool of tasks that run binding cycles.
+
+    A task for every pod would cost as much as the binding itself. A binding that is parked makes
+    room for another. Bindings by extenders and out-of-tree plugins have tasks of their own: they
+    may take any time.
+    Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, where each binding has a goroutine
+    """
+
+    def __init__(self, cycle: BindingCycle, outstanding: Outstanding, tasks: Tasks) -> None:
+        self._cycle = cycle
+        self._outstanding = outstanding
+        self._tasks = tasks
+        self._queue: deque[AssumedPod] = deque()
+        self._running = 0
+        self._under_way: Counter[Profile] = Counter()
+        outstanding.on_park = self._start_one
+
+    def put(self, assumed: AssumedPod) -> None:
+        """Queue a pod for its binding."""
+        self._outstanding.begin()
+        self._under_way[assumed.profile] += 1
+        if assumed.binding_extenders or not self._binds_at_once(assumed.profile):
+            self._tasks.start(self._run(assumed), name="binding")
+            return
+        self._queue.append(assumed)
+        self._start_one()
+
+    def is_used(self, profile: Profile) -> bool:
+        """Return whether bindings with the plugins of a profile are queued or running."""
+        return self._under_way[profile] > 0
+
+    def forget(self, profile: Profile) -> None:
+        """Forget a profile that is no longer used."""
+        self._under_way.pop(profile, None)
+
+    async def _run(self, assumed: AssumedPod) -> None:
+        try:
+            await self._cycle.run(assumed)
+        finally:
+            self._under_way[assumed.profile] -= 1
+
+    @staticmethod
+    def _binds_at_once(profile: Profile) -> bool:
+        plugins = (profile.plugins[name] for name in profile.plugin_names("bind"))
+        return all(map(binds_at_once, plugins))
+
+    def _start_one(self) -> None:
+        if self._queue and self._running - self._outstanding.parked < BINDERS_MAX:
+            self._running += 1
+            self._tasks.start(self._bind(), name="binding")
+
+    async def _bind(self) -> None:
+        """Bind queued pods until none is left, or enough other tasks run."""
+        try:
+            while self._queue and self._running - self._outstanding.parked <= BINDERS_MAX:
+                await self._run(self._queue.popleft())
+        except asyncio.CancelledError:
+            # The process ends, and its assumed pods with it.
+            while self._queue:
+                self._under_way[self._queue.popleft().profile] -= 1
+                self._outstanding.end()
+            raise
+        finally:
+            self._running -= 1

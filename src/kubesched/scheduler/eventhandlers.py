@@ -1,7 +1,7 @@
-"""What a change in the cluster means: to the cache, and to pods that wait.
+"""Event handlers: apply changes in the cluster to the cache and the scheduling queue.
 
 Owns the translation of watch events into calls of cache and queue, in upstream's order. Never
-decides whether a pod is worth another attempt: the queue does, by the plugins' hints.
+decides whether a pod gets another attempt: the queue does, by the plugins' queueing hints.
 Upstream: pkg/scheduler/eventhandlers.go
 """
 
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from kubesched.cache.cache import TERMINAL_PHASES, Cache
-from kubesched.client import resources
-from kubesched.client.change import Change
+from kubesched.api.decode import KubeObject
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeResource
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.cache.cache import TERMINAL_PHASES, Cache, UnassignedPods
 from kubesched.client.resources import NODES, PODS, Resource
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.kit.clock import Clock
-from kubesched.kit.log import Log, Ref
-from kubesched.model.cluster_event import (
+from kubesched.client.watch.changes import Change
+from kubesched.framework.cluster_event import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_UPDATE,
@@ -29,35 +30,18 @@ from kubesched.model.cluster_event import (
     UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
-    EventResource,
 )
-from kubesched.model.cluster_event_changes import (
+from kubesched.framework.object_changes import (
     node_scheduling_property_changes,
     pod_scheduling_property_changes,
 )
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import KubeObject
-from kubesched.objects.meta import KubeResource
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.kit.clock import Clock
+from kubesched.kit.log import Log, Ref
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.pods import UnassignedPods
-
-# Upstream's names for what plugins may register for; other kinds are `<plural>.<version>.<group>`.
-EVENT_RESOURCES: Final = {
-    resources.PERSISTENT_VOLUMES: EventResource.PERSISTENT_VOLUME,
-    resources.PERSISTENT_VOLUME_CLAIMS: EventResource.PERSISTENT_VOLUME_CLAIM,
-    resources.STORAGE_CLASSES: EventResource.STORAGE_CLASS,
-    resources.CSI_NODES: EventResource.CSI_NODE,
-    resources.CSI_DRIVERS: EventResource.CSI_DRIVER,
-    resources.CSI_STORAGE_CAPACITIES: EventResource.CSI_STORAGE_CAPACITY,
-    resources.VOLUME_ATTACHMENTS: EventResource.VOLUME_ATTACHMENT,
-    resources.RESOURCE_CLAIMS: EventResource.RESOURCE_CLAIM,
-    resources.RESOURCE_SLICES: EventResource.RESOURCE_SLICE,
-    resources.DEVICE_CLASSES: EventResource.DEVICE_CLASS,
-}
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
 
 
 @dataclass(slots=True)
@@ -69,36 +53,36 @@ class EventHandlers:
     pods: UnassignedPods
     scheduler_names: Collection[str]
     reject_waiting_pod: Callable[[str], bool]
-    """Refuses a pod that permit plugins hold; returns whether one did."""
+    """Rejects a pod that waits in Permit; returns whether it was waiting."""
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
     others: dict[Resource, dict[str, Any]] = field(default_factory=dict)
-    """Objects of kinds that only plugins of users know."""
+    """Objects of kinds without an object store, which out-of-tree plugins read."""
     _registered: Mapping[str, ActionType] = field(init=False)
-    """What plugins want to hear of, beside pods and nodes."""
+    """The actions that plugins registered for, by event resource."""
 
     def __post_init__(self) -> None:
         self.rules_changed()
 
     def rules_changed(self, added: Collection[str] = ()) -> None:
-        """Take notice that the queue goes by other rules; take in the pods of added profiles."""
+        """Read the queue's registrations again; queue the pods of added profiles."""
         self._registered = self.queue.registered_actions()
         if not added:
             return
-        under_way = {pod.uid for pod in self.queue.in_flight_pods()}
+        in_flight = {pod.uid for pod in self.queue.in_flight_pods()}
         for pod in list(self.pods):
             if pod.scheduler_name not in added:
                 continue
-            if pod.uid not in under_way and not self.cache.is_assumed(pod):
+            if pod.uid not in in_flight and not self.cache.is_assumed(pod):
                 self._add_unassigned(pod)
 
     def _is_ours(self, pod: PodInfo) -> bool:
-        """Return whether we place the pod, or have: its profile may be gone since."""
+        """Return whether this scheduler places the pod, or has: its profile may be gone since."""
         return pod.scheduler_name in self.scheduler_names or self.cache.is_assumed(pod)
 
     def apply(self, change: Change) -> None:
-        """Take over one change."""
+        """Apply one change."""
         if change.resource is PODS or change.resource == PODS:
             self._apply_pod(change)
         elif change.resource == NODES:
@@ -111,12 +95,12 @@ class EventHandlers:
     def _apply_pod(self, change: Change) -> None:
         pod = change.object
         if change.type == "DELETED":
-            self._pod_gone(change)
+            self._pod_deleted(change)
             return
         assert isinstance(pod, Pod)
         new = self.cache.pod_info(pod, change.raw or None)
         if new.phase in TERMINAL_PHASES:  # An API server that ignores the field selector.
-            self._pod_gone(change)
+            self._pod_deleted(change)
             return
         assigned = self.cache.bound_pod(new.uid)
         if assigned is not None and not self.cache.is_assumed(new):
@@ -124,8 +108,7 @@ class EventHandlers:
             return
         old = self.pods.get(new.key)
         if old is not None and old.uid != new.uid:  # Recreated between two lists.
-            self._delete_unassigned(old)
-            self.pods.pop(old.key, old.uid)
+            self._drop_unassigned(old.key, old.uid)
             old = None
         if new.node_name:
             self._add_assigned(new)
@@ -142,45 +125,48 @@ class EventHandlers:
         else:
             self._update_unassigned(old, new)
 
-    def _pod_gone(self, change: Change) -> None:
+    def _pod_deleted(self, change: Change) -> None:
         assigned = self.cache.bound_pod(change.uid)
         if assigned is not None and not self.cache.is_assumed(assigned):
             self._delete_assigned(assigned)
             return
-        old = self.pods.pop(change.key, change.uid)
-        if old is not None and self._is_ours(old):
-            self._delete_from_queue(old, in_binding=False)
+        self._drop_unassigned(change.key, change.uid)
+
+    def _drop_unassigned(self, key: str, uid: str) -> None:
+        pod = self.pods.pop(key, uid)
+        if pod is not None and self._is_ours(pod):
+            self._delete_from_queue(pod, in_binding=False)
 
     def _add_assigned(self, pod: PodInfo) -> None:
         start = self.clock.monotonic_s()
-        self._say("Add event for scheduled pod", pod)
+        self._log_pod("Add event for scheduled pod", pod)
         self.cache.add_pod(pod)
         self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_ADD, None, pod)
-        self._handled(ASSIGNED_POD_ADD, start)
+        self._observe(ASSIGNED_POD_ADD, start)
 
     def _update_assigned(self, old: BoundPod, new: PodInfo) -> None:
         start = self.clock.monotonic_s()
-        self._say("Update event for scheduled pod", new, level=4)
-        # Before the cache takes it over: what is known of the old state may change in place.
+        self._log_pod("Update event for scheduled pod", new, level=4)
+        # Before the cache is updated, which may change the old state in place.
         events = pod_scheduling_property_changes(old, new)
         self.cache.update_pod(new)
         for event in events:
             self.queue.move_all_to_active_or_backoff_queue(event, old, new)
-            self._handled(event, start)
-        self._handled(ASSIGNED_POD_UPDATE, start)
+            self._observe(event, start)
+        self._observe(ASSIGNED_POD_UPDATE, start)
 
     def _delete_assigned(self, pod: BoundPod) -> None:
         start = self.clock.monotonic_s()
-        self._say("Delete event for scheduled pod", pod)
+        self._log_pod("Delete event for scheduled pod", pod)
         self.cache.remove_pod(pod)
         self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, pod, None)
-        self._handled(ASSIGNED_POD_DELETE, start)
+        self._observe(ASSIGNED_POD_DELETE, start)
 
     def _add_unassigned(self, pod: PodInfo) -> None:
         start = self.clock.monotonic_s()
-        self._say("Add event for unscheduled pod", pod)
+        self._log_pod("Add event for unscheduled pod", pod)
         self.queue.add(pod)
-        self._handled(UNSCHEDULED_POD_ADD, start)
+        self._observe(UNSCHEDULED_POD_ADD, start)
 
     def _update_unassigned(self, old: PodInfo, new: PodInfo) -> None:
         # Parity: eventhandlers.go updatePodInSchedulingQueue, v1.36.
@@ -190,51 +176,43 @@ class EventHandlers:
         events = pod_scheduling_property_changes(old, new)
         if self.cache.is_assumed(new):
             if new.terminating and not old.terminating:
-                self._assumed_pod_going(new)
+                self._assumed_pod_deleted(new)
         else:
-            self._say("Update event for unscheduled pod", new, level=4)
+            self._log_pod("Update event for unscheduled pod", new, level=4)
             self.queue.update(old, new)
             nominated = old.nominated_node_name
             if nominated and nominated != new.nominated_node_name:
-                self._promise_ended(old)
+                self._nomination_ended(old)
         for event in {UNSCHEDULED_POD_UPDATE: None, **dict.fromkeys(events)}:
-            self._handled(event, start)
-
-    def _delete_unassigned(self, pod: PodInfo) -> None:
-        if self._is_ours(pod):
-            self._delete_from_queue(pod, in_binding=False)
+            self._observe(event, start)
 
     def _delete_from_queue(self, pod: PodInfo, *, in_binding: bool) -> None:
         # Parity: eventhandlers.go deletePodFromSchedulingQueue, v1.36.
         start = self.clock.monotonic_s()
-        self._say("Delete event for unscheduled pod", pod)
+        self._log_pod("Delete event for unscheduled pod", pod)
         self.queue.delete(pod)
         if not in_binding:
             if self.cache.is_assumed(pod):
-                self._assumed_pod_going(pod)
+                self._assumed_pod_deleted(pod)
             elif pod.nominated_node_name:
-                self._promise_ended(pod)
-        self._handled(UNSCHEDULED_POD_DELETE, start)
+                self._nomination_ended(pod)
+        self._observe(UNSCHEDULED_POD_DELETE, start)
 
-    def _assumed_pod_going(self, pod: PodInfo) -> None:
-        """Give back what a pod takes that is being bound, since it is being deleted."""
+    def _assumed_pod_deleted(self, pod: PodInfo) -> None:
+        """Release the resources of an assumed pod that is being deleted."""
         # Parity: eventhandlers.go handleAssumedPodDeletion, v1.36.
         assumed = self.cache.bound_pod(pod.uid)
         if assumed is None:
-            self._say("Assumed pod was already forgotten", pod, level=5)
+            self._log_pod("Assumed pod was already forgotten", pod, level=5)
             return
         if not self.reject_waiting_pod(pod.uid):
             self.cache.forget_pod(assumed)
         self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, assumed, None)
 
-    def _promise_ended(self, pod: PodInfo) -> None:
-        """Wake pods that counted with another's promised place, if not more important than it."""
-
-        def no_more_important(other: PodInfo) -> bool:
-            return other.priority <= pod.priority
-
+    def _nomination_ended(self, pod: PodInfo) -> None:
+        """Wake pods that a nominated pod kept off its node, if not more important than it."""
         self.queue.move_all_to_active_or_backoff_queue(
-            ASSIGNED_POD_DELETE, pod, None, no_more_important
+            ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= pod.priority
         )
 
     # -- nodes ------------------------------------------------------------------------------------
@@ -248,7 +226,7 @@ class EventHandlers:
             self.queue.move_all_to_active_or_backoff_queue(NODE_DELETE, old, None)
             self.log.info("Delete event for node", level=3, node=Ref("", old.name))
             self.cache.remove_node(old.name)
-            self._handled(NODE_DELETE, start)
+            self._observe(NODE_DELETE, start)
             return
         node = change.object
         assert isinstance(node, Node)
@@ -257,7 +235,7 @@ class EventHandlers:
             self.log.info("Add event for node", level=3, node=Ref("", new.name))
             self.cache.set_node_info(new)
             self.queue.move_all_to_active_or_backoff_queue(NODE_ADD, None, new)
-            self._handled(NODE_ADD, start)
+            self._observe(NODE_ADD, start)
             return
         if self.log.verbosity >= 4:
             self.log.info("Update event for node", level=4, node=Ref("", new.name))
@@ -265,7 +243,7 @@ class EventHandlers:
         self.cache.set_node_info(new)
         for event in events:
             self.queue.move_all_to_active_or_backoff_queue(event, old, new)
-            self._handled(event, start)
+            self._observe(event, start)
 
     # -- everything else --------------------------------------------------------------------------
 
@@ -274,7 +252,7 @@ class EventHandlers:
         old, new = self._replaced(change)
         if new is None and old is None:
             return
-        name = _event_resource(change.resource)
+        name = KINDS.event_name(change.resource)
         if old is None:
             action = ActionType.ADD
         else:
@@ -283,39 +261,33 @@ class EventHandlers:
             return
         event = ClusterEvent(name, action)
         self.queue.move_all_to_active_or_backoff_queue(event, old, new)
-        self._handled(event, start)
+        self._observe(event, start)
 
     def _replaced(self, change: Change) -> tuple[Any, Any]:
-        """Put the object in its place; return the old and the new one."""
+        """Store the object; return the old and the new object."""
         obj = change.object
-        is_gone = change.type == "DELETED"
+        is_deleted = change.type == "DELETED"
         kind = self.cache.kind_of(change.resource.kind)
         if kind is None or (obj is not None and not isinstance(obj, KubeResource)):
-            known = self.others.setdefault(change.resource, {})
-            old = known.pop(change.key, None) if is_gone else known.get(change.key)
-            if not is_gone:
-                known[change.key] = obj
-            return old, None if is_gone else obj
+            stored = self.others.setdefault(change.resource, {})
+            old = stored.pop(change.key, None) if is_deleted else stored.get(change.key)
+            if not is_deleted:
+                stored[change.key] = obj
+            return old, None if is_deleted else obj
         old = self.cache.stored(kind, change.key)
-        if is_gone:
+        if is_deleted:
             if old is not None:
                 self.cache.drop(old)
             return old, None
         self.cache.put(cast("KubeObject", obj))
         return old, obj
 
-    # -- telling ----------------------------------------------------------------------------------
+    # -- logs and metrics -------------------------------------------------------------------------
 
-    def _say(self, message: str, pod: PodInfo | BoundPod, level: int = 3) -> None:
+    def _log_pod(self, message: str, pod: PodInfo | BoundPod, level: int = 3) -> None:
         if self.log.verbosity >= level:
             self.log.info(message, level=level, pod=Ref(pod.namespace, pod.name))
 
-    def _handled(self, event: ClusterEvent, start_s: float) -> None:
+    def _observe(self, event: ClusterEvent, start_s: float) -> None:
         taken_s = self.clock.monotonic_s() - start_s
         self.metrics.event_handling_duration_seconds.labels(event.label).observe(taken_s)
-
-
-def _event_resource(resource: Resource) -> str:
-    """Return what plugins call a kind when they register for its events."""
-    known = EVENT_RESOURCES.get(resource)
-    return known or f"{resource.plural}.{resource.version}.{resource.group}"

@@ -1,6 +1,5 @@
-"""What follows when a pod was not bound.
+"""Handles a failed attempt: metrics, log, requeue, nomination, event and condition.
 
-Owns the way of a failed attempt: metrics, log, back into the queue, nomination, event, condition.
 Never decides whether an attempt failed.
 Upstream: pkg/scheduler/schedule_one.go handleSchedulingFailure
 """
@@ -12,43 +11,42 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubesched.cache.cache import Cache
-from kubesched.client.event_recorder import truncated_note
-from kubesched.engine.diagnosis import FitError, NoNodesError
+from kubesched.attempt.diagnosis import FitError, NoNodesError
+from kubesched.cache.cache import Cache, UnassignedPods
+from kubesched.client.events.recorder import truncated_note
+from kubesched.framework.queued_pod import QueuedPodInfo
 from kubesched.framework.status import Code, Status
+from kubesched.golang.fmt import go_format_without_args
 from kubesched.kit.clock import Clock
-from kubesched.kit.go_format import go_format_without_args
 from kubesched.kit.log import Log, Ref
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.pods import UnassignedPods
-from kubesched.scheduler.status_patches import StatusPatches, Verdict
+from kubesched.scheduler.status_patches import StatusPatches, UnschedulableCondition
 
 CLEAR: Final = ""
-"""The nomination that takes one back."""
+"""Clears the nomination."""
 LEAVE: Final = None
-"""The nomination that changes nothing."""
+"""Leaves the nomination unchanged."""
 
 
 @dataclass(slots=True)
 class Failed:
-    """Why an attempt ended without a binding."""
+    """The failure of an attempt."""
 
     message: str
     rejected: bool
-    """A refusal, as opposed to an error."""
+    """Whether the pod was rejected, as opposed to an error."""
     nominated: str | None = CLEAR
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     is_fit_error: bool = False
     has_no_nodes: bool = False
     plugin: str = ""
-    """Who raised the error, for the log."""
+    """The plugin that returned the error, for the log."""
 
 
 def of_fit_error(failure: FitError, nominated: str | None) -> Failed:
-    """Return the failure of a pod that fits nowhere."""
+    """Return the failure of a pod that fits on no node."""
     diagnosis = failure.diagnosis
     return Failed(
         str(failure),
@@ -61,41 +59,38 @@ def of_fit_error(failure: FitError, nominated: str | None) -> Failed:
 
 
 def of_no_nodes(failure: NoNodesError) -> Failed:
-    """Return the failure where there is no node at all."""
-    # Parity: no rejector plugins, so that the pod is retried with the backoff of errors.
+    """Return the failure in a cluster without nodes."""
+    # Parity: no rejector plugins, so the pod is retried with the backoff of errors.
     return Failed(str(failure), rejected=True, has_no_nodes=True)
 
 
 def of_status(status: Status) -> Failed:
-    """Return the failure of a pod whose node was refused, or met an error, while it was reserved.
-
-    That is by a reserve or a permit plugin; once a pod is allowed, it is `of_binding`.
-    """
+    """Return the failure of a pod that a Reserve or Permit plugin rejected or failed on."""
     if not status.is_rejected:
         return of_binding(status)
-    # Parity: types.go AddPluginStatus, v1.36: who waits for something is among those who refused.
+    # Parity: types.go AddPluginStatus, v1.36: pending plugins are unschedulable plugins too.
     plugins = {status.plugin} - {""}
     is_pending = status.code is Code.PENDING
-    return _one_node_refused(status, plugins, set(plugins) if is_pending else set())
+    return _one_node_rejected(status, plugins, set(plugins) if is_pending else set())
 
 
 def of_wait(status: Status) -> Failed:
-    """Return the failure of a pod that was refused, or met an error, while permit held it."""
-    # Parity: schedule_one.go bindingCycle, v1.36: whoever refused counts, even without a name;
-    # such a pod waits until it is flushed.
+    """Return the failure of a pod that was rejected, or met an error, while it waited on Permit."""
+    # Parity: schedule_one.go bindingCycle, v1.36: a rejector counts even without a name; such a pod
+    # waits until it is flushed.
     if not status.is_rejected:
         return of_binding(status)
-    return _one_node_refused(status, {status.plugin}, set())
+    return _one_node_rejected(status, {status.plugin}, set())
 
 
 def of_binding(status: Status) -> Failed:
     """Return the failure of a pod that could not be bound to its node."""
-    # Parity: schedule_one.go bindingCycle, v1.36: nobody counts as having refused the pod, so that
-    # it is tried again after its backoff.
+    # Parity: schedule_one.go bindingCycle, v1.36: no plugin counts as rejector, so the pod is tried
+    # again after its backoff.
     return Failed(status.message, rejected=status.is_rejected, plugin=status.plugin)
 
 
-def _one_node_refused(status: Status, plugins: set[str], pending: set[str]) -> Failed:
+def _one_node_rejected(status: Status, plugins: set[str], pending: set[str]) -> Failed:
     # Parity: types.go FitError.Error, v1.36, of one node.
     counted = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
     reasons = ", ".join(counted)
@@ -110,7 +105,7 @@ def _one_node_refused(status: Status, plugins: set[str], pending: set[str]) -> F
 
 @dataclass(slots=True)
 class FailureHandler:
-    """Takes a pod back that was not bound."""
+    """Requeues a pod that was not bound, and reports why."""
 
     cache: Cache
     queue: SchedulingQueue
@@ -121,10 +116,10 @@ class FailureHandler:
     log: Log
     metrics: SchedulerMetrics
     is_ours: Callable[[str], bool] = lambda _profile: True
-    """Says whether a profile is still there."""
+    """Returns whether a profile still exists."""
 
     def handle(self, queued: QueuedPodInfo, failed: Failed, start_s: float) -> None:
-        """Put the pod back and tell everybody."""
+        """Requeue the pod; write metrics, log, nomination, event and condition."""
         pod = queued.pod
         profile = pod.scheduler_name
         result = "unschedulable" if failed.rejected else "error"
@@ -132,7 +127,7 @@ class FailureHandler:
         self.metrics.scheduling_attempt_duration_seconds.labels(result, profile).observe(
             self.clock.monotonic_s() - start_s
         )
-        self._say(queued, failed)
+        self._log_failure(queued, failed)
         queued.unschedulable_plugins = failed.unschedulable_plugins
         queued.pending_plugins = failed.pending_plugins
         if not self.put_back(queued):
@@ -147,31 +142,31 @@ class FailureHandler:
             note=go_format_without_args(truncated_note(failed.message)),
         )
         reason = "Unschedulable" if failed.rejected else "SchedulerError"
-        self.patches.write(pod, Verdict(reason, failed.message), failed.nominated)
+        self.patches.write(pod, UnschedulableCondition(reason, failed.message), failed.nominated)
 
     def put_back(self, queued: QueuedPodInfo) -> bool:
-        """Queue the pod again, as it is now; False if it is not ours to tell about any more."""
+        """Requeue the pod in its last watched state; return False if it is no longer ours."""
         pod = queued.pod
         ref = Ref(pod.namespace, pod.name)
-        known = self.pods.get(pod.key)
-        if known is not None and known.uid != pod.uid:
+        watched = self.pods.get(pod.key)
+        if watched is not None and watched.uid != pod.uid:
             self.log.info(
                 "Pod was recreated while handling scheduling failure. "
                 "Skip requeueing and status updates.",
                 level=2,
                 pod=ref,
                 oldUID=pod.uid,
-                newUID=known.uid,
+                newUID=watched.uid,
             )
             self.queue.done(pod.uid)
             return False
-        if known is not None and not self.is_ours(known.scheduler_name):
+        if watched is not None and not self.is_ours(watched.scheduler_name):
             message = "Pod's profile is gone. Skip requeueing and status updates."
-            self.log.info(message, pod=ref, profile=known.scheduler_name)
+            self.log.info(message, pod=ref, profile=watched.scheduler_name)
             self.queue.done(pod.uid)
             return False
-        if known is not None:
-            queued.pod = known
+        if watched is not None:
+            queued.pod = watched
             self.queue.add_unschedulable_if_not_present(queued)
             return True
         bound = self.cache.bound_pod(pod.uid)
@@ -187,7 +182,7 @@ class FailureHandler:
         self.queue.done(pod.uid)
         return True
 
-    def _say(self, queued: QueuedPodInfo, failed: Failed) -> None:
+    def _log_failure(self, queued: QueuedPodInfo, failed: Failed) -> None:
         ref = Ref(queued.pod.namespace, queued.pod.name)
         if failed.has_no_nodes:
             self.log.info(

@@ -1,7 +1,7 @@
-"""One attempt of one pod, from the queue to an assumed place.
+"""The scheduling cycle: one attempt for one pod, from the queue to an assumed node.
 
-Owns the order: find a node, or make room; assume, reserve, ask for permission. What waits for the
-API server is `binding_cycle`'s, what follows from a failure is `failure`'s.
+Owns the order: find a node, or preempt; then assume, reserve and permit. `binding_cycle` does what
+waits for the API server, `failure` handles failures.
 Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, schedulingCycle, prepareForBindingCycle
 """
 
@@ -11,25 +11,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubesched.attempt.diagnosis import FitError, NoNodesError, SchedulingError
+from kubesched.attempt.request import ScheduleResult, Search
+from kubesched.attempt.schedule_pod import PodScheduling, run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache, CacheError
-from kubesched.engine.diagnosis import FitError, NoNodesError, SchedulingError
-from kubesched.engine.explanation import Attempt
-from kubesched.engine.schedule_pod import ResultT, schedule_pod, schedule_without_extenders
-from kubesched.engine.search import ScheduleResult, Search
-from kubesched.extender.asking import Extenders, GivenUpError
-from kubesched.extender.http_extender import HTTPExtender
+from kubesched.explanation.attempt_record import AttemptRecord
+from kubesched.extender.client.extenders import AbandonedError, Extenders
+from kubesched.extender.client.http_extender import HTTPExtender
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Victims
-from kubesched.framework.profile import Profile
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.framework.runtime.profile import Profile
+from kubesched.framework.runtime.waiting_pods import WaitingPod, WaitingPodsMap
 from kubesched.framework.status import Code, Status, error
-from kubesched.framework.waiting_pods import WaitingPod, WaitingPodsMap
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.failure import (
+    CLEAR,
     LEAVE,
     Failed,
     FailureHandler,
@@ -37,43 +37,45 @@ from kubesched.scheduler.failure import (
     of_no_nodes,
     of_status,
 )
+from kubesched.snapshot.pod_info import PodInfo
 
 PODS_TO_ACTIVATE_KEY: Final = "kubernetes.io/pods-to-activate"
-"""Under which plugins leave pods, by key, that are to be tried again at once."""
+"""CycleState key under which plugins put pods, by key, that are to be activated."""
 SLOW_ATTEMPT_S: Final = 0.1
 
 
 @dataclass(slots=True)
-class Attempted:
-    """A pod with a place that nobody outside knows of yet."""
+class AssumedPod:
+    """A pod that is assumed on a node and not bound yet."""
 
     queued: QueuedPodInfo
     profile: Profile
     state: CycleState
-    node_name: str
-    evaluated_count: int
-    feasible_count: int
+    result: ScheduleResult
     extenders: Extenders | None
-    """Those that were asked, and may bind; None for none."""
+    """The extenders of the attempt, which may bind the pod; None for none."""
     start_s: float
     waiting: WaitingPod | None
-    """There if permit plugins hold the pod."""
+    """Set if Permit plugins make the pod wait."""
 
     @property
     def pod(self) -> PodInfo:
-        """Return the pod."""
         return self.queued.pod
 
     @property
+    def node_name(self) -> str:
+        return self.result.suggested_host
+
+    @property
     def binding_extenders(self) -> Sequence[HTTPExtender]:
-        """Return the extenders that bind such a pod, in the order in which they are asked."""
+        """Return the extenders that bind this pod, in configuration order."""
         if self.extenders is None:
             return ()
-        return [one for one in self.extenders if one.is_binder and one.is_interested(self.pod)]
+        return [ext for ext in self.extenders if ext.is_binder and ext.is_interested(self.pod)]
 
 
 class _NotPlacedError(Exception):
-    """Carries why an attempt ended."""
+    """Ends an attempt with its failure."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.message)
@@ -82,7 +84,7 @@ class _NotPlacedError(Exception):
 
 @dataclass(slots=True)
 class SchedulingCycle:
-    """Finds places for pods, one at a time."""
+    """Finds a node for one pod at a time."""
 
     profiles: Mapping[str, Profile]
     cache: Cache
@@ -90,32 +92,32 @@ class SchedulingCycle:
     search: Search
     failures: FailureHandler
     preempt: Callable[[str, str, PodInfo, Victims], Awaitable[Status | None] | None]
-    """Evicts a plan's victims, by the profile's and the plugin's name; if that is to be waited for,
-    it returns something to await, and that an error if it failed."""
+    """Evicts victims for a profile and a PostFilter plugin. Where the eviction is synchronous, it
+    returns an awaitable that yields an error, or None."""
     waiting_pods: WaitingPodsMap
     recorder_of: Callable[[str], Any]
     clock: Clock
     log: Log
     metrics: SchedulerMetrics
-    on_decided: Callable[[QueuedPodInfo, Attempt], None] | None = None
-    """Is told every outcome while the columns still stand."""
+    on_decided: Callable[[QueuedPodInfo, AttemptRecord], None] | None = None
+    """Called with every outcome before the cache changes again."""
     extenders: Extenders | None = None
-    """Who else is asked; None for nobody."""
+    """The configured extenders; None for none."""
 
-    def go_by(self, extenders: Extenders) -> None:
-        """Ask these extenders from the next pod on."""
+    def use_extenders(self, extenders: Extenders) -> None:
+        """Call these extenders from the next pod on."""
         self.extenders = extenders if len(extenders) else None
         self.search.extender_count = len(extenders)
         self.search.has_extender_filters = extenders.has_filters
         self.search.has_extender_prioritizers = extenders.has_prioritizers
 
     def give_up(self) -> None:
-        """End an attempt that waits for extenders; its pod goes back as if it had not begun."""
+        """Cancel an attempt that waits for extenders; its pod is requeued."""
         if self.extenders is not None:
             self.extenders.give_up()
 
-    async def run(self, queued: QueuedPodInfo) -> Attempted | None:
-        """Try a pod; return it with its place, or None if it has none and is dealt with."""
+    async def run(self, queued: QueuedPodInfo) -> AssumedPod | None:
+        """Try a pod; return it with its node, or None after its failure was handled."""
         pod, log = queued.pod, self.log
         if log.verbosity >= 4:
             ref = Ref(pod.namespace, pod.name)
@@ -137,10 +139,10 @@ class SchedulingCycle:
             return await self._place(queued, profile, start_s)
         except _NotPlacedError as ended:
             self.failures.handle(queued, ended.failed, start_s)
-        except GivenUpError:
-            # Whoever leads by now tells what becomes of the pod.
+        except AbandonedError:
+            # The new leader decides about the pod.
             self.failures.put_back(queued)
-        except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+        except Exception as problem:  # noqa: BLE001 - a plugin must not stop the loop
             if self.cache.is_assumed(pod):
                 self.cache.forget_pod(pod)
             failed = Failed(f"{type(problem).__name__}: {problem}", rejected=False)
@@ -161,11 +163,11 @@ class SchedulingCycle:
             return True
         return self.cache.is_assumed(pod)
 
-    async def _place(self, queued: QueuedPodInfo, profile: Profile, start_s: float) -> Attempted:
+    async def _place(self, queued: QueuedPodInfo, profile: Profile, start_s: float) -> AssumedPod:
         pod, state = queued.pod, CycleState()
         if profile.measuring is not None:
             profile.measuring.sample(state)
-        extenders = self.extenders  # Others may be in force by the time the pod is permitted.
+        extenders = self.extenders  # A reload may replace them before the pod is permitted.
         result = await self._decide(queued, profile, state, start_s)
         node_name = result.suggested_host
         activated: dict[str, PodInfo] = {}
@@ -179,22 +181,12 @@ class SchedulingCycle:
         if activated:
             self.queue.activate(activated.values())
             activated.clear()
-        return Attempted(
-            queued=queued,
-            profile=profile,
-            state=state,
-            node_name=node_name,
-            evaluated_count=result.evaluated_node_count,
-            feasible_count=result.feasible_node_count,
-            extenders=extenders,
-            start_s=start_s,
-            waiting=waiting,
-        )
+        return AssumedPod(queued, profile, state, result, extenders, start_s, waiting)
 
     async def _permit(
         self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str
     ) -> WaitingPod | None:
-        """Ask for permission; return the pod as one that waits, if it has to."""
+        """Run the Permit plugins; return the waiting pod if they make it wait."""
         permit = await profile.run_permit_plugins(state, pod, node_name)
         if permit.status.is_success:
             return None
@@ -206,49 +198,47 @@ class SchedulingCycle:
     async def _decide(
         self, queued: QueuedPodInfo, profile: Profile, state: CycleState, start_s: float
     ) -> ScheduleResult:
-        """Choose a node; if none fits, try to make room and tell why."""
+        """Choose a node; if none fits, run the PostFilter plugins and raise the failure."""
         pod, view = queued.pod, self.cache.snapshot()
-        one = Attempt(profile, view, pod, state)
+        attempt = AttemptRecord(profile, view, pod, state)
         try:
+            running = schedule_pod(profile, view, state, pod, self.search)
             if self.extenders is None:
-                result = schedule_without_extenders(profile, view, state, pod, self.search)
+                result = run_without_extenders(running)
             else:
-                attempt = schedule_pod(profile, view, state, pod, self.search)
-                result = await self._chosen(self.extenders, attempt)
-        except FitError as failure:
-            one.failure = failure
-            failed = await self._make_room(one, failure)
-        except NoNodesError as failure:
-            one.failure = failure
-            failed = of_no_nodes(failure)
-        except SchedulingError as failure:
-            ref = Ref(pod.namespace, pod.name)
-            self.log.error("Error selecting node for pod", err=failure, pod=ref)
-            one.failure = failure
-            failed = Failed(str(failure), rejected=False)
-        else:
-            one.result = result
-            self._decided(queued, one, start_s)
-            return result
-        one.message = failed.message
-        self._decided(queued, one, start_s)
-        raise _NotPlacedError(failed)
+                result = await self._call_extenders(self.extenders, running)
+        except (FitError, SchedulingError) as failure:
+            attempt.failure = failure
+            if isinstance(failure, FitError):
+                failed = await self._post_filter(attempt, failure)
+            elif isinstance(failure, NoNodesError):
+                failed = of_no_nodes(failure)
+            else:
+                ref = Ref(pod.namespace, pod.name)
+                self.log.error("Error selecting node for pod", err=failure, pod=ref)
+                failed = Failed(str(failure), rejected=False)
+            attempt.message = failed.message
+            self._decided(queued, attempt, start_s)
+            raise _NotPlacedError(failed) from None
+        attempt.result = result
+        self._decided(queued, attempt, start_s)
+        return result
 
-    async def _chosen(self, extenders: Extenders, attempt: ResultT) -> ScheduleResult:
-        """Have an attempt come to a result, asking extenders."""
+    async def _call_extenders(self, extenders: Extenders, running: PodScheduling) -> ScheduleResult:
+        """Run an attempt to its result, calling extenders where it needs them."""
         try:
-            question = next(attempt)
+            request = next(running)
         except StopIteration as done:
             result: ScheduleResult = done.value
             return result
-        return await extenders.drive(attempt, question)
+        return await extenders.drive(running, request)
 
-    def _decided(self, queued: QueuedPodInfo, one: Attempt, start_s: float) -> None:
-        pod = one.pod
+    def _decided(self, queued: QueuedPodInfo, attempt: AttemptRecord, start_s: float) -> None:
+        pod = attempt.pod
         taken_s = self.clock.monotonic_s() - start_s
         self.metrics.scheduling_algorithm_duration_seconds.observe(taken_s)
         if taken_s > SLOW_ATTEMPT_S:
-            # Differs: upstream writes a trace with its steps here; phases are not told apart.
+            # Differs: upstream logs a trace with its steps here; we do not time single phases.
             self.log.info(
                 "Slow scheduling attempt",
                 pod=Ref(pod.namespace, pod.name),
@@ -256,40 +246,37 @@ class SchedulingCycle:
             )
         if self.on_decided is not None:
             try:
-                self.on_decided(queued, one)
-            except Exception as problem:  # noqa: BLE001 - who only looks on may not spoil a decision
+                self.on_decided(queued, attempt)
+            except Exception as problem:  # noqa: BLE001 - an observer must not spoil a decision
                 ref = Ref(pod.namespace, pod.name)
-                self.log.error("Error taking down a decision", err=problem, pod=ref)
+                self.log.error("Failed to record a decision", err=problem, pod=ref)
 
-    async def _make_room(self, one: Attempt, failure: FitError) -> Failed:
+    async def _post_filter(self, attempt: AttemptRecord, failure: FitError) -> Failed:
         # Parity: schedule_one.go schedulingAlgorithm, v1.36.
-        profile, state, pod = one.profile, one.state, one.pod
+        profile, state, pod = attempt.profile, attempt.state, attempt.pod
         if not profile.has_post_filter_plugins:
             message = "No PostFilter plugins are registered, so no preemption will be performed"
             self.log.info(message, level=3)
-            return of_fit_error(failure, "")
+            return of_fit_error(failure, CLEAR)
         statuses = failure.diagnosis.node_to_status
-        making_room = profile.run_post_filter_plugins_live(state, pod, statuses)
+        running = profile.run_post_filter_plugins_live(state, pod, statuses)
         extenders = self.extenders
-        plan, status = await (making_room if extenders is None else extenders.waited(making_room))
+        plan, status = await (running if extenders is None else extenders.wait_for(running))
         if status.is_success and plan is not None and plan.victims is not None:
-            told = self.preempt(profile.name, status.plugin, pod, plan.victims)
-            problem = await told if told is not None else None
+            eviction = self.preempt(profile.name, status.plugin, pod, plan.victims)
+            problem = await eviction if eviction is not None else None
             if problem is not None:
                 plan, status = None, problem
         failure.diagnosis.post_filter_message = status.message
         if status.is_success and plan is not None and plan.nominated_node_name:
-            one.plan = plan
-        self._say_post_filter(pod, status)
-        return of_fit_error(failure, LEAVE if plan is None else plan.nominated_node_name)
-
-    def _say_post_filter(self, pod: PodInfo, status: Status) -> None:
+            attempt.plan = plan
         message = "Status after running PostFilter plugins for pod"
         ref = Ref(pod.namespace, pod.name)
         if status.code is Code.ERROR:
             self.log.error(message, pod=ref, status=status.message)
         elif self.log.verbosity >= 5:
             self.log.info(message, level=5, pod=ref, status=status.message)
+        return of_fit_error(failure, LEAVE if plan is None else plan.nominated_node_name)
 
     def _assume_and_reserve(
         self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str
@@ -300,10 +287,10 @@ class SchedulingCycle:
         except CacheError as problem:
             self.log.error("Scheduler cache AssumePod failed", err=problem)
             raise _NotPlacedError(of_status(error(str(problem)))) from None
-        refused = profile.run_reserve_plugins_reserve(state, pod, node_name)
-        if refused is not None:
+        rejected = profile.run_reserve_plugins_reserve(state, pod, node_name)
+        if rejected is not None:
             self._give_back(profile, state, pod, node_name)
-            raise _NotPlacedError(of_status(refused))
+            raise _NotPlacedError(of_status(rejected))
 
     def _give_back(self, profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
         profile.run_reserve_plugins_unreserve(state, pod, node_name)

@@ -1,8 +1,9 @@
-"""The loop: changes in, one decision at a time, bindings out.
+"""The scheduling loop: applies changes, schedules one pod at a time, starts bindings.
 
-Owns when what happens. Watch readers and bindings leave what they found in the inbox; between two
-attempts the loop applies it, to cache and queue together, in order. It decides for about two
-milliseconds, then lets others run, and it never decides far ahead of the API server.
+Owns the order of all three. Reflectors and bindings put changes into the inbox; between two
+attempts the loop applies them in order, to cache and queue together. It works for about two
+milliseconds, then yields to other tasks. It stops placing pods while too many bindings are
+outstanding.
 Upstream: pkg/scheduler/scheduler.go Run, pkg/scheduler/schedule_one.go ScheduleOne
 """
 
@@ -14,27 +15,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.client.change import Change
+from kubesched.client.watch.changes import Change
+from kubesched.framework.queued_pod import QueuedPodInfo
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log, Ref
-from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.binders import Binders
-from kubesched.scheduler.binding_cycle import Outstanding
+from kubesched.scheduler.binding_cycle import Binders, Outstanding
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.schedule_one import SchedulingCycle
 
 SLICE_S: Final = 0.002
-"""How long the loop works before it lets others run."""
+"""How long the loop works before it yields to other tasks."""
 OUTSTANDING_MAX: Final = 256
-"""How many bindings may be under way: with more, pods would be placed on stale facts."""
+"""Outstanding bindings at which the loop stops placing pods: more would rest on stale facts."""
 OUTSTANDING_RESUME: Final = 192
-"""To how many they must fall before more pods are placed."""
+"""Outstanding bindings at which the loop places pods again."""
 IDLE_S_MAX: Final = 1.0
 
 
 class Inbox:
-    """What is to be applied between two attempts, in order of arrival."""
+    """Changes and callbacks to be applied between two attempts, in order of arrival."""
 
     def __init__(self) -> None:
         self._waiting: deque[Change | Callable[[], None]] = deque()
@@ -44,18 +44,18 @@ class Inbox:
         return len(self._waiting)
 
     def put(self, entry: Change | Callable[[], None]) -> None:
-        """Have a change applied, or something done."""
+        """Add a change to apply, or a function to call."""
         self._waiting.append(entry)
         self.on_arrival()
 
     def take(self) -> Change | Callable[[], None]:
-        """Return what came first."""
+        """Remove and return the oldest entry."""
         return self._waiting.popleft()
 
 
 @dataclass(slots=True)
 class Scheduler:
-    """Schedules until it is told to stop."""
+    """Schedules pods until it is stopped."""
 
     inbox: Inbox
     handlers: EventHandlers
@@ -66,7 +66,7 @@ class Scheduler:
     clock: Clock
     log: Log
     is_scheduling: bool = False
-    """Whether pods may be placed: all kinds are known, and nobody else leads."""
+    """Whether pods may be placed: the caches are synced, and this scheduler leads."""
     attempts: int = 0
     on_idle: Callable[[], None] = field(default=lambda: None)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -80,22 +80,21 @@ class Scheduler:
         self.outstanding.on_change = self._binding_ended
 
     def start_scheduling(self) -> None:
-        """Begin to place pods."""
         self.is_scheduling = True
         self._wake.set()
 
     def stop_scheduling(self) -> None:
-        """Place no further pod, nor one that waits for extenders; changes are still applied."""
+        """Stop placing pods and cancel an attempt that waits for extenders; changes still apply."""
         self.is_scheduling = False
         self.cycle.give_up()
 
     def stop(self) -> None:
-        """End the loop after the attempt that is under way."""
+        """End the loop after the current attempt."""
         self._stopping = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until stopped."""
+        """Run the loop until it is stopped."""
         while not self._stopping:
             self._slice_end_s = self.clock.monotonic_s() + SLICE_S
             self._wake.clear()
@@ -106,7 +105,7 @@ class Scheduler:
         self.queue.close()
 
     async def _work(self) -> bool:
-        """Work for one slice; return whether there is more to do."""
+        """Work for one time slice; return whether there is more to do."""
         while self.clock.monotonic_s() < self._slice_end_s:
             if self.inbox:
                 self._apply(self.inbox.take())
@@ -119,14 +118,15 @@ class Scheduler:
         return True
 
     def _next(self) -> QueuedPodInfo | None:
-        """Return the pod to be tried now; None if there is none, or none may be."""
+        """Return the pod to be tried now; None if none is ready, or none may be placed."""
         try:
-            self._flush()
+            if self.clock.now_s() >= self.queue.next_flush_at_s():
+                self.queue.flush_due()
             if not self.is_scheduling or self._is_far_ahead():
                 return None
             return self.queue.pop()
-        except Exception as problem:  # noqa: BLE001 - tried again after a rest
-            self.log.error("Error taking a pod from the queue", err=problem)
+        except Exception as problem:  # noqa: BLE001 - tried again later
+            self.log.error("Failed to pop a pod from the queue", err=problem)
             return None
 
     def _binding_ended(self) -> None:
@@ -134,10 +134,10 @@ class Scheduler:
             self._wake.set()
 
     def _is_far_ahead(self) -> bool:
-        """Return whether enough bindings are under way.
+        """Return whether too many bindings are outstanding.
 
-        Once they are, many must end before the next pods are placed: decisions one after the other
-        cost half of what they cost between bindings that end.
+        Once they are, many must end before the next pod is placed: a run of decisions costs half of
+        what the same decisions cost between the ends of bindings.
         """
         self._is_full = self.outstanding.count >= (
             OUTSTANDING_RESUME if self._is_full else OUTSTANDING_MAX
@@ -146,15 +146,15 @@ class Scheduler:
 
     async def _attempt(self, queued: QueuedPodInfo) -> None:
         try:
-            attempted = await self.cycle.run(queued)
-        except Exception as problem:  # noqa: BLE001 - the other pods are still to be placed
+            assumed = await self.cycle.run(queued)
+        except Exception as problem:  # noqa: BLE001 - one pod must not stop the loop
             pod = queued.pod
             ref = Ref(pod.namespace, pod.name)
-            self.log.error("Error handling the end of an attempt", err=problem, pod=ref)
+            self.log.error("Failed to finish a scheduling attempt", err=problem, pod=ref)
             self.queue.done(pod.uid)
             return
-        if attempted is not None:
-            self.binders.put(attempted)
+        if assumed is not None:
+            self.binders.put(assumed)
 
     def _apply(self, entry: Change | Callable[[], None]) -> None:
         try:
@@ -163,15 +163,11 @@ class Scheduler:
             else:
                 entry()
         except Exception as problem:  # noqa: BLE001 - one bad object must not stop the loop
-            what = entry.key if isinstance(entry, Change) else "a binding's end"
-            self.log.error("Error applying a change", err=problem, object=what)
-
-    def _flush(self) -> None:
-        if self.clock.now_s() >= self.queue.next_flush_at_s():
-            self.queue.flush_due()
+            name = entry.key if isinstance(entry, Change) else "end of a binding"
+            self.log.error("Failed to apply a change", err=problem, object=name)
 
     async def _rest(self) -> None:
-        """Wait for something to do."""
+        """Wait for a change, a pod or a timer."""
         self.on_idle()
         left_s = self.queue.next_flush_at_s() - self.clock.now_s()
         loop = asyncio.get_running_loop()

@@ -1,38 +1,38 @@
-"""What tests of and with kubesched share: clusters to run against, and a way to talk to them.
+"""The public test kit: clusters, clients, builders, assertions and checks of plugins.
 
-Owns the public test kit. Never holds a mock: servers are real or embedded, requests go over
-loopback. `kubesched.pytest_plugin` has the fixtures.
+Has no mocks: servers are real or embedded, and requests go over loopback. The fixtures are in
+`kubesched.pytest_plugin`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kubesched.config.errors import ConfigError
-from kubesched.testing.builders import a_node, a_pod
-from kubesched.testing.http import Answer, Api, Watch
-from kubesched.testing.programs import MissingProgramError, Programs
-from kubesched.testing.real_cluster import RealCluster, real_cluster
-from kubesched.testing.schedulers import (
+from kubesched.api.builders import a_node, a_pod
+from kubesched.cluster.launch.http import Api, Response, Watch
+from kubesched.cluster.launch.processes import Usage, usage_of
+from kubesched.cluster.launch.programs import MissingProgramError, Programs
+from kubesched.cluster.launch.real_cluster import RealCluster, real_cluster
+from kubesched.cluster.launch.schedulers import (
     SCHEDULERS,
     SchedulerName,
     SchedulerProcess,
     SchedulerSettings,
     start_scheduler,
 )
-from kubesched.testing.server import ADMIN, PLAIN, ApiServer, TokenUser
-from kubesched.testing.usage import Usage, usage_of
+from kubesched.cluster.launch.server import ADMIN, PLAIN, ApiServer, TokenUser
+from kubesched.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kubesched.cluster.launch.embedded import RunningEmbedded, embedded_cluster, embedded_server
     from kubesched.testing.assertions import (
         assert_fits,
         assert_placed,
         assert_prefers,
-        assert_refused,
+        assert_rejected,
         assert_waits,
     )
     from kubesched.testing.cluster import Cluster
     from kubesched.testing.decisions import Decided, decided
-    from kubesched.testing.embedded import RunningEmbedded, embedded_cluster, embedded_server
     from kubesched.testing.plugin_checks import PluginCheckError, PluginReport, check_plugin
     from kubesched.testing.recordings import RECORDED, recorded, recorded_path, waiting_pods
 
@@ -41,7 +41,6 @@ __all__ = [
     "PLAIN",
     "RECORDED",
     "SCHEDULERS",
-    "Answer",
     "Api",
     "ApiServer",
     "Cluster",
@@ -52,6 +51,7 @@ __all__ = [
     "PluginReport",
     "Programs",
     "RealCluster",
+    "Response",
     "RunningEmbedded",
     "SchedulerName",
     "SchedulerProcess",
@@ -64,7 +64,7 @@ __all__ = [
     "assert_fits",
     "assert_placed",
     "assert_prefers",
-    "assert_refused",
+    "assert_rejected",
     "assert_waits",
     "check_plugin",
     "decided",
@@ -79,24 +79,24 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "assertions": (
+    "cluster.launch.embedded": ("RunningEmbedded", "embedded_cluster", "embedded_server"),
+    "testing.assertions": (
         "assert_fits",
         "assert_placed",
         "assert_prefers",
-        "assert_refused",
+        "assert_rejected",
         "assert_waits",
     ),
-    "cluster": ("Cluster",),
-    "decisions": ("Decided", "decided"),
-    "embedded": ("RunningEmbedded", "embedded_cluster", "embedded_server"),
-    "plugin_checks": ("PluginCheckError", "PluginReport", "check_plugin"),
-    "recordings": ("RECORDED", "recorded", "recorded_path", "waiting_pods"),
+    "testing.cluster": ("Cluster",),
+    "testing.decisions": ("Decided", "decided"),
+    "testing.plugin_checks": ("PluginCheckError", "PluginReport", "check_plugin"),
+    "testing.recordings": ("RECORDED", "recorded", "recorded_path", "waiting_pods"),
 }
-_LATER: Final = {name: module for module, names in _MODULES.items() for name in names}
+_LAZY: Final = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what brings half of the package with it when it is asked for."""
-    if name not in _LATER:
+    """Import a name on first use if it needs half of the package."""
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"kubesched.testing.{_LATER[name]}"), name)
+    return getattr(import_module(f"kubesched.{_LAZY[name]}"), name)

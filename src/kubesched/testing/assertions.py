@@ -1,185 +1,266 @@
-"""Assertions about where pods go, which tell why when they fail.
+"""Assertions about scheduling decisions, with explanations in their failure messages.
 
-Owns what is asserted and what is said. Every one takes the fixture `cluster` or `playground` and a
-pod, `name` or `namespace/name`. Where a pod is, is what happened; what nodes and plugins say of it
-is worked out anew, by the scheduler's own plugins on the cluster as it is.
+Every assertion takes the fixture `cluster` or `playground` and a pod, `name` or `namespace/name`.
+The node of a pod is what the scheduler decided; verdicts and scores are computed again by the
+scheduler's plugins on the current cluster.
 
     assert_placed(cluster, "web", on="n1")
-    assert_refused(cluster, "web", "n2", by="SameTeam", because="another team")
+    assert_rejected(cluster, "web", "n2", by="SameTeam", because="another team")
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
-from kubesched.engine.comparison import NodeReport, Verdict
-from kubesched.engine.naming import nearest
-from kubesched.testing.cluster import Cluster
-from kubesched.testing.decisions import Decided, Where, decided, key_of, story
-from kubesched.testing.explanation_text import explanation_text, report_text
+from kubesched.explanation.comparison import NodeReport, Verdict
+from kubesched.explanation.report import Explanation, Ranked
+from kubesched.kit.text import nearest
+from kubesched.testing.cluster import Cluster, pod_key
+from kubesched.testing.decisions import Decided, Where, decided, pod_report
 
 _WAIT_S = 30.0
 _PASSED = ("Success", "Skip")
 
 
 def assert_placed(where: Where, pod: str, *, on: str | Collection[str] = ()) -> None:
-    """Have a pod be on a node, or on one of some.
+    """Assert that a pod is on a node, or on one of several.
 
     Args:
-        where: `playground` is waited for, `cluster` is as `schedule` and `advance` left it.
+        where: the fixture; on `playground` the assertion waits, on `cluster` it does not.
         pod: the pod.
-        on: where it should be; any node if nothing is said.
+        on: the expected node or nodes; any node if empty.
     """
-    wanted = (on,) if isinstance(on, str) else tuple(on)
-    node = _node_of(where, pod)
-    if node and (not wanted or node in wanted):
+    expected = (on,) if isinstance(on, str) else tuple(on)
+    _until(where, lambda: where.node_of(pod_key(pod)), f"{pod} has a node")
+    node = where.node_of(pod_key(pod))
+    if node and (not expected or node in expected):
         return
-    is_where = f"is on {node}" if node else "has no node"
-    expected = f", not on {' or '.join(wanted)}" if wanted else ""
-    raise AssertionError(f"{key_of(pod)} {is_where}{expected}\n{_why(where, pod)}")
+    actual = f"is on {node}" if node else "has no node"
+    difference = f", not on {' or '.join(expected)}" if expected else ""
+    raise AssertionError(f"{pod_key(pod)} {actual}{difference}\n{_why(where, pod)}")
 
 
 def assert_waits(where: Where, pod: str, *, because: str = "") -> None:
-    """Have a pod wait for a node, after it was refused or held back.
+    """Assert that a pod is pending after it was rejected or held back.
 
     Args:
-        where: `playground` is waited for, `cluster` is as `schedule` and `advance` left it.
+        where: the fixture; on `playground` the assertion waits, on `cluster` it does not.
         pod: the pod.
-        because: a part of what its condition says, or the sentence about its state.
+        because: a part of its condition's message or of its state's description.
     """
-    if not isinstance(where, Cluster):
-        _until(where, lambda: where.node_of(key_of(pod)) or _said(where, pod), f"{pod} waits")
-    node = where.node_of(key_of(pod))
+    _until(where, lambda: where.node_of(pod_key(pod)) or _messages(where, pod), f"{pod} waits")
+    node = where.node_of(pod_key(pod))
     if node:
-        raise AssertionError(f"{key_of(pod)} does not wait, it is on {node}\n{_why(where, pod)}")
-    said = _said(where, pod)
-    if not said:
-        raise AssertionError(f"{key_of(pod)} was not tried yet\n{_why(where, pod)}")
-    if not any(because in one for one in said):
+        raise AssertionError(f"{pod_key(pod)} does not wait, it is on {node}\n{_why(where, pod)}")
+    messages = _messages(where, pod)
+    if not messages:
+        raise AssertionError(f"{pod_key(pod)} was not tried yet\n{_why(where, pod)}")
+    if not any(because in message for message in messages):
         raise AssertionError(
-            f"{key_of(pod)} waits, but not because of {because!r}:\n"
-            + "\n".join(f"  {one}" for one in said)
+            f"{pod_key(pod)} waits, but not because of {because!r}:\n"
+            + "\n".join(f"  {message}" for message in messages)
             + f"\n{_why(where, pod)}"
         )
 
 
-def assert_refused(where: Where, pod: str, *nodes: str, by: str = "", because: str = "") -> None:
-    """Have nodes be refused to a pod.
+def assert_rejected(where: Where, pod: str, *nodes: str, by: str = "", because: str = "") -> None:
+    """Assert that nodes are rejected for a pod.
 
     Args:
-        where: where the pod is.
+        where: the fixture.
         pod: the pod.
-        nodes: every one of them is to be refused.
-        by: the plugin that is to refuse them, whatever others say before it.
+        nodes: the nodes, all of which must be rejected.
+        by: the plugin that must reject them, regardless of earlier plugins.
         because: a part of the reasons.
     """
-    found = decided(where, pod)
+    decision = decided(where, pod)
     for node in nodes:
-        report = _report(found, node)
-        refusals = [one for one in _refusals(report) if by in ("", one.plugin)]
-        if any(because in ", ".join(one.reasons) for one in refusals):
+        report = _report(decision, node)
+        rejections = [verdict for verdict in _rejections(report) if by in ("", verdict.plugin)]
+        if any(because in ", ".join(verdict.reasons) for verdict in rejections):
             continue
-        who = f" by {by}" if by else ""
-        what = f" because of {because!r}" if because else ""
+        plugin = f" by {by}" if by else ""
+        reason = f" because of {because!r}" if because else ""
         raise AssertionError(
-            f"{node} is not refused to {key_of(pod)}{who}{what}\n"
-            f"{report_text(report)}\n\n{explanation_text(found.explanation)}"
+            f"{node} is not rejected for {pod_key(pod)}{plugin}{reason}\n"
+            f"{report_text(report)}\n\n{explanation_text(decision.explanation)}"
         )
 
 
 def assert_fits(where: Where, pod: str, *nodes: str) -> None:
-    """Have nodes let a pod pass, all filters included."""
-    found = decided(where, pod)
+    """Assert that nodes pass all filters for a pod."""
+    decision = decided(where, pod)
     for node in nodes:
-        report = _report(found, node)
+        report = _report(decision, node)
         if not report.fits:
             raise AssertionError(
-                f"{key_of(pod)} does not fit on {node}\n"
-                f"{report_text(report)}\n\n{explanation_text(found.explanation)}"
+                f"{pod_key(pod)} does not fit on {node}\n"
+                f"{report_text(report)}\n\n{explanation_text(decision.explanation)}"
             )
 
 
 def assert_prefers(where: Where, pod: str, better: str, worse: str, *, by: str = "") -> None:
-    """Have a node score higher than another for a pod.
+    """Assert that a node scores higher than another for a pod.
 
     Args:
-        where: where the pod is.
+        where: the fixture.
         pod: the pod.
-        better: the node with more points.
-        worse: the node with fewer; both must fit.
-        by: the plugin whose points are compared, weighted; all together if nothing is said.
+        better: the node with the higher score.
+        worse: the node with the lower score; both must fit.
+        by: the plugin whose weighted scores are compared; the totals if empty.
     """
-    found = decided(where, pod)
-    points = [_points(found, _report(found, node), by) for node in (better, worse)]
+    decision = decided(where, pod)
+    points = [_points(_report(decision, node), by) for node in (better, worse)]
     first, second = points
     if first is not None and second is not None and first > second:
         return
     whose = by or "the total"
-    told = ", ".join(
+    scores = ", ".join(
         f"{node} {'is not scored' if value is None else f'has {value}'}"
         for node, value in zip((better, worse), points, strict=True)
     )
     raise AssertionError(
-        f"{key_of(pod)} does not prefer {better} to {worse} by {whose}: {told}\n"
-        f"{explanation_text(found.explanation)}"
+        f"{pod_key(pod)} does not prefer {better} to {worse} by {whose}: {scores}\n"
+        f"{explanation_text(decision.explanation)}"
     )
 
 
-# -- what is looked at ----------------------------------------------------------------------------
+# -- observations ---------------------------------------------------------------------------------
 
 
-def _node_of(where: Where, pod: str) -> str:
+def _until(where: Where, is_true: Callable[[], object], text: str) -> None:
+    """Wait on a running cluster; the assertion that follows has the better message."""
     if not isinstance(where, Cluster):
-        _until(where, lambda: where.node_of(key_of(pod)), f"{pod} has a node")
-    return where.node_of(key_of(pod))
+        with suppress(AssertionError):
+            where.until(is_true, text, _WAIT_S)
 
 
-def _until(where: Where, is_so: object, what: str) -> None:
-    """Wait; the assertion that follows says better what did not come."""
-    assert not isinstance(where, Cluster)
-    try:
-        where.until(is_so, what, _WAIT_S)  # type: ignore[arg-type]  # A callable.
-    except AssertionError:
-        return
-
-
-def _said(where: Where, pod: str) -> list[str]:
-    """Return what the pod's condition says, and the scheduler of a pod that waits."""
-    conditions = where.pod(key_of(pod)).get("status", {}).get("conditions", ())
-    said = [
-        str(one.get("message", ""))
-        for one in conditions
-        if one["type"] == "PodScheduled" and one["status"] == "False"
+def _messages(where: Where, pod: str) -> list[str]:
+    """Return the message of the pod's condition, and the state's description if it is pending."""
+    conditions = where.pod(pod_key(pod)).get("status", {}).get("conditions", ())
+    messages = [
+        str(condition.get("message", ""))
+        for condition in conditions
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
     ]
-    told = story(where, pod)
-    if told is not None and told.state in ("unschedulable", "gated", "waitingOnPermit", "backoff"):
-        said.append(told.text)
-    return [one for one in said if one]
+    report = pod_report(where, pod)
+    states = ("unschedulable", "gated", "waitingOnPermit", "backoff")
+    if report is not None and report.state in states:
+        messages.append(report.text)
+    return [message for message in messages if message]
 
 
 def _why(where: Where, pod: str) -> str:
-    """Return the state of a pod, and why it is where it is."""
-    told = story(where, pod)
-    if told is None:
+    """Return the state of a pod and the explanation of its placement."""
+    report = pod_report(where, pod)
+    if report is None:
         return "the scheduler does not know this pod"
-    explanation = told.explanation
+    explanation = report.explanation
     if explanation is None or explanation.outcome != "placed":
         explanation = decided(where, pod).explanation
-    return f"{told.text}\n\n{explanation_text(explanation)}"
+    return f"{report.text}\n\n{explanation_text(explanation)}"
 
 
-def _report(found: Decided, node: str) -> NodeReport:
-    if node not in found.nodes:
-        raise AssertionError(f"there is no node {node}; there are {nearest(found.nodes, node)}")
-    return found.nodes[node]
+def _report(decision: Decided, node: str) -> NodeReport:
+    if node not in decision.nodes:
+        raise AssertionError(f"node {node} not found; there are {nearest(decision.nodes, node)}")
+    return decision.nodes[node]
 
 
-def _refusals(report: NodeReport) -> list[Verdict]:
-    said = [one for one in report.verdicts if one.code not in _PASSED]
-    return said if report.refused is None else [report.refused, *said]
+def _rejections(report: NodeReport) -> list[Verdict]:
+    verdicts = [verdict for verdict in report.verdicts if verdict.code not in _PASSED]
+    return verdicts if report.rejected is None else [report.rejected, *verdicts]
 
 
-def _points(found: Decided, report: NodeReport, plugin: str) -> int | None:
+def _points(report: NodeReport, plugin: str) -> int | None:
     if not plugin:
         return report.total
-    return next((one.node for one in report.scores if one.plugin == plugin), None)
+    return next((score.node for score in report.scores if score.plugin == plugin), None)
+
+
+_OTHERS_MAX = 5
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """Return an explanation over several lines."""
+    return "\n".join(_lines(explanation))
+
+
+def report_text(report: NodeReport) -> str:
+    """Return every plugin's verdict on one node, over several lines."""
+    outcome = "fits" if report.fits else "is rejected" if report.rejected else "was not evaluated"
+    lines = [f"Node {report.node} {outcome}:"]
+    width = max((len(verdict.plugin) for verdict in report.verdicts), default=0)
+    for verdict in report.verdicts:
+        reasons = f": {', '.join(verdict.reasons)}" if verdict.reasons else ""
+        lines.append(f"  {verdict.plugin:<{width}}  {verdict.code}{reasons}")
+    if report.scores:
+        points = ", ".join(f"{score.plugin} {score.node}" for score in report.scores)
+        lines.append(f"  scores: total {report.total}: {points}")
+    return "\n".join(lines)
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield _outcome(explanation)
+    yield f"Event: {explanation.event.reason}: {explanation.event.message}"
+    rejected = explanation.rejected_whole
+    if rejected is not None:
+        yield f"Rejected on all nodes by {rejected.plugin}: {', '.join(rejected.reasons)}"
+    plan = explanation.preemption
+    if plan is not None:
+        victims = ", ".join(victim.pod for victim in plan.victims)
+        yield f"Preemption: nominated to {plan.node}, evicting {victims}"
+    if explanation.ranking:
+        yield "Fitting nodes with weighted scores, best first:"
+        yield from _ranking(explanation.ranking)
+        if explanation.ranking_left_out:
+            yield f"  and {explanation.ranking_left_out} more"
+    if explanation.rejections:
+        yield "Rejected nodes:"
+        for group in explanation.rejections:
+            nodes = _some(group.nodes, group.count)
+            yield f"  {group.plugin or '(framework)'}: {', '.join(group.reasons)}: {nodes}"
+    if explanation.changes:
+        yield "Changes that would make the pod fit:"
+        for change in explanation.changes:
+            nodes = _some(change.nodes, change.opens)
+            yield f"  {change.text} (for {nodes})" if nodes else f"  {change.text}"
+
+
+def _outcome(explanation: Explanation) -> str:
+    pod, count = explanation.pod, explanation.node_count
+    if explanation.outcome == "placed":
+        others = f", {explanation.fit_count} of {count} nodes fit"
+        return f"{pod} goes to {explanation.node}{others}."
+    if explanation.outcome == "error":
+        return f"{pod} is not placed: the attempt ends with an error."
+    if count == 0:
+        return f"{pod} cannot be placed: the cluster has no nodes."
+    if count == 1:
+        return f"{pod} does not fit on the only node."
+    return f"{pod} fits on none of {count} nodes."
+
+
+def _ranking(rows: Sequence[Ranked]) -> Iterator[str]:
+    """Return a table; plugins with the same score on every row are listed below it."""
+    plugins = list(dict.fromkeys(name for row in rows for name in row.scores))
+    values = {name: [row.scores.get(name, 0) for row in rows] for name in plugins}
+    varying = [name for name in plugins if len(set(values[name])) > 1]
+    table = [["node", "total", *varying]]
+    for row in rows:
+        points = (str(row.scores.get(name, 0)) for name in varying)
+        table.append([row.node, str(row.total), *points])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        padded = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        yield "  " + "  ".join((cells[0].ljust(widths[0]), *padded))
+    equal = [f"{name} {values[name][0]}" for name in plugins if name not in varying]
+    if equal:
+        yield f"  the same for all: {', '.join(equal)}"
+
+
+def _some(names: Sequence[str], count: int) -> str:
+    shown = ", ".join(names[:_OTHERS_MAX])
+    more = count - len(names[:_OTHERS_MAX])
+    return f"{shown} and {more} more" if more > 0 else shown

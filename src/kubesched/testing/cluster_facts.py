@@ -1,6 +1,6 @@
-"""What can be read of a cluster and a pod, in a form that can be compared.
+"""Everything that a plugin can read of a cluster and a pod, as values that can be compared.
 
-Owns what is looked at: whatever a plugin could have changed. Never depends on rows or ids.
+Never depends on rows or ids.
 """
 
 from __future__ import annotations
@@ -10,33 +10,25 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.columns.view import ClusterView, NodeTable
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import KINDS
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.api.decode import STRUCTS
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 _NOT_STORED: Final = (Pod, Node)
 
-Facts = dict[str, Any]
-"""By what it is about: `node n1: labels`, `pod shop/web: priority`."""
 
-
-def facts_of(view: ClusterView, pod: PodInfo) -> Facts:
-    """Return all that a plugin can see, by what it is about."""
+def facts_of(view: ClusterView, pod: PodInfo) -> dict[str, Any]:
+    """Return the values by name: `node n1: labels`, `pod shop/web: priority`."""
     return dict(_facts(view, pod))
-
-
-def changes_between(before: Facts, after: Facts) -> list[str]:
-    """Return what is not as it was."""
-    return [about for about in {**before, **after} if before.get(about) != after.get(about)]
 
 
 def _facts(view: ClusterView, pod: PodInfo) -> Iterator[tuple[str, Any]]:
     yield from _pod_facts(pod)
     yield f"pod {pod.key}: object", msgspec.json.encode(pod.object)
-    yield f"pod {pod.key}: place", (pod.node_name, pod.nominated_node_name, pod.phase)
+    yield f"pod {pod.key}: node", (pod.node_name, pod.nominated_node_name, pod.phase)
     nodes = view.all_nodes()
     yield "the nodes", tuple(nodes.names)
     yield from _node_facts(nodes)
@@ -44,10 +36,10 @@ def _facts(view: ClusterView, pod: PodInfo) -> Iterator[tuple[str, Any]]:
         bound = view.bound_pod(index)
         yield from _pod_facts(bound)
         yield f"pod {bound.key}: node", bound.node_name
-    for kind in KINDS.values():
+    for kind in STRUCTS.values():
         if kind not in _NOT_STORED:
-            for one in view.objects.store_of(kind):
-                yield f"{kind.__name__} {one.key}", msgspec.json.encode(one)
+            for obj in view.objects.store_of(kind):
+                yield f"{kind.__name__} {obj.key}", msgspec.json.encode(obj)
 
 
 def _pod_facts(pod: PodInfo | BoundPod) -> Iterator[tuple[str, Any]]:
@@ -71,7 +63,10 @@ def _node_facts(nodes: NodeTable) -> Iterator[tuple[str, Any]]:
         yield f"{about}: taints", tuple(map(repr, node.taints))
         yield f"{about}: allocatable", dict(node.allocatable)
         yield f"{about}: requested", [node.requested[name] for name in resources]
-        yield f"{about}: weighs", [node.nonzero_requested[name] for name in ("cpu", "memory")]
+        yield (
+            f"{about}: nonzero requested",
+            [node.nonzero_requested[name] for name in ("cpu", "memory")],
+        )
         yield f"{about}: counts", (node.pod_count, node.allowed_pods, node.unschedulable)
         yield f"{about}: pods", [pod.key for pod in node.pods]
         yield f"{about}: ports", sorted(node.host_ports)

@@ -1,10 +1,8 @@
-"""`check_plugin`: whether a plugin keeps the rules that a scheduler relies on.
+"""`check_plugin`: checks whether a plugin keeps the rules that the scheduler relies on.
 
-Owns the rules: answers are of the right kind and within range, the same for the same question
-whoever was asked before and in whichever order nodes come, what the plugin is handed stays as it
-is, what may be kept of its answers stays right, and both spellings of a plugin decide alike. The
-clusters are recorded ones unless others are
-given. Never needs a running scheduler.
+Results have the right type and range; repeated calls, a new instance and another order of nodes
+give the same result; arguments stay unchanged; kept results stay right; both forms of a plugin
+decide the same. Uses recorded clusters by default, and needs no running scheduler.
 
     def test_it_keeps_the_rules():
         report = check_plugin(SpareGpu, SpareGpuColumns)
@@ -14,33 +12,38 @@ given. Never needs a running scheduler.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
-from kubesched.app.build import Built, build
-from kubesched.app.explain import Subject as Chosen
-from kubesched.app.explain import choose_pod, prepare
-from kubesched.app.manifests import STDIN, read_manifests
-from kubesched.app.outside_plugins import name_of, registry_given
-from kubesched.columns.view import ClusterView
+from kubesched.api.builders import Document
+from kubesched.api.pod import Pod
 from kubesched.config.load import default_config, load_config_object
-from kubesched.engine.explanation import attempt
-from kubesched.engine.handle import OfflineHandle
+from kubesched.explanation.explain import attempt_subject
+from kubesched.framework.handle import Handle
 from kubesched.framework.interface import points_of
-from kubesched.framework.registry import PluginFactory
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import KubeObject
-from kubesched.objects.pod import Pod
-from kubesched.testing.builders import Document
-from kubesched.testing.cluster_facts import changes_between, facts_of
-from kubesched.testing.plugin_answers import Answers, Fault, Subject, ask, differing
-from kubesched.testing.plugin_order import order_faults
-from kubesched.testing.plugin_reads import reads_faults
+from kubesched.framework.runtime.registry import PluginFactory
+from kubesched.manifests.documents import STDIN
+from kubesched.manifests.objects import read_manifests
+from kubesched.manifests.scenario import Subject as PodInCluster
+from kubesched.manifests.scenario import choose_pod
+from kubesched.profile.build import Built, build
+from kubesched.profile.plugin_loading import name_of, registry_with
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
+from kubesched.testing.cluster_facts import facts_of
+from kubesched.testing.plugin_calls import (
+    Fault,
+    Results,
+    Subject,
+    call_plugin,
+    differing,
+    order_faults,
+)
+from kubesched.testing.plugin_reads import pod_fields_read, reads_faults
 from kubesched.testing.recordings import RECORDED, recorded
 
 _PROFILE: Final = "default-scheduler"
@@ -49,34 +52,36 @@ _ENDED: Final = ("Succeeded", "Failed")
 
 
 class PluginCheckError(AssertionError):
-    """A plugin that does not keep the rules; the text names each, with an example."""
+    """A plugin breaks rules; the message has an example of each."""
 
 
 @dataclass(slots=True)
 class PluginReport:
-    """What a plugin did while it was checked; a test may ask whether it did anything at all."""
+    """What a plugin did during the check; a test should assert that it did something."""
 
     name: str
     points: tuple[str, ...]
     """The extension points it extends."""
     pod_count: int = 0
-    """How many pods it was asked about."""
-    refused_count: int = 0
-    """How many times it refused a node, or a pod as a whole."""
+    """The number of pods it was called for."""
+    rejected_count: int = 0
+    """The number of rejected nodes."""
     passed_count: int = 0
-    """How many times it let a node pass."""
+    """The number of nodes that passed."""
     score_range: tuple[int, int] | None = None
-    """The lowest and the highest score, normalised; None if it gave none."""
+    """The lowest and the highest normalized score; None without scores."""
+    pod_fields: tuple[str, ...] = ()
+    """What it reads of pods besides their template, if it declares `reads`: its results are kept
+    for pods that agree in these fields. Nothing is kept for a name, a uid or the status."""
 
-    def add(self, answers: Answers, node_count: int) -> None:
-        """Count what was said of one pod."""
+    def add(self, results: Results, node_count: int) -> None:
+        """Count the results for one pod."""
         self.pod_count += 1
-        self.refused_count += len(answers.verdicts)
-        self.passed_count += node_count - len(answers.verdicts)
-        if answers.scores:
-            low, high = self.score_range or (_ALL, -_ALL)
-            values = answers.scores.values()
-            self.score_range = (min(low, *values), max(high, *values))
+        self.rejected_count += len(results.verdicts)
+        self.passed_count += node_count - len(results.verdicts)
+        if results.scores:
+            scores = (*results.scores.values(), *(self.score_range or ()))
+            self.score_range = (min(scores), max(scores))
 
 
 def check_plugin(
@@ -86,89 +91,83 @@ def check_plugin(
     args: Mapping[str, Any] | None = None,
     clusters: Mapping[str, Sequence[Document]] | None = None,
 ) -> PluginReport:
-    """Check a plugin, or both spellings of one.
+    """Check a plugin, or both forms of it.
 
     Args:
-        plugin: a class, or a factory that takes `args` and `handle` as far as it wants them.
-        columns: the same plugin over all nodes at once.
-        args: what would stand under `pluginConfig`.
-        clusters: by name, the objects to ask about, with the pods that wait or run there; the
-            recorded clusters if none are given.
+        plugin: A class, or a factory with the optional parameters `args` and `handle`.
+        columns: The same plugin over all nodes at once.
+        args: Its arguments, as under `pluginConfig`.
+        clusters: The objects of clusters by name, with pending or running pods; the recorded
+            clusters if None.
 
     Returns:
-        What it did; a plugin that never refused and never scored may be asked the wrong things.
+        A report; if the plugin never rejected and never scored, use other pods and nodes.
 
     Raises:
         PluginCheckError: It breaks a rule.
-        ConfigError: It cannot be made: its args are refused.
+        ConfigError: It cannot be constructed: its arguments are invalid.
         TypeError: It is no plugin: a method has another signature.
     """
     name = name_of(plugin)
-    checked = _Check(name, [_Maker(name, one, args) for one in (plugin, columns) if one])
+    check = _Check(name, [_Form(name, form, args) for form in (plugin, columns) if form])
     if clusters is None:
-        clusters = {one: recorded(one) for one in RECORDED}
+        clusters = {recording: recorded(recording) for recording in RECORDED}
     for cluster, documents in clusters.items():
-        checked.begin(cluster)
-        pods = [checked.pod(chosen) for chosen in _subjects(_objects(documents))]
-        checked.order(pods)
-    checked.finish()
-    return checked.report
+        check.cluster(cluster, documents)
+    check.finish()
+    return check.report
 
 
-# -- what it is asked about -----------------------------------------------------------------------
+# -- pods and plugins -----------------------------------------------------------------------------
 
 
-def _objects(documents: Sequence[Document]) -> Sequence[KubeObject]:
-    """Return objects as they are read from files: what has a namespace gets one."""
-    whole = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": list(documents)})
-    return read_manifests([STDIN], stdin=io.BytesIO(whole)).objects
-
-
-def _subjects(objects: Sequence[KubeObject]) -> Iterator[Chosen]:
-    """Yield each pod that waits, and one of each owner's that run, as if it waited."""
+def _subjects(documents: Sequence[Document]) -> Iterator[PodInCluster]:
+    """Yield each pending pod, and one running pod of each owner, as if it were pending."""
+    items = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": list(documents)})
+    objects = read_manifests([STDIN], stdin=io.BytesIO(items)).objects
     seen: set[object] = set()
-    for one in objects:
-        if not isinstance(one, Pod) or one.status.phase in _ENDED:
+    for pod in objects:
+        if not isinstance(pod, Pod) or pod.status.phase in _ENDED:
             continue
-        owners = tuple(owner.name for owner in one.metadata.owner_references or ())
-        if one.spec.node_name and owners in seen:
+        owners = tuple(owner.name for owner in pod.metadata.owner_references or ())
+        if pod.spec.node_name and owners in seen:
             continue
-        if one.spec.node_name and owners:
+        if pod.spec.node_name and owners:
             seen.add(owners)
-        chosen = choose_pod(objects, one.key)
+        chosen = choose_pod(objects, pod.key)
         spec = replace(chosen.pod.spec, scheduler_name=_PROFILE)
-        yield Chosen(replace(chosen.pod, spec=spec), chosen.others)
+        yield PodInCluster(replace(chosen.pod, spec=spec), chosen.others)
 
 
-class _Handle(OfflineHandle):
-    """A handle that has background tasks wait for ever: there is nothing to fetch here."""
+class _Handle(Handle):
+    """A handle that never runs background tasks: there is nothing to fetch here."""
 
     def start_task(self, name: str, run: Any) -> None:
-        """Leave it."""
+        """Ignore the task."""
 
 
 @dataclass(slots=True)
-class _Maker:
-    """One spelling of the plugin."""
+class _Form:
+    """One form of the plugin: for one node, or over columns."""
 
     name: str
     factory: PluginFactory
     args: Mapping[str, Any] | None
     built: Built = field(init=False)
-    new: Built = field(init=False)
-    """Another, made for this cluster."""
 
     def __post_init__(self) -> None:
-        self.built = self.new = self.make()
+        self.built = self.build()
 
-    def over(self, built: Built, view: ClusterView) -> Any:
-        """Return the plugin, with a cluster to see through its handle."""
-        built.handles[_PROFILE].view = view
+    def plugin(self, built: Built | None = None, view: ClusterView | None = None) -> Any:
+        """Return the plugin, with a view of the cluster in its handle."""
+        built = built or self.built
+        if view is not None:
+            built.handles[_PROFILE].view = view
         return built.profiles[_PROFILE].plugins[self.name]
 
-    def make(self) -> Built:
-        """Return the default profile with the plugin enabled, all of it new."""
-        registry = registry_given([(self.name, self.factory)])
+    def build(self) -> Built:
+        """Build a new default profile with the plugin."""
+        registry = registry_with([(self.name, self.factory)])
         plugins: dict[str, Any] = {"multiPoint": {"enabled": [{"name": self.name}]}}
         if "queueSort" in points_of(self.factory):
             plugins["queueSort"] = {"disabled": [{"name": "*"}], "enabled": [{"name": self.name}]}
@@ -183,107 +182,95 @@ class _Maker:
         return build(load_config_object(config), out_of_tree=registry, make_handle=_Handle)
 
 
-# -- the rules ------------------------------------------------------------------------------------
+# -- rules ----------------------------------------------------------------------------------------
 
 
 class _Check:
-    """Asks, compares, and keeps what is wrong."""
+    """Calls the plugin, compares results, and collects faults."""
 
-    def __init__(self, name: str, makers: Sequence[_Maker]) -> None:
-        self._makers = makers
-        # Which nodes are scored is not to hang on a plugin that may be at fault.
-        self._without = build(default_config())
-        plugin = makers[0].built.profiles[_PROFILE].plugins[name]
-        self.report = PluginReport(name, tuple(sorted(points_of(plugin))))
+    def __init__(self, name: str, forms: Sequence[_Form]) -> None:
+        self._forms = forms
+        # The nodes to score must not depend on a plugin that may be wrong.
+        self._in_tree = build(default_config())
+        self.report = PluginReport(name, tuple(sorted(points_of(forms[0].plugin()))))
         self._faults: dict[str, list[str]] = {}
-        self._cluster = self._about = ""
+        self._about = ""
 
-    def begin(self, cluster: str) -> None:
-        """Go on to another cluster."""
-        self._cluster = cluster
-        for maker in self._makers:
-            maker.new = maker.make()
+    def cluster(self, name: str, documents: Sequence[Document]) -> None:
+        """Check the plugin on the pods of a cluster."""
+        fresh = [form.build() for form in self._forms]
+        pods = []
+        for chosen in _subjects(documents):
+            self._about = f"{name}, pod {chosen.pod.key}"
+            pods.append(self._pod(chosen, fresh))
+        self._about = name
+        for form in self._forms:
+            self._add(order_faults(form.plugin(), pods))
 
-    def pod(self, chosen: Chosen) -> PodInfo:
-        """Check everything about one pod, and return it."""
-        self._about = f"{self._cluster}, pod {chosen.pod.key}"
-        prepared = prepare(self._without, chosen)
-        view, pod = prepared.view, prepared.pod
-        fitting = attempt(*prepared).fitting_rows()
+    def _pod(self, chosen: PodInCluster, fresh: Sequence[Built]) -> PodInfo:
+        """Check every rule for one pod, and return it."""
+        attempted = attempt_subject(self._in_tree, chosen)
+        view, pod = attempted.view, attempted.pod
+        fitting = attempted.fitting_rows()
         subject = Subject(view, pod, view.all_nodes(), fitting)
-        answers = [self._spelling(maker, subject) for maker in self._makers]
-        self.report.add(answers[0], view.node_count)
-        for maker in self._makers:
-            self._reads(maker, chosen, [view.name_of(row) for row in fitting.tolist()])
-        if len(answers) > 1:
-            self._compare("both spellings agree", answers[0], answers[1], ("one node", "columns"))
-            self._compare_decisions(*(_decision(maker, chosen) for maker in self._makers))
+        pairs = zip(self._forms, fresh, strict=True)
+        results = [self._form(form, built, subject) for form, built in pairs]
+        self.report.add(results[0], view.node_count)
+        names = [view.name_of(row) for row in fitting.tolist()]
+        for form in self._forms:
+            fields = pod_fields_read(form.plugin(view=view), subject)
+            self.report.pod_fields = tuple(sorted({*self.report.pod_fields, *fields}))
+            handle = form.built.handles[_PROFILE]
+            self._add(reads_faults(form.plugin(), handle, chosen, names))
+        if len(results) > 1:
+            rule = "both forms return the same"
+            self._compare(rule, results[0], results[1], "one node", "columns")
+            one, other = (_decision(form, chosen) for form in self._forms)
+            for key in differing(one, other)[:1]:
+                text = f"{key}: {one.get(key)} (one node), {other.get(key)} (columns)"
+                self._add([Fault("both forms decide the same", text)])
         return pod
 
-    def order(self, pods: Sequence[PodInfo]) -> None:
-        """Check how the pods of a cluster are sorted, if they are."""
-        self._about = self._cluster
-        for maker in self._makers:
-            plugin = maker.built.profiles[_PROFILE].plugins[maker.name]
-            for fault in order_faults(plugin, pods):
-                self._fault(fault)
-
-    def _spelling(self, maker: _Maker, subject: Subject) -> Answers:
-        """Check one spelling, asked twice, and once more made anew and with nodes reversed."""
+    def _form(self, form: _Form, fresh: Built, subject: Subject) -> Results:
+        """Call one form twice, and a new instance of it with reversed nodes."""
         view, pod = subject.view, subject.pod
         before = facts_of(view, pod)
-        plugin = maker.over(maker.built, view)
-        first = self._noted(ask(plugin, subject))
-        again = ask(plugin, subject)
-        self._compare("asked again it answers the same", first, again, ("first", "again"))
-        turned = subject._replace(nodes=view.nodes_at(subject.nodes.rows[::-1].copy()))
-        other = ask(maker.over(maker.new, view), turned)
-        how = ("so", "made anew, nodes reversed")
-        self._compare("made anew or with nodes reversed it answers the same", first, other, how)
-        for changed in changes_between(before, facts_of(view, pod))[:1]:
-            self._fault(Fault("what it is handed stays as it is", f"it changed {changed}"))
+        plugin = form.plugin(view=view)
+        first = call_plugin(plugin, subject)
+        self._add(first.faults)
+        again = call_plugin(plugin, subject)
+        self._compare("repeated calls return the same", first, again, "first", "again")
+        reversed_nodes = view.nodes_at(subject.nodes.rows[::-1].copy())
+        other = call_plugin(form.plugin(fresh, view), subject._replace(nodes=reversed_nodes))
+        rule = "a new instance and reversed nodes return the same"
+        self._compare(rule, first, other, "first", "new instance, nodes reversed")
+        for changed in differing(before, facts_of(view, pod))[:1]:
+            self._add([Fault("arguments stay unchanged", f"it changed {changed}")])
         return first
 
-    def _reads(self, maker: _Maker, chosen: Chosen, fitting: list[str]) -> None:
-        """Check that what may be kept of its answers stays right."""
-        handle = maker.built.handles[_PROFILE]
-        plugin = maker.built.profiles[_PROFILE].plugins[maker.name]
-        for fault in reads_faults(plugin, handle, chosen, fitting):
-            self._fault(fault)
-
-    def _noted(self, answers: Answers) -> Answers:
-        for fault in answers.faults:
-            self._fault(fault)
-        return answers
-
-    def _compare(self, rule: str, first: Answers, second: Answers, names: tuple[str, str]) -> None:
-        for point in ("pre_enqueue", "pre_filter"):
-            one, other = getattr(first, point), getattr(second, point)
-            if one != other:
-                text = f"{point}() says {_told(one)} ({names[0]}), {_told(other)} ({names[1]})"
-                self._fault(Fault(rule, text))
-        for what in ("verdicts", "raw", "scores"):
-            pair = getattr(first, what), getattr(second, what)
+    def _compare(
+        self, rule: str, first: Results, second: Results, first_name: str, second_name: str
+    ) -> None:
+        for attribute, text in _TEXTS.items():
+            pair = [getattr(results, attribute) for results in (first, second)]
+            if not isinstance(pair[0], dict):  # One result for all nodes.
+                pair = [{"": value} for value in pair]
             for node in differing(*pair)[:1]:
-                one, other = (_told(one.get(node)) for one in pair)
-                text = f"{_WORDS[what]} node {node}: {one} ({names[0]}), {other} ({names[1]})"
-                self._fault(Fault(rule, text))
+                one, other = (_shown(values.get(node)) for values in pair)
+                about = text.format(node=node)
+                self._add([Fault(rule, f"{about} {one} ({first_name}), {other} ({second_name})")])
 
-    def _compare_decisions(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-        for what in differing(one, other)[:1]:
-            text = f"{what}: {one.get(what)} (one node), {other.get(what)} (columns)"
-            self._fault(Fault("both spellings decide alike", text))
-
-    def _fault(self, fault: Fault) -> None:
-        self._faults.setdefault(fault.rule, []).append(f"{self._about}: {fault.example}")
+    def _add(self, faults: Iterable[Fault]) -> None:
+        for fault in faults:
+            self._faults.setdefault(fault.rule, []).append(f"{self._about}: {fault.example}")
 
     def finish(self) -> None:
-        """Raise if something is wrong."""
+        """Raise if a rule is broken."""
         if not self.report.pod_count:
-            raise ValueError("no cluster has a pod to ask about")
+            raise ValueError("no cluster has a pod to check the plugin with")
         if not self._faults:
             return
-        lines = [f"{self.report.name} does not keep the rules:"]
+        lines = [f"{self.report.name} breaks the rules:"]
         for rule, examples in self._faults.items():
             lines += [f"  {rule}:", f"    {examples[0]}"]
             if len(examples) > 1:
@@ -291,16 +278,22 @@ class _Check:
         raise PluginCheckError("\n".join(lines))
 
 
-_WORDS: Final = {"verdicts": "on", "raw": "raw score of", "scores": "score of"}
+_TEXTS: Final = {
+    "pre_enqueue": "pre_enqueue() returns",
+    "pre_filter": "pre_filter() returns",
+    "verdicts": "on node {node}:",
+    "raw": "raw score of node {node}:",
+    "scores": "score of node {node}:",
+}
 
 
-def _decision(maker: _Maker, chosen: Chosen) -> dict[str, Any]:
-    """Return what a whole attempt comes to; which of equal nodes is taken is chance."""
-    explanation = attempt(*prepare(maker.built, chosen)).explanation(top=None, examples=_ALL)
+def _decision(form: _Form, chosen: PodInCluster) -> dict[str, Any]:
+    """Return the parts of a whole decision; the choice between equal nodes is random."""
+    explanation = attempt_subject(form.built, chosen).explanation(top=None, examples=_ALL)
     return {
         "outcome": explanation.outcome,
         "event": "" if explanation.outcome == "placed" else explanation.event.message,
-        "refused as a whole": explanation.refused_whole,
+        "rejected on all nodes": explanation.rejected_whole,
         "preemption": explanation.preemption,
         **{
             f"{plugin} of node {row.node}": points
@@ -308,19 +301,19 @@ def _decision(maker: _Maker, chosen: Chosen) -> dict[str, Any]:
             for plugin, points in row.scores.items()
         },
         **{
-            f"node {node}": (refusal.plugin, refusal.code, refusal.reasons)
-            for refusal in explanation.refusals
-            for node in refusal.nodes
+            f"node {node}": (rejection.plugin, rejection.code, rejection.reasons)
+            for rejection in explanation.rejections
+            for node in rejection.nodes
         },
     }
 
 
-def _told(said: Any) -> str:
-    if said is None:
+def _shown(result: Any) -> str:
+    if result is None:
         return "nothing"
-    if isinstance(said, np.integer | int):
-        return str(said)
-    if len(said) == 2 and isinstance(said[1], tuple):
-        code, reasons = said
+    if isinstance(result, int):
+        return str(result)
+    if len(result) == 2 and isinstance(result[1], tuple):
+        code, reasons = result
         return f"{code} {', '.join(reasons)!r}" if reasons else str(code)
-    return f"only {', '.join(said)}"
+    return f"only {', '.join(result)}"

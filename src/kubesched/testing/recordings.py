@@ -1,9 +1,8 @@
-"""Clusters taken down from real Kubernetes, with pods that still wait.
+"""Clusters recorded from real Kubernetes, with some pending pods.
 
-Owns the files beside it, in which kube-scheduler placed the workloads, and how a test gets at them
-or at a recording of its own: a List as `kubectl get -o json` prints it, which `kubesched playground
---snapshot` and `kubesched explain -f` read too. Never changes one: every call returns objects of
-its own.
+Owns the recorded files, in which kube-scheduler placed the workloads, and the loading of these or
+other recordings: Lists as `kubectl get -o json` prints them, which `kubesched playground
+--snapshot` and `kubesched explain -f` read, too. Every call returns new objects.
 
     cluster.add(*recorded("gpu-pool"))
 """
@@ -17,25 +16,25 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.objects.decode import KINDS
-from kubesched.testing.builders import Document
+from kubesched.api.builders import Document
+from kubesched.api.decode import STRUCTS
 
 RECORDED: Final = ("edge-sites", "gpu-pool", "web-shop")
-"""What is recorded: `edge-sites`, a small cloud and five sites at the edge, of two architectures,
-one out of reach; `gpu-pool`, GPUs behind a taint with work of three priorities; `web-shop`, three
-zones, volumes, a budget, a cordoned node and one that may vanish."""
+"""The recordings: `edge-sites`, a small cloud and five edge sites, of two architectures, one
+unreachable; `gpu-pool`, GPUs behind a taint with workloads of three priorities; `web-shop`, three
+zones, volumes, a budget, a cordoned node and a spot node."""
 
 _PLACE: Final = Path(__file__).parent / "clusters"
-# Read when a pod is created, and by no scheduler afterwards.
+# Read when a pod is created, not by schedulers.
 _NOT_READ: Final = ("PriorityClass",)
 
 
 def recorded(name: str | os.PathLike[str]) -> list[Document]:
-    """Return the objects of a recorded cluster that schedulers look at.
+    """Return the objects of a recorded cluster that schedulers read.
 
     Args:
-        name: one of `RECORDED`, or a file of one's own, such as `kubesched playground
-            --from-cluster --snapshot FILE` and `kubectl get nodes,pods -A -o json` write it.
+        name: one of `RECORDED`, or a file written by `kubesched playground --from-cluster
+            --snapshot FILE` or `kubectl get nodes,pods -A -o json`.
     """
     path = recorded_path(name)
     try:
@@ -45,31 +44,31 @@ def recorded(name: str | os.PathLike[str]) -> list[Document]:
     items = document.get("items") if isinstance(document, dict) else None
     if not isinstance(items, list):
         raise ValueError(f"{path} holds no recorded cluster: it has no list of items")
-    return [one for one in items if _is_read(one)]
+    return [item for item in items if _is_read(item)]
 
 
 def recorded_path(name: str | os.PathLike[str]) -> Path:
-    """Return the file of a recorded cluster, with all that was there.
+    """Return the file of a recorded cluster, with all its objects.
 
     Raises:
-        FileNotFoundError: There is none of that name, and no such file.
+        FileNotFoundError: There is no recording and no file with that name.
     """
     path = _PLACE / f"{name}.json" if name in RECORDED else Path(name)
     if not path.is_file():
-        known = ", ".join(RECORDED)
-        raise FileNotFoundError(f"{name} is neither a recorded cluster ({known}) nor a file")
+        names = ", ".join(RECORDED)
+        raise FileNotFoundError(f"{name} is neither a recorded cluster ({names}) nor a file")
     return path
 
 
 def waiting_pods(documents: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the pods that wait for a node, as `namespace/name`."""
+    """Return the pending pods, as `namespace/name`."""
     return [
-        f"{one['metadata'].get('namespace', 'default')}/{one['metadata']['name']}"
-        for one in documents
-        if one["kind"] == "Pod" and not one["spec"].get("nodeName")
+        f"{document['metadata'].get('namespace', 'default')}/{document['metadata']['name']}"
+        for document in documents
+        if document["kind"] == "Pod" and not document["spec"].get("nodeName")
     ]
 
 
 def _is_read(document: Mapping[str, Any]) -> bool:
     kind = document.get("kind")
-    return (document.get("apiVersion"), kind) in KINDS and kind not in _NOT_READ
+    return (document.get("apiVersion"), kind) in STRUCTS and kind not in _NOT_READ

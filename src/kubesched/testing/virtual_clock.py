@@ -1,6 +1,6 @@
-"""A clock that stands until it is moved.
+"""A virtual clock for tests, which only advances when it is moved.
 
-Owns who sleeps and until when. Nobody really waits: a hundred seconds pass in no time.
+Owns the sleeping tasks and their wake-up times. No real time passes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 from kubesched.kit.clock import SystemClock
 
 START_S: Final = 1_800_000_000.0
-"""When the world of a virtual clock begins, in seconds since the epoch."""
+"""The start time of a virtual clock, in seconds since the epoch."""
 
 
 class VirtualClock:
-    """Time for tests; who sleeps for no time lets the others run once."""
+    """A clock for tests; a sleep of zero seconds yields to other tasks once."""
 
     def __init__(self, start_s: float = START_S) -> None:
         self._start_s = start_s
@@ -34,7 +34,7 @@ class VirtualClock:
         return self._at_s
 
     async def sleep(self, delay_s: float) -> None:
-        """Wait until the clock was moved so far."""
+        """Wait until the clock has been moved by the delay."""
         if delay_s <= 0:
             await SystemClock().sleep(0)
             return
@@ -43,13 +43,13 @@ class VirtualClock:
         await woken
 
     def next_s(self) -> float | None:
-        """Return in how many seconds the next sleeper is due; None if nobody sleeps."""
+        """Return the seconds until the next wake-up; None if no task sleeps."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] - self._at_s if self._sleepers else None
 
     def move(self, seconds: float) -> None:
-        """Let time pass; whoever is due by then wakes."""
+        """Move the clock, and wake the tasks that are due."""
         self._at_s += seconds
         while self._sleepers and self._sleepers[0][0] <= self._at_s:
             woken = heapq.heappop(self._sleepers)[2]

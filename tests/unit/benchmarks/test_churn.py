@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.churn import RESIDENT, World, grown_too_much
 from benchmarks.tables import table_sizes
-from kubesched.columns.interning import Interner
+from kubesched.snapshot.interning import Interner
 
 
 def test_pods_and_nodes_are_replaced_one_by_one() -> None:
@@ -36,7 +36,7 @@ def test_every_container_counts_under_the_path_to_it() -> None:
     assert sizes["many[].values"] == 0  # The first is counted already.
 
 
-def test_what_has_doubled_has_grown_and_what_is_bounded_has_not() -> None:
+def test_growth_is_reported_for_doubled_but_not_for_bounded_figures() -> None:
     first = {"cache.a": 5000.0, "cache.b": 10.0, "profiles[].c": 10.0, RESIDENT: 100.0}
 
     def grown(**last: float) -> list[str]:

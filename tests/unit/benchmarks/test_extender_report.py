@@ -56,7 +56,7 @@ def test_the_ratio_is_that_of_each_round() -> None:
     assert slower(races) == []
 
 
-def test_the_slower_one_is_named_by_what_was_sent() -> None:
+def test_the_slower_extender_is_named_with_the_form_of_the_request() -> None:
     races = three_rounds([4.0, 4.0, 4.0], [2.0, 2.0, 9.0], "nodes")
     assert slower(races) == ["nodes: 0.50 times the Go extender's rate, wanted 1"]
     head, _, row, *_ = report(races, [])
@@ -78,7 +78,7 @@ def test_extenders_have_to_answer_the_same() -> None:
     ]
 
 
-def test_pods_that_are_not_bound_or_not_as_the_rule_says_are_mistakes() -> None:
+def test_unbound_and_misplaced_pods_are_errors() -> None:
     races = [
         a_race(OURS, 1.0, bound=100),
         a_race(GO, 1.0, avoided=2, number=1),

@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.generate import Line, Maker, Template
 from benchmarks.workload import Op, Variable, load_workload, workload_names
-from kubesched.objects.check import check_object
-from kubesched.objects.decode import decode_as, decode_object
-from kubesched.objects.pod import Pod
+from kubesched.api.check import check_object
+from kubesched.api.decode import decode_as, decode_object
+from kubesched.api.pod import Pod
 
 NODES = 20
 
@@ -57,15 +57,15 @@ def test_no_uid_and_no_name_is_given_twice(name: str) -> None:
 def test_bound_pods_have_nodes_that_exist_and_the_burst_waits(name: str) -> None:
     lines = lines_of(name)
     nodes = {
-        msgspec.json.decode(one.data)["metadata"]["name"] for one in lines if one.kind == "Node"
+        msgspec.json.decode(line.data)["metadata"]["name"] for line in lines if line.kind == "Node"
     }
     assert len(nodes) == NODES
     burst = 0
     for line in lines:
         if line.kind == "Pod":
             pod = decode_as(Pod, line.data)
-            promised = bool(pod.status.nominated_node_name)
-            assert bool(pod.spec.node_name) + promised + line.measured == 1
+            nominated = bool(pod.status.nominated_node_name)
+            assert bool(pod.spec.node_name) + nominated + line.measured == 1
             assert line.measured or {pod.spec.node_name, pod.status.nominated_node_name} & nodes
             burst += line.measured
     assert burst > 0

@@ -41,7 +41,7 @@ def test_both_spellings_are_the_same_plugin(one_node: type, columns: type) -> No
         {"kind": line.kind, "apiVersion": "v1", **json.decode(line.data)} for line in lines
     ]
     report = check_plugin(one_node, columns, clusters={"plain": documents})
-    assert report.refused_count or report.score_range
+    assert report.rejected_count or report.score_range
 
 
 def test_a_plugin_that_adds_too_much_is_marked() -> None:

@@ -53,7 +53,7 @@ def test_there_is_no_ratio_without_both_schedulers() -> None:
         pytest.param({"cpu_s": 0.4, "bound": 1000}, "1000 of 1001 pods", id="a pod not bound"),
     ],
 )
-def test_what_is_missed_is_named(ours: dict[str, float], said: str) -> None:
+def test_missed_targets_are_named(ours: dict[str, float], said: str) -> None:
     races = [a_race("kubesched", 3.9, **ours), a_race("kube-scheduler", 20.0)]
     found = missed({"hard-spread-zone": races})
     assert all(said in one for one in found)

@@ -52,7 +52,7 @@ def test_a_run_that_was_cut_short_is_marked() -> None:
     assert report.cells(figures_of(a_run(decided=99)), compared=False)[0] == "some title *"
 
 
-def test_the_oracle_stands_beside_with_both_ratios() -> None:
+def test_the_report_compares_with_the_oracle_by_both_ratios() -> None:
     common = {
         "burst": 100, "decided": 100, "placed": 100, "preempting": 0, "unschedulable": 0,
         "p50_us": 1, "p99_us": 1, "resident_mb": 1,

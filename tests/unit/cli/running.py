@@ -1,4 +1,4 @@
-"""Running the command line in this process, with streams of its own.
+"""Runs of the command line in this process, with their own streams.
 
 Owns what a test sees of a run: exit status and both streams. An exception that leaves `run` fails
 the test, as it would show a user a traceback.
@@ -22,7 +22,7 @@ EXAMPLE_PLUGINS = ROOT / "examples" / "plugins"
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of the command left behind."""
+    """The result of a run of the command."""
 
     status: int
     out: str
@@ -35,7 +35,7 @@ class Run:
 
 
 def kubesched(*arguments: str, stdin: bytes = b"") -> Run:
-    """Run the command; return its status and what it wrote."""
+    """Run the command; return its status and output."""
     with CliRunner().isolation(input=stdin) as (out, err, _):
         try:
             status = run(arguments)
@@ -45,5 +45,5 @@ def kubesched(*arguments: str, stdin: bytes = b"") -> Run:
 
 
 def is_one_line(text: str) -> bool:
-    """Return whether a text is exactly one line that says something."""
+    """Return whether a text is exactly one line that is not blank."""
     return text.endswith("\n") and text.count("\n") == 1 and bool(text.strip())

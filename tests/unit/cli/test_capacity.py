@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
-from tests.unit.sim.small_clusters import node, pod, stream, workload
+from tests.unit.simulate.small_clusters import node, pod, stream, workload
 
 WORKLOADS = ROOT / "examples" / "workloads"
 NOTHING = stream().read()
@@ -16,63 +16,66 @@ def cluster(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_the_answer_says_how_many_where_and_why_no_more(cluster: str) -> None:
+def test_the_output_has_the_count_the_nodes_and_the_reason(cluster: str) -> None:
     ran = kubesched("capacity", "-f", cluster, "-f", "-", stdin=stream(pod("p")).read())
     assert (ran.status, ran.err) == (0, "")
     lines = ran.out.splitlines()
     assert lines[0] == "Pod default/p: 5 copies fit on 2 of 2 nodes."
     assert lines[1].startswith(
-        "The next one does not fit (Unschedulable): 0/2 nodes are available: 2 Insufficient cpu."
+        "The next copy does not fit (Unschedulable): 0/2 nodes are available: 2 Insufficient cpu."
     )
     assert "      2  Insufficient cpu" in lines
     assert "  n          3  Insufficient cpu (NodeResourcesFit)" in lines
     assert "  m          2  Insufficient cpu (NodeResourcesFit)" in lines
 
 
-def test_several_templates_are_counted_in_turn_and_in_sum(cluster: str) -> None:
+def test_templates_are_counted_in_turn_and_in_total(cluster: str) -> None:
     # 3 and 2 cpu are free. a (1) and b (2) in turn: b goes where most is left.
     both = stream(pod("a"), pod("b", "2")).read()
     ran = kubesched("capacity", "-f", cluster, "-f", "-", "-o", "json", stdin=both)
-    assert [one["template"] for one in ran.json["templates"]] == ["Pod default/a", "Pod default/b"]
-    assert ran.json["fit"] == sum(one["fit"] for one in ran.json["templates"])
+    assert [template["template"] for template in ran.json["templates"]] == [
+        "Pod default/a",
+        "Pod default/b",
+    ]
+    assert ran.json["fit"] == sum(template["fit"] for template in ran.json["templates"])
     text = kubesched("capacity", "-f", cluster, "-f", "-", stdin=both).out
-    assert f"In all: {ran.json['fit']} copies fit." in text
+    assert f"Total: {ran.json['fit']} copies fit." in text
 
 
 def test_json_is_what_the_documentation_says(cluster: str) -> None:
     ran = kubesched(
         "capacity", "-f", cluster, "-f", "-", "-o", "json", stdin=stream(pod("p")).read()
     )
-    answer = ran.json
-    assert (answer["kind"], answer["version"], answer["nodes"]) == ("Capacity", 1, 2)
-    (fit,) = answer["templates"]
-    assert (fit["fit"], fit["wanted"], fit["byNode"]) == (5, None, {"m": 2, "n": 3})
+    report = ran.json
+    assert (report["kind"], report["version"], report["nodes"]) == ("Capacity", 1, 2)
+    (fit,) = report["templates"]
+    assert (fit["fit"], fit["desired"], fit["byNode"]) == (5, None, {"m": 2, "n": 3})
     assert fit["stop"]["reasons"] == {"Insufficient cpu": 2}
     assert fit["stop"]["byNode"]["n"] == {
         "plugin": "NodeResourcesFit",
         "code": "Unschedulable",
         "reasons": ["Insufficient cpu"],
     }
-    cpu = answer["utilisation"]["after"]["resources"]["cpu"]
+    cpu = report["utilisation"]["after"]["resources"]["cpu"]
     assert cpu == {"requested": 6000, "allocatable": 6000, "percent": 100.0}
 
 
-def test_a_number_of_copies_can_be_asked_for(cluster: str) -> None:
+def test_a_number_of_copies_can_be_requested(cluster: str) -> None:
     template = stream(workload("Deployment", "web")).read()
     ran = kubesched("capacity", "-f", cluster, "-f", "-", "--count", "4", stdin=template)
     assert ran.out.startswith("Deployment default/web: 4 of 4 copies fit on 2 of 2 nodes.\n")
     assert "does not fit" not in ran.out
 
 
-def test_few_nodes_are_listed_of_many(tmp_path: Path) -> None:
+def test_top_limits_the_nodes_of_a_table(tmp_path: Path) -> None:
     many = stream(*(node(f"n{i:02}", "1") for i in range(30)), pod("p")).read()
     ran = kubesched("capacity", "-f", "-", "--top", "3", "p", stdin=many)
     assert "  and 27 more nodes (--top, or -o json)" in ran.out.splitlines()
-    everything = kubesched("capacity", "-f", "-", "--top", "0", "p", stdin=many)
-    assert sum(line.startswith("  n") for line in everything.out.splitlines()) == 32
+    unlimited = kubesched("capacity", "-f", "-", "--top", "0", "p", stdin=many)
+    assert sum(line.startswith("  n") for line in unlimited.out.splitlines()) == 32
 
 
-def test_few_nodes_are_in_json_if_one_asks(cluster: str) -> None:
+def test_top_limits_the_nodes_in_json(cluster: str) -> None:
     arguments = ("capacity", "-f", cluster, "-f", "-", "-o", "json", "--top", "1")
     (fit,) = kubesched(*arguments, stdin=stream(pod("p")).read()).json["templates"]
     assert (fit["fit"], fit["byNode"]) == (5, {"n": 3})
@@ -80,7 +83,7 @@ def test_few_nodes_are_in_json_if_one_asks(cluster: str) -> None:
     assert fit["omitted"] == {"byNode": 1, "stop.byNode": 1}
 
 
-def test_a_daemon_set_wants_one_copy_on_each_node(tmp_path: Path) -> None:
+def test_a_daemon_set_gets_one_copy_on_each_node(tmp_path: Path) -> None:
     tainted = node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}])
     running = pod("x", on="served", owner="DaemonSet/agent")
     nodes = [node("large"), node("small", "1"), node("served"), tainted]
@@ -90,15 +93,15 @@ def test_a_daemon_set_wants_one_copy_on_each_node(tmp_path: Path) -> None:
     lines = kubesched("capacity", "-f", str(file), "-f", "-", stdin=template).out.splitlines()
     assert lines[0] == "DaemonSet default/agent: 1 of 2 copies fit on 1 of 4 nodes."
     assert lines[1:3] == [
-        "It wants one copy on each node: 2 of 4 nodes without one, 1 with one, 1 not for",
-        "  it (node selector, affinity or taints).",
+        "One copy per node: 2 of 4 nodes lack a pod, 1 have one, 1 excluded by node",
+        "  selector, affinity or taints.",
     ]
-    assert lines[3].startswith("The first that does not fit (Unschedulable): 0/4 nodes are")
+    assert lines[3].startswith("The first copy that does not fit (Unschedulable): 0/4 nodes are")
     assert "  small       0  Insufficient cpu (NodeResourcesFit)" in lines
     assert "      1  Insufficient cpu" in lines
 
 
-def test_a_pod_of_the_sample_cluster_can_be_named() -> None:
+def test_a_template_may_be_a_pod_of_the_sample_cluster() -> None:
     ran = kubesched("capacity", "-f", SAMPLE_CLUSTER, "web-7")
     assert ran.out.startswith("Pod default/web-7: 16 copies fit on 4 of 6 nodes.\n")
     ran = kubesched("capacity", "-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS / "queue.yaml"))
@@ -119,7 +122,7 @@ def test_a_pod_of_the_sample_cluster_can_be_named() -> None:
         pytest.param(["-f", "-", "--plugin", "nowhere:X"], b"", 2, "--plugin", id="no plugin"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_invalid_input_is_reported_in_one_line(
     arguments: list[str], stdin: bytes, status: int, text: str
 ) -> None:
     ran = kubesched("capacity", *arguments, stdin=stdin)
@@ -128,7 +131,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
     assert text in ran.err
 
 
-def test_a_plugin_that_fails_is_what_stops_the_next_copy(tmp_path: Path, cluster: str) -> None:
+def test_a_failing_plugin_stops_the_next_copy(tmp_path: Path, cluster: str) -> None:
     plugin = tmp_path / "bad.py"
     plugin.write_text(
         "class Bad:\n"
@@ -145,8 +148,8 @@ def test_a_plugin_that_fails_is_what_stops_the_next_copy(tmp_path: Path, cluster
     assert "broken" in ran.out
 
 
-def test_tables_keep_to_80_columns() -> None:
+def test_tables_fit_80_columns() -> None:
     ran = kubesched("capacity", "-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS))
-    event = "The next one does not fit"
+    event = "The next copy does not fit"
     assert max(len(line) for line in ran.out.splitlines() if not line.startswith(event)) <= 80
     assert "                       (VolumeBinding)" in ran.out.splitlines()

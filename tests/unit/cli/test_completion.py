@@ -1,4 +1,4 @@
-"""What shells are told, asked by a real bash where there is one."""
+"""Completions in shells, tested with a real bash if there is one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_script_for_each_shell(shell: str, part: str) -> None:
     assert f"_KUBESCHED_COMPLETE={shell}_complete" in ran.out
 
 
-def test_no_other_shell() -> None:
+def test_other_shells_are_rejected() -> None:
     ran = kubesched("completion", "powershell")
     assert ran.status == 2
     assert "'powershell' is not one of 'bash', 'fish', 'zsh'" in ran.err
@@ -51,11 +51,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def completed(program: Path, line: str, where: Path) -> list[str]:
-    """Return what bash offers after a line."""
-    # As bash itself calls a completion: the words are taken apart at COMP_WORDBREAKS.
+    """Return the completions of bash for a line."""
+    # As bash calls a completion: words are split at COMP_WORDBREAKS.
     script = f"""
         source {program}/completion
-        # Outside a completion there is no compopt: files are what its -o default offers.
+        # There is no compopt outside of a completion: its -o default completes files.
         compopt() {{ COMPREPLY=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]#=}}")); }}
         COMP_LINE={shlex.quote(line)}
         COMP_WORDS=({words_of(line)})
@@ -96,7 +96,7 @@ def _parted(word: str) -> list[str]:
     ("line", "offered"),
     [
         pytest.param("kubesched ex", {"explain", "extender"}, id="commands"),
-        pytest.param("kubesched config ", {"view", "validate", "convert"}, id="their commands"),
+        pytest.param("kubesched config ", {"view", "validate", "convert"}, id="subcommands"),
         pytest.param("kubesched run --leader-elect-re", {
             "--leader-elect-renew-deadline",
             "--leader-elect-resource-lock",
@@ -105,8 +105,8 @@ def _parted(word: str) -> list[str]:
             "--leader-elect-retry-period",
         }, id="kube-scheduler's flags"),
         pytest.param("kubesched doctor --rb", {"--rbac"}, id="flags of doctor"),
-        pytest.param("kubesched run --leader-elect=", {"true", "false"}, id="yes or no"),
-        pytest.param("kubesched run --logging-format j", {"json"}, id="one of several"),
+        pytest.param("kubesched run --leader-elect=", {"true", "false"}, id="a boolean"),
+        pytest.param("kubesched run --logging-format j", {"json"}, id="a choice"),
         pytest.param("kubesched run --logging-format=j", {"json"}, id="behind an equals sign"),
         pytest.param("kubesched explain --out", {"--output"}, id="an option"),
         pytest.param("kubesched completion z", {"zsh"}, id="an argument"),
@@ -116,7 +116,7 @@ def _parted(word: str) -> list[str]:
         pytest.param("kubesched run --no-such-flag", set(), id="nothing"),
     ],
 )  # fmt: skip
-def test_bash_offers(program: Path, tmp_path: Path, line: str, offered: set[str]) -> None:
+def test_bash_completes(program: Path, tmp_path: Path, line: str, offered: set[str]) -> None:
     (tmp_path / "scheduler.yaml").touch()
     (tmp_path / "other.txt").touch()
     assert set(completed(program, line, tmp_path)) == offered
@@ -124,14 +124,14 @@ def test_bash_offers(program: Path, tmp_path: Path, line: str, offered: set[str]
 
 @pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="there is no bash")
-def test_bash_offers_every_command_once(program: Path, tmp_path: Path) -> None:
-    told = kubesched("--help").out.split("Commands:\n")[1].split("\n\n")[0]
-    listed = re.findall(r"^  ([a-z-]+)", told, re.MULTILINE)
+def test_bash_completes_every_command_once(program: Path, tmp_path: Path) -> None:
+    commands = kubesched("--help").out.split("Commands:\n")[1].split("\n\n")[0]
+    listed = re.findall(r"^  ([a-z-]+)", commands, re.MULTILINE)
     assert completed(program, "kubesched ", tmp_path) == listed
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_the_whole_word_back(shell: str, program: Path, tmp_path: Path) -> None:
+def test_other_shells_get_the_whole_word(shell: str, program: Path, tmp_path: Path) -> None:
     words = "kubesched run --logging-format=j"
     env = {
         **os.environ,

@@ -38,37 +38,43 @@ def answers(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_answers_come_in_the_order_of_cases() -> None:
+def test_decisions_have_the_order_of_cases() -> None:
     ran = kubesched("decide", "--cases", "-", stdin=lines(a_case("b", "n1"), a_case("a", "n2")))
     assert (ran.status, ran.err) == (0, "")
-    assert [(one["id"], one["decision"]["best"]) for one in answers(ran.out)] == [
+    assert [(answer["id"], answer["decision"]["best"]) for answer in answers(ran.out)] == [
         ("b", ["n1"]),
         ("a", ["n2"]),
     ]
 
 
-def test_files_serve_as_well_as_streams(tmp_path: Path) -> None:
+def test_cases_and_decisions_may_be_files(tmp_path: Path) -> None:
     cases, output = tmp_path / "cases.jsonl", tmp_path / "decisions.jsonl"
     cases.write_bytes(lines(a_case("a")))
     ran = kubesched("decide", "--cases", str(cases), "--output", str(output))
     assert (ran.status, ran.out) == (0, "")
-    assert [one["id"] for one in answers(output.read_text())] == ["a"]
+    assert [answer["id"] for answer in answers(output.read_text())] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("bad", "identity", "problem"),
     [
-        pytest.param(b"{", None, "truncated", id="half a line"),
-        pytest.param(b"\xff\xfe\x00", None, "", id="bytes that are no text"),
+        pytest.param(b"{", None, "truncated", id="a truncated line"),
+        pytest.param(b"\xff\xfe\x00", None, "", id="not UTF-8"),
         pytest.param([1], None, "expected a JSON object, got list", id="a list"),
         pytest.param("text", None, "expected a JSON object, got str", id="a text"),
         pytest.param({"id": "x"}, "x", "objects: expected a list, got NoneType", id="no objects"),
         pytest.param(
-            {"id": 7, "objects": []}, None, "pod: expected an object", id="an id of no text"
+            {"id": 7, "objects": []},
+            None,
+            "pod: expected an object",
+            id="an id that is not a string",
         ),
         pytest.param(a_case("x") | {"config": 5}, "x", "config: expected an object", id="config"),
         pytest.param(
-            a_case("x") | {"config": {"kind": "Nothing"}}, "x", "config: ", id="a wrong config"
+            a_case("x") | {"config": {"kind": "Nothing"}},
+            "x",
+            "config: ",
+            id="an unknown configuration",
         ),
         pytest.param(a_case("x") | {"objects": [1]}, "x", "objects[0]: expected", id="no object"),
         pytest.param(
@@ -81,12 +87,12 @@ def test_files_serve_as_well_as_streams(tmp_path: Path) -> None:
             a_case("x") | {"pod": a_case("x")["pod"] | {"spec": {"schedulerName": "other"}}},
             "x",
             "no profile has the scheduler name 'other'",
-            id="nobody's pod",
+            id="a scheduler name without a profile",
         ),
-        pytest.param(b'{"a":' * 100_000, None, "", id="nesting without end"),
+        pytest.param(b'{"a":' * 100_000, None, "", id="deep nesting"),
     ],
 )
-def test_a_bad_line_costs_itself_and_the_status(
+def test_an_invalid_case_is_an_error_line_and_exit_status_one(
     bad: object, identity: str | None, problem: str
 ) -> None:
     ran = kubesched("decide", "--cases", "-", stdin=lines(a_case("first"), bad, a_case("last")))
@@ -100,13 +106,13 @@ def test_a_bad_line_costs_itself_and_the_status(
     assert "decision" not in wrong
 
 
-def test_empty_lines_are_passed_over() -> None:
+def test_empty_lines_are_skipped() -> None:
     ran = kubesched("decide", "--cases", "-", stdin=b"\n  \n" + lines(a_case("a")) + b"\n")
     assert ran.status == 0
     assert len(answers(ran.out)) == 1
 
 
-def test_a_case_without_an_id_is_answered() -> None:
+def test_a_case_without_an_id_is_decided() -> None:
     case = a_case("a")
     del case["id"]
     ran = kubesched("decide", "--cases", "-", stdin=lines(case))

@@ -1,4 +1,4 @@
-"""What `explain` shows on request: one node, another configuration, objects for machines."""
+"""Options of `explain`: one node, another configuration, JSON and YAML."""
 
 import json
 from pathlib import Path
@@ -38,11 +38,11 @@ KEYS = [
     "runnerUp",
     "ranking",
     "rankingLeftOut",
-    "refusedCount",
+    "rejectedCount",
     "unvisitedCount",
-    "refusals",
-    "refusalsLeftOut",
-    "refusedWhole",
+    "rejections",
+    "rejectionsLeftOut",
+    "rejectedWhole",
     "preemption",
     "event",
     "changes",
@@ -56,8 +56,8 @@ def explained(*arguments: str, pod: str = "web-7") -> Run:
 
 
 def decided(pod: str = "web-7") -> dict[str, Any]:
-    found: dict[str, Any] = explained("-o", "decision", pod=pod).json
-    return found
+    decision: dict[str, Any] = explained("-o", "decision", pod=pod).json
+    return decision
 
 
 def many_nodes(count: int) -> bytes:
@@ -90,24 +90,24 @@ def test_yaml_and_json_are_the_same_object() -> None:
 
 
 def test_the_object_is_what_the_library_returns() -> None:
-    found = library.explain("default/web-7", SAMPLE_CLUSTER)
-    told = explained("-o", "json").json
-    assert (told["node"], told["total"], told["event"]["message"]) == (
-        found.node,
-        found.total,
-        found.event.message,
+    explanation = library.explain("default/web-7", SAMPLE_CLUSTER)
+    report = explained("-o", "json").json
+    assert (report["node"], report["total"], report["event"]["message"]) == (
+        explanation.node,
+        explanation.total,
+        explanation.event.message,
     )
-    assert found.changes is not None
-    assert [change["text"] for change in told["changes"]] == [c.text for c in found.changes]
+    assert explanation.changes is not None
+    assert [change["text"] for change in report["changes"]] == [c.text for c in explanation.changes]
 
 
 def test_the_object_agrees_with_the_decision() -> None:
-    told, decision = explained("-o", "json").json, decided()
-    assert told["node"] in decision["best"]
-    for row in told["ranking"]:
+    report, decision = explained("-o", "json").json, decided()
+    assert report["node"] in decision["best"]
+    for row in report["ranking"]:
         assert {**row["scores"], "total": row["total"]} == decision["scores"][row["node"]]
-    refused = [node for group in told["refusals"] for node in group["nodes"]]
-    assert sorted(refused) == list(decision["rejected"])
+    rejected = [node for group in report["rejections"] for node in group["nodes"]]
+    assert sorted(rejected) == list(decision["rejected"])
 
 
 def test_the_object_stays_small() -> None:
@@ -116,26 +116,26 @@ def test_the_object_stays_small() -> None:
     assert ran.json["nodeCount"] == 1000
     assert len(ran.json["ranking"]) == 10
     assert len(ran.out) < 10_000
-    everything = kubesched("explain", "-f", "-", "-o", "json", "--top", "0", stdin=cluster)
-    assert len(everything.json["ranking"]) == 900
+    unlimited = kubesched("explain", "-f", "-", "-o", "json", "--top", "0", stdin=cluster)
+    assert len(unlimited.json["ranking"]) == 900
 
 
-def test_changes_are_left_out_on_request() -> None:
+def test_no_changes_omits_changes() -> None:
     assert explained("-o", "yaml", "--no-changes").out.endswith("changes: null\n")
-    assert "What would" not in explained("--no-changes", pod="trainer-0").out
-    assert "What would have to change:" in explained(pod="trainer-0").out
+    assert "Changes that would" not in explained("--no-changes", pod="trainer-0").out
+    assert "Changes that would make the pod fit:" in explained(pod="trainer-0").out
 
 
-def test_a_placed_pod_is_told_of_more_nodes_on_request() -> None:
-    assert "What would" not in explained().out
+def test_changes_for_more_nodes_are_shown_for_a_placed_pod_on_request() -> None:
+    assert "Changes that would" not in explained().out
     lines = explained("--changes").out.splitlines()
-    assert lines[lines.index("What would open more nodes:") + 1 :] == [
+    assert lines[lines.index("Changes that would make more nodes fit:") + 1 :] == [
         "  fits on b2-draining once uncordoned",
         "  fits on c2-gpu with a toleration of nvidia.com/gpu=present:NoSchedule",
     ]
 
 
-def test_reasons_that_are_left_out_are_counted() -> None:
+def test_omitted_reasons_are_counted() -> None:
     requests = {f"example.com/r{number:02}": "1" for number in range(40)}
     container = {"name": "c", "resources": {"limits": requests, "requests": requests}}
     cluster = json.loads(many_nodes(1))
@@ -143,8 +143,8 @@ def test_reasons_that_are_left_out_are_counted() -> None:
     node["spec"] = {}
     pod["spec"]["containers"] = [container]
     files = json.dumps(cluster).encode()
-    (refusal,) = kubesched("explain", "-f", "-", "-o", "json", stdin=files).json["refusals"]
-    assert (len(refusal["reasons"]), refusal["reasonsLeftOut"]) == (20, 20)
+    (rejection,) = kubesched("explain", "-f", "-", "-o", "json", stdin=files).json["rejections"]
+    assert (len(rejection["reasons"]), rejection["reasonsLeftOut"]) == (20, 20)
     text = " ".join(kubesched("explain", "-f", "-", stdin=files).out.split())
     assert "Insufficient example.com/r19 and 20 more" in text
 
@@ -152,7 +152,7 @@ def test_reasons_that_are_left_out_are_counted() -> None:
 # -- rows and columns -----------------------------------------------------------------------------
 
 
-def test_the_ranking_is_as_long_as_asked_for() -> None:
+def test_the_ranking_is_as_long_as_requested() -> None:
     decision = decided()
     lines = explained("--top", "2").out.splitlines()
     assert "and 2 more (--top 0 shows all)" in lines
@@ -172,59 +172,59 @@ def test_wide_has_a_column_for_every_plugin() -> None:
 # -- one node -------------------------------------------------------------------------------------
 
 
-def test_a_fitting_node_is_set_beside_the_chosen_one() -> None:
+def test_a_fitting_node_is_compared_with_the_chosen_one() -> None:
     scores = decided()["scores"]
-    told = explained("--node", "a1", "-o", "json").json
-    assert (told["fits"], told["chosen"], told["refused"]) == (True, "c1", None)
-    assert told["total"] == scores["a1"]["total"]
-    assert told["behind"] == scores["c1"]["total"] - scores["a1"]["total"]
-    place = 1 + sum(one["total"] > scores["a1"]["total"] for one in scores.values())
-    assert told["place"] == place
-    by_plugin = {one["plugin"]: (one["node"], one["chosen"]) for one in told["scores"]}
+    report = explained("--node", "a1", "-o", "json").json
+    assert (report["fits"], report["chosen"], report["rejected"]) == (True, "c1", None)
+    assert report["total"] == scores["a1"]["total"]
+    assert report["behind"] == scores["c1"]["total"] - scores["a1"]["total"]
+    place = 1 + sum(score["total"] > scores["a1"]["total"] for score in scores.values())
+    assert report["place"] == place
+    by_plugin = {score["plugin"]: (score["node"], score["chosen"]) for score in report["scores"]}
     assert by_plugin == {p: (scores["a1"][p], scores["c1"][p]) for p in by_plugin}
     assert set(by_plugin) == set(scores["a1"]) - {"total"}
     text = explained("--node", "a1").out
     assert text.startswith(
-        f"default/web-7 fits on a1: place {place} of 4 with {told['total']} points; "
-        f"c1, which is taken, has {told['behind']} more.\n"
+        f"default/web-7 fits on a1: rank {place} of 4 with {report['total']} points; "
+        f"the chosen node c1 has {report['behind']} more.\n"
     )
 
 
-def test_a_refused_node_has_every_filters_verdict() -> None:
-    told = explained("--node", "b2-draining", "-o", "json").json
-    assert told["refused"]["plugin"] == "NodeUnschedulable"
-    refusing = [v["plugin"] for v in told["verdicts"] if v["reasons"]]
-    # The first refusal counts; the taint that a cordoned node has would be the next.
-    assert refusing == ["NodeUnschedulable", "TaintToleration"]
-    assert told["changes"][0]["kind"] == "uncordon"
+def test_a_rejected_node_has_every_filters_verdict() -> None:
+    report = explained("--node", "b2-draining", "-o", "json").json
+    assert report["rejected"]["plugin"] == "NodeUnschedulable"
+    rejecting = [v["plugin"] for v in report["verdicts"] if v["reasons"]]
+    # The first rejection counts; the taint of a cordoned node would be the next.
+    assert rejecting == ["NodeUnschedulable", "TaintToleration"]
+    assert report["changes"][0]["kind"] == "uncordon"
     text = explained("--node", "b2-draining").out
     assert text.startswith(
-        "default/web-7 does not fit on b2-draining: NodeUnschedulable refuses it.\n"
+        "default/web-7 does not fit on b2-draining: NodeUnschedulable rejects it.\n"
     )
-    assert "  TaintToleration       refuses: node(s) had untolerated taint(s)\n" in text
+    assert "  TaintToleration       rejects: node(s) had untolerated taint(s)\n" in text
     assert "  fits on b2-draining once uncordoned\n" in text
 
 
-def test_what_would_open_a_node_is_left_out_on_request() -> None:
-    assert "What would open it:" in explained("--node", "b2-draining").out
-    assert "What would" not in explained("--node", "b2-draining", "--no-changes").out
-    told = explained("--node", "b2-draining", "--no-changes", "-o", "json").json
-    assert told["changes"] is None
+def test_no_changes_omits_changes_for_a_node() -> None:
+    assert "Changes that would make the pod fit:" in explained("--node", "b2-draining").out
+    assert "Changes that would" not in explained("--node", "b2-draining", "--no-changes").out
+    report = explained("--node", "b2-draining", "--no-changes", "-o", "json").json
+    assert report["changes"] is None
 
 
-def test_room_is_told_with_what_is_lacking() -> None:
-    told = explained("--node", "a1", "-o", "json", pod="trainer-0").json
-    room = {one["resource"]: one for one in told["room"]}
+def test_room_is_reported_with_the_missing_amount() -> None:
+    report = explained("--node", "a1", "-o", "json", pod="trainer-0").json
+    room = {one["resource"]: one for one in report["room"]}
     assert room["nvidia.com/gpu"] == {
         "resource": "nvidia.com/gpu",
-        "asked": 1,
+        "requested": 1,
         "free": 0,
-        "promised": 0,
+        "nominated": 0,
         "allocatable": 0,
     }
     assert room["cpu"]["allocatable"] == 8000
-    assert room["cpu"]["asked"] > room["cpu"]["free"]
-    assert "promised" not in explained("--node", "a1", pod="trainer-0").out
+    assert room["cpu"]["requested"] > room["cpu"]["free"]
+    assert "nominated" not in explained("--node", "a1", pod="trainer-0").out
 
 
 ROOM = """
@@ -253,12 +253,12 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m, memory
 """
 
 
-def test_promised_room_is_lacking_and_what_is_not_asked_for_is_not() -> None:
+def test_nominated_room_is_missing_and_unrequested_resources_are_not() -> None:
     text = kubesched("explain", "-f", "-", "new", "--node", "a", stdin=ROOM.encode()).out
-    _, _, room = text.partition("Room:\n")
+    _, _, room = text.partition("Resources:\n")
     table, _, changes = room.partition("\n\n")
     assert [line.split() for line in table.splitlines()] == [
-        ["resource", "asked", "free", "promised", "allocatable", "lacks"],
+        ["resource", "requested", "free", "nominated", "allocatable", "missing"],
         ["cpu", "500m", "1", "700m", "2", "200m"],
         ["memory", "0", "-1Gi", "0", "1Gi"],
         ["pods", "1", "9", "1", "10"],
@@ -266,7 +266,7 @@ def test_promised_room_is_lacking_and_what_is_not_asked_for_is_not() -> None:
     assert "lacks 200m cpu on a\n" in changes
 
 
-def test_room_is_never_told_as_more_than_there_is() -> None:
+def test_free_room_is_rounded_down() -> None:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -283,19 +283,22 @@ def test_room_is_never_told_as_more_than_there_is() -> None:
     files = json.dumps([node, pod]).encode()
     lines = kubesched("explain", "-f", "-", "--node", "a", stdin=files).out.splitlines()
     rows = [line.split() for line in lines]
-    at = rows.index(["resource", "asked", "free", "allocatable", "lacks"])
+    at = rows.index(["resource", "requested", "free", "allocatable", "missing"])
     assert ["memory", "7.6Gi", "7.55Gi", "7.55Gi", "42.21Mi"] in rows[at:]
 
 
-def test_the_chosen_node_is_said_to_be_it() -> None:
+def test_the_chosen_node_is_reported_as_chosen() -> None:
     assert explained("--node", "c1").out.startswith("default/web-7 goes to c1.\n")
 
 
-def test_an_unknown_node_is_one_line() -> None:
+def test_an_unknown_node_is_an_error_in_one_line() -> None:
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "web-7", "--node", "nowhere")
     assert (ran.status, ran.err) == (
         1,
-        "kubesched: there is no node nowhere; there are a1, a2-spot, b1, b2-draining, c1, c2-gpu\n",
+        (
+            "kubesched: node nowhere not found; the cluster has a1, a2-spot, b1, b2-draining, c1, "
+            "c2-gpu\n"
+        ),
     )
 
 
@@ -315,20 +318,20 @@ def written(tmp_path: Path, plugins: str) -> str:
 
 def test_the_same_configuration_changes_nothing(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
-    told = explained("--compare", other, "-o", "json").json
-    assert told["same"]
-    assert (told["verdicts"], told["scores"]) == ([], [])
-    assert told["first"] == told["second"]
+    report = explained("--compare", other, "-o", "json").json
+    assert report["same"]
+    assert (report["verdicts"], report["scores"]) == ([], [])
+    assert report["first"] == report["second"]
     text = explained("--compare", other).out
-    assert text.startswith("default/web-7: both configurations decide alike.\n")
-    assert "No verdict differs, nor the points between the best nodes.\n" in text
+    assert text.startswith("default/web-7: the two configurations make the same decision.\n")
+    assert "All verdicts and the score differences of the best nodes are the same.\n" in text
 
 
-def test_verdicts_that_differ_are_told_with_their_plugin(no_taints: str) -> None:
-    told = explained("--compare", no_taints, "-o", "json").json
-    assert told["verdicts"] == [
+def test_verdicts_that_differ_are_reported_with_their_plugin(no_taints: str) -> None:
+    report = explained("--compare", no_taints, "-o", "json").json
+    assert report["verdicts"] == [
         {
-            "refusedUnder": 1,
+            "rejectedUnder": 1,
             "plugin": "TaintToleration",
             "reasons": ["node(s) had untolerated taint(s)"],
             "count": 1,
@@ -337,65 +340,68 @@ def test_verdicts_that_differ_are_told_with_their_plugin(no_taints: str) -> None
     ]
     text = " ".join(explained("--compare", no_taints).out.split())
     assert (
-        "1 node refused only under the default configuration: TaintToleration: "
+        "1 node rejected only under the default configuration: TaintToleration: "
         "node(s) had untolerated taint(s): c2-gpu"
     ) in text
 
 
-def test_scores_that_differ_are_told_with_their_plugin(tmp_path: Path) -> None:
+def test_scores_that_differ_are_reported_with_their_plugin(tmp_path: Path) -> None:
     other = written(tmp_path, ONLY_IMAGES)
-    told = explained("--compare", other, "-o", "json").json
+    report = explained("--compare", other, "-o", "json").json
     scores = decided()["scores"]
-    first, second = told["between"]
-    assert not told["same"]
-    assert (first, second) == ("c1", told["second"]["node"])
+    first, second = report["between"]
+    assert not report["same"]
+    assert (first, second) == ("c1", report["second"]["node"])
     # Only nodes of zone a have the image.
     assert second in ("a1", "a2-spot")
-    for move in told["scores"]:
+    for move in report["scores"]:
         plugin = move["plugin"]
         assert move["first"] == scores[first][plugin] - scores[second][plugin]
         assert move["second"] == 0, "only ImageLocality scores, and its points are the same"
         assert move["moved"] == move["first"] - move["second"]
-    assert "ImageLocality" not in {move["plugin"] for move in told["scores"]}
+    assert "ImageLocality" not in {move["plugin"] for move in report["scores"]}
     text = explained("--compare", other).out
-    assert text.startswith("default/web-7: both configurations decide differently.\n")
-    assert f"What plugins give {first} more than {second}, where it differs:\n" in text
+    assert text.startswith("default/web-7: the two configurations make different decisions.\n")
+    assert f"Lead of {first} over {second} by plugin, where it differs:\n" in text
 
 
-def test_both_sides_tell_machines_what_would_have_to_change(no_taints: str) -> None:
-    told = explained("--compare", no_taints, "-o", "json").json
-    opened = [[change["nodes"] for change in told[side]["changes"]] for side in ("first", "second")]
+def test_json_has_changes_for_both_configurations(no_taints: str) -> None:
+    report = explained("--compare", no_taints, "-o", "json").json
+    opened = [
+        [change["nodes"] for change in report[side]["changes"]] for side in ("first", "second")
+    ]
     # Under the second, the tainted node fits already.
     assert [["b2-draining"] in nodes for nodes in opened] == [True, True]
     assert [["c2-gpu"] in nodes for nodes in opened] == [True, False]
-    told = explained("--compare", no_taints, "-o", "json", "--no-changes").json
-    assert (told["first"]["changes"], told["second"]["changes"]) == (None, None)
+    report = explained("--compare", no_taints, "-o", "json", "--no-changes").json
+    assert (report["first"]["changes"], report["second"]["changes"]) == (None, None)
 
 
-def test_both_sides_are_told_what_would_have_to_change_on_request(no_taints: str) -> None:
-    assert "What would" not in explained("--compare", no_taints).out
+def test_changes_are_shown_for_both_configurations_on_request(no_taints: str) -> None:
+    assert "Changes that would" not in explained("--compare", no_taints).out
     lines = explained("--compare", no_taints, "--changes").out.splitlines()
-    first = lines.index("What would open more nodes under the default configuration:")
+    first = lines.index("Changes that would make more nodes fit under the default configuration:")
     assert lines[first + 1 : first + 3] == [
         "  fits on b2-draining once uncordoned",
         "  fits on c2-gpu with a toleration of nvidia.com/gpu=present:NoSchedule",
     ]
     text = " ".join(" ".join(lines[first + 3 :]).split())
     assert text == (
-        f"What would open more nodes under {no_taints}: fits on b2-draining once uncordoned"
+        f"Changes that would make more nodes fit under {no_taints}: "
+        "fits on b2-draining once uncordoned"
     )
 
 
-def test_a_plugin_may_be_compared_with_its_absence(tmp_path: Path) -> None:
+def test_a_configuration_may_be_compared_with_one_without_the_plugin(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
     plugin = f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot"
-    told = explained("--plugin", plugin, "--compare", other, "-o", "json").json
-    assert [(v["refusedUnder"], v["plugin"], v["nodes"]) for v in told["verdicts"]] == [
+    report = explained("--plugin", plugin, "--compare", other, "-o", "json").json
+    assert [(v["rejectedUnder"], v["plugin"], v["nodes"]) for v in report["verdicts"]] == [
         (1, "NotOnSpot", ["a2-spot"])
     ]
 
 
-def test_the_file_that_lacks_the_profile_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_file_without_the_profile(tmp_path: Path) -> None:
     other = written(tmp_path, "{}")
     Path(other).write_text(Path(other).read_text().replace("default-scheduler", "foo"))
     complaint = (
@@ -410,19 +416,27 @@ def test_the_file_that_lacks_the_profile_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "problem"),
     [
-        pytest.param(["--top", "-1"], 2, "--top", id="fewer than none"),
-        pytest.param(["--node", "a1", "--compare", "x"], 2, "cannot be given together", id="both"),
+        pytest.param(["--top", "-1"], 2, "--top", id="a negative number"),
+        pytest.param(["--node", "a1", "--compare", "x"], 2, "are mutually exclusive", id="both"),
         pytest.param(
-            ["--node", "a1", "-o", "decision"], 2, "-o decision prints", id="no decision of it"
+            ["--node", "a1", "-o", "decision"],
+            2,
+            "-o decision cannot be combined",
+            id="decision of a node",
         ),
         pytest.param(
-            ["--changes", "-o", "decision"], 2, "-o decision prints", id="no changes in it"
+            ["--changes", "-o", "decision"],
+            2,
+            "-o decision cannot be combined",
+            id="decision with changes",
         ),
         pytest.param(["--compare", "-", "--config", "-"], 2, "only once", id="stdin twice"),
         pytest.param(["--compare", "no/such"], 1, "no/such: No such file", id="nothing to compare"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line(arguments: list[str], status: int, problem: str) -> None:
+def test_conflicting_options_are_reported_in_one_line(
+    arguments: list[str], status: int, problem: str
+) -> None:
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "web-7", *arguments)
     assert ran.status == status
     assert is_one_line(ran.err)

@@ -1,4 +1,4 @@
-"""Explanations of small clusters. The decision of the worked cluster was made by kube-scheduler."""
+"""Explanations of small clusters; kube-scheduler made the decision of the worked cluster."""
 
 import json
 from pathlib import Path
@@ -134,7 +134,7 @@ Fitting nodes (2 of 4) with weighted scores, best first:
   n2      352           0         81       200          71
 0 on every node: DynamicResources, ImageLocality
 
-Refused nodes (2 of 4):
+Rejected nodes (2 of 4):
   1  NodeResourcesFit: Insufficient cpu
        n3
   1  TaintToleration: node(s) had untolerated taint(s)
@@ -155,7 +155,7 @@ def worked(tmp_path: Path) -> str:
 
 @pytest.fixture
 def picky(tmp_path: Path) -> str:
-    """Return the cluster with a pod that wants the full node."""
+    """Return the cluster with a pod that selects the full node."""
     file = tmp_path / "picky.yaml"
     selector = "  nodeSelector: {kubernetes.io/hostname: n3}\n"
     file.write_text(WORKED.replace("name: web-3", "name: web-4") + selector)
@@ -192,7 +192,7 @@ def test_the_decision_as_json_is_kube_schedulers(worked: str) -> None:
     assert ran.json == WEB_3
 
 
-def test_the_refusal_as_json_is_kube_schedulers(picky: str) -> None:
+def test_the_rejection_as_json_is_kube_schedulers(picky: str) -> None:
     decision = kubesched("explain", "-f", picky, "web-4", "-o", "decision").json
     assert decision["feasible"] == []
     assert decision["rejected"]["n1"]["plugin"] == "NodeAffinity"
@@ -200,12 +200,12 @@ def test_the_refusal_as_json_is_kube_schedulers(picky: str) -> None:
     assert decision["preemption"] == {"nominatedNode": "n3", "victims": ["default/web-2"]}
 
 
-def test_the_outcome_comes_first_then_profile_scores_and_refusals(worked: str) -> None:
+def test_the_outcome_comes_first_then_profile_scores_and_rejections(worked: str) -> None:
     ran = kubesched("explain", "-f", worked, "web-3")
     assert ran.out == WEB_3_TEXT
 
 
-def test_a_refusal_shows_the_event_and_who_would_have_to_leave(picky: str) -> None:
+def test_a_rejection_shows_the_event_and_the_victims(picky: str) -> None:
     ran = kubesched("explain", "-f", picky, "web-4")
     lines = ran.out.splitlines()
     assert lines[0] == (
@@ -217,18 +217,18 @@ def test_a_refusal_shows_the_event_and_who_would_have_to_leave(picky: str) -> No
     (at,) = [number for number, line in enumerate(lines) if "NodeAffinity: node(s)" in line]
     assert lines[at].startswith("  2  NodeAffinity: node(s) didn't match Pod's node affinity")
     assert lines[at + 2].strip() == "n1, n2"
-    at = lines.index("What would have to change:")
+    at = lines.index("Changes that would make the pod fit:")
     assert lines[at + 1 :] == [
         "  fits on 2 nodes without the node selector kubernetes.io/hostname=n3: n1, n2",
         "  lacks 600m cpu on n3",
     ]
 
 
-def test_changes_that_open_a_node_together_are_told_instead_of_plugins() -> None:
+def test_combined_changes_are_reported_instead_of_plugins() -> None:
     node = a_node("a", unschedulable=True, taints=[{"key": "gpu", "effect": "NoSchedule"}])
     cluster = cluster_of(node, pods=(a_pod(nodeSelector={"disk": "ssd"}),))
     lines = kubesched("explain", "-f", "-", stdin=cluster).out.splitlines()
-    at = lines.index("What would have to change:")
+    at = lines.index("Changes that would make the pod fit:")
     assert " ".join(line.strip() for line in lines[at + 1 :]) == (
         "fits on a once uncordoned, with a toleration of gpu:NoSchedule and "
         "without the node selector disk=ssd"
@@ -249,52 +249,54 @@ def test_the_only_node_that_fits() -> None:
     assert "weighted scores" not in ran.out
 
 
-def test_the_only_node_there_is() -> None:
+def test_the_only_node_of_the_cluster() -> None:
     ran = kubesched("explain", "-f", "-", stdin=cluster_of(a_node("a"), pods=(a_pod(),)))
-    assert first_line(ran) == "default/p goes to a: the only node there is, and it fits."
+    assert first_line(ran) == "default/p goes to a: the only node of the cluster, and it fits."
 
 
-def test_equals_are_named() -> None:
+def test_tied_nodes_are_named() -> None:
     cluster = cluster_of(a_node("a"), a_node("b"), pods=(a_pod(),))
     shown = first_line(kubesched("explain", "-f", "-", stdin=cluster))
     decision = kubesched("explain", "-f", "-", "-o", "decision", stdin=cluster).json
     assert decision["best"] == ["a", "b"]
     assert "shared with" in shown
-    assert shown.endswith("any of them may be taken.")
+    assert shown.endswith("any of them may be chosen.")
 
 
-def test_a_nominated_node_is_looked_at_alone() -> None:
+def test_a_nominated_node_is_evaluated_alone() -> None:
     pod = a_pod(status={"nominatedNodeName": "b"})
     cluster = cluster_of(a_node("a"), a_node("b"), pods=(pod,))
     assert first_line(kubesched("explain", "-f", "-", stdin=cluster)) == (
         "default/p goes to b: it was nominated there and still fits, "
-        "so no other node was looked at."
+        "so no other node was evaluated."
     )
 
 
-def test_nobody_to_make_room() -> None:
+def test_a_rejection_without_victims() -> None:
     cluster = cluster_of(a_node("a", unschedulable=True), pods=(a_pod(),))
     ran = kubesched("explain", "-f", "-", stdin=cluster)
     assert first_line(ran) == "default/p does not fit on the only node."
     assert "\nPreemption: " not in ran.out
 
 
-def test_no_node_at_all() -> None:
+def test_a_cluster_without_nodes() -> None:
     ran = kubesched("explain", "-f", "-", stdin=cluster_of(pods=(a_pod(),)))
-    assert first_line(ran) == "default/p has nowhere to go: there are no nodes."
+    assert first_line(ran) == "default/p cannot be placed: the cluster has no nodes."
     assert "Event: FailedScheduling: no nodes available to schedule pods" in ran.out
 
 
-def test_a_pod_refused_as_a_whole() -> None:
+def test_a_pod_rejected_as_a_whole() -> None:
     pod = a_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
     ran = kubesched("explain", "-f", "-", stdin=cluster_of(a_node("a"), pods=(pod,)))
     assert first_line(ran) == "default/p does not fit on the only node."
-    refusal = [line for line in ran.out.splitlines() if line.startswith("Refused as a whole by ")]
-    assert len(refusal) == 1
-    assert refusal[0].endswith('persistentvolumeclaim "gone" not found')
+    rejection = [
+        line for line in ran.out.splitlines() if line.startswith("Rejected on all nodes by ")
+    ]
+    assert len(rejection) == 1
+    assert rejection[0].endswith('persistentvolumeclaim "gone" not found')
 
 
-def test_long_lists_are_cut_and_json_has_them_whole() -> None:
+def test_long_lists_are_truncated_in_text_only() -> None:
     nodes = [a_node(f"n{number:02}") for number in range(25)]
     nodes += [a_node(f"c{number:02}", unschedulable=True) for number in range(12)]
     cluster = cluster_of(*nodes, pods=(a_pod(),))
@@ -314,12 +316,12 @@ def test_the_sample_cluster_reads_without_a_note() -> None:
     )
 
 
-def test_what_was_left_out_is_a_note(tmp_path: Path) -> None:
+def test_skipped_objects_are_reported_in_a_note(tmp_path: Path) -> None:
     file = tmp_path / "more.yaml"
     file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n")
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", str(file), "web-7")
     assert ran.status == 0
-    assert ran.err == "note: left out: 1 ConfigMap\n"
+    assert ran.err == "note: skipped: 1 ConfigMap\n"
 
 
 def test_many_victims_and_budgets_are_counted() -> None:
@@ -360,9 +362,9 @@ def test_many_victims_and_budgets_are_counted() -> None:
     ]
     cluster = {"apiVersion": "v1", "kind": "List", "items": items}
     text = kubesched("explain", "-f", "-", "new", stdin=json.dumps(cluster).encode()).out
-    plan = " ".join(text.partition("Preemption:")[2].partition("Refused nodes")[0].split())
+    plan = " ".join(text.partition("Preemption:")[2].partition("Rejected nodes")[0].split())
     assert (
         "and 20 more victims budget default/all allows 0 disruptions: covers "
         "default/v000, default/v001, default/v002, default/v003 and 116 more budget " in plan
     )
-    assert plan.endswith("and 111 more budgets 120 of the victims against a PodDisruptionBudget")
+    assert plan.endswith("and 111 more budgets 120 victims violate a PodDisruptionBudget")

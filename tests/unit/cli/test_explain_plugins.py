@@ -1,4 +1,4 @@
-"""Configurations and plugins of a user's own; the examples of the documentation run here."""
+"""Configurations and out-of-tree plugins, among them the examples of the documentation."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ SPARE_GPU = f"{EXAMPLE_PLUGINS}/spare_gpu.py:SpareGpu"
 SPARE_GPU_COLUMNS = f"{EXAMPLE_PLUGINS}/spare_gpu_columns.py:SpareGpu"
 NOT_ON_SPOT = f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot"
 CONFIG = str(EXAMPLE_PLUGINS / "scheduler.yaml")
-# Tolerates the GPU node's taint, so that a GPU is there to be spared.
+# Tolerates the GPU node's taint, so that the GPU node fits.
 POD = """
 apiVersion: v1
 kind: Pod
@@ -37,24 +37,24 @@ def written(tmp_path: Path, text: str) -> str:
 def decision(*arguments: str, pod: str) -> dict[str, Any]:
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "-o", "decision", *arguments)
     assert ran.status == 0, ran.err
-    found: dict[str, Any] = ran.json
-    return found
+    result: dict[str, Any] = ran.json
+    return result
 
 
-def scores(found: dict[str, Any], plugin: str) -> dict[str, int]:
-    return {node: by_plugin[plugin] for node, by_plugin in found["scores"].items()}
-
-
-@pytest.mark.parametrize("plugin", [SPARE_GPU, SPARE_GPU_COLUMNS])
-def test_a_score_in_both_spellings(plugin: str, pod: str) -> None:
-    found = scores(decision("--plugin", plugin, pod=pod), "SpareGpu")
-    assert found.pop("c2-gpu") == 0
-    assert len(found) == 5
-    assert set(found.values()) == {100}
+def scores(result: dict[str, Any], plugin: str) -> dict[str, int]:
+    return {node: by_plugin[plugin] for node, by_plugin in result["scores"].items()}
 
 
 @pytest.mark.parametrize("plugin", [SPARE_GPU, SPARE_GPU_COLUMNS])
-def test_a_pod_that_wants_a_gpu_wastes_none(plugin: str, tmp_path: Path) -> None:
+def test_a_score_plugin_by_node_and_by_column(plugin: str, pod: str) -> None:
+    result = scores(decision("--plugin", plugin, pod=pod), "SpareGpu")
+    assert result.pop("c2-gpu") == 0
+    assert len(result) == 5
+    assert set(result.values()) == {100}
+
+
+@pytest.mark.parametrize("plugin", [SPARE_GPU, SPARE_GPU_COLUMNS])
+def test_a_pod_that_requests_a_gpu_wastes_none(plugin: str, tmp_path: Path) -> None:
     cluster = written(
         tmp_path,
         "\n---\n".join(
@@ -81,22 +81,22 @@ def test_a_filter_with_its_default_arguments(pod: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("priority", "refused"),
+    ("priority", "rejected"),
     [
         pytest.param("priority: 499", [], id="below the priority"),
-        pytest.param("priority: 500", ["a2-spot"], id="of the priority"),
+        pytest.param("priority: 500", ["a2-spot"], id="at the priority"),
     ],
 )
 def test_arguments_and_weights_of_a_configuration(
-    tmp_path: Path, priority: str, refused: list[str]
+    tmp_path: Path, priority: str, rejected: list[str]
 ) -> None:
     pod = written(tmp_path, POD % (priority, "cpu: 1"))
-    found = decision("--config", CONFIG, "--plugin", NOT_ON_SPOT, "--plugin", SPARE_GPU, pod=pod)
-    assert list(found["rejected"]) == refused
-    assert scores(found, "SpareGpu")["a1"] == 200
+    result = decision("--config", CONFIG, "--plugin", NOT_ON_SPOT, "--plugin", SPARE_GPU, pod=pod)
+    assert list(result["rejected"]) == rejected
+    assert scores(result, "SpareGpu")["a1"] == 200
 
 
-def test_without_a_configuration_the_default_profile_takes_the_plugin(pod: str) -> None:
+def test_without_a_configuration_the_default_profile_enables_the_plugin(pod: str) -> None:
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "p", "--plugin", SPARE_GPU)
     assert ran.err == "note: enabled at multiPoint of the default profile: SpareGpu\n"
     assert "SpareGpu" in ran.out
@@ -116,24 +116,24 @@ profiles:
         pytest.param(
             PROFILE % "default-scheduler",
             [SPARE_GPU],
-            "no profile enables the plugin SpareGpu given with --plugin",
+            "no profile enables the plugin SpareGpu; add it under",
             id="a plugin that is not enabled",
         ),
         pytest.param(
             Path(CONFIG).read_text(encoding="utf-8"),
             [],
             'Plugin "NotOnSpot" does not exist',
-            id="a plugin that is not given",
+            id="a plugin that is not loaded",
         ),
         pytest.param(
             Path(CONFIG).read_text(encoding="utf-8").replace("priorityMin", "minPriority"),
             [SPARE_GPU, NOT_ON_SPOT],
             "initializing plugin \"NotOnSpot\": args: unknown field 'minPriority', did you mean "
             "'priorityMin'?",
-            id="arguments that the plugin refuses",
+            id="arguments that the plugin rejects",
         ),
         pytest.param(PROFILE % "batch", [], "has 'batch'", id="no profile for the pod"),
-        pytest.param("kind: [", [], "yaml: ", id="no YAML"),
+        pytest.param("kind: [", [], "yaml: ", id="invalid YAML"),
         pytest.param("kind: Pod", [], "'apiVersion' is missing", id="no configuration"),
         pytest.param(
             PROFILE % "default-scheduler" + "    percentageOfNodesToScore: 101\n",
@@ -143,7 +143,7 @@ profiles:
         ),
     ],
 )
-def test_a_configuration_that_does_not_work(
+def test_an_invalid_configuration_is_reported(
     tmp_path: Path, pod: str, config: str, plugins: list[str], problem: str
 ) -> None:
     file = tmp_path / "config.yaml"
@@ -164,7 +164,7 @@ def test_the_configuration_may_come_from_standard_input(pod: str) -> None:
     assert (ran.status, ran.err) == (0, "")
 
 
-def test_extenders_are_said_not_to_be_asked(tmp_path: Path, pod: str) -> None:
+def test_a_note_says_that_extenders_are_not_called(tmp_path: Path, pod: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -172,7 +172,7 @@ def test_extenders_are_said_not_to_be_asked(tmp_path: Path, pod: str) -> None:
     )
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "--config", str(file), "p")
     assert ran.status == 0
-    assert ran.err == "note: the extenders of the configuration are not asked\n"
+    assert ran.err == "note: extenders of the configuration are not called\n"
 
 
 FAULTY = """
@@ -209,14 +209,18 @@ class ReadsWholePods:
     ("name", "problem"),
     [
         pytest.param(
-            "FailsToStart", 'initializing plugin "FailsToStart": KeyError: ', id="while it is made"
+            "FailsToStart",
+            'initializing plugin "FailsToStart": KeyError: ',
+            id="a failing constructor",
         ),
         pytest.param(
             "NodeAffinity", "a plugin named NodeAffinity already exists", id="a taken name"
         ),
     ],
 )
-def test_a_plugin_that_cannot_be_made(tmp_path: Path, pod: str, name: str, problem: str) -> None:
+def test_a_plugin_that_cannot_be_constructed(
+    tmp_path: Path, pod: str, name: str, problem: str
+) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
     ran = kubesched("explain", "-f", SAMPLE_CLUSTER, "-f", pod, "--plugin", f"{file}:{name}", "p")
@@ -227,11 +231,11 @@ def test_a_plugin_that_cannot_be_made(tmp_path: Path, pod: str, name: str, probl
     assert problem in ran.err
 
 
-def test_a_plugin_that_fails_ends_the_attempt_and_is_named(tmp_path: Path, pod: str) -> None:
+def test_a_failing_plugin_ends_the_attempt_with_its_name(tmp_path: Path, pod: str) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
-    found = decision("--plugin", f"{file}:FailsToScore", pod=pod)
-    assert found["error"] == (
+    result = decision("--plugin", f"{file}:FailsToScore", pod=pod)
+    assert result["error"] == (
         'running Score plugins: plugin "FailsToScore" failed with: RuntimeError: out of tea'
     )
 
@@ -239,5 +243,5 @@ def test_a_plugin_that_fails_ends_the_attempt_and_is_named(tmp_path: Path, pod: 
 def test_a_plugin_reads_whole_bound_pods_if_it_says_so(tmp_path: Path, pod: str) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
-    found = scores(decision("--plugin", f"{file}:ReadsWholePods", pod=pod), "ReadsWholePods")
-    assert found["c2-gpu"] == 2
+    result = scores(decision("--plugin", f"{file}:ReadsWholePods", pod=pod), "ReadsWholePods")
+    assert result["c2-gpu"] == 2

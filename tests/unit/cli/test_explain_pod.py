@@ -61,11 +61,11 @@ def test_a_pod_is_named_with_or_without_its_namespace(name: str) -> None:
 @pytest.mark.parametrize(
     ("pods", "name", "problem"),
     [
-        pytest.param((), None, "there is no pod in the files", id="no pod"),
+        pytest.param((), None, "the files hold no pod", id="no pod"),
         pytest.param(
             (a_pod("a", spec=BOUND),),
             None,
-            "no pod is pending in the files; name the pod to explain: default/a",
+            "no pod in the files is pending; name one of default/a",
             id="all are bound",
         ),
         pytest.param(
@@ -81,34 +81,32 @@ def test_a_pod_is_named_with_or_without_its_namespace(name: str) -> None:
             id="too many to list",
         ),
         pytest.param(
-            (a_pod("a"),), "b", "pod b is not in the files; there are default/a", id="none"
+            (a_pod("a"),), "b", "pod b is not in the files; they hold default/a", id="none"
         ),
         pytest.param(
             (*(a_pod(f"p{number:02}") for number in range(12)), a_pod("web-7")),
             "web-8",
-            "pod web-8 is not in the files; there are default/web-7, default/p00,",
-            id="the likeliest first",
+            "pod web-8 is not in the files; they hold default/web-7, default/p00,",
+            id="similar names first",
         ),
-        pytest.param(
-            (), "b", "pod b is not in the files; they hold no pod at all", id="no pod at all"
-        ),
+        pytest.param((), "b", "pod b is not in the files; they hold no pod", id="no pod at all"),
         pytest.param(
             (a_pod("a", "x"), a_pod("a", "y")),
             "a",
-            "several pods have the name a: x/a, y/a; say which",
+            "a is ambiguous; use one of x/a, y/a",
             id="in two namespaces",
         ),
         pytest.param(
             (a_pod("a", status={"phase": "Succeeded"}),),
             "a",
-            "pod default/a has ended (phase Succeeded)",
-            id="one that has ended",
+            "pod default/a has terminated (phase Succeeded)",
+            id="a terminated pod",
         ),
         pytest.param(
             (a_pod("a", spec={"schedulerName": "batch"}),),
             "a",
             "no profile has the scheduler name 'batch'; the configuration has 'default-scheduler'",
-            id="another scheduler's",
+            id="another scheduler name",
         ),
     ],
 )
@@ -122,30 +120,30 @@ def test_a_pod_that_cannot_be_explained(
     assert ran.out == ""
 
 
-def test_a_bound_pod_is_explained_as_if_it_were_not_there() -> None:
+def test_a_bound_pod_does_not_count_on_its_node() -> None:
     pod = a_pod("p", spec=BOUND, status={"nominatedNodeName": "a"})
     ran = explained(pod, name="p", nodes=("a",))
     assert ran.err == (
-        "note: pod default/p is bound to a already; explained as if it were pending and not there\n"
+        "note: pod default/p is already bound to a; it is explained as if it were pending\n"
     )
-    # Counted on its node as well, it would not fit: 600m of 1 are taken.
-    assert ran.out.startswith("default/p goes to a: the only node there is")
+    # If it counted on its node, it would not fit: 600m of 1 are requested.
+    assert ran.out.startswith("default/p goes to a: the only node of the cluster")
 
 
-def test_a_bound_pod_may_go_elsewhere() -> None:
+def test_a_bound_pod_may_be_placed_on_another_node() -> None:
     ran = explained(a_pod("p", spec=BOUND), a_pod("q", spec=BOUND), name="p")
     assert ran.out.startswith("default/p goes to b: ")
 
 
-def test_other_pods_weigh_and_the_pod_itself_does_not() -> None:
-    promised = {"nominatedNodeName": "a"}
-    ran = explained(a_pod("p", status=promised), a_pod("q"), name="p", nodes=("a",))
+def test_affinity_counts_other_pods_and_not_the_pod_itself() -> None:
+    nominated = {"nominatedNodeName": "a"}
+    ran = explained(a_pod("p", status=nominated), a_pod("q"), name="p", nodes=("a",))
     assert ran.out.startswith("default/p goes to a: ")
-    ran = explained(a_pod("p"), a_pod("q", status=promised), name="p", nodes=("a",))
+    ran = explained(a_pod("p"), a_pod("q", status=nominated), name="p", nodes=("a",))
     assert ran.out.startswith("default/p does not fit on the only node.")
 
 
-def test_promises_of_another_scheduler_are_not_known() -> None:
+def test_nominations_by_another_scheduler_are_ignored() -> None:
     other = a_pod("q", spec={"schedulerName": "batch"}, status={"nominatedNodeName": "a"})
     ran = explained(a_pod("p"), other, name="p", nodes=("a",))
     assert ran.out.startswith("default/p goes to a: ")
@@ -154,24 +152,24 @@ def test_promises_of_another_scheduler_are_not_known() -> None:
 GATED = {"schedulingGates": [{"name": "example.com/wait"}]}
 HELD = (
     "default/p is held back by SchedulingGates: "
-    "waiting for scheduling gates: [example.com/wait]; without that, "
+    "waiting for scheduling gates: [example.com/wait]; otherwise, "
 )
 
 
-def test_a_gated_pod_is_said_to_be_held() -> None:
+def test_a_gated_pod_is_reported_as_held() -> None:
     ran = explained(a_pod("p", spec=GATED), nodes=("a",))
     assert (ran.status, ran.err) == (0, "")
     sentence, _, event, *_ = ran.out.splitlines()
-    assert sentence == f"{HELD}default/p goes to a: the only node there is, and it fits."
-    assert event == ("Event if it were not held: Scheduled: Successfully assigned default/p to a")
+    assert sentence == f"{HELD}default/p goes to a: the only node of the cluster, and it fits."
+    assert event == ("Event if not held back: Scheduled: Successfully assigned default/p to a")
 
 
-def test_a_gated_pod_is_said_to_be_held_of_one_node_too() -> None:
+def test_a_gated_pod_is_reported_as_held_with_node_too() -> None:
     ran = explained(a_pod("p", spec=GATED), nodes=("a",), more=("--node", "a"))
     assert ran.out.startswith(f"{HELD}default/p goes to a.\n")
 
 
-def test_machines_are_told_who_holds_a_pod() -> None:
+def test_json_has_the_plugins_that_hold_a_pod() -> None:
     holds = [
         {
             "plugin": "SchedulingGates",
@@ -188,7 +186,7 @@ def test_machines_are_told_who_holds_a_pod() -> None:
 def test_a_decision_on_a_gated_pod_comes_with_a_note() -> None:
     ran = explained(a_pod("p", spec=GATED), more=("-o", "decision"))
     assert ran.err == (
-        "note: SchedulingGates keeps pod default/p out of the queue for now: "
+        "note: SchedulingGates keeps pod default/p out of the queue: "
         "waiting for scheduling gates: [example.com/wait]\n"
     )
 
@@ -196,7 +194,7 @@ def test_a_decision_on_a_gated_pod_comes_with_a_note() -> None:
 def test_a_pod_that_is_being_deleted_is_explained_with_a_note() -> None:
     ran = explained(a_pod("p", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
     assert ran.status == 0
-    assert ran.err == "note: pod default/p is being deleted; the scheduler passes over it\n"
+    assert ran.err == "note: pod default/p is being deleted; the scheduler skips it\n"
 
 
 # -- workloads ------------------------------------------------------------------------------------
@@ -222,17 +220,17 @@ def beside(tmp_path: Path, *documents: dict[str, Any], name: str | None = None) 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Job", "CronJob"])
 @pytest.mark.parametrize("is_named", [False, True])
-def test_of_a_workload_the_next_pod_is_explained(tmp_path: Path, kind: str, is_named: bool) -> None:
+def test_the_next_pod_of_a_workload_is_explained(tmp_path: Path, kind: str, is_named: bool) -> None:
     name = f"{kind.lower()}/w" if is_named else None
     ran = beside(tmp_path, a_workload(kind, "w"), name=name)
     assert ran.status == 0
     assert ran.out.startswith("default/w")
     assert " goes to " in ran.out.splitlines()[0]
     (note,) = ran.err.splitlines()
-    assert note.startswith(f"note: what is explained is the next pod of {kind} default/w, here")
+    assert note.startswith(f"note: explaining the next pod of {kind} default/w, named")
 
 
-def test_a_pod_is_preferred_to_a_workload_of_its_name(tmp_path: Path) -> None:
+def test_a_pod_takes_precedence_over_a_workload_of_its_name(tmp_path: Path) -> None:
     ran = beside(tmp_path, a_workload("Deployment", "w"), a_pod("w"), name="w")
     assert ran.out.startswith("default/w goes to ")
     assert not ran.err
@@ -245,19 +243,19 @@ def test_the_next_pod_of_a_stateful_set_has_the_next_number(tmp_path: Path) -> N
     assert ran.out.startswith("default/w-1 goes to b")
 
 
-def test_of_pods_and_workloads_one_must_be_named(tmp_path: Path) -> None:
+def test_several_pods_and_workloads_require_a_name(tmp_path: Path) -> None:
     ran = beside(tmp_path, a_workload("Deployment", "w"), a_pod("p"))
     assert ran.status == 1
     assert ran.err == (
-        "kubesched: several pods and workloads could be explained; "
+        "kubesched: several pods and workloads can be explained; "
         "name one of default/p, deployment/default/w\n"
     )
 
 
-def test_without_any_pod_a_workload_may_stand_among_the_nodes() -> None:
+def test_without_pods_a_workload_may_be_in_the_file_of_the_nodes() -> None:
     ran = explained(a_workload("Deployment", "w"))
     assert ran.out.startswith("default/w-")
     ran = explained(a_workload("Deployment", "w"), a_workload("Job", "j"))
     assert "name one of deployment/default/w, job/default/j" in ran.err
     ran = explained(a_workload("Deployment", "w"), a_pod("a", spec=BOUND))
-    assert "no pod is pending in the files" in ran.err
+    assert "no pod in the files is pending" in ran.err

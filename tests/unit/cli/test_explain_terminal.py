@@ -1,4 +1,4 @@
-"""The look of an explanation: widths of terminals, pipes, encodings, colour."""
+"""Explanations on terminals of several widths, in pipes, in encodings, with colour."""
 
 import io
 import re
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.cli.render import Sheet, show_explanation
-from kubesched.engine.explanation import Change, Event, Explanation, Ranked, Refusal, RunnerUp
+from kubesched.cli.explain.text import show_explanation
+from kubesched.cli.printer import Printer
+from kubesched.explanation.report import Change, Event, Explanation, Ranked, Rejection, RunnerUp
 
 ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 SCORES = {
@@ -26,7 +27,7 @@ def shown(
     encoding: str = "utf-8",
     wide: bool = False,
 ) -> str:
-    """Return what is printed; on a terminal of some width, or (0) to a pipe."""
+    """Return the output on a terminal of a width, or to a pipe if it is 0."""
     data = io.BytesIO()
     stream = io.TextIOWrapper(data, encoding=encoding)
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
@@ -35,13 +36,13 @@ def shown(
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stdout", stream)
-    show_explanation(explanation, Sheet(is_wide=wide))
+    show_explanation(explanation, Printer(is_wide=wide))
     stream.flush()
     return data.getvalue().decode(encoding)
 
 
 def an_explanation(**parts: Any) -> Explanation:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "pod": "shop/web",
         "profile": "default-scheduler",
         "outcome": "placed",
@@ -55,14 +56,14 @@ def an_explanation(**parts: Any) -> Explanation:
         "runner_up": None,
         "ranking": (),
         "ranking_left_out": 0,
-        "refused_count": 0,
-        "refusals": (),
-        "refusals_left_out": 0,
-        "refused_whole": None,
+        "rejected_count": 0,
+        "rejections": (),
+        "rejections_left_out": 0,
+        "rejected_whole": None,
         "preemption": None,
         "event": Event(type="Normal", reason="Scheduled", message="Successfully assigned it"),
     }
-    return Explanation(**told | parts)
+    return Explanation(**fields | parts)
 
 
 @pytest.fixture
@@ -78,9 +79,9 @@ def placed() -> Explanation:
         total=377,
         runner_up=RunnerUp(node="node-b", total=95, behind=282, difference=difference),
         ranking=ranking,
-        refused_count=1,
-        refusals=(
-            Refusal(
+        rejected_count=1,
+        rejections=(
+            Rejection(
                 plugin="NodeUnschedulable",
                 code="UnschedulableAndUnresolvable",
                 reasons=("node(s) were unschedulable",),
@@ -101,7 +102,7 @@ def test_a_terminal_gets_colour_and_a_folded_header(
     text = shown(monkeypatch, placed, width=80)
     assert "\x1b[" in text
     plain = ESCAPE.sub("", text)
-    # The words of a long name stand below each other.
+    # A long name is broken between its words.
     assert "    Node\n" in plain
     assert "  node    total  Allocation  Toleration\n" in plain
     assert "  node-b     95          90           0\n" in plain
@@ -111,17 +112,17 @@ def test_a_terminal_gets_colour_and_a_folded_header(
 def test_no_line_is_wider_than_the_terminal(
     monkeypatch: pytest.MonkeyPatch, placed: Explanation, width: int
 ) -> None:
-    # But for the event, which is not broken: it may be searched for, or copied.
+    # Except for the event, which stays on one line, to be searched for or copied.
     explanation = replace(placed, event=replace(placed.event, message="Assigned"))
     assert max(lengths(shown(monkeypatch, explanation, width=width))) <= width
 
 
-def test_a_narrow_terminal_gets_paragraphs(
+def test_a_narrow_terminal_gets_columns_in_parts(
     monkeypatch: pytest.MonkeyPatch, placed: Explanation
 ) -> None:
     text = ESCAPE.sub("", shown(monkeypatch, placed, width=32))
-    assert "  node-a: total 377\n" in text
-    assert "    NodeResourcesBalancedAllocation\n" in text
+    assert "  node    total  Allocation\n  node-a    377" in text
+    assert "  node    Toleration\n  node-a" in text
     assert "  1  NodeUnschedulable: node(s)\n" in text
 
 
@@ -134,7 +135,7 @@ def test_a_pipe_gets_eighty_columns_without_colour(
     assert max(lengths(text)[3:]) <= 80
 
 
-def test_what_is_the_same_everywhere_is_told_below(
+def test_equal_scores_are_reported_below_the_table(
     monkeypatch: pytest.MonkeyPatch, placed: Explanation
 ) -> None:
     assert "5 on every node: ImageLocality\n" in shown(monkeypatch, placed)
@@ -162,7 +163,7 @@ def test_columns_without_room_are_summed(monkeypatch: pytest.MonkeyPatch) -> Non
     (row,) = [line.split() for line in text.splitlines() if line.startswith("  x ")]
     cells = [int(cell) for cell in row[1:]]
     assert cells[0] == sum(cells[1:]) == 55
-    # Those that tell least apart are summed: 1 + 2 + ... up to however many there are.
+    # The columns with the smallest spread are summed: 1 + 2 + ...
     hidden = 10 - (len(cells) - 2)
     assert cells[-1] == hidden * (hidden + 1) // 2
     assert "others: " in text
@@ -170,7 +171,7 @@ def test_columns_without_room_are_summed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "others" not in shown(monkeypatch, explanation, wide=True)
 
 
-def test_everything_that_is_told_in_colour_is_told_without(
+def test_output_without_colour_has_the_same_text(
     monkeypatch: pytest.MonkeyPatch, placed: Explanation
 ) -> None:
     plain, drawn = shown(monkeypatch, placed), shown(monkeypatch, placed, width=80)
@@ -178,16 +179,18 @@ def test_everything_that_is_told_in_colour_is_told_without(
 
 
 @pytest.mark.parametrize("width", [0, 30, 200])
-def test_names_cannot_play_with_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_control_characters_in_names_are_escaped(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
     bad = "\x1b[2J[red]a\u202e\n\x07"
     change = Change(kind="volume", plugin=bad, text=bad, opens=1, nodes=(bad,))
-    refusal = Refusal(plugin="P", code="Error", reasons=(bad,), count=1, nodes=(bad,))
+    rejection = Rejection(plugin="P", code="Error", reasons=(bad,), count=1, nodes=(bad,))
     explanation = an_explanation(
         pod=f"x/{bad}",
         profile=bad,
         node=bad,
-        refusals=(refusal,),
-        refused_whole=refusal,
+        rejections=(rejection,),
+        rejected_whole=rejection,
         changes=(change,),
         event=Event(type="Normal", reason="Scheduled", message=bad),
     )
@@ -199,7 +202,7 @@ def test_names_cannot_play_with_the_terminal(monkeypatch: pytest.MonkeyPatch, wi
 
 
 @pytest.mark.parametrize("width", [0, 30, 200])
-def test_a_stream_that_knows_few_letters_is_served(
+def test_a_stream_of_ascii_gets_escapes(
     monkeypatch: pytest.MonkeyPatch, placed: Explanation, width: int
 ) -> None:
     explanation = replace(placed, pod="käse/web")
@@ -207,9 +210,10 @@ def test_a_stream_that_knows_few_letters_is_served(
     assert "377" in text
 
 
-def test_scoring_by_nobody_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_without_score_plugins_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     explanation = an_explanation(node="a", why="unscored", fit_count=2)
     first = shown(monkeypatch, explanation).splitlines()[0]
     assert (
-        first == "shop/web goes to a: one of 2 fitting nodes; no plugin scores, any may be taken."
+        first == "shop/web goes to a: one of 2 fitting nodes; "
+        "no plugin scores them, so any may be chosen."
     )

@@ -1,4 +1,4 @@
-"""`kubesched extender`: what its command line takes, and what `--print-config` prints."""
+"""`kubesched extender`: options, and the output of `--print-config`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def printed(*arguments: str) -> list[Any]:
 
 
 def rules(documents: list[Any]) -> list[tuple[list[str], list[str]]]:
-    (role,) = (one for one in documents if one.get("kind") == "ClusterRole")
+    (role,) = (document for document in documents if document.get("kind") == "ClusterRole")
     return [(rule["resources"], rule["verbs"]) for rule in role["rules"]]
 
 
-def test_the_stanza_and_the_rights_of_an_extender() -> None:
-    stanza, *rbac = printed("--plugin", EXAMPLE)
-    assert stanza == {
+def test_the_snippet_and_the_rights_of_an_extender() -> None:
+    snippet, *rbac = printed("--plugin", EXAMPLE)
+    assert snippet == {
         "extenders": [
             {
                 "urlPrefix": "http://127.0.0.1:8888",
@@ -65,25 +65,25 @@ def test_the_stanza_and_the_rights_of_an_extender() -> None:
     assert rules(rbac) == [(["pods", "nodes", "namespaces"], ["get", "list", "watch"])]
 
 
-def test_binding_takes_one_right_more() -> None:
-    stanza, *rbac = printed("--plugin", EXAMPLE, "--bind", "--service-account=shop/extender")
-    assert stanza["extenders"][0]["bindVerb"] == "bind"
+def test_binding_requires_one_more_right() -> None:
+    snippet, *rbac = printed("--plugin", EXAMPLE, "--bind", "--service-account=shop/extender")
+    assert snippet["extenders"][0]["bindVerb"] == "bind"
     assert rules(rbac)[1:] == [(["pods/binding"], ["create"])]
     assert rbac[-1]["subjects"] == [
         {"kind": "ServiceAccount", "name": "extender", "namespace": "shop"}
     ]
 
 
-def test_only_the_verbs_that_plugins_have_something_to_say_to(tmp_path: Path) -> None:
+def test_the_snippet_has_only_verbs_that_plugins_serve(tmp_path: Path) -> None:
     (tmp_path / "never.py").write_text(FILTER_ONLY)
-    stanza, *rbac = printed(
+    snippet, *rbac = printed(
         "--plugin", f"{tmp_path / 'never.py'}:Never", "--url=http://x:1/scheduler"
     )
-    (entry,) = stanza["extenders"]
+    (entry,) = snippet["extenders"]
     assert entry["urlPrefix"] == "http://x:1/scheduler"
     assert "prioritizeVerb" not in entry
     assert "weight" not in entry
-    # What it registers for, it may read.
+    # It may read the resources that it registers events for.
     read = ["get", "list", "watch"]
     assert rules(rbac) == [
         (["pods", "nodes", "namespaces"], read),
@@ -92,28 +92,28 @@ def test_only_the_verbs_that_plugins_have_something_to_say_to(tmp_path: Path) ->
     ]
 
 
-def test_the_stanza_of_an_extender_with_certificates() -> None:
+def test_the_snippet_of_an_extender_with_certificates() -> None:
     files = ["--tls-cert-file=c", "--tls-private-key-file=k", "--client-ca-file=a"]
-    stanza, *_ = printed("--plugin", EXAMPLE, "--listen=0.0.0.0:9443", *files)
-    (entry,) = stanza["extenders"]
+    snippet, *_ = printed("--plugin", EXAMPLE, "--listen=0.0.0.0:9443", *files)
+    (entry,) = snippet["extenders"]
     assert entry["urlPrefix"] == "https://127.0.0.1:9443"
     assert entry["enableHTTPS"] is True
     assert list(entry["tlsConfig"]) == ["caFile", "certFile", "keyFile"]
 
 
-def test_the_stanza_is_one_that_a_scheduler_takes(tmp_path: Path) -> None:
-    stanza, *_ = printed("--plugin", EXAMPLE, "--bind")
+def test_a_scheduler_accepts_the_snippet(tmp_path: Path) -> None:
+    snippet, *_ = printed("--plugin", EXAMPLE, "--bind")
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     path = tmp_path / "scheduler.yaml"
-    path.write_text(yaml.safe_dump({**head, **stanza}))
+    path.write_text(yaml.safe_dump({**head, **snippet}))
     run = kubesched("config", "validate", "-f", str(path))
     assert run.status == 0, run.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "problem"),
     [
-        ([], 1, "there is nothing to serve: give --plugin, or a --config with plugins of yours"),
+        ([], 1, "nothing to serve: give --plugin, or a --config that enables out-of-tree plugins"),
         (["--plugin", EXAMPLE, "--listen", "8888x"], 2, "'8888x' is not ADDRESS:PORT"),
         (["--plugin", EXAMPLE, "--listen", "127.0.0.1:70000"], 2, "is not ADDRESS:PORT"),
         (
@@ -127,20 +127,20 @@ def test_the_stanza_is_one_that_a_scheduler_takes(tmp_path: Path) -> None:
         (["--plugin", "nowhere.py:Nobody"], 2, "there is no such file"),
     ],
 )
-def test_what_is_refused(arguments: list[str], status: int, said: str) -> None:
+def test_invalid_options_are_rejected(arguments: list[str], status: int, problem: str) -> None:
     run = kubesched("extender", "--print-config", *arguments)
     assert run.status == status
-    assert said in run.err
+    assert problem in run.err
 
 
-def test_a_plugin_that_an_extender_has_no_use_for(tmp_path: Path) -> None:
+def test_a_plugin_without_served_extension_points_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITS_ONLY)
     run = kubesched("extender", "--print-config", "--plugin", f"{tmp_path / 'waits.py'}:Waits")
     assert run.status == 1
-    assert "Waits: an extender filters, scores, and binds with --bind; nothing of it" in run.err
+    assert "Waits: no filter or score plugin, and bind is off: nothing to serve" in run.err
 
 
-def test_a_plugin_that_the_configuration_leaves_out(tmp_path: Path) -> None:
+def test_a_plugin_that_no_profile_enables_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.yaml"
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     path.write_text(yaml.safe_dump(head))
@@ -149,7 +149,7 @@ def test_a_plugin_that_the_configuration_leaves_out(tmp_path: Path) -> None:
     assert "no profile enables the plugin http-extender" in run.err
 
 
-def test_the_help_says_what_to_do_with_it() -> None:
+def test_the_help_has_the_next_steps() -> None:
     run = kubesched("extender", "--help")
     assert run.status == 0
     for word in ("--print-config", "nodeCacheCapable", "/readyz", "priority", "--bind"):

@@ -22,20 +22,20 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 EVERY = [pytest.param(path, id=" ".join(("kubesched", *path))) for path in commands(cli)]
 
 
-def test_the_commands_are_those_we_know() -> None:
+def test_the_list_of_commands() -> None:
     assert {(), ("explain",), ("decide",), ("config", "view")} <= set(commands(cli))
 
 
 @pytest.mark.parametrize("path", EVERY)
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_says_what_it_does_and_how(path: tuple[str, ...], option: str) -> None:
+def test_help_has_usage_and_description(path: tuple[str, ...], option: str) -> None:
     ran = kubesched(*path, option)
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: kubesched {' '.join(path)}".rstrip())
 
 
 @pytest.mark.parametrize("path", EVERY)
-def test_help_has_examples_each_on_its_line(path: tuple[str, ...]) -> None:
+def test_help_has_one_example_per_line(path: tuple[str, ...]) -> None:
     help_text = kubesched(*path, "--help").out
     assert "\b" not in help_text
     assert "\\b" not in help_text
@@ -49,7 +49,7 @@ def test_help_has_examples_each_on_its_line(path: tuple[str, ...]) -> None:
     assert all(f"kubesched {' '.join(path)}".strip() in example for example in examples)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_reported() -> None:
     ran = kubesched("--version")
     assert ran.status == 0
     assert ran.out.startswith("kubesched, version ")

@@ -51,13 +51,13 @@ YAML_TEXTS = st.text("abk:-[]{}&*!?|>%@`'\"#,. \n\t0123~<\x00é", max_size=60)
 
 
 def paths(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every value in a document."""
-    found = [path]
+    """Return the path of every value in a document."""
+    ways = [path]
     if isinstance(tree, dict):
-        found += [way for key, part in tree.items() for way in paths(part, (*path, key))]
+        ways += [way for key, part in tree.items() for way in paths(part, (*path, key))]
     elif isinstance(tree, list):
-        found += [way for place, part in enumerate(tree) for way in paths(part, (*path, place))]
-    return found
+        ways += [way for place, part in enumerate(tree) for way in paths(part, (*path, place))]
+    return ways
 
 
 def replaced(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
@@ -113,7 +113,7 @@ def survives(arguments: tuple[str, ...], stdin: bytes) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "whole"), COMMANDS)
-def test_the_unbroken_document_is_read(arguments: tuple[str, ...], whole: Any) -> None:
+def test_the_original_document_is_accepted(arguments: tuple[str, ...], whole: Any) -> None:
     ran = kubesched(*arguments, stdin=json.dumps(whole).encode())
     assert ran.status == 0, ran.err
 
@@ -121,7 +121,7 @@ def test_the_unbroken_document_is_read(arguments: tuple[str, ...], whole: Any) -
 @pytest.mark.parametrize(("arguments", "whole"), COMMANDS)
 @given(data=st.data())
 @FEW
-def test_a_document_broken_somewhere(
+def test_a_document_with_replaced_values(
     arguments: tuple[str, ...], whole: Any, data: st.DataObject
 ) -> None:
     survives(arguments, data.draw(broken(whole)))
@@ -153,10 +153,10 @@ def test_any_json(arguments: tuple[str, ...], value: Any) -> None:
     "stdin",
     [
         pytest.param(b"", id="nothing"),
-        pytest.param(b"[" * 50_000, id="brackets without end"),
-        pytest.param(b'{"a":' * 50_000, id="braces without end"),
-        pytest.param(b"- " * 5_000, id="sequences without end"),
-        pytest.param(b"? " * 5_000, id="keys without end"),
+        pytest.param(b"[" * 50_000, id="deeply nested brackets"),
+        pytest.param(b'{"a":' * 50_000, id="deeply nested braces"),
+        pytest.param(b"- " * 5_000, id="deeply nested sequences"),
+        pytest.param(b"? " * 5_000, id="deeply nested keys"),
         pytest.param(b"a: &a\n - *a\n", id="a loop"),
         pytest.param(
             b"a0: &a0 [x]\n"
@@ -169,9 +169,9 @@ def test_any_json(arguments: tuple[str, ...], value: Any) -> None:
         pytest.param(b"9" * 10_000, id="a long number"),
         pytest.param(b'{"kind": ' + b"9" * 10_000 + b"}", id="a long number in JSON"),
         pytest.param(b"\xff\xfea\x00:\x00", id="another encoding"),
-        pytest.param(b"%YAML 1.9\n---\na: b\n", id="another YAML"),
-        pytest.param(b"!!python/object/apply:os.system [exit]", id="a tag that runs something"),
+        pytest.param(b"%YAML 1.9\n---\na: b\n", id="another YAML version"),
+        pytest.param(b"!!python/object/apply:os.system [exit]", id="a tag that runs code"),
     ],
 )
-def test_known_ways_to_hurt_a_reader(arguments: tuple[str, ...], stdin: bytes) -> None:
+def test_known_attacks_on_parsers(arguments: tuple[str, ...], stdin: bytes) -> None:
     survives(arguments, stdin)

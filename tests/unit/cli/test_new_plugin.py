@@ -1,4 +1,4 @@
-"""`kubesched new-plugin`: names, files, and what is printed."""
+"""`kubesched new-plugin`: names, files and output."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from tests.unit.cli.running import is_one_line, kubesched
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_every_file_of_a_project_is_written(here: Path) -> None:
+def test_every_file_of_a_project_is_written(directory: Path) -> None:
     ran = kubesched("new-plugin", "SpareGpu")
     assert (ran.status, ran.err) == (0, "")
-    files = sorted(path.relative_to(here).as_posix() for path in here.rglob("*") if path.is_file())
+    files = sorted(
+        path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
+    )
     assert files == [
         "spare-gpu/.dockerignore",
         "spare-gpu/.gitignore",
@@ -38,12 +40,12 @@ def test_every_file_of_a_project_is_written(here: Path) -> None:
         "spare-gpu/tests/test_plugin.py",
         "spare-gpu/tests/test_project.py",
     ]
-    assert ran.out.startswith("Wrote 13 files to spare-gpu; spare-gpu/README.md says what they are")
+    assert ran.out.startswith("Created 13 files in spare-gpu; spare-gpu/README.md describes them")
 
 
-def test_no_word_of_the_model_is_left(here: Path) -> None:
+def test_no_name_of_the_template_is_left(directory: Path) -> None:
     kubesched("new-plugin", "SpareGpu")
-    for path in here.rglob("*"):
+    for path in directory.rglob("*"):
         if path.is_file():
             left = re.findall(
                 r"my.?plugin|KUBESCHED_VERSION|\.tmpl", path.read_text(), re.IGNORECASE
@@ -52,7 +54,7 @@ def test_no_word_of_the_model_is_left(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "plugin", "module", "project"),
+    ("name", "plugin", "module", "project"),
     [
         ("SpareGpu", "SpareGpu", "spare_gpu", "spare-gpu"),
         ("spare-gpu", "SpareGpu", "spare_gpu", "spare-gpu"),
@@ -66,11 +68,11 @@ def test_no_word_of_the_model_is_left(here: Path) -> None:
         ("kubesched", "Kubesched", "kubesched_plugin", "kubesched"),
     ],
 )
-def test_a_name_is_spelled_as_each_place_wants_it(
-    here: Path, given: str, plugin: str, module: str, project: str
+def test_a_name_is_spelled_by_the_rules_of_each_file(
+    directory: Path, name: str, plugin: str, module: str, project: str
 ) -> None:
-    assert kubesched("new-plugin", given).status == 0
-    place = here / project
+    assert kubesched("new-plugin", name).status == 0
+    place = directory / project
     written = tomllib.loads((place / "pyproject.toml").read_text())["project"]
     assert written["name"] == project
     assert written["entry-points"] == {"kubesched.plugins": {plugin: f"{module}.plugin:{plugin}"}}
@@ -86,49 +88,49 @@ def test_a_name_is_spelled_as_each_place_wants_it(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("7up", "a letter first"),
-        ("spare gpu", "a letter first"),
-        ("../up", "a letter first"),
+        ("7up", "start with a letter"),
+        ("spare gpu", "start with a letter"),
+        ("../up", "start with a letter"),
         ("spare--gpu", "single dashes"),
         ("Größe", "letters"),
-        ("", "a letter first"),
+        ("", "start with a letter"),
         ("a" * 41, "longer than 40"),
-        ("NodeResourcesFit", "is a plugin that every scheduler has"),
-        ("node-resources-fit", "NodeResourcesFit is a plugin that every scheduler has"),
+        ("NodeResourcesFit", "is an in-tree plugin"),
+        ("node-resources-fit", "NodeResourcesFit is an in-tree plugin"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_and_nothing_written(
-    here: Path, name: str, why: str
+def test_an_invalid_name_is_rejected_and_nothing_written(
+    directory: Path, name: str, why: str
 ) -> None:
     ran = kubesched("new-plugin", name)
     assert (ran.status, ran.out) == (2, "")
     assert is_one_line(ran.err)
     assert why in ran.err
-    assert list(here.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
-def test_nothing_is_written_over(here: Path) -> None:
-    (here / "spare-gpu").mkdir()
-    (here / "spare-gpu" / "mine.txt").write_text("mine")
+def test_existing_files_are_not_overwritten(directory: Path) -> None:
+    (directory / "spare-gpu").mkdir()
+    (directory / "spare-gpu" / "mine.txt").write_text("mine")
     ran = kubesched("new-plugin", "SpareGpu")
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "kubesched: spare-gpu is there already, and is not an empty directory\n"
-    assert [path.name for path in (here / "spare-gpu").iterdir()] == ["mine.txt"]
-    (here / "file").write_text("")
+    assert ran.err == "kubesched: spare-gpu already exists and is not an empty directory\n"
+    assert [path.name for path in (directory / "spare-gpu").iterdir()] == ["mine.txt"]
+    (directory / "file").write_text("")
     assert kubesched("new-plugin", "SpareGpu", "--directory", "file").status == 1
 
 
-def test_it_goes_where_it_is_told_to(here: Path) -> None:
-    (here / "empty").mkdir()
+def test_the_directory_option_is_honoured(directory: Path) -> None:
+    (directory / "empty").mkdir()
     ran = kubesched("new-plugin", "SpareGpu", "--directory", "empty")
     assert ran.status == 0
-    assert (here / "empty" / "src" / "spare_gpu" / "plugin.py").is_file()
+    assert (directory / "empty" / "src" / "spare_gpu" / "plugin.py").is_file()
     assert " --plugin empty/src/spare_gpu/plugin.py:SpareGpu " in ran.out
     ran = kubesched("new-plugin", "SpareGpu", "--directory", "two words/deep")
     assert " --plugin 'two words/deep/src/spare_gpu/plugin.py:SpareGpu' " in ran.out
 
 
-def test_the_way_to_a_decision_is_five_commands_long(here: Path) -> None:
+def test_five_commands_lead_to_a_decision(directory: Path) -> None:
     lines = kubesched("new-plugin", "SpareGpu").out.splitlines()
     commands = [line.split()[:2] for line in lines if line.startswith("  ")]
     assert commands == [
@@ -139,6 +141,6 @@ def test_the_way_to_a_decision_is_five_commands_long(here: Path) -> None:
         ["kubectl", "--kubeconfig"],
     ]
     number = int(re.findall(r"edits line (\d+) ", "\n".join(lines))[0])
-    text = (here / "spare-gpu" / "src" / "spare_gpu" / "plugin.py").read_text()
+    text = (directory / "spare-gpu" / "src" / "spare_gpu" / "plugin.py").read_text()
     assert text.splitlines()[number - 1] == '    value: str = "zone-a"'
     assert text.count("zone-a") == 1, "sed edits one line"

@@ -1,4 +1,4 @@
-"""`kubesched plugins`, `--plugin` everywhere, and the whole command in a program of one's own."""
+"""`kubesched plugins`, the option `--plugin`, and `kubesched.main` in a program."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def listed(*arguments: str) -> dict[str, Any]:
 # -- the list -------------------------------------------------------------------------------------
 
 
-def test_ours_are_listed_with_their_points_and_arguments() -> None:
+def test_in_tree_plugins_are_listed_with_extension_points_and_arguments() -> None:
     plugins = listed()
     assert plugins["NodeName"] == {
         "name": "NodeName",
@@ -100,7 +100,7 @@ def test_ours_are_listed_with_their_points_and_arguments() -> None:
     }
 
 
-def test_a_given_one_is_listed_first_under_its_name(file: str) -> None:
+def test_a_plugin_option_is_listed_first_under_its_name(file: str) -> None:
     plugins = listed("--plugin", f"{file}:Tone", "--plugin", f"p={file}:Plain")
     assert list(plugins)[:2] == ["tone", "p"]
     assert plugins["tone"] == {
@@ -121,7 +121,7 @@ def test_a_given_one_is_listed_first_under_its_name(file: str) -> None:
     assert plugins["p"]["args"] is None
 
 
-def test_a_factory_that_does_not_say_what_it_makes_is_tried(file: str) -> None:
+def test_a_factory_without_a_return_type_is_called(file: str) -> None:
     plugins = listed("--plugin", f"{file}:makes_plain", "--plugin", f"{file}:fails")
     assert plugins["makes_plain"]["extensionPoints"] == ["preEnqueue", "permit"]
     assert plugins["makes_plain"]["args"] == {"kind": "any", "fields": []}
@@ -138,29 +138,29 @@ def test_the_list_as_text(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ["tone", "mine.py:Tone", "one,", "all", "filter,", "score"],
         [],
         ["Arguments,", "under", "pluginConfig:"],
-        ["plugin", "field", "type", "default"],
-        ["tone", "favoriteColor", "str", "required"],
-        ["tone", "thanksTo", "list[str]", "[]"],
+        ["tone:", "favoriteColor", "(str,", "required)"],
+        ["tone:", "thanksTo", "(list[str],", "default", "[])"],
     ]
 
 
 def test_the_list_fits_eighty_columns(file: str) -> None:
-    said = kubesched("plugins").out.splitlines()
-    assert max(map(len, said)) <= 80
-    wide = next(n for n, line in enumerate(said) if line.startswith("  DynamicResources "))
-    assert " ".join(" ".join(said[wide : wide + 3]).split()) == (
+    lines = kubesched("plugins").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    wide = next(n for n, line in enumerate(lines) if line.startswith("  DynamicResources "))
+    assert " ".join(" ".join(lines[wide : wide + 3]).split()) == (
         "DynamicResources in-tree all "
         "preEnqueue, preFilter, filter, postFilter, score, reserve, preBind"
     )
-    assert "  InterPodAffinity: field hardPodAffinityWeight" in said
-    assert "    type int32, default 1" in said
+    assert "  InterPodAffinity: hardPodAffinityWeight (int32, default 1)" in lines
     long_name = "from-a-long-way-off" * 3
-    said = kubesched("plugins", "--plugin", f"{long_name}={file}:Plain", long_name).out.splitlines()
-    assert said[0] == f"  {long_name}: from"
-    assert said[-1] == "    nodes -, extension points preEnqueue, permit"
+    lines = kubesched(
+        "plugins", "--plugin", f"{long_name}={file}:Plain", long_name
+    ).out.splitlines()
+    assert lines[0].split() == ["plugin", "from", "nodes", "extension", "points"]
+    assert "".join(line.split()[0] for line in lines[1:4]) == long_name
 
 
-def test_a_broken_package_is_named_and_stops_nothing(
+def test_a_broken_package_is_reported_and_others_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "broken_plugins-0.3.dist-info"
@@ -178,10 +178,10 @@ def test_a_broken_package_is_named_and_stops_nothing(
     assert kubesched("config", "view").status == 0
 
 
-def test_a_name_that_nobody_has() -> None:
+def test_an_unknown_name_is_an_error() -> None:
     ran = kubesched("plugins", "NodeNmae")
     assert ran.status == 1
-    assert ran.err == "kubesched: there is no plugin NodeNmae, did you mean NodeName?\n"
+    assert ran.err == "kubesched: plugin NodeNmae not found, did you mean NodeName?\n"
 
 
 # -- --plugin -------------------------------------------------------------------------------------
@@ -212,14 +212,14 @@ def test_a_configuration_is_checked_with_its_plugins(file: str, tmp_path: Path) 
         ["plugins"],
     ],
 )
-def test_a_plugin_that_cannot_be_had_is_a_fault_of_the_command_line(command: list[str]) -> None:
+def test_a_plugin_that_cannot_be_loaded_is_a_usage_error(command: list[str]) -> None:
     ran = kubesched(*command, "--plugin", "absent.py:X")
     assert ran.status == 2
     assert is_one_line(ran.err)
     assert "--plugin: cannot import absent.py: " in ran.err
 
 
-# -- a program of one's own -----------------------------------------------------------------------
+# -- kubesched.main in a program ------------------------------------------------------------------
 
 
 class Shown:
@@ -229,7 +229,7 @@ class Shown:
         return 0
 
 
-def test_a_programs_plugins_are_part_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plugins_of_a_program_are_part_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         library.main(plugins={"offered": Shown}, arguments=["plugins", "offered"])
     assert ended.value.code == 0
@@ -242,7 +242,7 @@ def test_a_programs_plugins_are_part_of_every_command(capsys: pytest.CaptureFixt
     assert ended.value.code == 2
 
 
-def test_a_configuration_need_not_enable_what_a_program_offers(
+def test_a_configuration_need_not_enable_the_plugins_of_a_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "scheduler.yaml"
@@ -268,7 +268,7 @@ def test_a_configuration_need_not_enable_what_a_program_offers(
     assert "enabled at multiPoint of the default profile: shown" in capsys.readouterr().err
 
 
-def test_the_example_program_is_the_command() -> None:
+def test_the_example_program_runs_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "own_command.py", "plugins", "SpareGpu", "NotOnSpot"],
         cwd=EXAMPLE_PLUGINS,

@@ -1,4 +1,4 @@
-"""Whom events about a reload name: the scheduler's lease, or its pod."""
+"""Events about a reload regard the scheduler's lease, or its pod."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.options import parse_options
-from kubesched.cli import run_reload
+from kubesched.cli.run import reload as run_reload
 from kubesched.client.resources import LEASES, PODS
+from kubesched.run.options.parse import parse_options
 
 IN_A_POD = "KUBERNETES_SERVICE_HOST"
 
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have it look as in a pod of the namespace `edge`."""
+    """Simulate a pod of the namespace `edge`."""
     file = tmp_path / "namespace"
     file.write_text("edge\n")
     monkeypatch.setattr(run_reload, "_NAMESPACE_FILE", file)
@@ -29,12 +29,12 @@ def _named(*flags: str) -> tuple[str, str, str]:
 
 
 @pytest.mark.usefixtures("account")
-def test_in_a_pod_that_elects_no_leader_it_is_the_pod() -> None:
+def test_in_a_pod_without_leader_election_it_is_the_pod() -> None:
     assert _named("--leader-elect=false") == ("Pod", "edge", "kubesched-7f9c")
 
 
 @pytest.mark.usefixtures("account")
-def test_where_a_leader_is_elected_it_is_the_lease() -> None:
+def test_with_leader_election_it_is_the_lease() -> None:
     flags = ("--leader-elect-resource-name=mine", "--leader-elect-resource-namespace=edge")
     assert _named(*flags) == ("Lease", "edge", "mine")
 

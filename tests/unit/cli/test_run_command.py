@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.option_groups import scheduler_flags
+from kubesched.run.options.scheduler_flags import scheduler_flags
 from tests.unit.cli.running import kubesched
 
 BAD_INT = (
@@ -34,12 +34,12 @@ def test_help_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -
     assert columns - 20 < max(widths) <= columns
 
 
-def test_help_is_shown_instead_of_faults_that_come_later() -> None:
+def test_help_takes_precedence_over_invalid_values() -> None:
     ran = kubesched("run", "-h", "word", "--feature-gates=Bogus=true", "--secure-port=-1")
     assert (ran.status, ran.err) == (0, "")
 
 
-def test_the_version_is_told_with_ours() -> None:
+def test_the_version_has_that_of_kubernetes_and_ours() -> None:
     ran = kubesched("run", "--version")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == f"Kubernetes v1.36.4 (kubesched {version('kubesched')})\n"
@@ -66,16 +66,14 @@ def test_the_raw_version_has_its_parts() -> None:
         (["--kube-api-burst=x"], BAD_INT),
     ],
 )
-def test_a_command_line_that_cannot_be_read_ends_with_the_error(
-    arguments: list[str], error: str
-) -> None:
+def test_an_invalid_command_line_ends_with_the_error(arguments: list[str], error: str) -> None:
     ran = kubesched("run", *arguments)
     assert (ran.status, ran.out) == (1, "")
     assert ran.err.startswith("Usage: kubesched run [flags]\n")
     assert ran.err.endswith(f"\nError: {error}\n")
 
 
-def test_a_slip_of_the_finger_is_recognised() -> None:
+def test_a_misspelled_flag_is_recognized() -> None:
     ran = kubesched("run", "--leader-elct")
     assert "\nDid you mean --leader-elect?\n" in ran.err
     assert "Did you mean" not in kubesched("run", "--quite-another-thing").err
@@ -85,27 +83,28 @@ def test_the_flag_with_a_bad_value_is_explained() -> None:
     assert "Port to serve HTTPS on" in kubesched("run", "--secure_port=x").err
 
 
-def test_faults_of_the_log_are_told_plainly() -> None:
+def test_invalid_logging_options_are_reported_as_plain_text() -> None:
     ran = kubesched("run", "--logging-format=xml")
     assert (ran.status, ran.out) == (1, "")
     assert ran.err == 'format: Invalid value: "xml": Unsupported log format\n'
 
 
-def test_other_faults_are_logged() -> None:
+def test_other_errors_are_logged() -> None:
     ran = kubesched("run", "--secure-port=-1")
     assert (ran.status, ran.out) == (1, "")
-    line = r'E\d{4} [\d:.]+ +\d+ run\.py:\d+\] "command failed" err="--secure-port -1 must be .*"\n'
+    place = r"E\d{4} [\d:.]+ +\d+ command\.py:\d+\]"
+    line = place + r' "command failed" err="--secure-port -1 must be .*"\n'
     assert re.fullmatch(line, ran.err)
 
 
-def test_other_faults_are_logged_as_json_if_that_is_the_form() -> None:
+def test_other_errors_are_logged_as_json_on_request() -> None:
     ran = kubesched("run", "--secure-port=-1", "--logging-format=json")
     logged = json.loads(ran.err)
     assert (ran.status, logged["msg"]) == (1, "command failed")
     assert logged["err"].startswith("--secure-port -1 must be between 0 and 65535")
 
 
-def test_faults_of_a_file_are_logged(tmp_path: Path) -> None:
+def test_errors_in_a_file_are_logged(tmp_path: Path) -> None:
     ran = kubesched("run", f"--config={tmp_path}/nowhere.yaml")
     assert ran.status == 1
     assert f'err="open {tmp_path}/nowhere.yaml: no such file or directory"' in ran.err

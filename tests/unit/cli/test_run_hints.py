@@ -1,4 +1,4 @@
-"""`kubesched run` helps with a configuration that it refuses."""
+"""`kubesched run` prints hints on a configuration that it rejects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.cli.running import ROOT, kubesched
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 FAULTS = [
     pytest.param(
-        HEAD + "paralelism: 1\n", "paralelism: did you mean parallelism?", id="a slip in a field"
+        HEAD + "paralelism: 1\n", "paralelism: did you mean parallelism?", id="a misspelled field"
     ),
     pytest.param(
         HEAD.replace("/v1", "/v1beta3"),
@@ -28,7 +28,7 @@ FAULTS = [
         HEAD + "profiles: [{plugins: {score: {enabled: [{name: NodeAfinity}]}}}]\n"
         "leaderElection: {leaderElect: false}\n",
         "there is no plugin NodeAfinity, did you mean NodeAffinity?",
-        id="found while it is built",
+        id="an error of the build",
     ),
 ]
 
@@ -46,7 +46,7 @@ def test_the_log_has_a_hint_after_the_error(tmp_path: Path, text: str, hint: str
     assert (hinted["msg"], hinted["hint"]) == ("Hint", hint)
 
 
-def test_a_kubeconfig_beside_a_configuration_does_not_count(
+def test_kubeconfig_is_ignored_beside_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("KUBERNETES_SERVICE_HOST", "KUBECONFIG"):
@@ -58,13 +58,13 @@ def test_a_kubeconfig_beside_a_configuration_does_not_count(
     *_, failed, hinted = map(json.loads, ran.err.splitlines()[-2:])
     assert failed["err"].startswith("invalid configuration: no configuration has been provided")
     assert hinted["hint"] == (
-        "--kubeconfig does not count beside --config: say where the cluster is by "
-        "clientConnection.kubeconfig in the file, or by KUBECONFIG"
+        "--kubeconfig is ignored with --config: set clientConnection.kubeconfig in the file, "
+        "or KUBECONFIG"
     )
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_it_in_plain_words(tmp_path: Path) -> None:
+def test_a_terminal_shows_hints_as_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text(HEAD + "paralelism: 1\n")
     ours, theirs = pty.openpty()
@@ -79,7 +79,7 @@ def test_a_terminal_shows_it_in_plain_words(tmp_path: Path) -> None:
     assert shown[-1] == "hint: paralelism: did you mean parallelism?"
 
 
-def test_no_hint_where_there_is_nothing_to_advise(tmp_path: Path) -> None:
+def test_no_hint_for_an_unknown_error(tmp_path: Path) -> None:
     ran = kubesched("run", f"--config={tmp_path}/nowhere.yaml")
     assert "Hint" not in ran.err
     assert "hint:" not in ran.err

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
-from tests.unit.sim.small_clusters import node, pod, stream, workload
+from tests.unit.simulate.small_clusters import node, pod, stream, workload
 
 WORKLOADS = ROOT / "examples" / "workloads"
 PACKED = str(WORKLOADS / "config" / "packed.yaml")
@@ -18,24 +18,27 @@ def test_the_sample_cluster_is_scheduled_in_order_of_priority() -> None:
     assert (ran.status, ran.err) == (0, "")
     lines = ran.out.splitlines()
     assert lines[:2] == [
-        "2 waiting, 6 nodes: 2 pods placed, 0 left, 1 evicted to make room, 0 of them",
-        "  made anew.",
+        "2 pending, 6 nodes: 2 pods placed, 0 unschedulable, 1 preempted, 0 recreated.",
+        "",
     ]
-    assert "  default/trainer-0  c2-gpu  after evictions" in lines
-    assert "  default/trainer-0 (priority 1000) takes c2-gpu" in lines
-    assert "    evicted: default/notebook-0 (priority 0), gone" in lines
+    assert "  default/trainer-0  c2-gpu  after preemption" in lines
+    assert "  default/trainer-0 (priority 1000) on c2-gpu" in lines
+    assert "    preempts default/notebook-0 (priority 0), deleted" in lines
 
 
-def test_the_sample_workloads_are_made_and_scheduled() -> None:
+def test_pods_of_the_sample_workloads_are_created_and_scheduled() -> None:
     ran = kubesched("simulate", "-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS), "-o", "json")
     assert ran.err == (
-        "note: pods made: 4 of Job default/nightly, 3 of StatefulSet default/queue, "
+        "note: pods created: 4 of Job default/nightly, 3 of StatefulSet default/queue, "
         "6 of Deployment default/shop, 3 of Deployment default/checkout\n"
     )
     summary = ran.json["summary"]
     assert summary["pending"] == 2 + 4 + 3 + 6 + 3
     assert summary["placed"] + summary["left"] == summary["pending"] + summary["recreated"]
-    assert {one["pod"] for one in ran.json["placements"]} >= {"default/trainer-0", "default/web-7"}
+    assert {placement["pod"] for placement in ran.json["placements"]} >= {
+        "default/trainer-0",
+        "default/web-7",
+    }
 
 
 AWS_NODE = "ip-10-0-10-123.eu-central-1.compute.internal"
@@ -56,20 +59,20 @@ def test_names_of_ordinary_length_fit_into_80_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "shown"),
+    ("options", "shown"),
     [
-        pytest.param([], 1000, id="a thousand if nothing is said"),
-        pytest.param(["--top", "3"], 3, id="so many"),
+        pytest.param([], 1000, id="the default"),
+        pytest.param(["--top", "3"], 3, id="a number"),
         pytest.param(["--top", "0"], 1001, id="all"),
     ],
 )
-def test_top_counts_in_a_page(asked: list[str], shown: int) -> None:
+def test_top_limits_the_rows_of_a_page(options: list[str], shown: int) -> None:
     documents = stream(node("n", "2k", pods="2k"), *(pod(f"p{i}") for i in range(1001))).read()
-    page = kubesched("simulate", "-f", "-", "-o", "html", *asked, stdin=documents).out
+    page = kubesched("simulate", "-f", "-", "-o", "html", *options, stdin=documents).out
     assert page.count("<td>default/p") == shown
 
 
-def test_two_runs_that_do_not_differ_have_no_column_for_it(tmp_path: Path) -> None:
+def test_equal_runs_have_no_column_of_differences(tmp_path: Path) -> None:
     config = tmp_path / "same.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -80,26 +83,26 @@ def test_two_runs_that_do_not_differ_have_no_column_for_it(tmp_path: Path) -> No
     assert lines[lines.index("Side by side:") + 1].split() == ["default", "same.yaml"]
 
 
-def test_a_configuration_compared_with_itself_is_told() -> None:
+def test_a_configuration_compared_with_itself_is_reported() -> None:
     beside = str(Path(PACKED).parent / ".." / "config" / "packed.yaml")
     documents = stream(node("n")).read()
     ran = kubesched("simulate", "-f", "-", "--config", PACKED, "--compare", beside, stdin=documents)
-    assert ran.err == f"note: {beside} is compared with itself: nothing can differ\n"
+    assert ran.err == f"note: {beside} is compared with itself; the runs are the same\n"
 
 
-def test_what_pods_take_and_no_node_offers_is_shown() -> None:
-    asks = {"requests": {"example.com/fpga": "2"}}
-    running = pod("p", on="n", containers=[{"name": "c", "resources": asks}])
+def test_resources_that_no_node_offers_are_shown() -> None:
+    resources = {"requests": {"example.com/fpga": "2"}}
+    running = pod("p", on="n", containers=[{"name": "c", "resources": resources}])
     documents = stream(node("n"), running).read()
     lines = kubesched("simulate", "-f", "-", stdin=documents).out.splitlines()
-    assert "  example.com/fpga    0.0%   0.0%         2 of 0" in lines
+    assert "  example.com/fpga    0.0%   0.0%        2 of 0" in lines
 
 
-def test_leftovers_stand_under_the_reason_they_share() -> None:
+def test_unschedulable_pods_are_grouped_by_reason() -> None:
     documents = stream(node("n", "1"), *(pod(f"p{i}") for i in range(12))).read()
     lines = kubesched("simulate", "-f", "-", stdin=documents).out.splitlines()
-    assert lines[0] == "12 waiting, 1 node: 1 pod placed, 11 left."
-    place = lines.index("Left (11):")
+    assert lines[0] == "12 pending, 1 node: 1 pod placed, 11 unschedulable."
+    place = lines.index("Unschedulable (11):")
     assert lines[place + 2] == "  default/p7, default/p8 and 3 more"
     assert lines[place + 3].startswith("    Unschedulable: 0/1 nodes are available: 1 Insufficient")
 
@@ -110,9 +113,9 @@ def test_json_is_what_the_documentation_says() -> None:
         pod("low", on="n", owner="ReplicaSet/low"),
         pod("big", "2", priority=7),
     ).read()
-    answer = kubesched("simulate", "-f", "-", "-o", "json", stdin=documents).json
-    assert (answer["kind"], answer["version"]) == ("Simulation", 1)
-    assert answer["summary"] == {
+    report = kubesched("simulate", "-f", "-", "-o", "json", stdin=documents).json
+    assert (report["kind"], report["version"]) == ("Simulation", 1)
+    assert report["summary"] == {
         "nodes": 1,
         "pending": 1,
         "placed": 1,
@@ -123,7 +126,7 @@ def test_json_is_what_the_documentation_says() -> None:
         "attempts": 3,
         "profiles": ["default-scheduler"],
     }
-    assert answer["placements"] == [
+    assert report["placements"] == [
         {
             "pod": "default/big",
             "node": "n",
@@ -132,7 +135,7 @@ def test_json_is_what_the_documentation_says() -> None:
             "afterPreemption": True,
         }
     ]
-    assert answer["preemptions"] == [
+    assert report["preemptions"] == [
         {
             "pod": "default/big",
             "priority": 7,
@@ -143,91 +146,95 @@ def test_json_is_what_the_documentation_says() -> None:
             "budgetViolations": 0,
         }
     ]
-    (left,) = answer["left"]
+    (left,) = report["left"]
     assert (left["pod"], left["verdict"], left["nominatedNode"]) == (
         "default/low-again-1",
         "Unschedulable",
         None,
     )
-    before, after = answer["utilisation"]["before"], answer["utilisation"]["after"]
+    before, after = report["utilisation"]["before"], report["utilisation"]["after"]
     assert before["resources"]["cpu"]["requested"] == 1000
     assert after["zones"]["a"]["resources"]["cpu"]["percent"] == 100.0
-    (row,) = answer["nodes"]
+    (row,) = report["nodes"]
     assert (row["before"]["cpu"], row["after"]["cpu"], row["zone"]) == (1000, 2000, "a")
 
 
-def test_many_placements_are_summed_up_by_node() -> None:
+def test_many_placements_are_counted_by_node() -> None:
     documents = stream(node("n"), node("m"), workload("Job", "j", "1m", parallelism=40)).read()
     lines = kubesched("simulate", "-f", "-", stdin=documents).out.splitlines()
     assert "Placed (40) on 2 nodes:" in lines
 
 
-def test_lists_are_as_long_as_one_asks() -> None:
+def test_top_limits_lists() -> None:
     waiting = [pod(f"p{i}") for i in range(40)]
     documents = stream(*(node(f"n{i}", "1") for i in range(35)), *waiting).read()
-    whole = kubesched("simulate", "-f", "-", "-o", "json", stdin=documents).json
-    assert (len(whole["placements"]), len(whole["nodes"]), whole["omitted"]) == (35, 35, {})
-    few = kubesched("simulate", "-f", "-", "-o", "json", "--top", "3", stdin=documents).json
-    assert few["placements"] == whole["placements"][:3]
-    assert (few["nodes"], few["left"]) == (whole["nodes"][:3], whole["left"][:3])
-    assert few["omitted"] == {"placements": 32, "left": 2, "nodes": 32}
-    assert few["summary"] == whole["summary"]
+    unlimited = kubesched("simulate", "-f", "-", "-o", "json", stdin=documents).json
+    assert (len(unlimited["placements"]), len(unlimited["nodes"]), unlimited["omitted"]) == (
+        35,
+        35,
+        {},
+    )
+    limited = kubesched("simulate", "-f", "-", "-o", "json", "--top", "3", stdin=documents).json
+    assert limited["placements"] == unlimited["placements"][:3]
+    assert (limited["nodes"], limited["left"]) == (unlimited["nodes"][:3], unlimited["left"][:3])
+    assert limited["omitted"] == {"placements": 32, "left": 2, "nodes": 32}
+    assert limited["summary"] == unlimited["summary"]
     text = kubesched("simulate", "-f", "-", stdin=documents).out
     assert "  and 5 more nodes (--top, or -o json)\n" in text
     assert "  n9 " not in text
-    everything = kubesched("simulate", "-f", "-", "--top", "0", stdin=documents).out
-    assert "more node" not in everything
-    assert "  default/p34  n34" in everything
+    unlimited = kubesched("simulate", "-f", "-", "--top", "0", stdin=documents).out
+    assert "more node" not in unlimited
+    assert "  default/p34  n34" in unlimited
 
 
-def test_two_configurations_stand_side_by_side() -> None:
+def test_two_configurations_are_compared_side_by_side() -> None:
     files = ["-f", SAMPLE_CLUSTER, "-f", str(WORKLOADS / "shop.yaml")]
     ran = kubesched("simulate", *files, "--compare", PACKED)
     assert ran.status == 0
-    assert ran.out.startswith("6 pods ended elsewhere.\n")
+    assert ran.out.startswith("6 pods placed differently.\n")
     header = next(line for line in ran.out.splitlines() if line.endswith("difference"))
     assert header.split() == ["default", "packed.yaml", "difference"]
-    answer = kubesched("simulate", *files, "--compare", PACKED, "-o", "json").json
-    assert (answer["kind"], answer["names"]) == ("Comparison", ["default", "packed.yaml"])
-    assert len(answer["differences"]["moved"]) == 6
-    assert [run["kind"] for run in answer["runs"]] == ["Simulation", "Simulation"]
+    report = kubesched("simulate", *files, "--compare", PACKED, "-o", "json").json
+    assert (report["kind"], report["names"]) == ("Comparison", ["default", "packed.yaml"])
+    assert len(report["differences"]["moved"]) == 6
+    assert [run["kind"] for run in report["runs"]] == ["Simulation", "Simulation"]
 
 
-def test_lists_of_what_differs_are_as_long_as_one_asks() -> None:
+def test_top_limits_the_list_of_moved_pods() -> None:
     documents = stream(node("n"), node("m", "8"), *(pod(f"p{i}") for i in range(6))).read()
-    asked = ("-f", "-", "--compare", PACKED, "-o", "json")
-    whole = kubesched("simulate", *asked, stdin=documents).json
-    few = kubesched("simulate", *asked, "--top", "1", stdin=documents).json
-    moved = whole["differences"]["moved"]
+    options = ("-f", "-", "--compare", PACKED, "-o", "json")
+    unlimited = kubesched("simulate", *options, stdin=documents).json
+    limited = kubesched("simulate", *options, "--top", "1", stdin=documents).json
+    moved = unlimited["differences"]["moved"]
     assert len(moved) > 1
-    assert few["differences"]["moved"] == moved[:1]
-    assert few["omitted"] == {"moved": len(moved) - 1}
-    assert [len(run["placements"]) for run in few["runs"]] == [1, 1]
+    assert limited["differences"]["moved"] == moved[:1]
+    assert limited["omitted"] == {"moved": len(moved) - 1}
+    assert [len(run["placements"]) for run in limited["runs"]] == [1, 1]
 
 
-def test_a_configuration_compared_with_itself_differs_in_nothing() -> None:
+def test_a_configuration_compared_with_itself_has_no_differences() -> None:
     ran = kubesched("simulate", "-f", SAMPLE_CLUSTER, "--config", PACKED, "--compare", PACKED)
-    assert ran.out.startswith("Both configurations put every pod on the same node.\n")
+    assert ran.out.startswith("Both configurations place every pod on the same node.\n")
     assert ran.out.count("Preemptions (1):") == 1
 
 
 @pytest.mark.parametrize("more", [[], ["--compare", PACKED]])
-def test_a_page_is_written_where_one_asks(tmp_path: Path, more: list[str]) -> None:
+def test_a_page_is_written_to_a_file(tmp_path: Path, more: list[str]) -> None:
     page = tmp_path / "report.html"
     ran = kubesched("simulate", "-f", SAMPLE_CLUSTER, *more, "-o", "html", "--output", str(page))
     assert (ran.status, ran.out) == (0, "")
     ElementTree.fromstring(page.read_text(encoding="utf-8"))
 
 
-def test_many_names_keep_to_80_columns() -> None:
+def test_many_names_fit_80_columns() -> None:
     names = [f"a-pod-with-a-long-name-{number}" for number in range(9)]
     ran = kubesched("simulate", "-f", "-", stdin=stream(*(pod(name) for name in names)).read())
-    told = [line for line in ran.out.splitlines() if "a-pod-with" in line]
-    assert len(told) > 1
-    assert all(len(line) <= 80 and line.startswith("  default/") for line in told)
+    lines = [line for line in ran.out.splitlines() if "a-pod-with" in line]
+    assert len(lines) > 1
+    assert all(len(line) <= 80 and line.startswith("  default/") for line in lines)
 
 
-def test_any_form_can_be_written_to_a_file(tmp_path: Path) -> None:
+def test_text_and_json_can_be_written_to_a_file(tmp_path: Path) -> None:
     file = tmp_path / "run"
     for form in ("text", "json"):
         arguments = ["simulate", "-f", SAMPLE_CLUSTER, "-o", form]
@@ -244,15 +251,27 @@ def test_any_form_can_be_written_to_a_file(tmp_path: Path) -> None:
         pytest.param(["-f", "-", "--compare", "-"], b"", 2, "only once", id="stdin twice"),
         pytest.param(["-f", "-", "--config", "-"], b"", 2, "only once", id="stdin twice again"),
         pytest.param(["-f", "-", "--compare", "none"], b"", 1, "none: No such", id="no config"),
-        pytest.param(["-f", "-", "-o", "pdf"], b"", 2, "pdf", id="no such form"),
+        pytest.param(["-f", "-", "-o", "pdf"], b"", 2, "pdf", id="an unknown format"),
         pytest.param(["-f", "-", "--output", "/none/x"], b"", 1, "/none/x: No", id="no folder"),
-        pytest.param(["-f", "none", "--output", "/none/x"], b"", 1, "/none/x: No", id="told first"),
-        pytest.param(["-f", "-", "--output", "json"], b"", 2, "mean -o json?", id="form for file"),
+        pytest.param(
+            ["-f", "none", "--output", "/none/x"],
+            b"",
+            1,
+            "/none/x: No",
+            id="an output error comes first",
+        ),
+        pytest.param(
+            ["-f", "-", "--output", "json"],
+            b"",
+            2,
+            "mean -o json?",
+            id="a format instead of a file",
+        ),
         pytest.param(["-f", "-", "--seed", "x"], b"", 2, "--seed", id="no number"),
-        pytest.param(["-f", "-", "x"], b"", 2, "unexpected extra argument", id="too much"),
+        pytest.param(["-f", "-", "x"], b"", 2, "unexpected extra argument", id="an extra argument"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_invalid_input_is_reported_in_one_line(
     arguments: list[str], stdin: bytes, status: int, text: str
 ) -> None:
     ran = kubesched("simulate", *arguments, stdin=stdin)
@@ -261,7 +280,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
     assert text in ran.err
 
 
-def test_a_faulty_configuration_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_invalid_configuration(tmp_path: Path) -> None:
     config = tmp_path / "bad.yaml"
     config.write_text("apiVersion: v1\nkind: Pod\n")
     ran = kubesched("simulate", "-f", SAMPLE_CLUSTER, "--compare", str(config))
@@ -270,13 +289,13 @@ def test_a_faulty_configuration_is_named(tmp_path: Path) -> None:
     assert ran.err.startswith(f"kubesched: {config}: ")
 
 
-def test_nothing_to_do_is_no_error() -> None:
+def test_no_pending_pods_are_no_error() -> None:
     ran = kubesched("simulate", "-f", "-", stdin=stream(node("n")).read())
     assert ran.status == 0
-    assert ran.out.startswith("0 waiting, 1 node: 0 pods placed, 0 left.\n")
+    assert ran.out.startswith("0 pending, 1 node: 0 pods placed, 0 unschedulable.\n")
 
 
-def test_a_cluster_without_nodes_is_told() -> None:
+def test_a_cluster_without_nodes_is_reported() -> None:
     ran = kubesched("simulate", "-f", "-", stdin=stream(pod("web")).read())
     assert (ran.status, ran.err.count("the files hold no node")) == (0, 1)
 
@@ -308,5 +327,5 @@ def test_no_workload_shows_a_traceback(
 
 
 def _is_large(value: Any) -> bool:
-    """Return whether a number would ask for more pods than a test has time for."""
+    """Return whether a number would create more pods than a test has time for."""
     return isinstance(value, int) and value > 100

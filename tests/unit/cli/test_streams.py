@@ -1,4 +1,4 @@
-"""Standard streams that were closed, or take nothing: told where they are used."""
+"""Standard streams that are closed or full are reported where they are used."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ COMMANDS = [
 
 
 def with_streams(redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, its streams as a shell was told."""
+    """Run the command in a new process, with streams redirected by a shell."""
     command = [sys.executable, "-m", "kubesched.cli.main", *arguments]
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {redirection}', "sh", *command],
@@ -40,7 +40,7 @@ def with_streams(redirection: str, *arguments: str) -> subprocess.CompletedProce
         pytest.param(">/dev/full", "No space left on device", id="full"),
     ],
 )
-def test_output_that_cannot_be_written_is_told(
+def test_output_that_cannot_be_written_is_reported(
     command: tuple[str, ...], redirection: str, reason: str
 ) -> None:
     ran = with_streams(redirection, *command)
@@ -50,7 +50,7 @@ def test_output_that_cannot_be_written_is_told(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("redirection", ["<&-", "2>&-"])
-def test_a_closed_stream_that_nobody_needs_is_not_missed(
+def test_a_closed_stream_that_is_not_used_is_no_error(
     command: tuple[str, ...], redirection: str
 ) -> None:
     ran = with_streams(redirection, *command)
@@ -69,7 +69,7 @@ def test_a_closed_stream_that_nobody_needs_is_not_missed(
         pytest.param(("decide", "--cases", "-"), id="cases"),
     ],
 )
-def test_input_that_cannot_be_read_is_told(command: tuple[str, ...]) -> None:
+def test_input_that_cannot_be_read_is_reported(command: tuple[str, ...]) -> None:
     ran = with_streams("<&-", *command)
     assert (ran.returncode, ran.stderr) == (
         1,
@@ -83,13 +83,13 @@ def test_a_file_is_written_without_standard_output(tmp_path: Path) -> None:
     assert (ran.returncode, file.read_text()) == (0, with_streams("", *SIMULATE).stdout)
 
 
-def test_a_full_file_of_a_report_is_named() -> None:
+def test_an_error_names_the_file_of_a_report() -> None:
     ran = with_streams("", *SIMULATE, "--output", "/dev/full")
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1] == "kubesched: /dev/full: No space left on device"
 
 
-def test_a_full_file_of_decisions_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_file_of_decisions(tmp_path: Path) -> None:
     cases = tmp_path / "cases.jsonl"
     cases.write_text("{}\n")
     ran = with_streams("", "decide", "--cases", str(cases), "--output", "/dev/full")

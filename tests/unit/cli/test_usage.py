@@ -35,7 +35,7 @@ from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
             "explain -f a --plugin fractions:Fraction", "extends no extension point", id="no plugin"
         ),
         pytest.param("decide", "Missing option '--cases'", id="decide without cases"),
-        pytest.param("decide --cases no/such/file", "no/such/file", id="cases that are not there"),
+        pytest.param("decide --cases no/such/file", "no/such/file", id="a missing file of cases"),
         pytest.param(
             "config unknown", "No such command 'unknown'", id="no such command in a group"
         ),
@@ -44,7 +44,7 @@ from tests.unit.cli.running import ROOT, SAMPLE_CLUSTER, is_one_line, kubesched
         pytest.param("config view extra", "unexpected extra argument", id="an extra argument"),
     ],
 )
-def test_a_wrong_command_line_is_one_line_and_status_two(arguments: str, problem: str) -> None:
+def test_an_invalid_command_line_is_one_line_and_status_two(arguments: str, problem: str) -> None:
     ran = kubesched(*arguments.split())
     assert ran.status == 2
     assert problem in ran.err
@@ -54,7 +54,7 @@ def test_a_wrong_command_line_is_one_line_and_status_two(arguments: str, problem
 
 
 @pytest.mark.parametrize("group", ["", "config"])
-def test_a_group_without_a_command_is_answered_with_its_help(group: str) -> None:
+def test_a_group_without_a_command_prints_its_help(group: str) -> None:
     ran = kubesched(*group.split())
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == kubesched(*group.split(), "--help").out
@@ -64,7 +64,7 @@ def test_a_group_without_a_command_is_answered_with_its_help(group: str) -> None
     ("arguments", "problem"),
     [
         pytest.param("explain -f {tmp}/no.yaml", "no.yaml: No such file", id="no manifest"),
-        pytest.param("explain -f {tmp}", "no file in it ends in", id="an empty directory"),
+        pytest.param("explain -f {tmp}", "the directory has no", id="an empty directory"),
         pytest.param(
             "explain -f {cluster} --config {tmp}/no.yaml web-7",
             "no.yaml: No such file",
@@ -97,12 +97,12 @@ def test_an_unreadable_file_is_one_line_and_status_one(
         pytest.param(
             ("explain", "-f", SAMPLE_CLUSTER, "web-7", "-o", "decision"), id="written by click"
         ),
-        pytest.param(("explain", "-f", SAMPLE_CLUSTER, "web-7"), id="written by the sheet"),
+        pytest.param(("explain", "-f", SAMPLE_CLUSTER, "web-7"), id="written by the printer"),
         pytest.param(("simulate", "-f", SAMPLE_CLUSTER), id="simulate"),
         pytest.param(("--help",), id="help"),
     ],
 )
-def test_a_reader_who_had_enough_is_no_failure(arguments: tuple[str, ...]) -> None:
+def test_a_closed_pipe_is_no_error(arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "kubesched.cli.main", *arguments]

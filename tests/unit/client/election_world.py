@@ -1,4 +1,4 @@
-"""Candidates, one lease and a clock that only a test moves."""
+"""Candidates of an election, a lease server and a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from kubesched.client.errors import AlreadyExistsError, ConflictError, NotFoundError, TransportError
 from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, LeaseLock
+from kubesched.client.rest import Body, Client, Lane, Query
 from kubesched.kit.clock import SystemClock
-from kubesched.kit.rng import Generator
+from kubesched.kit.log import NullLog
+from kubesched.kit.rng import RandomStream
 from kubesched.kit.tasks import Tasks
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -20,7 +24,7 @@ START_S = 1_800_000_000.25
 
 
 class HandClock:
-    """Time stands until it is moved; whoever sleeps is woken when it passes their moment."""
+    """A clock that only `advance` moves, waking sleepers on the way."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
@@ -39,7 +43,7 @@ class HandClock:
         await done
 
     async def advance(self, seconds: float) -> None:
-        """Move time on, from one sleeper's moment to the next."""
+        """Advance the time, from one sleeper's due time to the next."""
         end_s = self._now_s + seconds
         await settle()
         while self._sleepers and self._sleepers[0][0] <= end_s:
@@ -52,13 +56,13 @@ class HandClock:
 
 
 async def settle() -> None:
-    """Let everything run that can run without time passing."""
+    """Run all tasks that can run without the time advancing."""
     for _ in range(40):
         await SystemClock().sleep(0)
 
 
 class LeaseServer:
-    """One lease as the API server keeps it, and the ways in which a server fails."""
+    """A server with one lease."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
@@ -71,21 +75,21 @@ class LeaseServer:
         spec: dict[str, Any] = self.lease["spec"]
         return spec
 
-    def answer(self, who: str, method: str, path: str, body: Any) -> bytes:
-        self.requests.append((who, method))
+    def answer(self, candidate: str, method: str, path: str, body: Any) -> bytes:
+        self.requests.append((candidate, method))
         if method == "POST":
             assert path == PATH
             if self.lease is not None:
-                raise AlreadyExistsError("it is there", code=409)
+                raise AlreadyExistsError("the lease exists", code=409)
             self.store(json.loads(body))
         else:
             assert path == f"{PATH}/kube-scheduler"
             if self.lease is None:
-                raise NotFoundError("there is none", code=404)
+                raise NotFoundError("the lease does not exist", code=404)
         if method == "PUT":
             document = json.loads(body)
             if document["metadata"]["resourceVersion"] != str(self.version):
-                raise ConflictError("somebody else wrote it", code=409)
+                raise ConflictError("the lease has changed", code=409)
             self.store(document)
         return json.dumps(self.lease).encode()
 
@@ -95,18 +99,26 @@ class LeaseServer:
         self.lease = document
 
 
-class Connection:
-    """One candidate's way to the server."""
+class Connection(Client):
+    """The client of one candidate."""
 
-    def __init__(self, server: LeaseServer, who: str) -> None:
+    def __init__(self, server: LeaseServer, candidate: str) -> None:
         self._server = server
-        self._who = who
+        self._candidate = candidate
         self.is_cut = False
         self.hangs = False
         self.timeouts_s: list[float | None] = []
 
     async def request(
-        self, method: str, path: str, *, body: Any = None, timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Body | None = None,
+        content_type: str = "application/json",
+        lane: Lane = Lane.OTHER,
+        timeout_s: float | None = None,
     ) -> bytes:
         self.timeouts_s.append(timeout_s)
         await settle_a_little()
@@ -114,17 +126,18 @@ class Connection:
             await asyncio.get_running_loop().create_future()
         if self.is_cut:
             raise TransportError("connection refused", is_refused=True)
-        return self._server.answer(self._who, method, path, body)
+        return self._server.answer(self._candidate, method, path, msgspec.json.encode(body))
 
 
 async def settle_a_little() -> None:
     await SystemClock().sleep(0)
 
 
-class Lines:
-    """Log lines, kept."""
+class Lines(NullLog):
+    """A log that keeps its lines."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[tuple[int, str, dict[str, Any]]] = []
 
     def info(self, message: str, /, *, level: int = 0, **fields: object) -> None:
@@ -163,7 +176,7 @@ class _Family:
 
 
 class Candidate:
-    """An elector with everything it does written down."""
+    """An elector with a record of its callbacks and events."""
 
     def __init__(
         self,
@@ -172,7 +185,6 @@ class Candidate:
         name: str,
         *,
         work: Callable[[], Any] | None = None,
-        release_on_cancel: bool = True,
     ) -> None:
         self.clock = clock
         self.connection = Connection(server, name)
@@ -188,12 +200,11 @@ class Candidate:
             lease_duration_s=15,
             renew_deadline_s=10,
             retry_period_s=2,
-            callbacks=LeaderCallbacks(self._work, self._stopped, self._new_leader),
+            callbacks=LeaderCallbacks(self._work, self._stopped),
             clock=clock,
-            rng=Generator(1, name),
+            rng=RandomStream(1, name),
             log=self.log,
             metrics=self.metrics,
-            release_on_cancel=release_on_cancel,
             record_event=self._event,
         )
 
@@ -201,7 +212,7 @@ class Candidate:
         self._task = self._tasks.start(self.elector.run(), name="candidate")
 
     async def end(self) -> None:
-        """Wait for run to return."""
+        """Wait until `run` returns."""
         assert self._task is not None
         for _ in range(10):
             await settle()
@@ -209,7 +220,7 @@ class Candidate:
         await self._task
 
     async def cancel(self) -> None:
-        """Cancel run, as a task group does."""
+        """Cancel `run`, as a task group does."""
         assert self._task is not None
         self._task.cancel()
         await asyncio.wait({self._task})
@@ -220,14 +231,14 @@ class Candidate:
         assert self._task is not None
         return self._task.done()
 
-    def said(self, *kinds: str) -> list[str]:
-        return [what for _, what in self.happened if not kinds or what.split()[0] in kinds]
+    def callbacks(self, *kinds: str) -> list[str]:
+        return [text for _, text in self.happened if not kinds or text.split()[0] in kinds]
 
-    def when(self, what: str) -> float:
-        return next(at_s for at_s, happened in self.happened if happened == what)
+    def when(self, text: str) -> float:
+        return next(at_s for at_s, happened in self.happened if happened == text)
 
-    def _note(self, what: str) -> None:
-        self.happened.append((self.clock.monotonic_s(), what))
+    def _note(self, text: str) -> None:
+        self.happened.append((self.clock.monotonic_s(), text))
 
     async def _work(self) -> None:
         self._note("work begins")
@@ -240,9 +251,6 @@ class Candidate:
 
     async def _stopped(self) -> None:
         self._note("stopped")
-
-    def _new_leader(self, identity: str) -> None:
-        self._note(f"leader {identity}")
 
     def _event(self, lease: dict[str, Any], text: str) -> None:
         assert lease["metadata"]["uid"] == "u"

@@ -1,4 +1,4 @@
-"""kubeconfigs as tests write them."""
+"""Builders of kubeconfigs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.apiserver.auth.certificates import Authority, Pair, new_authority
+from kubesched.cluster.apiserver.auth.certificates import Authority, Pair, new_authority
 from kubesched.kit.clock import SystemClock
 
 SERVER = "https://cluster.test:6443"
@@ -18,17 +18,17 @@ SERVER = "https://cluster.test:6443"
 
 @cache
 def authority() -> Authority:
-    """Return one authority for all tests of a run."""
+    """Return the certificate authority of a test run."""
     return new_authority(SystemClock().now_s())
 
 
-def client_pair(user: str = "somebody") -> Pair:
-    """Return a client certificate of that authority."""
+def client_pair(user: str = "jane") -> Pair:
+    """Return a client certificate of the authority."""
     return authority().client(user, ["people"], SystemClock().now_s())
 
 
 def encoded(data: bytes) -> str:
-    """Return what stands in a `-data` field."""
+    """Return the value of a `-data` field."""
     return base64.b64encode(data).decode()
 
 
@@ -52,14 +52,14 @@ def document(
 
 
 def written(path: Path, content: dict[str, Any] | str) -> str:
-    """Write a kubeconfig and return where."""
+    """Write a kubeconfig and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return str(path)
 
 
-def refused_cases() -> list[dict[str, Any]]:
-    """Return kubeconfigs that kube-scheduler refuses, each with what it says."""
+def rejected_cases() -> list[dict[str, Any]]:
+    """Return kubeconfigs that kube-scheduler rejects, with its error texts."""
     cases = yaml.safe_load(Path(__file__).with_name("refused_kubeconfigs.yaml").read_text())
     for case in cases:
         if "text" in case:

@@ -1,6 +1,6 @@
-"""What tests of reflectors share: answers of a server, written down, and who listens.
+"""Shared by the tests of reflectors: a scripted server and a recording sink.
 
-Owns a clock that jumps, the script of answers, and the check that what was told can be replayed.
+Owns a clock that jumps, scripted responses, and a check that the reported changes are consistent.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.client.change import Change
+from kubesched.api.pod import Pod
 from kubesched.client.errors import ApiError, error_of_status
-from kubesched.client.mirror import Turn
-from kubesched.client.reflector import Reflector
 from kubesched.client.resources import PODS, Resource
+from kubesched.client.watch.changes import Change, LoopTurn
+from kubesched.client.watch.reflector import Reflector
 from kubesched.kit.log import Log, make_log
-from kubesched.kit.rng import Generator
+from kubesched.kit.rng import RandomStream
 from kubesched.kit.tasks import Tasks
-from kubesched.objects.pod import Pod
 
 Query = dict[str, str | int | bool]
 
 
 class JumpClock:
-    """Nobody waits: a sleep is time gone by, and one turn of the loop."""
+    """A clock whose sleeps advance the time at once and yield to the loop."""
 
     def __init__(self) -> None:
         self.time_s = 1000.0
@@ -42,31 +41,31 @@ class JumpClock:
     async def sleep(self, delay_s: float) -> None:
         self.slept.append(delay_s)
         self.time_s += delay_s
-        await Turn()
+        await LoopTurn()
 
 
 @dataclass
 class Answer:
-    """What a server sends to one request: bytes, and how that ends."""
+    """A response: its chunks, and how it ends."""
 
     chunks: Iterable[bytes] = ()
     error: Exception | None = None
-    """Instead of an answer, where there are no chunks; else after them."""
+    """Raised after the chunks, or instead of a response if there are none."""
     lasts_s: float = 10.0
 
 
 class ScriptedServer:
-    """Answers requests in the order written down; then nothing more comes, and nothing ends."""
+    """Sends scripted responses in order, then a stream that stays silent and open."""
 
-    def __init__(self, clock: JumpClock, answers: Iterable[Answer], told: Told) -> None:
+    def __init__(self, clock: JumpClock, answers: Iterable[Answer], sink: RecordingSink) -> None:
         self._clock = clock
         self._answers = iter(answers)
-        self._told = told
+        self._sink = sink
         self.queries: list[Query] = []
-        self.told_before: list[int] = []
-        """How many changes had been told when each request came."""
+        self.reported_before: list[int] = []
+        """The number of reported changes before each request."""
         self.quiet = asyncio.Event()
-        """Set when the script has run out and the reflector listens."""
+        """Set when the script is used up and the reflector watches."""
 
     @asynccontextmanager
     async def stream(
@@ -79,7 +78,7 @@ class ScriptedServer:
         assert path
         assert idle_timeout_s
         self.queries.append(dict(query or {}))
-        self.told_before.append(len(self._told.changes))
+        self.reported_before.append(len(self._sink.changes))
         answer = next(self._answers, None)
         if answer is None:
             yield self._silence()
@@ -103,8 +102,8 @@ class ScriptedServer:
 
 
 @dataclass
-class Told:
-    """A sink that takes everything down."""
+class RecordingSink:
+    """A sink that records all changes."""
 
     changes: list[Change] = field(default_factory=list)
 
@@ -112,38 +111,38 @@ class Told:
         self.changes.append(change)
 
     @property
-    def shown(self) -> list[tuple[str, str]]:
-        return [(one.type, one.key) for one in self.changes]
+    def summary(self) -> list[tuple[str, str]]:
+        return [(change.type, change.key) for change in self.changes]
 
     def replayed(self) -> dict[str, tuple[str, str]]:
-        """Return uid and version by key; AssertionError if a change does not fit the one before."""
+        """Return uid and version by key; AssertionError for an inconsistent change."""
         state: dict[str, tuple[str, str]] = {}
-        for one in self.changes:
-            old = state.get(one.key)
-            if one.type == "DELETED":
-                assert old is not None, f"{one.key} went twice"
-                assert old[0] == one.uid
-                del state[one.key]
+        for change in self.changes:
+            old = state.get(change.key)
+            if change.type == "DELETED":
+                assert old is not None, f"{change.key} was deleted twice"
+                assert old[0] == change.uid
+                del state[change.key]
                 continue
-            new = (one.uid, one.object.metadata.resource_version)
-            if one.type == "ADDED":
-                assert old is None, f"{one.key} came twice"
+            new = (change.uid, change.object.metadata.resource_version)
+            if change.type == "ADDED":
+                assert old is None, f"{change.key} was added twice"
             else:
-                assert one.type == "MODIFIED"
+                assert change.type == "MODIFIED"
                 assert old is not None
                 assert old[0] == new[0]
-                assert old[1] != new[1], f"{one.key} was told twice"
-            state[one.key] = new
+                assert old[1] != new[1], f"{change.key} was reported twice"
+            state[change.key] = new
         return state
 
 
 @dataclass
 class World:
-    """A reflector of pods, a server with a script, and a listener."""
+    """A reflector of pods with its scripted server and its sink."""
 
     server: ScriptedServer
     clock: JumpClock
-    told: Told
+    sink: RecordingSink
     log: io.StringIO
     reflector: Reflector
     synced: list[Resource]
@@ -154,37 +153,37 @@ class World:
 
 
 def run(*answers: Answer, until: Callable[[World], bool] | None = None, **options: Any) -> World:
-    """Run a reflector until the script has run out, or something is true; return what is left."""
+    """Run a reflector until the script is used up or a condition holds."""
     return asyncio.run(_run(answers, until, options))
 
 
 async def _run(
     answers: Iterable[Answer], until: Callable[[World], bool] | None, options: dict[str, Any]
 ) -> World:
-    clock, told, text = JumpClock(), Told(), io.StringIO()
-    server = ScriptedServer(clock, answers, told)
+    clock, sink, text = JumpClock(), RecordingSink(), io.StringIO()
+    server = ScriptedServer(clock, answers, sink)
     log: Log = make_log(text, verbosity=options.pop("verbosity", 0), clock=clock)
     synced: list[Resource] = []
     reflector = Reflector(
         server,
         options.pop("resource", PODS),
-        told,
+        sink,
         decode=options.pop("decode", Pod),
         clock=clock,
-        rng=Generator(1, "test"),
+        rng=RandomStream(1, "test"),
         log=log,
         initial_done=synced.append,
         **options,
     )
-    world = World(server, clock, told, text, reflector, synced)
+    world = World(server, clock, sink, text, reflector, synced)
     tasks = Tasks()
     running = tasks.start(reflector.run(), name="reflector")
     for _ in range(20_000):
-        await Turn()
+        await LoopTurn()
         if server.quiet.is_set() or running.done() or (until is not None and until(world)):
             break
     else:
-        raise AssertionError(f"it never came to rest: {server.queries[-3:]}")
+        raise AssertionError(f"the reflector never came to rest: {server.queries[-3:]}")
     if running.done():
         await running
     await tasks.stop()
@@ -202,8 +201,8 @@ def pod(name: str, version: int, uid: str = "", **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec}
 
 
-def event(type_: str, shown: Mapping[str, Any]) -> bytes:
-    return _encoded({"type": type_, "object": shown}) + b"\n"
+def event(type_: str, document: Mapping[str, Any]) -> bytes:
+    return _encoded({"type": type_, "object": document}) + b"\n"
 
 
 def added(name: str, version: int, uid: str = "") -> bytes:
@@ -218,12 +217,16 @@ def deleted(name: str, version: int, uid: str = "") -> bytes:
     return event("DELETED", pod(name, version, uid))
 
 
-def bookmark(version: int, *, ends_initial: bool = False) -> bytes:
-    annotations = {"k8s.io/initial-events-end": "true"} if ends_initial else {}
-    metadata = {"resourceVersion": str(version), "annotations": annotations}
-    # As kube-apiserver writes it: a pod without containers.
-    shown = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"containers": None}}
-    return event("BOOKMARK", shown)
+def bookmark(version: int) -> bytes:
+    metadata = {"resourceVersion": str(version), "annotations": {}}
+    # kube-apiserver sends a pod without containers.
+    document = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": metadata,
+        "spec": {"containers": None},
+    }
+    return event("BOOKMARK", document)
 
 
 def status(code: int, reason: str, message: str = "no", **details: Any) -> dict[str, Any]:
@@ -239,19 +242,19 @@ def status(code: int, reason: str, message: str = "no", **details: Any) -> dict[
     }
 
 
-def refusal(code: int, reason: str, message: str = "no", **details: Any) -> ApiError:
-    return error_of_status(status(code, reason, message, **details))
+def rejection(code: int, reason: str, message: str = "no", **details: Any) -> ApiError:
+    return error_of_status(_encoded(status(code, reason, message, **details)))
 
 
-def refused(code: int, reason: str, message: str = "no", **details: Any) -> Answer:
-    return Answer(error=refusal(code, reason, message, **details))
+def rejected(code: int, reason: str, message: str = "no", **details: Any) -> Answer:
+    return Answer(error=rejection(code, reason, message, **details))
 
 
 EXPIRED = ("Expired", "too old resource version")
 
 
 def expired() -> Answer:
-    return refused(410, *EXPIRED)
+    return rejected(410, *EXPIRED)
 
 
 def listed(version: int, *pods: Mapping[str, Any], more: str = "", size: int = 0) -> Answer:
@@ -271,7 +274,7 @@ def watched(*lines: bytes, error: Exception | None = None, lasts_s: float = 10.0
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
-    """Return the bytes in pieces of a size; in one if it is 0."""
+    """Split bytes into chunks of a size; into one chunk if it is 0."""
     size = size or len(data)
     return [data[start : start + size] for start in range(0, len(data), size)]
 

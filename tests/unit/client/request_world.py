@@ -1,4 +1,4 @@
-"""A server that answers by a script, behind the client's seam to the network."""
+"""A scripted transport."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, ParamSpec
 
 import msgspec
 
-from kubesched.client.auth import ClusterAccess, CredentialSource, FixedCredential
+from kubesched.client.auth.credentials import ClusterAccess, CredentialSource, FixedCredential
 from kubesched.client.errors import TransportError
+from kubesched.client.http.transport import Outgoing, Response
 from kubesched.client.rest import Client
-from kubesched.client.transport import Answer, Outgoing
 from kubesched.kit.log import NullLog
 from tests.unit.client.election_world import HandClock
 
@@ -20,7 +20,7 @@ SERVER = "https://cluster.test:6443"
 
 
 class ScriptedAnswer:
-    """One answer, whole."""
+    """A response with its whole body."""
 
     def __init__(
         self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
@@ -44,7 +44,7 @@ Reply = ScriptedAnswer | TransportError | Callable[[Outgoing], "ScriptedAnswer"]
 
 
 class Script:
-    """What the server answers, one reply for each request; the last one for all that follow."""
+    """A transport that sends one reply per request, and repeats the last one."""
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
@@ -53,7 +53,7 @@ class Script:
         self.clock = HandClock()
         self.closed = 0
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: Outgoing) -> Response:
         self.sent.append(request)
         self.sent_s.append(self.clock.monotonic_s())
         reply = self.replies[0] if len(self.replies) == 1 else self.replies.pop(0)
@@ -86,8 +86,8 @@ class Script:
         )
 
 
-def refusal(code: int, reason: str, message: str = "no", **headers: str) -> ScriptedAnswer:
-    """Return a Status that refuses."""
+def rejection(code: int, reason: str, message: str = "no", **headers: str) -> ScriptedAnswer:
+    """Return a response with a Status of failure."""
     status = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -102,12 +102,12 @@ def refusal(code: int, reason: str, message: str = "no", **headers: str) -> Scri
 
 
 def cut(*, was_sent: bool = True) -> TransportError:
-    """Return what a connection that breaks looks like."""
+    """Return the error of a reset connection."""
     return TransportError("EOF", is_reset=True, was_sent=was_sent)
 
 
-def refused() -> TransportError:
-    """Return what a server that does not listen looks like."""
+def rejected() -> TransportError:
+    """Return the error of a refused connection."""
     return TransportError("connection refused", is_refused=True)
 
 
@@ -115,7 +115,7 @@ P = ParamSpec("P")
 
 
 def on_a_loop(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Have a test that awaits run to its end."""
+    """Run an async test to its end."""
 
     @wraps(story)
     def run(*arguments: P.args, **named: P.kwargs) -> None:

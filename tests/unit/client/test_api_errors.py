@@ -1,4 +1,4 @@
-"""From an answer to a typed error."""
+"""Typed errors of responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubesched.client.errors import (
     TimeoutApiError,
     TooManyRequestsError,
     UnauthorizedError,
-    error_of_answer,
+    error_of_response,
     error_of_status,
 )
 
@@ -47,24 +47,24 @@ def status(code: int, reason: str, **more: object) -> bytes:
         (503, "ServiceUnavailable", ServiceUnavailableError),
         (504, "Timeout", TimeoutApiError),
         (500, "ServerTimeout", TimeoutApiError),
-        # A reason that nobody knows leaves it to the code.
+        # The code decides if the reason is unknown.
         (404, "Odd", NotFoundError),
         (418, "", ApiError),
-        # A known reason goes before the code.
+        # A known reason takes precedence over the code.
         (400, "Expired", GoneError),
     ],
 )
 def test_the_status_decides(code: int, reason: str, kind: type[ApiError]) -> None:
-    error = error_of_answer(code, status(code, reason), verb="GET")
+    error = error_of_response(code, status(code, reason), verb="GET")
     assert type(error) is kind
     assert (error.code, error.reason, error.message, str(error)) == (code, reason, "m", "m")
 
 
-def test_details_and_the_time_to_come_again() -> None:
+def test_details_and_retry_after() -> None:
     body = status(500, "ServerTimeout", details={"kind": "pods", "retryAfterSeconds": 3})
-    error = error_of_answer(500, body, verb="GET")
+    error = error_of_response(500, body, verb="GET")
     assert (error.details["kind"], error.retry_after_s) == ("pods", 3.0)
-    assert error_of_answer(500, body, verb="GET", retry_after_s=7.0).retry_after_s == 7.0
+    assert error_of_response(500, body, verb="GET", retry_after_s=7.0).retry_after_s == 7.0
 
 
 NO_MORE = "but did not return more information"
@@ -93,31 +93,29 @@ NO_MORE = "but did not return more information"
         (302, b"", "", f"the server responded with the status code 302 {NO_MORE}"),
     ],
 )
-def test_an_answer_that_is_no_status(
+def test_a_response_without_a_status(
     code: int, body: bytes, content_type: str, message: str
 ) -> None:
-    error = error_of_answer(code, body, verb="GET", content_type=content_type)
+    error = error_of_response(code, body, verb="GET", content_type=content_type)
     assert error.message == message
     assert error.details["causes"][0]["reason"] == "UnexpectedServerResponse"
 
 
-def test_a_conflict_without_status_means_what_was_asked() -> None:
-    assert isinstance(error_of_answer(409, b"", verb="POST"), AlreadyExistsError)
-    assert isinstance(error_of_answer(409, b"", verb="PUT"), ConflictError)
+def test_a_conflict_without_a_status_depends_on_the_verb() -> None:
+    assert isinstance(error_of_response(409, b"", verb="POST"), AlreadyExistsError)
+    assert isinstance(error_of_response(409, b"", verb="PUT"), ConflictError)
 
 
 @pytest.mark.parametrize(
     "body", [b"{}", b"null", b"[1]", b"\xff", b'{"kind":"Pod"}', b'{"code":"x"}']
 )
-def test_odd_bodies_are_no_status(body: bytes) -> None:
-    error = error_of_answer(500, body, verb="GET", content_type="application/json")
+def test_other_bodies_are_not_a_status(body: bytes) -> None:
+    error = error_of_response(500, body, verb="GET", content_type="application/json")
     assert isinstance(error, InternalServerError)
     assert "unknown" in error.message
 
 
-def test_the_status_in_a_watch() -> None:
-    body = status(410, "Expired")
-    for document in (body, json.loads(body)):
-        error = error_of_status(document)
-        assert isinstance(error, GoneError)
-        assert error.message == "m"
+def test_the_status_of_an_error_event() -> None:
+    error = error_of_status(status(410, "Expired"))
+    assert isinstance(error, GoneError)
+    assert error.message == "m"

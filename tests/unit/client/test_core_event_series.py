@@ -1,11 +1,11 @@
-"""Core events as client-go's recorder writes them: counted, combined, and not too many."""
+"""Core events: counted, combined and rate limited as by client-go's recorder."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from kubesched.client.event_recorder import CoreEventRecorder
+from kubesched.client.events.recorder import CoreEventRecorder
 from tests.unit.client.election_world import settle
 from tests.unit.client.event_world import World, running
 
@@ -17,7 +17,7 @@ _SET = {
 
 
 def _recorded(*acts: Callable[[CoreEventRecorder], None]) -> World:
-    """Return what is there after some acts, each followed by the writing."""
+    """Run some actions, each followed by its writes."""
     world = World()
 
     async def run() -> None:
@@ -37,20 +37,20 @@ def _said(note: str, field_path: str = "") -> Callable[[CoreEventRecorder], None
     )
 
 
-def test_source_and_part_are_written() -> None:
+def test_source_and_field_path_are_written() -> None:
     event = _recorded(_said("Created pod", "spec.containers{a}")).server.only
     assert event["source"] == {"component": "replicaset-controller", "host": "host-1"}
     assert event["reportingInstance"] == "host-1"
     assert event["involvedObject"]["fieldPath"] == "spec.containers{a}"
 
 
-def test_an_event_with_the_same_words_is_counted() -> None:
+def test_an_event_with_the_same_message_is_counted() -> None:
     world = _recorded(_said("Created pod"), _said("Created pod"), _said("Created pod"))
     assert world.methods == ["POST", "PATCH", "PATCH"]
     assert world.server.only["count"] == 3
 
 
-def test_from_the_tenth_of_a_kind_on_they_are_combined() -> None:
+def test_similar_events_are_combined_from_the_tenth_on() -> None:
     world = _recorded(*(_said(f"Created pod {number}") for number in range(12)))
     events = list(world.server.events.values())
     assert len(events) == 10
@@ -58,7 +58,7 @@ def test_from_the_tenth_of_a_kind_on_they_are_combined() -> None:
     assert events[-1]["count"] == 3
 
 
-def test_whoever_has_said_twenty_five_things_about_an_object_waits() -> None:
+def test_a_source_may_write_twenty_five_events_per_object() -> None:
     world = _recorded(*(_said("Created pod") for _ in range(40)))
     assert len(world.methods) == 25
     assert world.server.only["count"] == 25

@@ -1,12 +1,13 @@
-"""What an event says, byte for byte where others read it."""
+"""The fields of Event objects."""
 
 import asyncio
 import re
 
 import pytest
 
-from kubesched.client.event_bodies import event_name, micro_time
-from kubesched.client.event_recorder import ObjectReference, truncated_note
+from kubesched.api.meta import ObjectReference
+from kubesched.client.events.bodies import event_name, micro_time
+from kubesched.client.events.recorder import truncated_note
 from tests.unit.client.election_world import settle
 from tests.unit.client.event_world import Subject, World, running
 
@@ -50,8 +51,17 @@ def test_an_event_about_a_pod() -> None:
 
 def test_an_event_about_something_without_a_namespace_goes_to_default() -> None:
     world = World()
-    node = ObjectReference("Node", "v1", "", "n", "uid-n", "3")
-    group = ObjectReference("PodGroup", "scheduling.k8s.io/v1alpha1", "x", "g", "uid-g", "4")
+    node = ObjectReference(
+        kind="Node", api_version="v1", name="n", uid="uid-n", resource_version="3"
+    )
+    group = ObjectReference(
+        kind="PodGroup",
+        api_version="scheduling.k8s.io/v1alpha1",
+        namespace="x",
+        name="g",
+        uid="uid-g",
+        resource_version="4",
+    )
     world.recorder.event(node, kind="Normal", reason="R", action="A", note="text", related=group)
     written(world)
     event = world.server.only
@@ -66,7 +76,7 @@ def test_an_event_about_something_without_a_namespace_goes_to_default() -> None:
     assert event["related"]["kind"] == "PodGroup"
 
 
-def test_two_events_of_one_moment_have_two_names() -> None:
+def test_simultaneous_events_have_different_names() -> None:
     world = World()
     world.failed()
     world.scheduled("a")
@@ -74,14 +84,14 @@ def test_two_events_of_one_moment_have_two_names() -> None:
     assert world.server.names == [f"a.{AT_NS:x}", f"a.{AT_NS + 1:x}"]
 
 
-def test_a_name_that_the_server_would_refuse_is_replaced() -> None:
+def test_an_invalid_name_is_replaced() -> None:
     uuid = "[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"
     for bad in ("a" * 253, "Upper", "under_score", "-dash"):
         assert re.fullmatch(uuid, event_name(bad, AT_NS))
     assert event_name("a.b-c", 255) == "a.b-c.ff"
 
 
-def test_a_type_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_type_is_rejected() -> None:
     world = World()
     world.recorder.event(Subject(), kind="Bad", reason="R", action="A", note="")
     written(world)
@@ -133,16 +143,16 @@ def test_an_event_of_the_core_group() -> None:
 @pytest.mark.parametrize(
     ("message", "note"),
     [
-        pytest.param("x" * 1024, "x" * 1024, id="as long as a note may be"),
-        pytest.param("x" * 1025, "x" * 1020 + " ...", id="one byte longer"),
+        pytest.param("x" * 1024, "x" * 1024, id="longest note"),
+        pytest.param("x" * 1025, "x" * 1020 + " ...", id="one byte too long"),
         pytest.param("é" * 512, "é" * 512, id="bytes count, not characters"),
-        pytest.param("é" * 513, "é" * 510 + " ...", id="more bytes than a note may have"),
+        pytest.param("é" * 513, "é" * 510 + " ...", id="too many bytes"),
         pytest.param(
-            "x" + "é" * 512, "x" + "é" * 509 + " ...", id="a character cut in two is left out"
+            "x" + "é" * 512, "x" + "é" * 509 + " ...", id="partial character"
         ),
     ],
 )  # fmt: skip
-def test_a_long_message_is_cut(message: str, note: str) -> None:
+def test_a_long_message_is_truncated(message: str, note: str) -> None:
     assert truncated_note(message) == note
 
 

@@ -1,4 +1,4 @@
-"""Events that come again become one series."""
+"""Repeated events become a series."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -34,7 +34,7 @@ async def seen(world: World, times: int) -> None:
 
 
 @with_world
-async def test_the_second_is_a_patch_and_those_after_it_only_counted(world: World) -> None:
+async def test_the_second_event_is_a_patch_and_later_ones_are_only_counted(world: World) -> None:
     await seen(world, 1)
     await world.clock.advance(2.5)
     await seen(world, 3)
@@ -46,7 +46,7 @@ async def test_the_second_is_a_patch_and_those_after_it_only_counted(world: Worl
 
 
 @with_world
-async def test_the_words_do_not_matter_and_the_first_stay(world: World) -> None:
+async def test_a_series_keeps_the_first_note(world: World) -> None:
     world.failed(note="first")
     await settle()
     world.failed(note="second")
@@ -77,7 +77,7 @@ async def test_two_profiles_do_not_share_a_series(world: World) -> None:
 
 
 @with_world
-async def test_a_second_that_overtakes_the_first_waits_for_it(world: World) -> None:
+async def test_a_patch_waits_for_its_event(world: World) -> None:
     gate = world.server.gate = asyncio.Event()
     world.failed()
     await settle()
@@ -91,7 +91,7 @@ async def test_a_second_that_overtakes_the_first_waits_for_it(world: World) -> N
 
 
 @with_world
-async def test_a_series_whose_event_is_gone_is_made_anew(world: World) -> None:
+async def test_a_series_whose_event_expired_is_created_again(world: World) -> None:
     await seen(world, 1)
     world.server.events.clear()
     await seen(world, 1)
@@ -101,7 +101,7 @@ async def test_a_series_whose_event_is_gone_is_made_anew(world: World) -> None:
 
 
 @with_world
-async def test_the_last_count_is_written_when_a_series_has_ended(world: World) -> None:
+async def test_the_last_count_is_written_at_the_end_of_a_series(world: World) -> None:
     await seen(world, 5)
     await world.clock.advance(6 * MINUTE_S)
     assert world.server.only["series"]["count"] == 2
@@ -113,7 +113,7 @@ async def test_the_last_count_is_written_when_a_series_has_ended(world: World) -
 
 
 @with_world
-async def test_an_event_that_never_came_again_is_forgotten_without_a_word(world: World) -> None:
+async def test_an_event_that_never_repeated_is_forgotten_without_a_write(world: World) -> None:
     await seen(world, 1)
     await world.clock.advance(12 * MINUTE_S + 1)
     assert world.methods == ["POST"]
@@ -122,7 +122,7 @@ async def test_an_event_that_never_came_again_is_forgotten_without_a_word(world:
 
 
 @with_world
-async def test_a_series_that_goes_on_is_written_every_half_hour(world: World) -> None:
+async def test_an_active_series_is_written_every_half_hour(world: World) -> None:
     for _ in range(31):
         await seen(world, 1)
         await world.clock.advance(MINUTE_S)
@@ -131,7 +131,7 @@ async def test_a_series_that_goes_on_is_written_every_half_hour(world: World) ->
 
 
 @with_world
-async def test_a_series_that_comes_again_while_it_is_finished_is_kept(world: World) -> None:
+async def test_a_series_that_repeats_while_it_is_finished_is_kept(world: World) -> None:
     await seen(world, 2)
     gate = world.server.gate = asyncio.Event()
     await world.clock.advance(12 * MINUTE_S + 1)
@@ -143,7 +143,7 @@ async def test_a_series_that_comes_again_while_it_is_finished_is_kept(world: Wor
     assert world.server.only["series"]["count"] == 3
 
 
-def test_memory_of_what_was_written_is_bounded() -> None:
+def test_the_number_of_remembered_events_is_bounded() -> None:
     async def run() -> None:
         world = World(remembered_max=3)
         async with running(world):

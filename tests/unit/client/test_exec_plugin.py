@@ -1,4 +1,4 @@
-"""Credentials that a program says."""
+"""Credentials from exec plugins."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kubesched.client.auth import AccessError
-from kubesched.client.exec_plugin import ExecPlugin, ExecSettings, clean_hint
-from kubesched.objects.times import time_text
+from kubesched.api.times import time_text
+from kubesched.client.auth.credentials import AccessError
+from kubesched.client.auth.exec_plugin import ExecPlugin, clean_hint
+from kubesched.client.auth.kubeconfig_files import EnvVar, ExecConfig
 from tests.unit.client.election_world import HandClock
 from tests.unit.client.kubeconfig_world import client_pair
 from tests.unit.client.request_world import on_a_loop
@@ -23,29 +25,30 @@ V1 = "client.authentication.k8s.io/v1"
 
 PROGRAM = """\
 import json, os, pathlib, sys
-here = pathlib.Path(sys.argv[1])
-with (here / "calls").open("a") as calls:
+place = pathlib.Path(sys.argv[1])
+with (place / "calls").open("a") as calls:
     info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
-    told = {"info": info, "arguments": sys.argv[2:], "env": os.environ.get("EXTRA")}
-    calls.write(json.dumps({**told, "stdin": sys.stdin.read()}) + "\\n")
-sys.stdout.write((here / "answer").read_text())
-sys.exit(int((here / "code").read_text()))
+    call = {"info": info, "arguments": sys.argv[2:], "env": os.environ.get("EXTRA")}
+    calls.write(json.dumps({**call, "stdin": sys.stdin.read()}) + "\\n")
+sys.stdout.write((place / "answer").read_text())
+sys.exit(int((place / "code").read_text()))
 """
 
 
 class World:
-    """A program, what it answers, and what it was told."""
+    """An exec plugin with its output and its recorded input."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
         self.clock = HandClock()
         (place / "program.py").write_text(PROGRAM)
         self.answer(token="one")
-        self.settings = ExecSettings(
+        self.config = ExecConfig(
             command=sys.executable,
-            arguments=(str(place / "program.py"), str(place), "--flag"),
-            env=(("EXTRA", "x"),),
-            environ=dict(os.environ),
+            args=[str(place / "program.py"), str(place), "--flag"],
+            env=[EnvVar("EXTRA", "x")],
+            api_version=V1,
+            interactive_mode="Never",
         )
 
     def answer(self, *, version: str = V1, code: int = 0, **status: str) -> None:
@@ -55,8 +58,9 @@ class World:
         (self.place / "answer").write_text(json.dumps(document))
         (self.place / "code").write_text(str(code))
 
-    def plugin(self, **changes: Any) -> ExecPlugin:
-        return ExecPlugin(replace(self.settings, **changes), self.clock)
+    def plugin(self, cluster: Mapping[str, Any] | None = None, **changes: Any) -> ExecPlugin:
+        config = replace(self.config, **changes)
+        return ExecPlugin(config, self.clock, cluster=cluster, environ=dict(os.environ))
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -69,7 +73,7 @@ def world(tmp_path: Path) -> World:
 
 
 @on_a_loop
-async def test_what_a_program_is_told(world: World) -> None:
+async def test_input_of_the_program(world: World) -> None:
     cluster = {"server": "https://c", "config": None}
     assert (await world.plugin(cluster=cluster).fetch()).authorization == "Bearer one"
     (call,) = world.calls
@@ -84,17 +88,17 @@ async def test_what_a_program_is_told(world: World) -> None:
 
 
 @on_a_loop
-async def test_it_runs_once_for_all_who_ask(world: World) -> None:
+async def test_concurrent_callers_share_one_run(world: World) -> None:
     plugin = world.plugin()
     assert plugin.cached() is None
-    found = await asyncio.gather(*(plugin.fetch() for _ in range(5)))
-    assert all(one is found[0] for one in found)
-    assert plugin.cached() is found[0]
+    credentials = await asyncio.gather(*(plugin.fetch() for _ in range(5)))
+    assert all(credential is credentials[0] for credential in credentials)
+    assert plugin.cached() is credentials[0]
     assert len(world.calls) == 1
 
 
 @on_a_loop
-async def test_it_runs_again_when_the_credential_has_expired(world: World) -> None:
+async def test_the_program_runs_again_after_the_expiry(world: World) -> None:
     plugin = world.plugin()
     world.answer(token="one", expirationTimestamp=time_text(world.clock.now_s() + 100))
     first = await plugin.fetch()
@@ -104,13 +108,13 @@ async def test_it_runs_again_when_the_credential_has_expired(world: World) -> No
     assert plugin.cached() is None
     world.answer(token="two")
     assert (await plugin.fetch()).authorization == "Bearer two"
-    # Without a time it holds for good.
+    # Without a time it never expires.
     await world.clock.advance(10**9)
     assert plugin.cached() is not None
 
 
 @on_a_loop
-async def test_it_runs_again_when_the_server_refuses_what_it_said(world: World) -> None:
+async def test_the_program_runs_again_after_a_rejection(world: World) -> None:
     plugin = world.plugin()
     first = await plugin.fetch()
     plugin.reject(first)
@@ -122,7 +126,7 @@ async def test_it_runs_again_when_the_server_refuses_what_it_said(world: World) 
 
 
 @on_a_loop
-async def test_a_certificate_stays_the_same_object(world: World) -> None:
+async def test_an_equal_certificate_stays_the_same_object(world: World) -> None:
     pair = client_pair()
     plugin = world.plugin()
     world.answer(clientCertificateData=pair.certificate.decode(), clientKeyData=pair.key.decode())
@@ -165,7 +169,7 @@ async def test_a_certificate_stays_the_same_object(world: World) -> None:
         ),
     ],
 )
-async def test_answers_that_are_none(world: World, document: Any, expected: str) -> None:
+async def test_invalid_output(world: World, document: Any, expected: str) -> None:
     world.say(document)
     with pytest.raises(AccessError) as error:
         await world.plugin().fetch()
@@ -181,20 +185,20 @@ async def test_a_program_that_fails(world: World) -> None:
 
 
 @on_a_loop
-async def test_a_program_that_is_not_there_and_its_hint(world: World) -> None:
+async def test_the_install_hint_of_a_missing_program(world: World) -> None:
     plugin = world.plugin(command="no-such-login", install_hint="brew install login")
-    said = []
+    texts = []
     for _ in range(11):
         with pytest.raises(AccessError) as error:
             await plugin.fetch()
-        said.append(str(error.value))
-    assert said[0].startswith(
+        texts.append(str(error.value))
+    assert texts[0].startswith(
         "exec: executable no-such-login not found\n\n"
         "It looks like you are trying to use a client-go credential plugin that is not installed."
     )
-    assert said[0].endswith("\n\nbrew install login")
-    # Not for ever: whoever tries again all the time fills no log.
-    assert said[10] == "exec: executable no-such-login not found"
+    assert texts[0].endswith("\n\nbrew install login")
+    # The hint is rate limited, so that retries do not fill the log.
+    assert texts[10] == "exec: executable no-such-login not found"
 
 
 @on_a_loop
@@ -216,13 +220,13 @@ async def test_a_program_that_needs_a_terminal(
 
 
 @on_a_loop
-async def test_whoever_gives_up_ends_the_program(world: World, tmp_path: Path) -> None:
+async def test_cancellation_kills_the_program(world: World, tmp_path: Path) -> None:
     script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
     script += f"open({str(tmp_path / 'fifo')!r}).read()"
     os.mkfifo(tmp_path / "fifo")
-    plugin = world.plugin(arguments=("-c", script))
+    plugin = world.plugin(args=["-c", script])
     task = asyncio.ensure_future(plugin.fetch())
-    # Opening the other end waits until the program reads.
+    # Opening the pipe for writing blocks until the program reads.
     end = await asyncio.to_thread(os.open, tmp_path / "fifo", os.O_WRONLY)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -232,5 +236,5 @@ async def test_whoever_gives_up_ends_the_program(world: World, tmp_path: Path) -
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_hints_cannot_upset_a_terminal() -> None:
+def test_hints_have_no_control_characters() -> None:
     assert clean_hint("a\x1b[1mb\tc\nd é\x07") == "aU+001B[1mb\tc\nd éU+0007"

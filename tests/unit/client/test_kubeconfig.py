@@ -1,4 +1,4 @@
-"""Which cluster is meant, and as whom."""
+"""Cluster access from kubeconfigs, flags and the environment."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kubesched.client import kubeconfig
-from kubesched.client.auth import AccessError, ClusterAccess
-from kubesched.client.exec_plugin import ExecPlugin
-from kubesched.client.kubeconfig import load_access
+from kubesched.client.auth import kubeconfig
+from kubesched.client.auth.credentials import AccessError, ClusterAccess
+from kubesched.client.auth.exec_plugin import ExecPlugin
+from kubesched.client.auth.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig_files import EnvVar, interactive_mode
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import make_log
 from tests.unit.client.kubeconfig_world import (
@@ -21,7 +22,7 @@ from tests.unit.client.kubeconfig_world import (
     client_pair,
     document,
     encoded,
-    refused_cases,
+    rejected_cases,
     written,
 )
 
@@ -38,13 +39,13 @@ def access(path: Path, content: dict[str, Any] | str, **more: Any) -> ClusterAcc
     return load_access(kubeconfig=file, **{"environ": {}, **more})
 
 
-def authorization(found: ClusterAccess) -> str:
-    return asyncio.run(found.credentials.fetch()).authorization
+def authorization(cluster_access: ClusterAccess) -> str:
+    return asyncio.run(cluster_access.credentials.fetch()).authorization
 
 
-def test_the_whole_of_a_cluster(tmp_path: Path) -> None:
+def test_all_fields_of_a_cluster(tmp_path: Path) -> None:
     pair = client_pair()
-    found = access(
+    cluster_access = access(
         tmp_path,
         document(
             cluster={
@@ -62,15 +63,18 @@ def test_the_whole_of_a_cluster(tmp_path: Path) -> None:
             extensions=None,
         ),
     )
-    assert (found.server, found.proxy) == (SERVER, "http://proxy.test:3128")
-    assert (found.context, found.namespace) == ("x", "ns")
-    assert found.tls.authority_data == authority().pem
-    assert (found.tls.certificate_data, found.tls.key_data) == (pair.certificate, pair.key)
-    assert (found.tls.server_name, found.tls.is_insecure) == ("kubernetes", False)
-    assert authorization(found) == ""
+    assert (cluster_access.server, cluster_access.proxy) == (SERVER, "http://proxy.test:3128")
+    assert (cluster_access.context, cluster_access.namespace) == ("x", "ns")
+    assert cluster_access.tls.authority_data == authority().pem
+    assert (cluster_access.tls.certificate_data, cluster_access.tls.key_data) == (
+        pair.certificate,
+        pair.key,
+    )
+    assert (cluster_access.tls.server_name, cluster_access.tls.is_insecure) == ("kubernetes", False)
+    assert authorization(cluster_access) == ""
 
 
-def test_relative_paths_begin_at_the_file(tmp_path: Path) -> None:
+def test_relative_paths_are_resolved_from_the_file(tmp_path: Path) -> None:
     pair = client_pair()
     for name, data in (
         ("pki/ca.crt", authority().pem),
@@ -78,16 +82,16 @@ def test_relative_paths_begin_at_the_file(tmp_path: Path) -> None:
         ("pki/me.key", pair.key),
     ):
         written(tmp_path / "deep" / name, data.decode())
-    found = access(
+    cluster_access = access(
         tmp_path / "deep",
         document(
             cluster={"certificate-authority": "pki/ca.crt"},
             user={"client-certificate": "pki/me.crt", "client-key": "../deep/pki/me.key"},
         ),
     )
-    assert Path(found.tls.authority_file) == tmp_path / "deep/pki/ca.crt"
-    assert Path(found.tls.certificate_file).samefile(tmp_path / "deep/pki/me.crt")
-    assert Path(found.tls.key_file).samefile(tmp_path / "deep/pki/me.key")
+    assert Path(cluster_access.tls.authority_file) == tmp_path / "deep/pki/ca.crt"
+    assert Path(cluster_access.tls.certificate_file).samefile(tmp_path / "deep/pki/me.crt")
+    assert Path(cluster_access.tls.key_file).samefile(tmp_path / "deep/pki/me.key")
 
 
 @pytest.mark.parametrize(
@@ -96,20 +100,20 @@ def test_relative_paths_begin_at_the_file(tmp_path: Path) -> None:
         ({"token": "abc"}, "Bearer abc"),
         ({"username": "jane", "password": "pass"}, "Basic amFuZTpwYXNz"),
         ({"tokenFile": "token"}, "Bearer from-file"),
-        # The file wins over the token beside it, as soon as it can be read.
+        # The file replaces the token once it can be read.
         ({"tokenFile": "token", "token": "abc"}, "Bearer from-file"),
         ({"tokenFile": "missing", "token": "abc"}, "Bearer abc"),
-        # A token goes before a plugin.
+        # A token takes precedence over a plugin.
         ({"token": "abc", "exec": {"command": "x", "apiVersion": V1BETA1}}, "Bearer abc"),
         ({}, ""),
     ],
 )
-def test_who_we_are(tmp_path: Path, user: dict[str, Any], expected: str) -> None:
+def test_the_credential_of_a_user(tmp_path: Path, user: dict[str, Any], expected: str) -> None:
     written(tmp_path / "token", "from-file\n")
     assert authorization(access(tmp_path, document(user=user))) == expected
 
 
-def test_a_certificate_goes_before_a_plugin(tmp_path: Path) -> None:
+def test_a_certificate_takes_precedence_over_a_plugin(tmp_path: Path) -> None:
     pair = client_pair()
     user = {
         "client-certificate-data": encoded(pair.certificate),
@@ -119,11 +123,13 @@ def test_a_certificate_goes_before_a_plugin(tmp_path: Path) -> None:
     assert authorization(access(tmp_path, document(user=user))) == ""
 
 
-def test_nothing_secret_is_sent_in_the_clear(tmp_path: Path) -> None:
+def test_no_secret_is_sent_without_tls(tmp_path: Path) -> None:
     user = {"token": "abc", "as": "jane"}
-    found = access(tmp_path, document(cluster={"server": "http://cluster.test"}, user=user))
-    assert authorization(found) == ""
-    assert found.headers == (("Impersonate-User", "jane"),)
+    cluster_access = access(
+        tmp_path, document(cluster={"server": "http://cluster.test"}, user=user)
+    )
+    assert authorization(cluster_access) == ""
+    assert cluster_access.headers == (("Impersonate-User", "jane"),)
 
 
 def test_impersonation(tmp_path: Path) -> None:
@@ -158,14 +164,14 @@ def test_addresses(tmp_path: Path, server: str, expected: str) -> None:
     assert load_access(master=server, environ={}).server == expected
 
 
-def test_another_server_keeps_the_rest_but_the_certificates_name(tmp_path: Path) -> None:
+def test_master_replaces_the_server_and_its_tls_name(tmp_path: Path) -> None:
     content = document(cluster={"tls-server-name": "kubernetes"}, user={"token": "abc"})
-    found = access(tmp_path, content, master="https://other:6443")
-    assert (found.server, found.tls.server_name) == ("https://other:6443", "")
-    assert authorization(found) == "Bearer abc"
+    cluster_access = access(tmp_path, content, master="https://other:6443")
+    assert (cluster_access.server, cluster_access.tls.server_name) == ("https://other:6443", "")
+    assert authorization(cluster_access) == "Bearer abc"
 
 
-def test_a_context_of_choice(tmp_path: Path) -> None:
+def test_a_selected_context(tmp_path: Path) -> None:
     content = document(
         clusters=[
             {"name": "c", "cluster": {"server": SERVER}},
@@ -193,13 +199,13 @@ def test_the_first_of_several_files_wins(tmp_path: Path) -> None:
         written(tmp_path / "b", second),
         written(tmp_path / "c", document(current="x")),
     ]
-    found = load_access(environ={"KUBECONFIG": ":".join(files)})
-    # An entry is taken as a whole, and the first context that is set is the current one.
-    assert (found.server, found.context) == ("https://first", "y")
-    assert authorization(found) == "Bearer second"
+    cluster_access = load_access(environ={"KUBECONFIG": ":".join(files)})
+    # Entries are not merged, and the first current context wins.
+    assert (cluster_access.server, cluster_access.context) == ("https://first", "y")
+    assert authorization(cluster_access) == "Bearer second"
 
 
-def test_home_counts_for_tools_only(tmp_path: Path) -> None:
+def test_the_home_directory_is_read_for_tools_only(tmp_path: Path) -> None:
     written(tmp_path / ".kube" / "config", document())
     environ = {"HOME": str(tmp_path)}
     with pytest.raises(AccessError) as error:
@@ -209,19 +215,19 @@ def test_home_counts_for_tools_only(tmp_path: Path) -> None:
     assert load_access(environ=environ, context="x").server == SERVER
 
 
-def test_an_address_alone_needs_no_file(tmp_path: Path) -> None:
+def test_master_needs_no_file(tmp_path: Path) -> None:
     file = written(tmp_path / "k", document(user={"token": "abc"}))
-    found = load_access(master="https://m", environ={"KUBECONFIG": file})
-    assert found.server == "https://m"
-    assert authorization(found) == ""
+    cluster_access = load_access(master="https://m", environ={"KUBECONFIG": file})
+    assert cluster_access.server == "https://m"
+    assert authorization(cluster_access) == ""
 
 
-def test_socks_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_socks_proxies_are_rejected_with_advice(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match="SOCKS proxies are not supported, use an HTTP proxy"):
         access(tmp_path, document(cluster={"proxy-url": "socks5://proxy.test:1080"}))
 
 
-def test_the_environment_names_a_proxy(tmp_path: Path) -> None:
+def test_a_proxy_from_the_environment(tmp_path: Path) -> None:
     environ = {"https_proxy": "proxy.test:3128"}
     assert access(tmp_path, document(), environ=environ).proxy == "http://proxy.test:3128"
     environ["NO_PROXY"] = ".test"
@@ -240,33 +246,35 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_the_account_of_the_pod(account: Path) -> None:
-    found = load_access(environ=IN_CLUSTER)
-    assert found.server == "https://10.0.0.1:443"
-    assert authorization(found) == "Bearer account"
-    assert found.tls.authority_file == str(account / "ca.crt")
-    found = load_access(environ={**IN_CLUSTER, "KUBERNETES_SERVICE_HOST": "fd00::1"})
-    assert found.server == "https://[fd00::1]:443"
+def test_the_service_account_of_the_pod(account: Path) -> None:
+    cluster_access = load_access(environ=IN_CLUSTER)
+    assert cluster_access.server == "https://10.0.0.1:443"
+    assert authorization(cluster_access) == "Bearer account"
+    assert cluster_access.tls.authority_file == str(account / "ca.crt")
+    cluster_access = load_access(environ={**IN_CLUSTER, "KUBERNETES_SERVICE_HOST": "fd00::1"})
+    assert cluster_access.server == "https://[fd00::1]:443"
 
 
-def test_the_account_goes_before_files_unless_one_is_named(account: Path, tmp_path: Path) -> None:
+def test_the_service_account_takes_precedence_over_unnamed_files(
+    account: Path, tmp_path: Path
+) -> None:
     file = written(tmp_path / "k", document())
     assert load_access(environ={**IN_CLUSTER, "KUBECONFIG": file}).server != SERVER
     assert load_access(environ=IN_CLUSTER, kubeconfig=file).server == SERVER
-    # A file that says nothing leaves it to the pod.
+    # An empty file falls back to the service account.
     empty = written(tmp_path / "empty", "")
     assert load_access(environ=IN_CLUSTER, kubeconfig=empty).server == "https://10.0.0.1:443"
 
 
-def test_an_account_without_authority_is_said(account: Path) -> None:
+def test_a_service_account_without_authority_is_logged(account: Path) -> None:
     written(account / "ca.crt", "nothing")
     stream = io.StringIO()
-    found = load_access(environ=IN_CLUSTER, log=make_log(stream, clock=SystemClock()))
-    assert found.tls.authority_file == ""
+    cluster_access = load_access(environ=IN_CLUSTER, log=make_log(stream, clock=SystemClock()))
+    assert cluster_access.tls.authority_file == ""
     assert "Expected to load root CA config from" in stream.getvalue()
 
 
-def test_what_is_tried_is_said() -> None:
+def test_the_search_for_a_configuration_is_logged() -> None:
     stream = io.StringIO()
     log = make_log(stream, clock=SystemClock())
     with pytest.raises(AccessError):
@@ -289,14 +297,14 @@ def plugin(**more: Any) -> dict[str, Any]:
     return {"exec": {"command": "x", "apiVersion": V1, "interactiveMode": "Never", **more}}
 
 
-@pytest.mark.parametrize("case", refused_cases(), ids=lambda case: case["says"][:60])
-def test_what_kube_scheduler_refuses(tmp_path: Path, case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", rejected_cases(), ids=lambda case: case["says"][:60])
+def test_kubeconfigs_that_kube_scheduler_rejects(tmp_path: Path, case: dict[str, Any]) -> None:
     with pytest.raises(AccessError) as error:
         access(tmp_path, case["file"])
     assert str(error.value).replace(str(tmp_path), "D") == case["says"]
 
 
-def test_an_auth_provider_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_an_auth_provider_is_rejected_with_advice(tmp_path: Path) -> None:
     with pytest.raises(AccessError) as error:
         access(tmp_path, document(user={"auth-provider": {"name": "gcp"}}))
     assert str(error.value) == (
@@ -305,20 +313,20 @@ def test_an_auth_provider_is_refused_with_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(AccessError) as error:
         load_access(kubeconfig=str(tmp_path / "k"), environ={})
     assert str(error.value) == f"stat {tmp_path}/k: no such file or directory"
 
 
-def test_names_are_given_once_and_types_are_kept(tmp_path: Path) -> None:
+def test_duplicate_names_and_wrong_types_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(AccessError, match='duplicate name "u" in list'):
         access(tmp_path, document(users=[{"name": "u"}, {"name": "u"}]))
     with pytest.raises(AccessError, match=r"Expected `str`, got `int` - at `\$.users.*token`"):
         access(tmp_path, document(user={"token": 5}))
 
 
-def test_every_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_every_unreadable_file_is_named(tmp_path: Path) -> None:
     files = [written(tmp_path / name, "a: [") for name in "ab"]
     with pytest.raises(AccessError) as error:
         load_access(environ={"KUBECONFIG": ":".join(files)})
@@ -327,12 +335,12 @@ def test_every_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert all(f'error loading config file "{file}"' in text for file in files)
 
 
-def settings_of(found: ClusterAccess) -> Any:
-    assert isinstance(found.credentials, ExecPlugin)
-    return found.credentials._settings
+def plugin_of(cluster: ClusterAccess) -> ExecPlugin:
+    assert isinstance(cluster.credentials, ExecPlugin)
+    return cluster.credentials
 
 
-def test_a_plugin_and_what_it_is_told(tmp_path: Path) -> None:
+def test_a_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> None:
     user = plugin(
         command="bin/../login",
         args=["--a", "b"],
@@ -347,11 +355,12 @@ def test_a_plugin_and_what_it_is_told(tmp_path: Path) -> None:
         "proxy-url": "http://proxy.test",
         "extensions": extensions,
     }
-    settings = settings_of(access(tmp_path, document(cluster=cluster, user=user)))
-    assert settings.command == str(tmp_path / "login")
-    assert (settings.arguments, settings.env) == (("--a", "b"), (("A", "1"),))
-    assert settings.install_hint == "get U+001B[1mitU+001B[0m\n"
-    assert settings.cluster == {
+    exec_plugin = plugin_of(access(tmp_path, document(cluster=cluster, user=user)))
+    assert exec_plugin._command == str(tmp_path / "login")
+    assert exec_plugin._config.args == ["--a", "b"]
+    assert exec_plugin._config.env == [EnvVar("A", "1")]
+    assert exec_plugin._hint().endswith("\n\nget U+001B[1mitU+001B[0m\n")
+    assert exec_plugin._cluster == {
         "server": SERVER,
         "tls-server-name": "kubernetes",
         "certificate-authority-data": encoded(authority().pem),
@@ -362,6 +371,7 @@ def test_a_plugin_and_what_it_is_told(tmp_path: Path) -> None:
 
 def test_a_plugin_by_name_and_its_defaults(tmp_path: Path) -> None:
     user = {"exec": {"command": "login", "apiVersion": V1BETA1}}
-    settings = settings_of(access(tmp_path, document(user=user)))
-    assert (settings.command, settings.interactive_mode) == ("login", "IfAvailable")
-    assert settings.cluster is None
+    exec_plugin = plugin_of(access(tmp_path, document(user=user)))
+    assert exec_plugin._command == "login"
+    assert interactive_mode(exec_plugin._config) == "IfAvailable"
+    assert exec_plugin._cluster is None

@@ -1,4 +1,4 @@
-"""Who may send next."""
+"""The order of requests under the rate limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kubesched.client.errors import TransportError
-from kubesched.client.lanes import LIMITS, Lane, Lanes, TokenBucket
+from kubesched.client.http.lanes import LIMITS, Lane, Lanes, TokenBucket
 from kubesched.kit.tasks import Tasks
 from tests.unit.client.election_world import HandClock, settle
 from tests.unit.client.request_world import on_a_loop
@@ -15,8 +15,8 @@ from tests.unit.client.request_world import on_a_loop
 WIDE = dict.fromkeys(Lane, 1000)
 
 
-class Road:
-    """Lanes, and the order in which requests got through them."""
+class Traffic:
+    """Lanes, with the order of admissions."""
 
     def __init__(self, *, qps: float, burst: int, limits: dict[Lane, int] | None = None) -> None:
         self.clock = HandClock()
@@ -37,7 +37,7 @@ class Road:
 
 
 @on_a_loop
-async def test_a_burst_then_the_rate() -> None:
+async def test_requests_follow_the_burst_and_then_the_rate() -> None:
     clock = HandClock()
     bucket = TokenBucket(10, 3, clock)
     assert [bucket.take() for _ in range(4)] == [True, True, True, False]
@@ -47,7 +47,7 @@ async def test_a_burst_then_the_rate() -> None:
     await clock.advance(0.0501)
     assert bucket.take()
     await clock.advance(60)
-    # Never more than the burst, however long nobody asked.
+    # Never more than the burst, even after a long pause.
     assert [bucket.take() for _ in range(4)] == [True, True, True, False]
 
 
@@ -58,95 +58,95 @@ def test_no_limit_and_the_defaults_of_client_go(qps: float, burst: int, number: 
 
 
 @on_a_loop
-async def test_bindings_go_before_all_that_waits_and_each_lane_in_order() -> None:
-    road = Road(qps=1, burst=1)
-    assert road.lanes.try_enter(Lane.EVENT)
+async def test_bindings_go_first_and_each_lane_keeps_its_order() -> None:
+    traffic = Traffic(qps=1, burst=1)
+    assert traffic.lanes.try_enter(Lane.EVENT)
     for number in range(2):
         for lane in (Lane.EVENT, Lane.OTHER, Lane.WRITE, Lane.BINDING):
-            road.queue(lane, f"{lane.name}{number}")
-    await road.clock.advance(8.5)
-    assert road.names == [
+            traffic.queue(lane, f"{lane.name}{number}")
+    await traffic.clock.advance(8.5)
+    assert traffic.names == [
         "BINDING0", "BINDING1", "WRITE0", "WRITE1", "OTHER0", "OTHER1", "EVENT0", "EVENT1",
     ]  # fmt: skip
-    assert [moment for moment, _ in road.through] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8])
+    assert [moment for moment, _ in traffic.through] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8])
 
 
 @on_a_loop
-async def test_a_binding_that_comes_later_goes_first() -> None:
-    road = Road(qps=1, burst=1)
-    assert road.lanes.try_enter(Lane.WRITE)
-    road.queue(Lane.WRITE, "patch")
-    await road.clock.advance(0.9)
-    road.queue(Lane.BINDING, "binding")
-    await road.clock.advance(0.2)
-    assert road.names == ["binding"]
-    await road.clock.advance(1)
-    assert road.names == ["binding", "patch"]
+async def test_a_later_binding_goes_first() -> None:
+    traffic = Traffic(qps=1, burst=1)
+    assert traffic.lanes.try_enter(Lane.WRITE)
+    traffic.queue(Lane.WRITE, "patch")
+    await traffic.clock.advance(0.9)
+    traffic.queue(Lane.BINDING, "binding")
+    await traffic.clock.advance(0.2)
+    assert traffic.names == ["binding"]
+    await traffic.clock.advance(1)
+    assert traffic.names == ["binding", "patch"]
 
 
 @on_a_loop
-async def test_nobody_overtakes_in_the_moment_when_a_token_comes() -> None:
-    road = Road(qps=1, burst=1)
-    assert road.lanes.try_enter(Lane.WRITE)
-    road.queue(Lane.WRITE, "first")
+async def test_a_new_request_does_not_overtake_when_a_token_arrives() -> None:
+    traffic = Traffic(qps=1, burst=1)
+    assert traffic.lanes.try_enter(Lane.WRITE)
+    traffic.queue(Lane.WRITE, "first")
     await settle()
-    road.clock._now_s = 1.5  # the token is there, and the one who waits has not been told yet
-    assert not road.lanes.try_enter(Lane.WRITE)
-    assert not road.lanes.try_enter(Lane.EVENT)
-    assert road.lanes.try_enter(Lane.BINDING)
+    traffic.clock._now_s = 1.5  # The token exists, but the waiting request is not admitted yet.
+    assert not traffic.lanes.try_enter(Lane.WRITE)
+    assert not traffic.lanes.try_enter(Lane.EVENT)
+    assert traffic.lanes.try_enter(Lane.BINDING)
 
 
 @on_a_loop
-async def test_a_full_lane_holds_up_nobody_else() -> None:
-    road = Road(qps=-1, burst=0, limits={**WIDE, Lane.BINDING: 1, Lane.EVENT: 2})
-    assert [road.lanes.try_enter(Lane.EVENT) for _ in range(3)] == [True, True, False]
-    assert [road.lanes.try_enter(Lane.BINDING) for _ in range(2)] == [True, False]
-    road.queue(Lane.BINDING, "binding")
+async def test_a_full_lane_does_not_delay_other_lanes() -> None:
+    traffic = Traffic(qps=-1, burst=0, limits={**WIDE, Lane.BINDING: 1, Lane.EVENT: 2})
+    assert [traffic.lanes.try_enter(Lane.EVENT) for _ in range(3)] == [True, True, False]
+    assert [traffic.lanes.try_enter(Lane.BINDING) for _ in range(2)] == [True, False]
+    traffic.queue(Lane.BINDING, "binding")
     await settle()
-    # It waits for a place in its own lane; tokens there are enough.
-    assert road.lanes.try_enter(Lane.WRITE)
-    assert road.names == []
-    road.lanes.leave(Lane.BINDING)
+    # It waits for its lane; there are enough tokens.
+    assert traffic.lanes.try_enter(Lane.WRITE)
+    assert traffic.names == []
+    traffic.lanes.leave(Lane.BINDING)
     await settle()
-    assert road.names == ["binding"]
+    assert traffic.names == ["binding"]
 
 
 @on_a_loop
-async def test_who_gives_up_leaves_no_gap() -> None:
-    road = Road(qps=1, burst=1)
-    assert road.lanes.try_enter(Lane.OTHER)
-    gone = road.queue(Lane.OTHER, "gone")
-    road.queue(Lane.OTHER, "stays")
+async def test_a_cancelled_request_leaves_the_queue() -> None:
+    traffic = Traffic(qps=1, burst=1)
+    assert traffic.lanes.try_enter(Lane.OTHER)
+    gone = traffic.queue(Lane.OTHER, "gone")
+    traffic.queue(Lane.OTHER, "stays")
     await settle()
     gone.cancel()
-    await road.clock.advance(1.01)
-    assert road.names == ["stays"]
-    assert road.lanes.waiting(Lane.OTHER) == 0
+    await traffic.clock.advance(1.01)
+    assert traffic.names == ["stays"]
+    assert not traffic.lanes._waiting[Lane.OTHER]
 
 
 @on_a_loop
-async def test_a_turn_that_came_too_late_is_given_back() -> None:
-    road = Road(qps=0.001, burst=1, limits={**WIDE, Lane.OTHER: 1})
-    assert road.lanes.try_enter(Lane.OTHER)
-    road.lanes._bucket.give_back()
-    late = road.queue(Lane.OTHER, "late")
+async def test_an_admission_after_cancellation_is_returned() -> None:
+    traffic = Traffic(qps=0.001, burst=1, limits={**WIDE, Lane.OTHER: 1})
+    assert traffic.lanes.try_enter(Lane.OTHER)
+    traffic.lanes._bucket.put_back()
+    late = traffic.queue(Lane.OTHER, "late")
     await settle()
-    road.lanes.leave(Lane.OTHER)  # its turn comes
+    traffic.lanes.leave(Lane.OTHER)  # Admits it.
     late.cancel()  # and it is gone in the same moment
     await settle()
     assert late.cancelled()
-    assert road.lanes.try_enter(Lane.OTHER)
+    assert traffic.lanes.try_enter(Lane.OTHER)
 
 
 @on_a_loop
-async def test_closing_turns_everybody_away() -> None:
-    road = Road(qps=1, burst=1)
-    assert road.lanes.try_enter(Lane.OTHER)
-    waiting = [road.queue(lane, lane.name) for lane in Lane]
+async def test_close_rejects_waiting_requests() -> None:
+    traffic = Traffic(qps=1, burst=1)
+    assert traffic.lanes.try_enter(Lane.OTHER)
+    waiting = [traffic.queue(lane, lane.name) for lane in Lane]
     await settle()
-    await road.lanes.close()
+    await traffic.lanes.close()
     ended = await asyncio.gather(*waiting, return_exceptions=True)
-    assert all(isinstance(one, TransportError) and one.is_closed for one in ended)
+    assert all(isinstance(error, TransportError) and error.is_closed for error in ended)
 
 
 def test_events_cannot_take_all_connections() -> None:

@@ -1,4 +1,4 @@
-"""How a lease is taken, kept, handed over and lost."""
+"""Leader election: acquiring, renewing, releasing and losing a lease."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_missing_lease_is_created_with_upstreams_fields() -> None:
         a = Candidate(clock, server, "a")
         a.start()
         await clock.advance(0)
-        # The renewals begin at once.
+        # Renewal begins at once.
         assert server.requests == [("a", "GET"), ("a", "POST"), ("a", "PUT")]
         assert written(server) == {
             "holderIdentity": "a",
@@ -39,7 +39,7 @@ def test_a_missing_lease_is_created_with_upstreams_fields() -> None:
         assert server.lease is not None
         assert server.lease["metadata"]["name"] == "kube-scheduler"
         assert a.elector.is_leader
-        assert a.said() == ["leader a", "event a became leader", "work begins"]
+        assert a.callbacks() == ["event a became leader", "work begins"]
         assert a.metrics.values["status"] == 1
         assert a.log.messages() == [
             "Attempting to acquire leader lease...",
@@ -63,42 +63,43 @@ def test_a_leader_renews_with_one_put_every_two_seconds() -> None:
         assert written(server)["renewTime"] == "2027-01-15T08:00:06.250000Z"
         assert written(server)["leaseTransitions"] == 0
         assert "slow" not in a.metrics.values
-        # Half the renewal deadline: one hung request must not cost the lease.
+        # Half the renewal deadline, so that one hanging request does not cost the lease.
         assert set(a.connection.timeouts_s) == {5.0}
         await a.cancel()
 
     world(play)
 
 
-def test_the_holder_vanishes_and_the_other_takes_over_after_the_lease() -> None:
+def test_another_candidate_takes_over_after_the_lease_expires() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
-        a = Candidate(clock, server, "a", release_on_cancel=False)
+        a = Candidate(clock, server, "a")
         b = Candidate(clock, server, "b")
         a.start()
         await clock.advance(1)
         b.start()
         await clock.advance(9)
-        assert b.said() == ["leader a"]
+        assert b.elector.leader == "a"
         last_s = clock.monotonic_s()
+        a.connection.is_cut = True
         await a.cancel()
         await clock.advance(14)
         assert not b.elector.is_leader
         await clock.advance(12)
         assert b.elector.is_leader
-        assert b.said() == ["leader a", "leader b", "event b became leader", "work begins"]
-        # The last renewal was at 10 s. It was seen at most one jittered try later, which is when
-        # the lease began for b; and b looks again at most one try after it ended.
+        assert b.callbacks() == ["event b became leader", "work begins"]
+        # The last renewal was at 10 s. It was read at most one jittered attempt later, when
+        # the lease began for b; b reads it again at most one attempt after its end.
         assert last_s + 15 <= b.when("work begins") <= last_s + 4.4 + 15 + 4.4
         assert written(server)["holderIdentity"] == "b"
         assert written(server)["leaseTransitions"] == 1
-        # The term is b's own, and not a's gone on.
+        # b begins a new term.
         assert "08:00:25" <= written(server)["acquireTime"][11:19] <= "08:00:34"
         await b.cancel()
 
     world(play)
 
 
-def test_a_lease_of_long_ago_is_waited_for_by_ones_own_clock() -> None:
+def test_an_old_lease_expires_by_the_local_clock() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         spec = {
             "holderIdentity": "gone",
@@ -120,8 +121,8 @@ def test_a_lease_of_long_ago_is_waited_for_by_ones_own_clock() -> None:
     world(play)
 
 
-@pytest.mark.parametrize("holder", ["", None], ids=["emptied", "never set"])
-def test_an_empty_lease_is_taken_at_once(holder: str | None) -> None:
+@pytest.mark.parametrize("holder", ["", None], ids=["empty", "not set"])
+def test_a_lease_without_holder_is_acquired_at_once(holder: str | None) -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         spec = {"holderIdentity": holder, "leaseDurationSeconds": 1, "leaseTransitions": 3}
         server.store({"metadata": {"name": "kube-scheduler"}, "spec": spec})
@@ -135,20 +136,20 @@ def test_an_empty_lease_is_taken_at_once(holder: str | None) -> None:
     world(play)
 
 
-def test_lost_renewals_end_the_work_within_the_renewal_deadline() -> None:
+def test_failed_renewals_end_the_work_at_the_renewal_deadline() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.start()
         await clock.advance(4.5)
         a.connection.is_cut = True
-        # The try at 6 s fails, and so do all for ten seconds.
+        # All attempts from 6 s on fail for ten seconds.
         await clock.advance(11.4)
         assert not a.is_over
         await clock.advance(0.2)
         assert a.is_over
         await a.end()
         assert a.when("work ends") == 16.0
-        assert a.said("work", "event", "stopped") == [
+        assert a.callbacks("work", "event", "stopped") == [
             "event a became leader",
             "work begins",
             "work ends",
@@ -162,7 +163,7 @@ def test_lost_renewals_end_the_work_within_the_renewal_deadline() -> None:
     world(play)
 
 
-def test_a_hung_renewal_is_cut_off_at_the_deadline() -> None:
+def test_a_hanging_renewal_is_cancelled_at_the_deadline() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.start()
@@ -170,7 +171,7 @@ def test_a_hung_renewal_is_cut_off_at_the_deadline() -> None:
         a.connection.hangs = True
         await clock.advance(2 + 10)
         assert a.when("work ends") == 12.0
-        # The release hangs as well, for as long again.
+        # The release hangs for as long.
         assert not a.is_over
         await clock.advance(10)
         await a.end()
@@ -178,7 +179,7 @@ def test_a_hung_renewal_is_cut_off_at_the_deadline() -> None:
     world(play)
 
 
-def test_a_short_outage_costs_nothing() -> None:
+def test_a_short_outage_does_not_end_leadership() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.start()
@@ -188,13 +189,13 @@ def test_a_short_outage_costs_nothing() -> None:
         a.connection.is_cut = False
         await clock.advance(2)
         assert a.elector.is_leader
-        assert a.said("work") == ["work begins"]
+        assert a.callbacks("work") == ["work begins"]
         await a.cancel()
 
     world(play)
 
 
-def test_stopping_releases_the_lease_and_the_other_takes_it_at_its_next_try() -> None:
+def test_stop_releases_the_lease_for_the_next_attempt_of_another_candidate() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a, b = Candidate(clock, server, "a"), Candidate(clock, server, "b")
         a.start()
@@ -210,7 +211,7 @@ def test_stopping_releases_the_lease_and_the_other_takes_it_at_its_next_try() ->
             "renewTime": "2027-01-15T08:00:06.750000Z",
             "leaseTransitions": 0,
         }
-        assert a.said("work", "event", "stopped")[2:] == [
+        assert a.callbacks("work", "event", "stopped")[2:] == [
             "work ends",
             "event a stopped leading",
             "stopped",
@@ -224,31 +225,19 @@ def test_stopping_releases_the_lease_and_the_other_takes_it_at_its_next_try() ->
     world(play)
 
 
-def test_a_cancelled_task_releases_too() -> None:
+def test_cancellation_releases_the_lease() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.start()
         await clock.advance(1)
         await a.cancel()
         assert written(server)["holderIdentity"] == ""
-        assert a.said("stopped") == ["stopped"]
+        assert a.callbacks("stopped") == ["stopped"]
 
     world(play)
 
 
-def test_without_release_the_lease_stays() -> None:
-    async def play(clock: HandClock, server: LeaseServer) -> None:
-        a = Candidate(clock, server, "a", release_on_cancel=False)
-        a.start()
-        await clock.advance(1)
-        a.elector.stop()
-        await a.end()
-        assert written(server)["holderIdentity"] == "a"
-
-    world(play)
-
-
-def test_a_candidate_that_never_led_leaves_the_lease_alone_and_still_says_stopped() -> None:
+def test_a_candidate_that_never_led_does_not_write_the_lease() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a, b = Candidate(clock, server, "a"), Candidate(clock, server, "b")
         a.start()
@@ -259,25 +248,25 @@ def test_a_candidate_that_never_led_leaves_the_lease_alone_and_still_says_stoppe
         b.elector.stop()
         await b.end()
         assert [request for request in server.requests if request[0] == "b"] == before
-        assert b.said() == ["leader a", "stopped"]
+        assert b.callbacks() == ["stopped"]
         await a.cancel()
 
     world(play)
 
 
-def test_stop_before_run_ends_it_at_once() -> None:
+def test_stop_before_run_makes_run_return_at_once() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.elector.stop()
         a.start()
         await a.end()
         assert server.requests == []
-        assert a.said() == ["stopped"]
+        assert a.callbacks() == ["stopped"]
 
     world(play)
 
 
-def test_work_that_fails_gives_the_lease_up_and_is_raised() -> None:
+def test_a_failure_of_the_work_releases_the_lease_and_is_raised() -> None:
     async def fail() -> None:
         raise RuntimeError("the loop broke")
 
@@ -292,7 +281,7 @@ def test_work_that_fails_gives_the_lease_up_and_is_raised() -> None:
     world(play)
 
 
-def test_a_lease_that_another_took_meanwhile_is_not_emptied() -> None:
+def test_a_lease_of_another_holder_is_not_released() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
         a.start()
@@ -305,13 +294,13 @@ def test_a_lease_that_another_took_meanwhile_is_not_emptied() -> None:
     world(play)
 
 
-def test_two_that_find_no_lease_make_one_leader() -> None:
+def test_two_candidates_without_a_lease_elect_one_leader() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a, b = Candidate(clock, server, "a"), Candidate(clock, server, "b")
         a.start()
         b.start()
         await clock.advance(10)
-        assert [one.elector.is_leader for one in (a, b)] == [True, False]
+        assert [candidate.elector.is_leader for candidate in (a, b)] == [True, False]
         assert "Error initially creating lease lock" in b.log.messages(-1)
         await a.cancel()
         await settle()

@@ -1,4 +1,4 @@
-"""A list's JSON, taken apart while it comes in."""
+"""Splitting a list into items while it arrives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.list_body import ListBody
+from kubesched.client.watch.stream import ListBody
 
 TEXTS = st.sampled_from(['"', "},{", '},{"a":', "]}", "\\", "é", '"items":[', "x"]) | st.text()
 VALUES = st.recursive(
@@ -22,16 +22,16 @@ ITEMS = st.lists(st.fixed_dictionaries({"a": VALUES}) | st.dictionaries(TEXTS, V
 
 
 def taken(data: bytes, size: int) -> tuple[list[Any], str]:
-    body, found = ListBody(), []
+    body, raws = ListBody(), []
     for start in range(0, len(data), size):
-        found += body.feed(data[start : start + size])
+        raws += body.feed(data[start : start + size])
     page = body.finish()
-    items = [json.loads(bytes(raw)) for raw in [*found, *(page.items or [])]]
+    items = [json.loads(bytes(raw)) for raw in [*raws, *(page.items or [])]]
     return items, page.metadata.resource_version
 
 
 @given(items=ITEMS, size=st.integers(1, 40), is_spaced=st.booleans(), is_last=st.booleans())
-def test_any_items_in_any_pieces(
+def test_items_do_not_depend_on_the_chunks(
     items: list[Any], size: int, is_spaced: bool, is_last: bool
 ) -> None:
     head = {"metadata": {"resourceVersion": "7"}}
@@ -43,7 +43,7 @@ def test_any_items_in_any_pieces(
     assert taken(data, size) == (items, "7")
 
 
-def test_items_come_before_the_end() -> None:
+def test_items_are_returned_before_the_end() -> None:
     items = [{"metadata": {"name": f"p{number}"}, "spec": {}} for number in range(100)]
     data = json.dumps({"items": items}, separators=(",", ":")).encode()
     body = ListBody()
@@ -53,7 +53,7 @@ def test_items_come_before_the_end() -> None:
     assert len(body.finish().items or []) == 1
 
 
-def test_borders_within_an_item_are_seen_through() -> None:
+def test_borders_inside_an_item_do_not_split_it() -> None:
     inner = [{"metadata": {"name": str(number)}} for number in range(50)]
     items = [{"metadata": {"name": "a"}, "templates": inner}, {"metadata": {"name": "b"}}] * 3
     data = json.dumps({"items": items}, separators=(",", ":")).encode()
@@ -62,11 +62,11 @@ def test_borders_within_an_item_are_seen_through() -> None:
 
 
 @pytest.mark.parametrize("left_out", [1, 2, 10, 40])
-def test_a_list_that_breaks_off_is_refused_at_its_end(left_out: int) -> None:
+def test_a_truncated_list_is_rejected(left_out: int) -> None:
     items = [{"metadata": {"name": f"p{number}"}} for number in range(5)]
     data = json.dumps({"items": items}, separators=(",", ":")).encode()[:-left_out]
     body = ListBody()
-    told = [bytes(raw) for raw in body.feed(data)]
-    assert all(json.loads(raw) in items for raw in told)
+    raws = [bytes(raw) for raw in body.feed(data)]
+    assert all(json.loads(raw) in items for raw in raws)
     with pytest.raises(msgspec.DecodeError):
         body.finish()

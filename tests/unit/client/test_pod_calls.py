@@ -1,4 +1,4 @@
-"""Bindings whose outcome is not known, and status patches that are tried again."""
+"""Bindings with an unknown outcome, and retried status patches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.unit.client.request_world import (
     ScriptedAnswer,
     cut,
     on_a_loop,
-    refusal,
-    refused,
+    rejected,
+    rejection,
 )
 
 BOUND = ScriptedAnswer(201, b'{"kind":"Status","status":"Success"}')
@@ -35,7 +35,7 @@ def pod(uid: str = "u", node: str = "") -> ScriptedAnswer:
 
 
 async def bound(script: Script, seconds: float = 600) -> BaseException | None:
-    """Return what a binding of pod `u` to node `n` ends with."""
+    """Return the outcome of binding pod `u` to node `n`."""
     call = script.client().bind_pod(namespace="ns", name="p", uid="u", node_name="n")
     task = Tasks().start(call, name="bind")
     await script.clock.advance(seconds)
@@ -44,11 +44,11 @@ async def bound(script: Script, seconds: float = 600) -> BaseException | None:
 
 
 def methods(script: Script) -> list[str]:
-    return [one.method for one in script.sent]
+    return [request.method for request in script.sent]
 
 
 @on_a_loop
-async def test_what_a_binding_says() -> None:
+async def test_the_body_of_a_binding() -> None:
     script = Script(BOUND)
     assert await bound(script) is None
     (sent,) = script.sent
@@ -64,24 +64,24 @@ async def test_what_a_binding_says() -> None:
 @on_a_loop
 @pytest.mark.parametrize(
     "unknown",
-    [cut(), TransportError("deadline", is_timeout=True, was_sent=True), refusal(504, "Timeout")],
+    [cut(), TransportError("deadline", is_timeout=True, was_sent=True), rejection(504, "Timeout")],
 )
-async def test_it_was_done_all_the_same(unknown: Reply) -> None:
+async def test_a_binding_that_succeeded_without_a_response(unknown: Reply) -> None:
     script = Script(unknown, pod(node="n"))
     assert await bound(script) is None
     assert methods(script) == ["POST", "GET"]
 
 
 @on_a_loop
-async def test_it_was_not_done_and_is_sent_again() -> None:
+async def test_a_binding_that_did_not_happen_is_sent_again() -> None:
     script = Script(cut(), pod(), BOUND)
     assert await bound(script) is None
     assert methods(script) == ["POST", "GET", "POST"]
 
 
 @on_a_loop
-async def test_it_was_done_after_we_looked() -> None:
-    script = Script(cut(), pod(), refusal(409, "Conflict"), pod(node="n"))
+async def test_a_binding_that_took_effect_after_the_read() -> None:
+    script = Script(cut(), pod(), rejection(409, "Conflict"), pod(node="n"))
     assert await bound(script) is None
     assert methods(script) == ["POST", "GET", "POST", "GET"]
 
@@ -90,20 +90,20 @@ async def test_it_was_done_after_we_looked() -> None:
 @pytest.mark.parametrize(
     ("replies", "kind"),
     [
-        # Another node, another pod of that name, no pod any more.
+        # Another node, another pod with that name, no pod.
         ([cut(), pod(node="m")], TransportError),
         ([cut(), pod("v", "n")], TransportError),
-        ([cut(), refusal(404, "NotFound")], NotFoundError),
-        # Nobody knows whether it was done, and it was not; an answer is not asked for twice.
-        ([refusal(504, "Timeout"), pod()], TimeoutApiError),
-        ([refusal(500, "InternalError"), pod()], InternalServerError),
+        ([cut(), rejection(404, "NotFound")], NotFoundError),
+        # The outcome was unknown and the pod is not bound; a response is not retried.
+        ([rejection(504, "Timeout"), pod()], TimeoutApiError),
+        ([rejection(500, "InternalError"), pod()], InternalServerError),
         ([cut(), pod(), cut(), pod()], TransportError),
-        ([cut(), pod(), refusal(409, "Conflict"), pod(node="m")], ConflictError),
-        # We may not look: it stays what it was.
-        ([cut(), refusal(403, "Forbidden")], TransportError),
+        ([cut(), pod(), rejection(409, "Conflict"), pod(node="m")], ConflictError),
+        # Without the right to read, the first error is raised.
+        ([cut(), rejection(403, "Forbidden")], TransportError),
     ],
 )
-async def test_a_failure_that_is_known(
+async def test_a_binding_whose_failure_is_known(
     replies: list[Reply], kind: type[ApiError | TransportError]
 ) -> None:
     script = Script(*replies)
@@ -114,12 +114,12 @@ async def test_a_failure_that_is_known(
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (refused(), TransportError),
-        (refusal(409, "Conflict"), ConflictError),
-        (refusal(403, "Forbidden"), ForbiddenError),
+        (rejected(), TransportError),
+        (rejection(409, "Conflict"), ConflictError),
+        (rejection(403, "Forbidden"), ForbiddenError),
     ],
 )
-async def test_what_was_certainly_not_done_is_not_looked_at(
+async def test_the_pod_is_not_read_after_a_certain_failure(
     reply: Reply, kind: type[Exception]
 ) -> None:
     script = Script(reply)
@@ -128,9 +128,9 @@ async def test_what_was_certainly_not_done_is_not_looked_at(
 
 
 @on_a_loop
-async def test_it_is_looked_at_for_as_long_as_the_server_is_away() -> None:
-    away: list[Reply] = [refused() for _ in range(50)]
-    script = Script(cut(), *away, refusal(503, "ServiceUnavailable"), pod(node="n"))
+async def test_the_pod_is_read_until_the_server_responds() -> None:
+    away: list[Reply] = [rejected() for _ in range(50)]
+    script = Script(cut(), *away, rejection(503, "ServiceUnavailable"), pod(node="n"))
     assert await bound(script) is None
     assert methods(script) == ["POST"] + ["GET"] * 52
     waits = [
@@ -141,7 +141,7 @@ async def test_it_is_looked_at_for_as_long_as_the_server_is_away() -> None:
 
 
 @on_a_loop
-async def test_closing_the_client_ends_the_looking() -> None:
+async def test_close_ends_the_reads() -> None:
     script = Script(cut(), TransportError("the client is closed", is_closed=True))
     error = await bound(script)
     assert isinstance(error, TransportError)
@@ -159,7 +159,7 @@ async def patched(script: Script, **more: str) -> BaseException | None:
 
 
 @on_a_loop
-async def test_a_status_patch_is_strategic_and_may_name_the_very_pod() -> None:
+async def test_a_status_patch_is_strategic_and_may_have_a_uid() -> None:
     script = Script(pod())
     assert await patched(script) is None
     assert await patched(script, uid="u") is None
@@ -172,7 +172,7 @@ async def test_a_status_patch_is_strategic_and_may_name_the_very_pod() -> None:
 
 @on_a_loop
 @pytest.mark.parametrize(
-    "reply", [refusal(500, "InternalError"), refusal(503, "ServiceUnavailable"), refused()]
+    "reply", [rejection(500, "InternalError"), rejection(503, "ServiceUnavailable"), rejected()]
 )
 async def test_a_status_patch_is_tried_four_times(reply: Reply) -> None:
     script = Script(reply)
@@ -183,15 +183,15 @@ async def test_a_status_patch_is_tried_four_times(reply: Reply) -> None:
 
 
 @on_a_loop
-@pytest.mark.parametrize("reply", [cut(), refusal(409, "Conflict"), refusal(404, "NotFound")])
-async def test_a_status_patch_that_is_not_tried_again(reply: Reply) -> None:
+@pytest.mark.parametrize("reply", [cut(), rejection(409, "Conflict"), rejection(404, "NotFound")])
+async def test_a_status_patch_that_is_not_retried(reply: Reply) -> None:
     script = Script(reply)
     assert await patched(script) is not None
     assert len(script.sent) == 1
 
 
 @on_a_loop
-async def test_nothing_to_patch_is_not_sent() -> None:
+async def test_an_empty_patch_is_not_sent() -> None:
     script = Script(pod())
     await script.client().patch_pod_status(namespace="ns", name="p", patch={})
     assert script.sent == []

@@ -1,11 +1,11 @@
-"""Which proxy requests go through."""
+"""Proxies from kubeconfigs and the environment."""
 
 from __future__ import annotations
 
 import pytest
 
-from kubesched.client.auth import AccessError
-from kubesched.client.proxies import proxy_from_environment, usable_proxy
+from kubesched.client.auth.credentials import AccessError
+from kubesched.client.http.proxies import proxy_from_environment, supported_proxy
 
 PROXY = "http://proxy.test:3128"
 
@@ -58,12 +58,12 @@ def test_the_environment(server: str, environ: dict[str, str], expected: str) ->
         (":443", "https://h", False),
     ],
 )
-def test_what_goes_around_the_proxy(rule: str, server: str, is_direct: bool) -> None:
-    found = proxy_from_environment(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": rule})
-    assert (found == "") is is_direct
+def test_no_proxy_rules(rule: str, server: str, is_direct: bool) -> None:
+    proxy = proxy_from_environment(server, {"HTTPS_PROXY": PROXY, "NO_PROXY": rule})
+    assert (proxy == "") is is_direct
 
 
 @pytest.mark.parametrize("url", ["socks5://p:1", "socks5h://p:1", "ftp://p"])
-def test_what_cannot_be_gone_through(url: str) -> None:
+def test_unsupported_proxies(url: str) -> None:
     with pytest.raises(AccessError, match=url):
-        usable_proxy(url)
+        supported_proxy(url)

@@ -1,4 +1,4 @@
-"""A client that reads, and refuses everything else before it is sent."""
+"""A client that rejects writes before they are sent."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.auth import ClusterAccess
-from kubesched.client.read_only import ReadOnlyClient, WriteRefusedError
+from kubesched.client.auth.credentials import ClusterAccess
+from kubesched.client.http.transport import Outgoing, Response
+from kubesched.client.read_only import ReadOnlyClient, WriteRejectedError
 from kubesched.client.resources import LEASES, PODS
-from kubesched.client.transport import Answer, Outgoing
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import NullLog
 from tests.unit.client.request_world import ScriptedAnswer
@@ -17,14 +17,14 @@ from tests.unit.client.request_world import ScriptedAnswer
 REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-class Noted:
-    """Notes what is sent, and answers that all is well."""
+class RecordingTransport:
+    """A transport that records requests and responds with success."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
         self.is_closed = False
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: Outgoing) -> Response:
         self.sent.append(f"{request.method} {request.target}")
         return ScriptedAnswer(200, b"{}", {"Content-Type": "application/json"})
 
@@ -32,7 +32,7 @@ class Noted:
         self.is_closed = True
 
 
-def a_client(transport: Noted, **options: Any) -> ReadOnlyClient:
+def a_client(transport: RecordingTransport, **options: Any) -> ReadOnlyClient:
     return ReadOnlyClient(
         ClusterAccess("https://nowhere"),
         user_agent="test",
@@ -50,8 +50,8 @@ def done(work: Awaitable[Any]) -> Any:
     return asyncio.run(main())
 
 
-def test_reading_and_watching_go_through() -> None:
-    transport = Noted()
+def test_reads_and_watches_are_sent() -> None:
+    transport = RecordingTransport()
     client = a_client(transport)
 
     async def main() -> None:
@@ -68,34 +68,34 @@ def test_reading_and_watching_go_through() -> None:
 
 @pytest.mark.parametrize("is_sibling", [False, True])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "get", "OPTIONS"])
-def test_nothing_else_does(method: str, is_sibling: bool) -> None:
-    transport = Noted()
+def test_writes_are_rejected(method: str, is_sibling: bool) -> None:
+    transport = RecordingTransport()
     client = a_client(transport)
     sends = client.sibling(user_agent="other") if is_sibling else client
-    with pytest.raises(WriteRefusedError, match="not sent, since this client only reads"):
+    with pytest.raises(WriteRejectedError, match="not sent, since this client is read-only"):
         done(sends.request(method, LEASES.path("kube-system", "kube-scheduler")))
     assert transport.sent == []
 
 
-def test_reviews_may_be_allowed_and_nothing_beside_them() -> None:
-    transport = Noted()
-    client = a_client(transport, asks_reviews=True)
+def test_reviews_may_be_allowed() -> None:
+    transport = RecordingTransport()
+    client = a_client(transport, sends_reviews=True)
     done(client.request("POST", REVIEW, body={}))
     assert transport.sent == [f"POST {REVIEW}"]
     for method, path in (("PUT", REVIEW), ("POST", f"{REVIEW}/x"), ("POST", "/api/v1/pods")):
-        with pytest.raises(WriteRefusedError):
+        with pytest.raises(WriteRejectedError):
             done(client.request(method, path, body={}))
     assert len(transport.sent) == 1
 
 
-def test_reviews_are_refused_unless_allowed() -> None:
-    transport = Noted()
-    with pytest.raises(WriteRefusedError):
+def test_reviews_are_rejected_unless_allowed() -> None:
+    transport = RecordingTransport()
+    with pytest.raises(WriteRejectedError):
         done(a_client(transport).request("POST", REVIEW, body={}))
     assert transport.sent == []
 
 
 def test_connections_are_closed_with_the_client() -> None:
-    transport = Noted()
+    transport = RecordingTransport()
     done(a_client(transport).close())
     assert transport.is_closed

@@ -1,4 +1,4 @@
-"""A reflector's list: everything there is, in whatever pieces it comes."""
+"""The list of a reflector."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tests.unit.client.reflector_world import (
     list_body,
     listed,
     pod,
-    refused,
+    rejected,
     run,
 )
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 
-def test_the_first_list_may_come_from_a_cache_and_in_pages() -> None:
+def test_the_first_list_allows_a_cache_and_pages() -> None:
     world = run(listed(7, pod("a", 3), pod("b", 5)))
     assert world.queries[0] == {"resourceVersion": "0", "limit": 500}
-    assert world.told.shown == [("ADDED", "ns/a"), ("ADDED", "ns/b")]
-    assert all(one.initial for one in world.told.changes)
+    assert world.sink.summary == [("ADDED", "ns/a"), ("ADDED", "ns/b")]
+    assert all(change.initial for change in world.sink.changes)
     assert world.synced == [PODS]
     assert world.reflector.has_synced
-    assert world.reflector.last_sync_resource_version == "7"
+    assert world.queries[-1]["resourceVersion"] == "7"
 
 
-def test_the_watch_goes_on_where_the_list_was() -> None:
+def test_the_watch_starts_at_the_version_of_the_list() -> None:
     world = run(listed(7, pod("a", 3)), field_selector="status.phase!=Failed")
     query = world.queries[1]
     assert 300 <= int(query.pop("timeoutSeconds")) <= 600
@@ -51,20 +51,20 @@ def test_pages_are_followed() -> None:
     )
     assert world.queries[1] == {"limit": 500, "continue": "t1"}
     assert world.queries[2] == {"limit": 500, "continue": "t2"}
-    assert sorted(world.told.replayed()) == ["ns/a", "ns/b", "ns/c"]
+    assert sorted(world.sink.replayed()) == ["ns/a", "ns/b", "ns/c"]
     assert world.queries[3]["resourceVersion"] == "7"
     assert world.synced == [PODS]
 
 
-def test_pages_that_expire_are_asked_for_at_once() -> None:
+def test_after_an_expired_page_all_items_are_listed_at_once() -> None:
     world = run(
         listed(7, pod("a", 3), pod("b", 4), more="t1"),
         expired(),
         listed(9, pod("a", 3), pod("c", 8)),
     )
     assert world.queries[2] == {"resourceVersion": "0"}
-    # What the first page told is compared, not told again, and what went meanwhile is told gone.
-    assert world.told.shown == [
+    # Objects of the first page are not repeated; deleted ones are reported.
+    assert world.sink.summary == [
         ("ADDED", "ns/a"),
         ("ADDED", "ns/b"),
         ("ADDED", "ns/c"),
@@ -78,7 +78,7 @@ def test_pages_that_expire_are_asked_for_at_once() -> None:
     [
         pytest.param(expired(), id="a version that is too old"),
         pytest.param(
-            refused(
+            rejected(
                 504,
                 "Timeout",
                 causes=[{"reason": "ResourceVersionTooLarge", "message": "Too large"}],
@@ -87,7 +87,7 @@ def test_pages_that_expire_are_asked_for_at_once() -> None:
         ),
     ],
 )
-def test_a_version_that_is_not_there_is_left_out(answer: Answer) -> None:
+def test_an_unavailable_version_is_omitted(answer: Answer) -> None:
     world = run(
         listed(7, pod("a", 3)), expired(), answer, listed(4, pod("a", 2, "other")), verbosity=4
     )
@@ -95,10 +95,10 @@ def test_a_version_that_is_not_there_is_left_out(answer: Answer) -> None:
     assert relist == {"resourceVersion": "7"}
     assert again == {}
     assert watch["resourceVersion"] == "4"
-    assert world.told.shown == [("ADDED", "ns/a"), ("DELETED", "ns/a"), ("ADDED", "ns/a")]
+    assert world.sink.summary == [("ADDED", "ns/a"), ("DELETED", "ns/a"), ("ADDED", "ns/a")]
 
 
-def test_a_server_that_pages_a_list_from_version_0_is_asked_for_pages_later() -> None:
+def test_a_server_that_paginates_version_0_gets_page_requests_later() -> None:
     world = run(
         listed(7, pod("a", 3), more="t"), listed(7, pod("b", 3)), expired(), listed(9, pod("a", 3))
     )
@@ -106,7 +106,7 @@ def test_a_server_that_pages_a_list_from_version_0_is_asked_for_pages_later() ->
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1000, 0])
-def test_however_the_bytes_come(size: int) -> None:
+def test_changes_do_not_depend_on_the_chunks(size: int) -> None:
     pods = [
         pod(
             f"p{number}",
@@ -117,9 +117,11 @@ def test_however_the_bytes_come(size: int) -> None:
         for number in range(20)
     ]
     world = run(listed(30, *pods, size=size))
-    assert [one.key for one in world.told.changes] == [f"ns/p{number}" for number in range(20)]
-    volumes = world.told.changes[3].object.spec.volumes
-    assert [one.name for one in volumes] == ['},{"metadata":{', "]}"]
+    assert [change.key for change in world.sink.changes] == [
+        f"ns/p{number}" for number in range(20)
+    ]
+    volumes = world.sink.changes[3].object.spec.volumes
+    assert [volume.name for volume in volumes] == ['},{"metadata":{', "]}"]
 
 
 @pytest.mark.parametrize("size", [1, 50, 0])
@@ -132,64 +134,64 @@ def test_metadata_after_the_items(size: int) -> None:
     }
     data = json.dumps(document, separators=(",", ":")).encode()
     world = run(Answer(cut(data, size)))
-    assert sorted(world.told.replayed()) == ["ns/a", "ns/b"]
+    assert sorted(world.sink.replayed()) == ["ns/a", "ns/b"]
     assert world.queries[1]["resourceVersion"] == "5"
 
 
 @pytest.mark.parametrize("items", ["[]", "null", "[ ]"])
-def test_nothing_at_all(items: str) -> None:
+def test_an_empty_list(items: str) -> None:
     body = f'{{"kind":"PodList","metadata":{{"resourceVersion":"5"}},"items":{items}}}'
     world = run(Answer([body.encode()]))
-    assert world.told.changes == []
+    assert world.sink.changes == []
     assert world.synced == [PODS]
 
 
-def test_a_list_that_breaks_off_anywhere_is_taken_up_without_telling_twice() -> None:
+def test_a_list_cut_anywhere_is_repeated_without_duplicates() -> None:
     pods = [pod(f"p{number}", number + 1) for number in range(6)]
     body = list_body(30, *pods)
     for place in range(1, len(body) - 1, 5):
         broken = Answer([body[:place]], TransportError("EOF", is_reset=True))
         world = run(broken, listed(31, *pods[1:]))
-        assert sorted(world.told.replayed()) == [f"ns/p{number}" for number in range(1, 6)]
+        assert sorted(world.sink.replayed()) == [f"ns/p{number}" for number in range(1, 6)]
         assert world.synced == [PODS]
-        # What was told may not be followed by a list that is older than it.
-        count = world.server.told_before[1]
+        # The next list may not be older than the reported objects.
+        count = world.server.reported_before[1]
         assert world.queries[1]["resourceVersion"] == str(count)
 
 
-def test_a_list_that_ends_too_early_is_no_list() -> None:
+def test_a_truncated_list_is_an_error() -> None:
     body = list_body(30, pod("a", 1), pod("b", 2))
     world = run(Answer([body[:-8]]), listed(31, pod("a", 1), pod("b", 2)))
     assert len(world.queries) == 3
-    assert len(world.told.replayed()) == 2
+    assert len(world.sink.replayed()) == 2
     assert "unable to understand list result" in world.log.getvalue()
 
 
-def test_nulls_of_go_are_read() -> None:
-    shown = pod("a", 1, containers=None, nodeName=None)
-    world = run(listed(3, shown))
-    assert world.told.changes[0].object.spec.containers == ()
+def test_nulls_are_accepted() -> None:
+    document = pod("a", 1, containers=None, nodeName=None)
+    world = run(listed(3, document))
+    assert world.sink.changes[0].object.spec.containers == ()
 
 
-def test_an_object_that_cannot_be_read_is_named_and_left_out() -> None:
+def test_an_undecodable_object_is_logged_and_skipped() -> None:
     world = run(listed(3, pod("a", 1, containers="what"), pod("b", 2)))
-    assert world.told.shown == [("ADDED", "ns/b")]
+    assert world.sink.summary == [("ADDED", "ns/b")]
     assert "Unable to understand watch event" in world.log.getvalue()
     assert 'name="a"' in world.log.getvalue()
 
 
-def test_a_kind_without_a_struct_is_a_dict() -> None:
+def test_a_kind_without_a_struct_is_decoded_into_a_dict() -> None:
     body = list_body(3, {"apiVersion": "example.com/v1", "kind": "Widget", **pod("a", 1, size=3)})
     world = run(Answer([body]), decode=dict, resource=WIDGETS)
-    (change,) = world.told.changes
+    (change,) = world.sink.changes
     assert change.object["spec"] == {"size": 3}
     assert (change.key, change.uid) == ("ns/a", "uid-a")
 
 
-def test_json_is_kept_of_what_was_asked_for() -> None:
+def test_json_is_kept_for_selected_objects() -> None:
     bound, waiting = pod("a", 1, nodeName="n"), pod("b", 2)
-    world = run(listed(3, bound, waiting, size=40), keep_raw=lambda shown: not shown.spec.node_name)
-    kept = {one.key: one.raw for one in world.told.changes}
+    world = run(listed(3, bound, waiting, size=40), keep_raw=lambda obj: not obj.spec.node_name)
+    kept = {change.key: change.raw for change in world.sink.changes}
     assert kept["ns/a"] == b""
     assert json.loads(kept["ns/b"]) == waiting
     assert type(kept["ns/b"]) is bytes

@@ -1,11 +1,11 @@
-"""One request, from its turn to its answer."""
+"""Requests: rate limit, credentials, retries, metrics."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from kubesched.client.auth import AccessError, Credential
+from kubesched.client.auth.credentials import AccessError, Credential
 from kubesched.client.errors import (
     ApiError,
     ForbiddenError,
@@ -15,7 +15,7 @@ from kubesched.client.errors import (
     TransportError,
     UnauthorizedError,
 )
-from kubesched.client.request import Query, encode_query
+from kubesched.client.http.request import Query, encode_query
 from kubesched.client.resources import LEASES, NODES, PODS
 from kubesched.client.rest import MERGE_PATCH, Client, Lane
 from kubesched.kit.tasks import Tasks
@@ -25,15 +25,15 @@ from tests.unit.client.request_world import (
     ScriptedAnswer,
     cut,
     on_a_loop,
-    refusal,
-    refused,
+    rejected,
+    rejection,
 )
 
 OK = ScriptedAnswer(200, b"{}")
 
 
 async def outcome(script: Script, client: Client, method: str, seconds: float = 60) -> object:
-    """Return what a request ends with, while time passes."""
+    """Return the outcome of a request after some time."""
     body = None if method == "GET" else b"{}"
     task = Tasks().start(client.request(method, "/x", body=body), name="request")
     await script.clock.advance(seconds)
@@ -42,7 +42,7 @@ async def outcome(script: Script, client: Client, method: str, seconds: float = 
 
 
 @on_a_loop
-async def test_what_a_request_carries() -> None:
+async def test_the_parts_of_a_request() -> None:
     script = Script(OK)
     client = script.client(headers=(("Impersonate-Group", "a"), ("Impersonate-Group", "b")))
     query: Query = {"fieldSelector": "a=b,c!=d", "watch": True, "limit": 5}
@@ -70,15 +70,15 @@ async def test_what_a_request_carries() -> None:
     assert (deleted.method, deleted.body) == ("DELETE", None)
 
 
-def test_parameters_are_quoted() -> None:
+def test_query_parameters_are_quoted() -> None:
     assert encode_query({"a": "x y&=/", "b": False}) == "a=x+y%26%3D%2F&b=false"
 
 
 @on_a_loop
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
 @pytest.mark.parametrize("code", [429, 500, 503])
-async def test_the_server_says_when_to_come_again(method: str, code: int) -> None:
-    script = Script(refusal(code, "TooManyRequests", Retry_After="3"), OK)
+async def test_retry_after_is_respected(method: str, code: int) -> None:
+    script = Script(rejection(code, "TooManyRequests", Retry_After="3"), OK)
     assert await outcome(script, script.client(), method) == b"{}"
     assert script.sent_s == [0.0, 3.0]
 
@@ -87,21 +87,21 @@ async def test_the_server_says_when_to_come_again(method: str, code: int) -> Non
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (refusal(429, "TooManyRequests"), TooManyRequestsError),
-        (refusal(503, "ServiceUnavailable", Retry_After="soon"), ServiceUnavailableError),
-        (refusal(403, "Forbidden", Retry_After="3"), ForbiddenError),
+        (rejection(429, "TooManyRequests"), TooManyRequestsError),
+        (rejection(503, "ServiceUnavailable", Retry_After="soon"), ServiceUnavailableError),
+        (rejection(403, "Forbidden", Retry_After="3"), ForbiddenError),
         (ScriptedAnswer(302, b"", {"Location": "/elsewhere"}), ApiError),
     ],
 )
-async def test_what_is_not_sent_again(reply: ScriptedAnswer, kind: type[ApiError]) -> None:
+async def test_responses_that_are_not_retried(reply: ScriptedAnswer, kind: type[ApiError]) -> None:
     script = Script(reply)
     assert type(await outcome(script, script.client(), "GET")) is kind
     assert len(script.sent) == 1
 
 
 @on_a_loop
-async def test_ten_times_is_enough() -> None:
-    script = Script(refusal(429, "TooManyRequests", Retry_After="1"))
+async def test_a_request_is_retried_ten_times() -> None:
+    script = Script(rejection(429, "TooManyRequests", Retry_After="1"))
     error = await outcome(script, script.client(), "POST")
     assert isinstance(error, TooManyRequestsError)
     assert error.retry_after_s == 1.0
@@ -109,43 +109,43 @@ async def test_ten_times_is_enough() -> None:
 
 
 @on_a_loop
-async def test_a_cut_connection_is_tried_again_for_reading_only() -> None:
+async def test_only_reads_are_retried_after_a_reset() -> None:
     script = Script(cut(), OK)
     assert await outcome(script, script.client(), "GET") == b"{}"
     assert script.sent_s == [0.0, 1.0]
-    for method, reply in (("POST", cut()), ("PUT", cut()), ("GET", refused())):
+    for method, reply in (("POST", cut()), ("PUT", cut()), ("GET", rejected())):
         script = Script(reply, OK)
         assert isinstance(await outcome(script, script.client(), method), TransportError)
         assert len(script.sent) == 1
 
 
 @on_a_loop
-async def test_a_deadline_ends_the_tries() -> None:
-    script = Script(refusal(429, "TooManyRequests", Retry_After="2"))
+async def test_a_deadline_ends_the_retries() -> None:
+    script = Script(rejection(429, "TooManyRequests", Retry_After="2"))
     client = script.client()
     task = Tasks().start(client.request("GET", "/x", timeout_s=5), name="request")
     await script.clock.advance(60)
     assert isinstance(task.exception(), TooManyRequestsError)
     assert script.sent_s == [0.0, 2.0, 4.0]
-    assert [one.limits.total for one in script.sent] == pytest.approx([5.0, 3.0, 1.0])
+    assert [request.limits.total for request in script.sent] == pytest.approx([5.0, 3.0, 1.0])
 
 
 @on_a_loop
-async def test_tries_wait_for_their_turn_as_well() -> None:
-    script = Script(refusal(429, "TooManyRequests", Retry_After="0"), OK)
+async def test_retries_are_rate_limited() -> None:
+    script = Script(rejection(429, "TooManyRequests", Retry_After="0"), OK)
     client = script.client(qps=0.5, burst=1)
     assert await outcome(script, client, "GET") == b"{}"
     assert script.sent_s == [0.0, 2.0]
 
 
 @on_a_loop
-async def test_siblings_have_a_pace_of_their_own_and_the_same_connections() -> None:
+async def test_siblings_have_their_own_rate_limit_and_share_connections() -> None:
     script = Script(OK)
     client = script.client(qps=0.001, burst=1)
     sibling = client.sibling(user_agent="test/events")
     await client.request("GET", "/x")
     await sibling.request("GET", "/x")
-    assert [one.headers["User-Agent"] for one in script.sent] == ["test/1", "test/events"]
+    assert [request.headers["User-Agent"] for request in script.sent] == ["test/1", "test/events"]
     blocked = Tasks().start(sibling.request("GET", "/x"), name="blocked")
     await settle()
     assert len(script.sent) == 2
@@ -156,7 +156,7 @@ async def test_siblings_have_a_pace_of_their_own_and_the_same_connections() -> N
 
 
 class Tokens:
-    """Credentials that are numbered."""
+    """Numbered credentials."""
 
     def __init__(self, *, usable: int = 10) -> None:
         self.number = 0
@@ -179,12 +179,12 @@ class Tokens:
 
 
 @on_a_loop
-async def test_an_unknown_credential_is_renewed_once() -> None:
-    script = Script(refusal(401, "Unauthorized"), OK)
+async def test_a_rejected_credential_is_renewed_once() -> None:
+    script = Script(rejection(401, "Unauthorized"), OK)
     client = script.client(credentials=Tokens())
     await client.request("POST", "/x", body=b"{}")
-    assert [one.headers["Authorization"] for one in script.sent] == ["Bearer 1", "Bearer 2"]
-    script = Script(refusal(401, "Unauthorized"))
+    assert [request.headers["Authorization"] for request in script.sent] == ["Bearer 1", "Bearer 2"]
+    script = Script(rejection(401, "Unauthorized"))
     client = script.client(credentials=Tokens())
     with pytest.raises(UnauthorizedError):
         await client.request("POST", "/x", body=b"{}")
@@ -193,7 +193,7 @@ async def test_an_unknown_credential_is_renewed_once() -> None:
 
 @on_a_loop
 async def test_a_credential_that_cannot_be_renewed() -> None:
-    script = Script(refusal(401, "Unauthorized"))
+    script = Script(rejection(401, "Unauthorized"))
     with pytest.raises(UnauthorizedError):
         await script.client(credentials=Tokens(usable=1)).request("GET", "/x")
     with pytest.raises(TransportError, match="getting credentials: exec: executable who not found"):
@@ -202,51 +202,51 @@ async def test_a_credential_that_cannot_be_renewed() -> None:
 
 
 @on_a_loop
-async def test_a_fixed_credential_is_not_tried_twice() -> None:
-    script = Script(refusal(401, "Unauthorized"))
+async def test_a_fixed_credential_is_not_retried() -> None:
+    script = Script(rejection(401, "Unauthorized"))
     with pytest.raises(UnauthorizedError):
         await script.client().request("GET", "/x")
     assert len(script.sent) == 1
 
 
 @on_a_loop
-async def test_a_place_in_the_lane_is_always_given_back() -> None:
+async def test_the_lane_is_always_left() -> None:
     script = Script(cut(), OK)
     client = script.client(credentials=Tokens(usable=1))
     with pytest.raises(TransportError):
         await client.request("POST", "/x", lane=Lane.EVENT)
     await client.request("POST", "/x", lane=Lane.EVENT)
-    assert client._requests.lanes._under_way == [0, 0, 0, 0]
+    assert client._lanes._active == [0, 0, 0, 0]
 
 
-class Measured:
-    """What is told of requests."""
+class RecordingMetrics:
+    """Records metrics of requests."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
+        self.observed: list[tuple[object, ...]] = []
 
     def observe_request(self, verb: str, host: str, code: str, seconds: float) -> None:
-        self.told.append(("request", verb, host, code, seconds))
+        self.observed.append(("request", verb, host, code, seconds))
 
     def count_answer(self, verb: str, host: str, code: str) -> None:
-        self.told.append(("answer", code))
+        self.observed.append(("answer", code))
 
     def observe_retry(self, verb: str, host: str, code: str) -> None:
-        self.told.append(("retry", code))
+        self.observed.append(("retry", code))
 
     def observe_rate_limiter(self, verb: str, host: str, seconds: float) -> None:
-        self.told.append(("turn", seconds))
+        self.observed.append(("turn", seconds))
 
     def observe_sizes(self, verb: str, host: str, sent: int, received: int) -> None:
-        self.told.append(("sizes", sent, received))
+        self.observed.append(("sizes", sent, received))
 
 
 @on_a_loop
 async def test_metrics_of_a_request_that_was_sent_three_times() -> None:
-    metrics = Measured()
-    script = Script(refusal(429, "TooManyRequests", Retry_After="2"), cut(), OK)
+    metrics = RecordingMetrics()
+    script = Script(rejection(429, "TooManyRequests", Retry_After="2"), cut(), OK)
     await outcome(script, script.client(metrics=metrics), "GET")
-    assert metrics.told == [
+    assert metrics.observed == [
         ("answer", "429"),
         ("answer", "<error>"),
         ("retry", "<error>"),
@@ -258,23 +258,7 @@ async def test_metrics_of_a_request_that_was_sent_three_times() -> None:
 
 
 @on_a_loop
-async def test_metrics_need_no_more_than_one_method() -> None:
-    class Least:
-        seen: list[str] = []
-
-        def observe_request(self, verb: str, host: str, code: str, seconds: float) -> None:
-            self.seen.append(code)
-
-    script = Script(OK, refused())
-    client = script.client(metrics=Least())
-    await client.request("GET", "/x")
-    with pytest.raises(TransportError):
-        await client.request("GET", "/x")
-    assert Least.seen == ["200", "<error>"]
-
-
-@on_a_loop
-async def test_a_watch_takes_no_turn_and_is_closed_by_whoever_leaves() -> None:
+async def test_a_watch_is_not_rate_limited_and_is_closed_on_exit() -> None:
     answer = ScriptedAnswer(200, b"{}\n")
     script = Script(answer)
     client = script.client(qps=0.001, burst=1)
@@ -287,8 +271,8 @@ async def test_a_watch_takes_no_turn_and_is_closed_by_whoever_leaves() -> None:
 
 
 @on_a_loop
-async def test_a_watch_that_is_refused() -> None:
-    answer = refusal(410, "Expired", "too old resource version: 1 (2)", Retry_After="1")
+async def test_a_watch_that_is_rejected() -> None:
+    answer = rejection(410, "Expired", "too old resource version: 1 (2)", Retry_After="1")
     script = Script(answer)
     with pytest.raises(GoneError, match="too old"):
         async with script.client().stream("/x"):
@@ -299,26 +283,28 @@ async def test_a_watch_that_is_refused() -> None:
 
 @on_a_loop
 async def test_a_watch_renews_its_credential() -> None:
-    script = Script(refusal(401, "Unauthorized"), ScriptedAnswer(200, b"x"))
+    script = Script(rejection(401, "Unauthorized"), ScriptedAnswer(200, b"x"))
     async with script.client(credentials=Tokens()).stream("/x") as chunks:
         assert [chunk async for chunk in chunks] == [b"x"]
-    assert [one.headers["Authorization"] for one in script.sent] == ["Bearer 1", "Bearer 2"]
+    assert [request.headers["Authorization"] for request in script.sent] == ["Bearer 1", "Bearer 2"]
 
 
 @on_a_loop
-async def test_discovery_is_asked_once_for_a_group() -> None:
+async def test_discovery_lists_the_served_resources() -> None:
     served = msgspec.json.encode({"resources": [{"name": "pods"}, {"name": "pods/binding"}]})
-    script = Script(ScriptedAnswer(200, served), refusal(404, "NotFound"), OK)
+    core, none = ScriptedAnswer(200, served), rejection(404, "NotFound")
+    script = Script(core, core, none)
     client = script.client()
-    assert [await client.serves(one) for one in (PODS, NODES, LEASES)] == [True, False, False]
-    assert [one.target for one in script.sent] == ["/api/v1", "/apis/coordination.k8s.io/v1"]
-    # A server may learn a kind while we run.
-    await script.clock.advance(31)
-    assert not await client.serves(PODS)
-    assert len(script.sent) == 3
+    resources = (PODS, NODES, LEASES)
+    assert [await client.serves(resource) for resource in resources] == [True, False, False]
+    assert [request.target for request in script.sent] == [
+        "/api/v1",
+        "/api/v1",
+        "/apis/coordination.k8s.io/v1",
+    ]
 
 
 @on_a_loop
 async def test_the_version_of_the_server() -> None:
     script = Script(ScriptedAnswer(200, b'{"major":"1","minor":"36","gitVersion":"v1.36.4"}'))
-    assert (await script.client().version()).git_version == "v1.36.4"
+    assert await script.client().version() == "v1.36.4"

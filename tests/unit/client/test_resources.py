@@ -1,4 +1,4 @@
-"""Paths of the API, as the API server has them."""
+"""Paths of API resources."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ def test_names_of_versions_and_groups() -> None:
 
 
 def test_no_two_constants_are_the_same_kind() -> None:
-    found = [value for value in vars(resources).values() if isinstance(value, Resource)]
-    assert len(found) > 20
-    assert len({(one.group, one.plural) for one in found}) == len(found)
+    constants = [value for value in vars(resources).values() if isinstance(value, Resource)]
+    assert len(constants) > 20
+    assert len({(resource.group, resource.plural) for resource in constants}) == len(constants)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.auth import (
+from kubesched.client.auth.credentials import (
     AccessError,
     ClusterAccess,
     Credential,
@@ -20,9 +20,10 @@ from kubesched.client.auth import (
     KeyPair,
     TlsSettings,
 )
-from kubesched.client.exec_plugin import ExecPlugin, ExecSettings
-from kubesched.client.kubeconfig import load_access
-from kubesched.client.transport_errors import transport_error
+from kubesched.client.auth.exec_plugin import ExecPlugin
+from kubesched.client.auth.kubeconfig import load_access
+from kubesched.client.auth.kubeconfig_files import EnvVar, ExecConfig
+from kubesched.client.http.transport import transport_error
 from kubesched.kit.clock import SystemClock
 
 SECRET = "c4n4ry-" * 5
@@ -46,31 +47,32 @@ PEM = base64.b64encode(f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n".encode()).deco
     "user",
     [
         pytest.param({"token": [SECRET]}, id="a token of the wrong type"),
-        pytest.param({"token": SECRET, "username": "ada"}, id="two ways at once"),
+        pytest.param({"token": SECRET, "username": "ada"}, id="two authentication methods"),
         pytest.param({"username": "ada", "password": {"x": SECRET}}, id="a password in a map"),
         pytest.param({"client-key-data": f"%{SECRET}"}, id="a key that is not base64"),
-        pytest.param({"client-certificate-data": PEM, "client-key-data": PEM}, id="no real key"),
-        pytest.param({"client-certificate-data": PEM}, id="no key at all"),
+        pytest.param({"client-certificate-data": PEM, "client-key-data": PEM}, id="invalid key"),
+        pytest.param({"client-certificate-data": PEM}, id="no key"),
         pytest.param(
-            {"exec": {"command": "x", "env": [{"name": "", "value": SECRET}]}}, id="a plugin's env"
+            {"exec": {"command": "x", "env": [{"name": "", "value": SECRET}]}},
+            id="environment of a plugin",
         ),
         pytest.param(
             {"auth-provider": {"name": "oidc", "config": {"refresh-token": SECRET}}},
-            id="a provider",
+            id="auth provider",
         ),
     ],
 )
-def test_a_kubeconfig_that_is_refused(tmp_path: Path, user: dict[str, object]) -> None:
+def test_a_rejected_kubeconfig(tmp_path: Path, user: dict[str, object]) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(kubeconfig(**user))
-    with pytest.raises(AccessError) as refused:
+    with pytest.raises(AccessError) as rejected:
         load_access(kubeconfig=str(path), environ={})
     for shown in (SECRET, PEM):
-        assert shown not in str(refused.value)
+        assert shown not in str(rejected.value)
 
 
 @given(at=st.integers(0, 400), inserted=st.sampled_from(["{", "}", '"', ",", "\x00", "\t", ": ["]))
-def test_a_kubeconfig_that_was_damaged_anywhere(
+def test_a_damaged_kubeconfig(
     tmp_path_factory: pytest.TempPathFactory, at: int, inserted: str
 ) -> None:
     text = kubeconfig(token=SECRET)
@@ -80,13 +82,13 @@ def test_a_kubeconfig_that_was_damaged_anywhere(
     text = ""
     try:
         load_access(kubeconfig=str(path), environ={})
-    except AccessError as refused:
-        text = str(refused)
+    except AccessError as rejected:
+        text = str(rejected)
     assert SECRET[:14] not in text
 
 
 @pytest.mark.parametrize("server", ["https://[host", "https://host:port", "https: [//host"])
-def test_an_address_that_is_none_is_refused(tmp_path: Path, server: str) -> None:
+def test_an_invalid_server_url(tmp_path: Path, server: str) -> None:
     document = json.loads(kubeconfig(token=SECRET))
     document["clusters"][0]["cluster"]["server"] = server
     path = tmp_path / "kubeconfig"
@@ -101,13 +103,13 @@ def test_the_password_of_a_proxy(scheme: str, tmp_path: Path) -> None:
     document = json.loads(kubeconfig(token="x"))
     document["clusters"][0]["cluster"]["proxy-url"] = f"{scheme}://ada:{SECRET}@proxy:1"
     path.write_text(json.dumps(document))
-    with pytest.raises(AccessError) as refused:
+    with pytest.raises(AccessError) as rejected:
         load_access(kubeconfig=str(path), environ={})
-    assert SECRET not in str(refused.value)
-    assert f"{scheme}://ada:***@proxy:1" in str(refused.value)
+    assert SECRET not in str(rejected.value)
+    assert f"{scheme}://ada:***@proxy:1" in str(rejected.value)
 
 
-def test_the_password_in_an_address() -> None:
+def test_the_password_in_a_server_url() -> None:
     error = transport_error("GET", f"https://ada:{SECRET}@host/api", TimeoutError())
     assert error.message == 'Get "https://ada:***@host/api": context deadline exceeded'
 
@@ -116,25 +118,25 @@ def test_the_password_in_an_address() -> None:
     "holder",
     [
         pytest.param(Credential(f"Bearer {SECRET}"), id="a credential"),
-        pytest.param(KeyPair(b"certificate", SECRET.encode()), id="a pair of keys"),
-        pytest.param(TlsSettings(key_data=SECRET.encode()), id="settings of TLS"),
+        pytest.param(KeyPair(b"certificate", SECRET.encode()), id="key pair"),
+        pytest.param(TlsSettings(key_data=SECRET.encode()), id="TLS settings"),
         pytest.param(
             ClusterAccess(
                 "https://host",
                 credentials=FixedCredential(f"Bearer {SECRET}"),
                 tls=TlsSettings(key_data=SECRET.encode()),
             ),
-            id="the way to a cluster",
+            id="cluster access",
         ),
     ],
 )
-def test_what_holds_a_secret_does_not_show_it(holder: object) -> None:
+def test_repr_hides_secrets(holder: object) -> None:
     assert SECRET not in repr(holder)
     assert SECRET not in str(holder)
 
 
 ANSWERS = [
-    pytest.param(f'{{"kind": "ExecCredential", "status": {{"token": "{SECRET}"}}', id="cut off"),
+    pytest.param(f'{{"kind": "ExecCredential", "status": {{"token": "{SECRET}"}}', id="truncated"),
     pytest.param(f'{{"kind": "Other", "status": {{"token": "{SECRET}"}}}}', id="another kind"),
     pytest.param(SECRET, id="the token alone"),
     pytest.param(
@@ -154,22 +156,27 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_what_a_credential_plugin_said(answer: str) -> None:
-    settings = ExecSettings(
-        sys.executable,
-        ("-c", f"print({answer!r})"),
-        env=(("PLUGIN_PASSWORD", SECRET),),
+def exec_plugin(*args: str) -> ExecPlugin:
+    config = ExecConfig(
+        command=sys.executable,
+        args=list(args),
+        env=[EnvVar("PLUGIN_PASSWORD", SECRET)],
+        api_version="client.authentication.k8s.io/v1",
+        interactive_mode="Never",
     )
-    with pytest.raises(AccessError) as refused:
-        asyncio.run(ExecPlugin(settings, SystemClock()).fetch())
-    assert SECRET[:14] not in str(refused.value)
+    return ExecPlugin(config, SystemClock())
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_output_of_a_credential_plugin(answer: str) -> None:
+    plugin = exec_plugin("-c", f"print({answer!r})")
+    with pytest.raises(AccessError) as rejected:
+        asyncio.run(plugin.fetch())
+    assert SECRET[:14] not in str(rejected.value)
 
 
 def test_a_credential_plugin_that_fails() -> None:
-    settings = ExecSettings(
-        sys.executable, ("-c", "raise SystemExit(3)", SECRET), env=(("PLUGIN_PASSWORD", SECRET),)
-    )
-    with pytest.raises(AccessError) as refused:
-        asyncio.run(ExecPlugin(settings, SystemClock()).fetch())
-    assert str(refused.value) == f"exec: executable {sys.executable} failed with exit code 3"
+    plugin = exec_plugin("-c", "raise SystemExit(3)", SECRET)
+    with pytest.raises(AccessError) as rejected:
+        asyncio.run(plugin.fetch())
+    assert str(rejected.value) == f"exec: executable {sys.executable} failed with exit code 3"

@@ -1,4 +1,4 @@
-"""TLS contexts that follow their files."""
+"""TLS contexts are reloaded when their files change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.apiserver.auth.certificates import Pair
-from kubesched.client.auth import AccessError, KeyPair, TlsSettings
-from kubesched.client.tls import TlsFiles, make_context
+from kubesched.client.auth.credentials import AccessError, KeyPair, TlsSettings
+from kubesched.client.http.tls import TlsFiles, make_context
+from kubesched.cluster.apiserver.auth.certificates import Pair
 from tests.unit.client.election_world import HandClock
 from tests.unit.client.kubeconfig_world import authority, client_pair
 from tests.unit.client.request_world import on_a_loop
@@ -27,7 +27,7 @@ def put(place: Path, pair: Pair) -> TlsSettings:
 
 
 @on_a_loop
-async def test_a_certificate_that_is_written_anew_makes_a_new_context(tmp_path: Path) -> None:
+async def test_a_rewritten_certificate_yields_a_new_context(tmp_path: Path) -> None:
     clock = HandClock()
     files = TlsFiles(put(tmp_path, client_pair()), clock)
     first = files.context()
@@ -41,7 +41,7 @@ async def test_a_certificate_that_is_written_anew_makes_a_new_context(tmp_path: 
 
 
 @on_a_loop
-async def test_half_a_pair_is_waited_for(tmp_path: Path) -> None:
+async def test_a_half_written_pair_keeps_the_old_context(tmp_path: Path) -> None:
     clock = HandClock()
     files = TlsFiles(put(tmp_path, client_pair()), clock)
     first = files.context()
@@ -65,7 +65,7 @@ def test_a_certificate_of_a_plugin() -> None:
     assert files.context(pair) is shown
 
 
-def test_what_is_trusted() -> None:
+def test_trusted_authorities() -> None:
     context = make_context(TlsSettings(authority_data=b"# ours \xff\n" + authority().pem))
     assert len(context.get_ca_certs()) == 1
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
@@ -73,16 +73,16 @@ def test_what_is_trusted() -> None:
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_a_key_of_another_certificate() -> None:
-    one, other = client_pair(), client_pair()
-    settings = TlsSettings(certificate_data=one.certificate, key_data=other.key)
+def test_a_key_that_does_not_match_the_certificate() -> None:
+    pair, other = client_pair(), client_pair()
+    settings = TlsSettings(certificate_data=pair.certificate, key_data=other.key)
     with pytest.raises(AccessError, match=r"^tls: private key does not match public key$"):
         make_context(settings)
     with pytest.raises(AccessError, match="No such file"):
         make_context(TlsSettings(authority_file="missing"))
 
 
-def test_keys_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_not_written_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     pair = client_pair()

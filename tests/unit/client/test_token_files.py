@@ -1,4 +1,4 @@
-"""Tokens in files that are written anew."""
+"""Tokens in files that are rewritten."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.client.auth import AccessError, TokenFile
+from kubesched.client.auth.credentials import AccessError, TokenFile
 from tests.unit.client.election_world import HandClock
-from tests.unit.client.request_world import Script, ScriptedAnswer, on_a_loop, refusal
+from tests.unit.client.request_world import Script, ScriptedAnswer, on_a_loop, rejection
 
 
 async def token(source: TokenFile) -> str:
@@ -16,7 +16,7 @@ async def token(source: TokenFile) -> str:
 
 
 @on_a_loop
-async def test_it_is_read_again_within_a_minute(tmp_path: Path) -> None:
+async def test_the_file_is_read_again_within_a_minute(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", HandClock()
     file.write_text(" one\n")
     source = TokenFile(file, clock=clock)
@@ -55,7 +55,7 @@ async def test_the_last_token_stays_when_the_file_cannot_be_read(tmp_path: Path)
 
 
 @on_a_loop
-async def test_no_token_at_all(tmp_path: Path) -> None:
+async def test_a_missing_token(tmp_path: Path) -> None:
     file = tmp_path / "token"
     with pytest.raises(AccessError, match=f'^failed to read token file "{file}": '):
         await TokenFile(file).fetch()
@@ -66,13 +66,13 @@ async def test_no_token_at_all(tmp_path: Path) -> None:
 
 
 @on_a_loop
-async def test_a_token_that_was_refused_is_read_at_once(tmp_path: Path) -> None:
+async def test_a_rejected_token_is_read_again_at_once(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one")
-    script = Script(ScriptedAnswer(200), refusal(401, "Unauthorized"), ScriptedAnswer(200, b"ok"))
+    script = Script(ScriptedAnswer(200), rejection(401, "Unauthorized"), ScriptedAnswer(200, b"ok"))
     client = script.client(credentials=TokenFile(file, clock=script.clock))
     await client.request("GET", "/x")
     file.write_text("two")
     assert await client.request("POST", "/x", body=b"{}") == b"ok"
-    used = [one.headers["Authorization"] for one in script.sent]
+    used = [request.headers["Authorization"] for request in script.sent]
     assert used == ["Bearer one", "Bearer one", "Bearer two"]

@@ -6,13 +6,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.cli.config import config
+from kubesched.cli.main import cli
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(config, arguments, input=stdin)
+    return CliRunner().invoke(cli, ["config", *arguments], input=stdin)
 
 
 def test_view_prints_the_defaults_without_a_file() -> None:
@@ -28,7 +28,7 @@ def test_view_reads_standard_input() -> None:
     assert yaml.safe_load(result.stdout)["parallelism"] == 3
 
 
-def test_validate_says_valid(tmp_path: Path) -> None:
+def test_validate_accepts_a_valid_file(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text(HEAD)
     result = run("validate", "-f", str(file))
@@ -53,17 +53,17 @@ def test_validate_says_valid(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["view", "validate"])
-def test_an_error_stands_alone(command: str, body: str, error: str) -> None:
+def test_an_error_is_printed_alone(command: str, body: str, error: str) -> None:
     result = run(command, "-f", "-", stdin=HEAD + body)
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", error)
 
 
-def test_a_text_of_several_lines_is_printed_as_it_is() -> None:
+def test_an_error_of_several_lines_is_printed_unchanged() -> None:
     result = run("validate", "-f", "-", stdin="a: 1\n\nb: 2\n")
     assert result.stderr == "Object 'Kind' is missing in 'a: 1\n\nb: 2\n'\n"
 
 
-def test_hints_follow_when_asked_for() -> None:
+def test_hints_follow_the_error_on_request() -> None:
     result = run("validate", "--hints", "-f", "-", stdin=HEAD + "paralelism: 1\n")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -83,7 +83,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert "standard input: not UTF-8" in binary.stderr
 
 
-def test_convert_prints_the_file_and_tells_the_changes() -> None:
+def test_convert_prints_the_file_and_lists_the_changes() -> None:
     old = HEAD.replace("/v1\n", "/v1beta3\n") + "metricsBindAddress: ''\n"
     result = run("convert", "-f", "-", stdin=old)
     assert result.exit_code == 0
@@ -91,7 +91,7 @@ def test_convert_prints_the_file_and_tells_the_changes() -> None:
     assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["changed", "changed"]
 
 
-def test_convert_refuses_other_documents() -> None:
+def test_convert_rejects_other_documents() -> None:
     result = run("convert", "-f", "-", stdin="kind: Pod\n")
     assert (result.exit_code, result.stdout) == (1, "")
 

@@ -1,16 +1,17 @@
-"""Old files rewritten for v1, and hints about what changed since."""
+"""Conversion of old files to v1, and hints about removed fields and plugins."""
 
 from typing import Any
 
 import pytest
 import yaml
 
+from kubesched.config.advice import advice_for
 from kubesched.config.convert import convert_old
-from kubesched.config.encode import dump_yaml
 from kubesched.config.errors import ConfigError
-from kubesched.config.hints import hints
 from kubesched.config.load import load_config
 from kubesched.config.validate import validate_config
+from kubesched.golang.yaml_output import dump_yaml
+from kubesched.plugins.in_tree import IN_TREE_NAMES
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -42,7 +43,7 @@ def test_a_v1_file_is_left_alone() -> None:
     assert convert_old(text) == (text, [])
 
 
-def test_addresses_and_locks_of_old_are_replaced() -> None:
+def test_removed_addresses_and_locks_are_replaced() -> None:
     document, changes = converted(
         "v1beta3",
         healthzBindAddress="0.0.0.0:10251",
@@ -66,7 +67,7 @@ def test_v1beta2_keeps_its_default_weights() -> None:
     assert weights["PodTopologySpread"] == 2
 
 
-def test_weights_that_a_v1beta2_file_gave_are_not_touched() -> None:
+def test_configured_weights_of_v1beta2_stay_unchanged() -> None:
     score = {
         "enabled": [{"name": "TaintToleration", "weight": 9}],
         "disabled": [{"name": "NodeAffinity"}],
@@ -146,12 +147,12 @@ def test_scoring_plugins_become_strategies(plugin: str, kind: str, fields: dict[
         ("kind: Pod\n", "not a KubeSchedulerConfiguration: there is nothing to convert"),
         (
             old("v1alpha1"),
-            f'cannot convert apiVersion "{GROUP}/v1alpha1": known are v1beta1, v1beta2, v1beta3',
+            f'cannot convert apiVersion "{GROUP}/v1alpha1": supported: v1beta1, v1beta2, v1beta3',
         ),
         ("a: b: c\n", "yaml: mapping values are not allowed in this context"),
     ],
 )
-def test_other_documents_are_refused(text: str, message: str) -> None:
+def test_other_documents_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         convert_old(text)
     assert str(caught.value) == message
@@ -177,7 +178,7 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
             'strict decoding error: unknown field "healthzBindAddress"',
             "healthzBindAddress: v1 has no such field, health and metrics are served on the secure "
             "port",
-            id="a field of old",
+            id="a removed field",
         ),
         pytest.param(
             "strict decoding error: decoding .profiles[0].pluginConfig[0]: strict decoding error: "
@@ -191,7 +192,7 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
             "resourceLock value must "
             'be "leases"',
             "resourceLock endpointsleases was removed: use leases, or leave the field out",
-            id="a lock of old",
+            id="a removed lock",
         ),
         pytest.param(
             'PreFilterPlugin "SelectorSpread" does not exist',
@@ -208,8 +209,8 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
         ),
         pytest.param(
             'PreFilterPlugin "sample-plugin" does not exist',
-            "if sample-plugin is a plugin of your own, say where it is with --plugin",
-            id="a plugin from outside",
+            "if sample-plugin is an out-of-tree plugin, load it with --plugin",
+            id="an out-of-tree plugin",
         ),
         pytest.param(
             'time: missing unit in duration "8"',
@@ -218,17 +219,17 @@ def test_other_documents_are_refused(text: str, message: str) -> None:
         ),
     ],
 )
-def test_hints_say_what_to_do(error: str, advice: str) -> None:
-    assert hints("", ConfigError("decode", error)) == [advice]
+def test_an_error_has_a_hint(error: str, advice: str) -> None:
+    assert advice_for("", ConfigError("decode", error), IN_TREE_NAMES) == [advice]
 
 
 def test_an_old_version_points_to_the_converter() -> None:
     text = old("v1beta2")
     with pytest.raises(ConfigError) as caught:
         load_config(text)
-    (advice,) = hints(text, caught.value)
+    (advice,) = advice_for(text, caught.value, IN_TREE_NAMES)
     assert "kubesched config convert" in advice
 
 
-def test_a_good_file_needs_no_advice() -> None:
-    assert hints(old("v1"), None) == []
+def test_a_valid_file_has_no_hints() -> None:
+    assert advice_for(old("v1"), None, IN_TREE_NAMES) == []

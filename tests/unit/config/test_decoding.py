@@ -22,7 +22,7 @@ META_TYPE = (
 NO_KIND = "couldn't get version/kind; json parse error: "
 
 
-def refusal(text: str) -> str:
+def rejection(text: str) -> str:
     with pytest.raises(ConfigError) as caught:
         load_config(text)
     assert caught.value.stage == "decode"
@@ -75,8 +75,8 @@ def refusal(text: str) -> str:
         ),
     ],
 )
-def test_documents_that_are_no_configuration(text: str, message: str) -> None:
-    assert refusal(text) == message
+def test_other_documents_are_rejected_with_upstreams_text(text: str, message: str) -> None:
+    assert rejection(text) == message
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_documents_that_are_no_configuration(text: str, message: str) -> None:
             "enableProfiling: x\nleaderElection: {leaseDuration: 5}\n",
             "json: cannot unmarshal number into Go struct field "
             "LeaderElectionConfiguration.leaderElection.leaseDuration of type string",
-            id="a duration's error beats one that was found before",
+            id="the error of a duration precedes earlier ones",
         ),
         pytest.param(
             "extenders: [{tlsConfig: {caData: '!'}}]\n",
@@ -126,23 +126,23 @@ def test_documents_that_are_no_configuration(text: str, message: str) -> None:
             "parallelism: x\nfoo: 1\n",
             "json: cannot unmarshal string into Go struct field "
             "KubeSchedulerConfiguration.parallelism of type int32",
-            id="type errors beat strict ones",
+            id="type errors precede strict ones",
         ),
     ],
 )
 def test_values_of_the_wrong_type(body: str, message: str) -> None:
-    assert refusal(HEAD + body) == message
+    assert rejection(HEAD + body) == message
 
 
-def test_unknown_fields_stand_in_order_of_sorted_keys_in_yaml() -> None:
-    assert refusal(HEAD + "zeta: 1\nalpha: 2\n") == (
+def test_unknown_fields_of_yaml_are_listed_in_key_order() -> None:
+    assert rejection(HEAD + "zeta: 1\nalpha: 2\n") == (
         'strict decoding error: unknown field "alpha", unknown field "zeta"'
     )
 
 
-def test_unknown_and_repeated_fields_stand_in_order_of_writing_in_json() -> None:
+def test_unknown_and_repeated_fields_of_json_are_listed_in_document_order() -> None:
     text = json.dumps({**META, "zeta": 1, "alpha": 2})[:-1] + ', "kind": "x"}'
-    assert refusal(text.replace('"kind": "x"', '"parallelism": 1, "parallelism": 2')) == (
+    assert rejection(text.replace('"kind": "x"', '"parallelism": 1, "parallelism": 2')) == (
         'strict decoding error: unknown field "zeta", unknown field "alpha", '
         'duplicate field "parallelism"'
     )
@@ -192,12 +192,12 @@ def test_plugin_arguments_that_do_not_decode(name: str, args: Any, message: str)
     assert str(caught.value) == f"decoding .profiles[0].pluginConfig[0]: {message}"
 
 
-def test_arguments_may_be_null_and_mean_the_defaults() -> None:
+def test_null_arguments_mean_the_defaults() -> None:
     config = load_config_object(entry("InterPodAffinity", None))
     assert config.profiles[0].args_of("InterPodAffinity") == InterPodAffinityArgs()
 
 
-def test_arguments_of_unknown_plugins_stay_as_they_are() -> None:
+def test_arguments_of_unknown_plugins_are_kept_unchanged() -> None:
     config = load_config_object(entry("Mine", {"b": 1, "a": [1.5]}))
     assert config.profiles[0].args_of("Mine") == RawArgs({"b": 1, "a": [1.5]})
 
@@ -207,5 +207,5 @@ def test_a_parsed_document_means_the_same_as_its_text() -> None:
     assert load_config_object(document) == load_config(json.dumps(document))
 
 
-def test_no_file_means_the_defaults() -> None:
+def test_the_default_configuration_needs_no_file() -> None:
     assert default_config() == load_config(HEAD)

@@ -17,9 +17,9 @@ def names(*plugins: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("given", "enabled"),
+    ("plugin_set", "enabled"),
     [
-        pytest.param({}, [("A", 1), ("B", 2), ("C", 0)], id="nothing given changes nothing"),
+        pytest.param({}, [("A", 1), ("B", 2), ("C", 0)], id="an empty set changes nothing"),
         pytest.param(
             {"disabled": names("B")}, [("A", 1), ("C", 0)], id="a disabled default is dropped"
         ),
@@ -31,7 +31,7 @@ def names(*plugins: str) -> list[dict[str, Any]]:
         pytest.param(
             {"enabled": [{"name": "B", "weight": 7}]},
             [("A", 1), ("B", 7), ("C", 0)],
-            id="a default given again keeps its place",
+            id="a repeated default keeps its position",
         ),
         pytest.param(
             {"enabled": names("A")}, [("A", 0), ("B", 2), ("C", 0)], id="and loses its weight"
@@ -48,10 +48,10 @@ def names(*plugins: str) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_a_profiles_set_is_laid_over_the_defaults(
-    given: dict[str, Any], enabled: list[tuple[str, int]]
+def test_plugin_sets_of_a_profile_override_the_defaults(
+    plugin_set: dict[str, Any], enabled: list[tuple[str, int]]
 ) -> None:
-    merged = merge_plugins(DEFAULTS, {"multiPoint": given}).multi_point
+    merged = merge_plugins(DEFAULTS, {"multiPoint": plugin_set}).multi_point
     assert [(plugin.name, plugin.weight) for plugin in merged.enabled] == enabled
 
 
@@ -60,11 +60,11 @@ def test_weights_of_disabled_plugins_are_dropped() -> None:
     assert merged.score == PluginSet((), (Plugin("A"),))
 
 
-def test_without_plugins_the_defaults_are_used_as_they_are() -> None:
-    assert load_config(HEAD).profiles[0].plugins is DEFAULT_PLUGINS
+def test_a_profile_without_plugins_has_the_default_plugins() -> None:
+    assert load_config(HEAD).profiles[0].plugins == DEFAULT_PLUGINS
 
 
-def test_only_a_single_profile_gets_a_name() -> None:
+def test_only_a_single_profile_gets_the_default_name() -> None:
     assert [p.scheduler_name for p in load_config(HEAD).profiles] == ["default-scheduler"]
     two = load_config(HEAD + "profiles: [{}, {schedulerName: x}]\n")
     assert [p.scheduler_name for p in two.profiles] == ["", "x"]
@@ -109,7 +109,7 @@ def test_zero_qps_is_replaced_and_negative_kept(value: Any, qps: float) -> None:
     assert load_config_object(document).client_connection.qps == qps
 
 
-def test_default_arguments_follow_the_given_ones_in_name_order() -> None:
+def test_default_arguments_follow_configured_ones_in_name_order() -> None:
     config = load_config(
         HEAD + "profiles: [{pluginConfig: [{name: VolumeBinding}, {name: DefaultPreemption}]}]\n"
     )
@@ -125,7 +125,7 @@ def test_default_arguments_follow_the_given_ones_in_name_order() -> None:
     ]
 
 
-def test_the_type_of_a_given_strategy_is_not_defaulted() -> None:
+def test_the_type_of_a_configured_strategy_has_no_default() -> None:
     config = load_config(
         HEAD
         + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n"

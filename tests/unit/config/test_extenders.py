@@ -37,7 +37,7 @@ def data(text: str) -> str:
         pytest.param(
             {"insecure": True, "caFile": "x"},
             "specifying a root certificates file with the insecure flag is not allowed",
-            id="trusting everybody and somebody",
+            id="insecure with an authority",
         ),
         pytest.param(
             {"caFile": "/no/such/ca.pem"},
@@ -58,7 +58,7 @@ def data(text: str) -> str:
             {"caData": data(NO_ASN1)},
             "unable to load root certificates: failed to parse certificate: x509: malformed "
             "certificate",
-            id="a certificate that is none",
+            id="a malformed certificate",
         ),
         pytest.param(
             {"certData": data("x"), "keyData": data(PRIVATE_KEY)},
@@ -83,14 +83,14 @@ def data(text: str) -> str:
         ),
     ],
 )
-def test_refused_certificates_have_upstreams_words(tls: dict[str, Any], message: str) -> None:
+def test_invalid_certificates_have_upstreams_errors(tls: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_extenders(config({"urlPrefix": "http://x", "tlsConfig": tls}))
     assert caught.value.stage == "build"
     assert str(caught.value) == f"couldn't build extenders: {message}"
 
 
-def test_a_folder_is_opened_and_cannot_be_read(tmp_path: Path) -> None:
+def test_a_directory_instead_of_a_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         build_extenders(config({"tlsConfig": {"caFile": str(tmp_path)}}))
     assert str(caught.value) == f"couldn't build extenders: read {tmp_path}: is a directory"
@@ -99,24 +99,24 @@ def test_a_folder_is_opened_and_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "tls",
     [
-        pytest.param({"certFile": "/no/such"}, id="a certificate without a key is not looked at"),
+        pytest.param({"certFile": "/no/such"}, id="a certificate without a key is ignored"),
         pytest.param({"caData": data(CERTIFICATE)}, id="an authority"),
         pytest.param(
             {"certData": data(CERTIFICATE), "keyData": data(PRIVATE_KEY)}, id="a pair in the file"
         ),
     ],
 )
-def test_certificates_that_pass(tls: dict[str, Any]) -> None:
-    given = config({"tlsConfig": tls, "httpTimeout": "3s"})
-    assert build_extenders(given) == given
+def test_valid_certificates_are_accepted(tls: dict[str, Any]) -> None:
+    loaded = config({"tlsConfig": tls, "httpTimeout": "3s"})
+    assert build_extenders(loaded) == loaded
 
 
-def test_https_without_an_authority_trusts_unseen() -> None:
+def test_https_without_an_authority_accepts_any_certificate() -> None:
     built = build_extenders(config({"enableHTTPS": True, "httpTimeout": "1s"}))
     assert built.extenders[0].tls_config is None
 
 
-def test_no_timeout_means_five_seconds() -> None:
+def test_the_default_timeout_is_five_seconds() -> None:
     built = build_extenders(config({"httpTimeout": "0s"}, {"httpTimeout": "-1s"}))
     assert [e.http_timeout_ns for e in built.extenders] == [5_000_000_000, -1_000_000_000]
 
@@ -141,7 +141,7 @@ def test_ignored_resources_replace_those_of_every_profile() -> None:
         assert args.ignored_resources == ("x.y/z", "u.v/w")
 
 
-def test_a_profile_without_fit_cannot_ignore() -> None:
+def test_ignored_resources_need_fit_in_every_profile() -> None:
     with pytest.raises(ConfigError) as caught:
         build_extenders(
             config(

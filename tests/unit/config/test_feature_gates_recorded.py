@@ -1,4 +1,4 @@
-"""Every gate, switched on and off at every version, compared with kube-scheduler v1.36.4.
+"""Every gate, enabled and disabled at every version, compared with kube-scheduler v1.36.4.
 
 The answers are in data/gates.json.gz, written by conformance/record_command_lines.py.
 """
@@ -21,7 +21,7 @@ RECORDED: dict[str, Any] = json.loads(
 )
 
 
-def told(setting: str, version: str) -> str:
+def error_of(setting: str, version: str) -> str:
     try:
         resolve_gates({"": [setting]}, emulated_version=[version])
     except GateError as problem:
@@ -30,23 +30,23 @@ def told(setting: str, version: str) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the parts of an error in an order: upstream goes through a map."""
+    """Return the parts of an error, sorted: upstream iterates over a map."""
     return sorted(text.strip("[]").split(", "))
 
 
 @pytest.mark.parametrize("version", ["1.33", "1.34", "1.35", "1.36"])
-def test_a_gate_can_be_set_where_upstream_lets_it(version: str) -> None:
+def test_a_gate_can_be_set_where_upstream_allows_it(version: str) -> None:
     cases = [case for case in RECORDED["told"] if case["version"] == version]
     assert len(cases) == 2 * len(known_gates())
     wrong = [
-        (case["gate"], case["error"], told(case["gate"], version))
+        (case["gate"], case["error"], error_of(case["gate"], version))
         for case in cases
-        if pieces(told(case["gate"], version)) != pieces(case["error"])
+        if pieces(error_of(case["gate"], version)) != pieces(case["error"])
     ]
     assert wrong == []
 
 
-def test_alpha_and_beta_gates_are_those_that_help_lists() -> None:
+def test_alpha_and_beta_gates_are_those_in_upstreams_help() -> None:
     listed = [
         f"{name}=true|false ({stage} - default={'true' if enabled else 'false'})"
         for name, stage, enabled in resolve_gates({})

@@ -12,13 +12,13 @@ from kubesched.config.gate_support import (
 )
 
 
-def refusal(*settings: str, emulated: str = "") -> str:
+def rejection(*settings: str, emulated: str = "") -> str:
     with pytest.raises(GateError) as raised:
         resolve_gates({"": list(settings)}, emulated_version=[emulated] if emulated else [])
     return str(raised.value)
 
 
-def test_nothing_set_means_the_defaults_of_v1_36() -> None:
+def test_gates_default_to_v1_36() -> None:
     gates = resolve_gates({})
     assert gates.is_enabled("SchedulerAsyncPreemption")
     assert gates.is_enabled("NodeDeclaredFeatures")
@@ -36,12 +36,12 @@ def test_nothing_set_means_the_defaults_of_v1_36() -> None:
         ("1.36", {"NodeDeclaredFeatures": True, "ComponentFlagz": True}),
     ],
 )
-def test_an_emulated_version_brings_its_defaults(version: str, enabled: dict[str, bool]) -> None:
+def test_an_emulated_version_has_its_own_defaults(version: str, enabled: dict[str, bool]) -> None:
     gates = resolve_gates({}, emulated_version=[version])
     assert {name: gates.is_enabled(name) for name in enabled} == enabled
 
 
-def test_an_older_version_is_got_along_with_by_default() -> None:
+def test_the_previous_version_is_compatible_by_default() -> None:
     assert str(resolve_gates({}).versions.min_compatibility) == "1.35"
     versions = resolve_gates({}, emulated_version=["1.34"]).versions
     assert str(versions.min_compatibility) == "1.33"
@@ -49,7 +49,7 @@ def test_an_older_version_is_got_along_with_by_default() -> None:
     assert (str(versions.min_compatibility), versions.errors()) == ("1.33", [])
 
 
-def test_all_beta_spares_what_is_set_by_name() -> None:
+def test_a_gate_set_by_name_overrides_all_beta() -> None:
     gates = resolve_gates({"": ["SchedulerAsyncPreemption=true", "AllBeta=false"]})
     assert gates.is_enabled("SchedulerAsyncPreemption")
     assert not gates.is_enabled("SchedulerPopFromBackoffQ")
@@ -58,7 +58,7 @@ def test_all_beta_spares_what_is_set_by_name() -> None:
     assert not gates.was_set("SchedulerQueueingHints")
 
 
-def test_all_alpha_switches_alpha_gates_and_no_others() -> None:
+def test_all_alpha_sets_only_alpha_gates() -> None:
     gates = resolve_gates({"": ["AllAlpha=true"]})
     assert gates.is_enabled("GenericWorkload")
     assert not gates.is_enabled("SchedulerAsyncAPICalls")
@@ -69,8 +69,8 @@ def test_the_last_setting_of_a_gate_counts() -> None:
     assert not resolve_gates(settings).is_enabled("SchedulerAsyncPreemption")
 
 
-def test_several_locked_gates_are_told_together() -> None:
-    text = refusal("SchedulerQueueingHints=false", "PodSchedulingReadiness=false")
+def test_errors_of_several_locked_gates_are_joined() -> None:
+    text = rejection("SchedulerQueueingHints=false", "PodSchedulingReadiness=false")
     assert text == (
         "[cannot set feature gate SchedulerQueueingHints to false, feature is locked to true, "
         "cannot set feature gate PodSchedulingReadiness to false, feature is locked to true]"
@@ -78,7 +78,7 @@ def test_several_locked_gates_are_told_together() -> None:
 
 
 def test_a_gate_of_the_future_cannot_be_set() -> None:
-    assert refusal("GenericWorkload=true", emulated="1.34") == (
+    assert rejection("GenericWorkload=true", emulated="1.34") == (
         "cannot set feature gate GenericWorkload to true, feature is PreAlpha at emulated version "
         "1.34, min compatibility version 1.33"
     )
@@ -90,10 +90,10 @@ def test_every_gate_in_the_tables_exists() -> None:
     assert not set(LACKING) & set(ALWAYS_ON)
 
 
-def test_what_we_lack_is_off_or_does_nothing_by_default() -> None:
+def test_lacking_features_are_disabled_by_default() -> None:
     gates = resolve_gates({})
     on = {name for name in LACKING if gates.is_enabled(name)}
-    # Devices: on for years upstream; here pods with claims wait with a text that says so.
+    # Devices: enabled upstream; here pods with claims wait, with a message that says so.
     assert all(name.startswith(("DRA", "DynamicResource")) for name in on)
     assert all(gates.is_enabled(name) for name in ALWAYS_ON)
 
@@ -103,7 +103,7 @@ def test_defaults_are_always_supported() -> None:
         check_support(resolve_gates({}, emulated_version=[version]))
 
 
-def test_features_that_stay_on_in_an_emulated_version_are_named() -> None:
+def test_features_that_emulation_cannot_disable_are_listed() -> None:
     assert emulation_differences(resolve_gates({})) == []
     old = resolve_gates({}, emulated_version=["1.33"])
     assert [name for name, _ in emulation_differences(old)] == [

@@ -150,7 +150,7 @@ def test_defaults_are_valid(plugin: str) -> None:
             "NodeResourcesFit",
             strategy(type="MostAllocated", requestedToCapacityRatio={}),
             [f"{RATIO}: Forbidden: must be nil when type is not RequestedToCapacityRatio"],
-            id="fit: a shape nobody asked for",
+            id="fit: an unused shape",
         ),
         pytest.param(
             "NodeResourcesFit",
@@ -211,13 +211,13 @@ def test_defaults_are_valid(plugin: str) -> None:
         ),
     ],
 )
-def test_every_rule_has_upstreams_words(
+def test_every_error_has_upstreams_text(
     plugin: str, values: dict[str, Any], errors: list[str]
 ) -> None:
     assert RULES[plugin](default_args(plugin, values)) == errors
 
 
-def test_paths_can_be_put_before_the_messages() -> None:
+def test_errors_begin_with_the_path() -> None:
     args = default_args("InterPodAffinity", {"hardPodAffinityWeight": 101})
     (error,) = RULES["InterPodAffinity"](args, "profiles[0].pluginConfig[1].args")
     assert error.startswith("profiles[0].pluginConfig[1].args.hardPodAffinityWeight: ")

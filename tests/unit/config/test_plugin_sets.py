@@ -6,17 +6,14 @@ import pytest
 
 from kubesched.config.defaults import merge_plugins
 from kubesched.config.errors import ConfigError
-from kubesched.config.load import default_config, load_config
-from kubesched.config.types import KubeSchedulerProfile, Plugins
-from kubesched.framework.plugin_sets import (
+from kubesched.config.types import Plugins
+from kubesched.framework.runtime.plugin_sets import (
     EXPANSION_ORDER,
     PluginSets,
-    build_profiles,
     needed_plugins,
     resolve_plugin_sets,
 )
 
-HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 IMPLEMENTED = {
     "Sort": frozenset({"queueSort"}),
     "Bind": frozenset({"bind"}),
@@ -37,7 +34,7 @@ def resolved(**points: dict[str, Any]) -> PluginSets:
     return resolve_plugin_sets("s", merge_plugins(Plugins(), points), IMPLEMENTED)
 
 
-def refusal(**points: dict[str, Any]) -> str:
+def rejection(**points: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
         resolved(**points)
     assert caught.value.stage == "build"
@@ -135,8 +132,8 @@ def test_weights_come_from_the_point_first_and_zero_is_one() -> None:
         ),
     ],
 )
-def test_refusals_have_upstreams_words(points: dict[str, Any], message: str) -> None:
-    assert refusal(**points) == message
+def test_errors_have_upstreams_text(points: dict[str, Any], message: str) -> None:
+    assert rejection(**points) == message
 
 
 def test_a_negative_weight_passes_when_nothing_is_counted_after_it() -> None:
@@ -144,64 +141,6 @@ def test_a_negative_weight_passes_when_nothing_is_counted_after_it() -> None:
     assert sets.score_weights == {"B": 1, "A": -1}
 
 
-def test_needed_plugins_are_named_once() -> None:
+def test_needed_plugins_are_listed_once() -> None:
     plugins = merge_plugins(Plugins(), {"multiPoint": ABC, "filter": {"enabled": listed("A", "Z")}})
     assert needed_plugins(plugins) == ["A", "Z", "Sort", "Bind", "B", "C"]
-
-
-def test_building_keeps_arguments_of_built_plugins_in_name_order() -> None:
-    seen: list[str] = []
-
-    def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
-        seen.append(name)
-        if name == "VolumeBinding":
-            return None
-        if name in ("PrioritySort", "DefaultBinder"):
-            return frozenset({"queueSort" if name == "PrioritySort" else "bind"})
-        return frozenset({"filter"})
-
-    text = (
-        "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}], enabled: "
-        "[{name: PrioritySort}, "
-        "{name: DefaultBinder}, {name: NodeResourcesFit}, {name: InterPodAffinity}]}}}]\n"
-    )
-    built = build_profiles(load_config(HEAD + text), construct)
-    assert seen == ["DefaultBinder", "InterPodAffinity", "NodeResourcesFit", "PrioritySort"]
-    assert [entry.name for entry in built.config.profiles[0].plugin_config] == [
-        "InterPodAffinity",
-        "NodeResourcesFit",
-    ]
-    assert built.sets["default-scheduler"].points["filter"] == (
-        "NodeResourcesFit",
-        "InterPodAffinity",
-    )
-
-
-def test_a_constructors_error_is_wrapped() -> None:
-    def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
-        raise ValueError("no")
-
-    with pytest.raises(ConfigError) as caught:
-        build_profiles(default_config(), construct)
-    assert str(caught.value) == (
-        "initializing profiles: creating profile for scheduler name default-scheduler: "
-        'initializing plugin "DefaultBinder": no'
-    )
-
-
-def test_profiles_have_to_sort_alike() -> None:
-    def construct(profile: KubeSchedulerProfile, name: str, args: object) -> frozenset[str] | None:
-        return IMPLEMENTED.get(name, frozenset({"queueSort"}))
-
-    text = """
-profiles:
-- schedulerName: a
-  plugins: {multiPoint: {disabled: [{name: '*'}], enabled: [{name: Sort}, {name: Bind}]}}
-- schedulerName: b
-  plugins: {multiPoint: {disabled: [{name: '*'}], enabled: [{name: Mine}, {name: Bind}]}}
-"""
-    with pytest.raises(ConfigError) as caught:
-        build_profiles(load_config(HEAD + text), construct)
-    assert str(caught.value) == (
-        'initializing profiles: different queue sort plugins for profile "b": "Mine", first: "Sort"'
-    )

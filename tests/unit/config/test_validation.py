@@ -65,7 +65,7 @@ LABEL_RULE = (
                     '"kubescheduler.config.k8s.io/v1")'
                 ),
             ],
-            id="removed plugins are looked for everywhere but in multiPoint",
+            id="removed plugins are found everywhere but in multiPoint",
         ),
         pytest.param(
             "profiles: [{pluginConfig: [{name: X}, {name: X}]}]\n",
@@ -87,7 +87,7 @@ LABEL_RULE = (
             "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
             "{type: Least}}}]}]\n",
             [],
-            id="Fit's arguments are not looked at here",
+            id="Fit's arguments are not checked",
         ),
         pytest.param(
             "profiles: [{plugins: {queueSort: {enabled: [{name: A}, {name: B}]}}}]\n",
@@ -112,7 +112,7 @@ LABEL_RULE = (
         ),
     ],
 )
-def test_every_rule_has_upstreams_words(body: str, errors: list[str]) -> None:
+def test_every_error_has_upstreams_text(body: str, errors: list[str]) -> None:
     assert validate_config(load_config(HEAD + body)) == errors
 
 
@@ -133,7 +133,7 @@ profiles:
     ]
 
 
-def test_several_errors_stand_in_brackets_and_equal_ones_once() -> None:
+def test_several_errors_are_in_brackets_without_duplicates() -> None:
     with pytest.raises(ConfigError) as caught:
         check_config(load_config(HEAD + "parallelism: 0\nclientConnection: {burst: -1}\n"))
     assert caught.value.stage == "validate"

@@ -28,7 +28,7 @@ def changed(**fields: Any) -> dict[str, Any]:
 
 
 def fields_of(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
-    return [one.field for one in differences(expected, actual)]
+    return [difference.field for difference in differences(expected, actual)]
 
 
 @pytest.mark.parametrize(

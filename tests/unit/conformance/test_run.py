@@ -51,7 +51,7 @@ class FakeOracle(Oracle):
     def _ask(self, command: list[str], cases: Any) -> list[Obj]:
         if command[0] == "stored":
             return list(cases)
-        return [{"id": one["id"], "decision": decision(nodes_of(one))} for one in cases]
+        return [{"id": case["id"], "decision": decision(nodes_of(case))} for case in cases]
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
@@ -97,10 +97,10 @@ class WaveringOracle(FakeOracle):
             return list(cases)
         self.asked += 1
         best = ["first"] if self.asked == 1 else ["second"]
-        return [{"id": one["id"], "decision": decision(best)} for one in cases]
+        return [{"id": case["id"], "decision": decision(best)} for case in cases]
 
 
-def test_what_the_oracle_says_when_asked_again_is_right_too(
+def test_a_second_decision_of_the_oracle_is_accepted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cases = list(generated(Options(only=(3,))))
@@ -135,13 +135,13 @@ def test_save_writes_cases_and_decisions(tmp_path: Path) -> None:
     assert save(FakeOracle(), Options(cases=5, seed=9), tmp_path) == 0
     cases = read_lines(tmp_path / "cases-9.jsonl")
     answers = read_lines(tmp_path / "decisions-9.jsonl")
-    assert [one["id"] for one in cases] == [one["id"] for one in answers]
+    assert [case["id"] for case in cases] == [answer["id"] for answer in answers]
     assert answers[0]["decision"]["feasible"] == nodes_of(cases[0])
 
 
-def test_an_index_means_one_case_whatever_families_are_asked_for() -> None:
+def test_an_index_names_one_case_in_any_selection_of_families() -> None:
     volumes = list(generated(Options(cases=24, families=("volumes",))))
-    assert [one["id"] for one in volumes] == ["fuzz-volumes-1:7", "fuzz-volumes-1:19"]
+    assert [volume["id"] for volume in volumes] == ["fuzz-volumes-1:7", "fuzz-volumes-1:19"]
     assert volumes[0] == next(iter(generated(Options(only=(7,)))))
 
 

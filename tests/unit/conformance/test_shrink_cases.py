@@ -32,7 +32,7 @@ def names(case: Obj) -> set[str]:
 
 
 def test_objects_that_do_not_matter_go() -> None:
-    small = shrink(a_case(40), lambda cases: [{"n7", "n31"} <= names(one) for one in cases])
+    small = shrink(a_case(40), lambda cases: [{"n7", "n31"} <= names(case) for case in cases])
     assert names(small) == {"n7", "n31"}
 
 
@@ -44,7 +44,7 @@ def test_fields_that_do_not_matter_go() -> None:
             for taint in one.get("spec", {}).get("taints", [])
         )
 
-    small = shrink(a_case(9), lambda cases: [differs(one) for one in cases])
+    small = shrink(a_case(9), lambda cases: [differs(case) for case in cases])
     (node,) = small["objects"]
     assert node["spec"] == {"taints": [{"key": "y"}]}
     assert set(node) == {"apiVersion", "kind", "metadata", "spec"}
@@ -54,7 +54,7 @@ def test_fields_that_do_not_matter_go() -> None:
 
 
 def test_the_configuration_stays_when_it_matters() -> None:
-    small = shrink(a_case(3), lambda cases: [bool(one["config"]) for one in cases])
+    small = shrink(a_case(3), lambda cases: [bool(case["config"]) for case in cases])
     assert small["config"] == {"apiVersion": "v1", "kind": "K"}
     assert small["objects"] == []
 
@@ -76,7 +76,7 @@ def test_questions_are_limited() -> None:
 
     def still_differs(cases: list[Obj]) -> list[bool]:
         asked.append(len(cases))
-        return ["n0" in names(one) for one in cases]
+        return ["n0" in names(case) for case in cases]
 
     small = shrink(a_case(64), still_differs, rounds=3)
     assert len(asked) == 3
@@ -88,7 +88,7 @@ def test_a_result_always_has_the_property() -> None:
     def differs(case: Obj) -> bool:
         return len(case["objects"]) >= 4 and len(case["objects"]) % 2 == 0
 
-    small = shrink(a_case(22), lambda cases: [differs(one) for one in cases])
+    small = shrink(a_case(22), lambda cases: [differs(case) for case in cases])
     assert differs(small)
 
 
@@ -97,7 +97,7 @@ def test_minimize_finds_scattered_items() -> None:
     kept = minimize(
         range(100),
         lambda items: {"items": items},
-        lambda cases: [wanted <= set(one["items"]) for one in cases],
+        lambda cases: [wanted <= set(case["items"]) for case in cases],
     )
     assert kept == [3, 50, 77]
 

@@ -18,12 +18,12 @@ from conformance.side_by_side.generate import FAMILIES, sequence_of
 from conformance.side_by_side.scores import best_nodes
 from conformance.side_by_side.state import Event, Events, State
 
-REFUSED = "status=False reason=Unschedulable message=0/1 nodes are available. observedGeneration=1"
+REJECTED = "status=False reason=Unschedulable message=0/1 nodes are available. observedGeneration=1"
 NOTE = "0/1 nodes are available."
 
 
 def a_pod(node: str = "", condition: str = "") -> dict[str, str]:
-    return {"nodeName": node, "PodScheduled": condition or ("status=True" if node else REFUSED)}
+    return {"nodeName": node, "PodScheduled": condition or ("status=True" if node else REJECTED)}
 
 
 def an_event(what: str = "Pod a/p1", reason: str = "FailedScheduling", note: str = NOTE) -> Event:
@@ -108,7 +108,7 @@ def test_a_race_is_between_pods_that_waited(
         pytest.param(an_event(reason="Scheduled", note="done"), (), False, id="not a refusal"),
     ],
 )
-def test_only_refusals_in_between_are_transient(
+def test_only_rejections_in_between_are_transient(
     event: Event, repeated: tuple[str, ...], is_one: bool
 ) -> None:
     settled = settled_notes([{"pod a/p1": a_pod()}])
@@ -120,6 +120,6 @@ def test_only_refusals_in_between_are_transient(
 
 @pytest.mark.parametrize("seed", range(20))
 def test_nodes_of_a_sequence_differ_in_size(seed: int) -> None:
-    first = next(one for one in sequence_of("spread", seed).steps if one.ops[0].kind == "Node")
+    first = next(step for step in sequence_of("spread", seed).steps if step.ops[0].kind == "Node")
     sizes = [op.body["status"]["allocatable"]["cpu"] for op in first.ops]
     assert len(set(sizes)) == len(sizes)

@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test says, byte by byte.
+"""A scripted server on loopback.
 
 Owns the socket; what is sent to it is noted. Expected values are never computed here.
 """
@@ -21,7 +21,7 @@ class Heard:
     headers: dict[str, str]
     body: bytes
     connection: int
-    """Which connection it came over."""
+    """The number of its connection."""
 
 
 Script: TypeAlias = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
@@ -29,11 +29,11 @@ Script: TypeAlias = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
 
 @dataclass(slots=True)
 class Loopback:
-    """Where it listens, what it answers, what it heard."""
+    """The server's URL, scripts and received requests."""
 
     port: int = 0
     scripts: list[Script] = field(default_factory=list)
-    """One for each request; the last one stays."""
+    """One per request; the last one serves all later requests."""
     heard: list[Heard] = field(default_factory=list)
     connections: int = 0
 
@@ -52,7 +52,7 @@ class Loopback:
                 if writer.is_closing():
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
-            return  # The other side is gone, which some tests are about.
+            return  # The client closed the connection, as some tests intend.
         finally:
             writer.close()
 
@@ -83,13 +83,13 @@ async def loopback(*scripts: Script, tls: ssl.SSLContext | None = None) -> Async
 
 
 def head(length: int | None, code: int = 200) -> bytes:
-    """Return the head of an answer; chunked if the length is None."""
+    """Return the head of a response; chunked if the length is None."""
     form = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     return f"HTTP/1.1 {code} x\r\n{form}\r\n\r\n".encode()
 
 
 def says(body: bytes, code: int = 200) -> Script:
-    """Answer this, and keep the connection."""
+    """Send a response, and keep the connection."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
         writer.write(head(len(body), code) + body)
@@ -98,7 +98,7 @@ def says(body: bytes, code: int = 200) -> Script:
 
 
 def sends(data: bytes) -> Script:
-    """Send bytes, and end the connection."""
+    """Send bytes, and close the connection."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -108,7 +108,7 @@ def sends(data: bytes) -> Script:
 
 
 def stalls(data: bytes = b"") -> Script:
-    """Send bytes, and nothing more as long as the connection lasts."""
+    """Send bytes, and keep the connection open without sending more."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
         writer.write(data)

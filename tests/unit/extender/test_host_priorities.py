@@ -1,4 +1,4 @@
-"""Host priorities out of pieces: the same bytes as the encoder of messages writes."""
+"""Host priorities from cached fragments: the same bytes as the encoder's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.extender.host_priorities import HostPriorities
+from kubesched.extender.server.prioritize_shortcuts import HostPriorities
 from kubesched.extender.wire import HostPriority, encode
 
 INT64 = st.integers(-(1 << 62), (1 << 62))
 SCORES = st.one_of(st.integers(0, 10), st.integers(-1, 12), INT64)
-# A cluster: names by row. A call: rows and what they are worth.
+# A cluster: names by row. A call: rows and their scores.
 CLUSTERS = st.lists(st.text(max_size=5), min_size=1, max_size=200)
 
 
@@ -22,7 +22,7 @@ def written(writer: HostPriorities, names: list[str], call: dict[int, int], stat
 
 
 @given(st.data())
-def test_answers_are_those_of_the_encoder(data: st.DataObject) -> None:
+def test_cached_fragments_equal_the_encoder(data: st.DataObject) -> None:
     writer = HostPriorities(10)
     for state in range(data.draw(st.integers(1, 3))):
         names = data.draw(CLUSTERS)
@@ -32,7 +32,7 @@ def test_answers_are_those_of_the_encoder(data: st.DataObject) -> None:
             assert written(writer, names, call, state) == encode(wanted)
 
 
-def test_a_row_that_is_another_host_now_has_its_name() -> None:
+def test_a_reused_row_has_its_new_name() -> None:
     writer = HostPriorities(10)
     for state, names in enumerate([["a", "b"], ["a", "c"], ["a", "b"]]):
         for score in (7, 8, 7):

@@ -1,4 +1,4 @@
-"""One extender over loopback: what it is asked, and what becomes of every way to answer."""
+"""The client of one extender over loopback: requests, responses and errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kubesched.cluster.launch.certificates import CertificateFiles, write_certificates
 from kubesched.config.types import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from kubesched.extender.http_extender import ExtenderError, HTTPExtender, build
-from kubesched.testing.certificates import CertificateFiles, write_certificates
+from kubesched.extender.client.http_extender import HTTPExtender, build
+from kubesched.extender.wire import ExtenderArgs, NodeList
+from kubesched.framework.handle import ExtenderError
 from tests.unit.builders import a_pod
 from tests.unit.extender.loopback import Loopback, Script, head, loopback, says, sends, stalls
 from tests.unit.scheduler.live_world import on_a_loop
@@ -32,9 +34,13 @@ VERBS = {
 }
 
 
+def args(*node_names: str) -> ExtenderArgs:
+    return ExtenderArgs(pod=POD, node_names=list(node_names))
+
+
 def an_extender(url: str, **config: Any) -> HTTPExtender:
-    given: dict[str, Any] = {**VERBS, "node_cache_capable": True, **config}
-    return HTTPExtender(Extender(url_prefix=url, **given))
+    fields: dict[str, Any] = {**VERBS, "node_cache_capable": True, **config}
+    return HTTPExtender(Extender(url_prefix=url, **fields))
 
 
 @asynccontextmanager
@@ -51,17 +57,17 @@ async def asked(
 
 
 async def filter_error(*scripts: Script, **config: Any) -> str:
-    """Return what is said of a filter that fails, the address being <url>."""
+    """Return the error of a failing filter call, with <url> in place of the address."""
     async with asked(*scripts, **config) as (extender, server):
         with pytest.raises(ExtenderError) as raised:
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
         return str(raised.value).replace(f"127.0.0.1:{server.port}", "<host>")
 
 
 # -- what it is ------------------------------------------------------------------------------------
 
 
-def test_those_that_may_be_ignored_are_asked_last() -> None:
+def test_ignorable_extenders_are_called_last() -> None:
     configs = [
         Extender(url_prefix="http://a", ignorable=True),
         Extender(url_prefix="http://b"),
@@ -98,7 +104,7 @@ def container(**resources: Any) -> dict[str, Any]:
         ({"containers": [container(requests={"example.com/other": "1"})]}, False),
     ],
 )
-def test_it_has_a_say_in_pods_that_name_a_resource_it_manages(
+def test_it_is_interested_in_pods_with_a_managed_resource(
     spec: dict[str, Any], is_interested: bool
 ) -> None:
     managed = (ExtenderManagedResource("example.com/gpu"),)
@@ -107,7 +113,7 @@ def test_it_has_a_say_in_pods_that_name_a_resource_it_manages(
     assert an_extender("http://x").is_interested(a_pod("p", **spec))
 
 
-def test_bound_pods_are_kept_whole_for_who_is_shown_them() -> None:
+def test_bound_pods_are_kept_whole_for_extenders_that_need_them() -> None:
     assert an_extender("http://x", node_cache_capable=False).needs_whole_pods
     assert not an_extender("http://x").needs_whole_pods
     assert not an_extender("http://x", node_cache_capable=False, preempt_verb="").needs_whole_pods
@@ -124,7 +130,7 @@ def test_a_password_is_not_shown() -> None:
 async def test_a_verb_is_posted_below_the_prefix() -> None:
     async with loopback(says(KEPT)) as server:
         extender = an_extender(f"{server.url}/x//")
-        result = await extender.filter(POD, node_names=["n1", "n2"])
+        result = await extender.filter(args("n1", "n2"))
         await extender.close()
     (heard,) = server.heard
     assert heard.line == "POST /x/filter HTTP/1.1"
@@ -138,15 +144,15 @@ async def test_a_verb_is_posted_below_the_prefix() -> None:
 
 
 @on_a_loop
-async def test_connections_are_kept() -> None:
+async def test_connections_are_reused() -> None:
     async with asked(says(KEPT)) as (extender, server):
         for _ in range(3):
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
         assert [one.connection for one in server.heard] == [0, 0, 0]
 
 
 @on_a_loop
-async def test_a_connection_that_was_closed_meanwhile_is_not_used() -> None:
+async def test_a_closed_connection_is_not_reused() -> None:
     ended = asyncio.Event()
 
     async def says_and_ends(writer: asyncio.StreamWriter) -> None:
@@ -158,7 +164,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_not_used() -> None:
     async with asked(says_and_ends) as (extender, server):
         for _ in range(5):
             ended.clear()
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
             await ended.wait()
         assert [one.connection for one in server.heard] == [0, 1, 2, 3, 4]
 
@@ -178,14 +184,16 @@ async def test_pods_are_bound_by_name_and_uid() -> None:
 
 
 @on_a_loop
-async def test_scores_come_as_they_are() -> None:
+async def test_scores_are_returned_unchanged() -> None:
     async with asked(says(b'[{"Host":"n2","Score":-7}]')) as (extender, _):
-        scores = await extender.prioritize(POD, nodes=[Raw(b"{}")])
-    assert [(one.host, one.score) for one in scores] == [("n2", -7)]
+        scores = await extender.prioritize(
+            ExtenderArgs(pod=POD, nodes=NodeList(items=[Raw(b"{}")]))
+        )
+    assert [(score.host, score.score) for score in scores] == [("n2", -7)]
 
 
 @on_a_loop
-async def test_proxies_of_the_environment_are_used_but_for_loopback(
+async def test_proxies_of_the_environment_are_used_except_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with loopback(says(KEPT)) as proxy, loopback(says(KEPT)) as near:
@@ -194,7 +202,7 @@ async def test_proxies_of_the_environment_are_used_but_for_loopback(
         monkeypatch.delenv("no_proxy", raising=False)
         for url in ("http://extender.example/x", near.url):
             extender = an_extender(url)
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
             await extender.close()
     assert [one.line for one in proxy.heard] == ["POST http://extender.example/x/filter HTTP/1.1"]
     assert len(near.heard) == 1
@@ -208,7 +216,7 @@ async def test_a_redirection_that_keeps_the_method_is_followed() -> None:
         writer.write(moved)
 
     async with asked(moves, says(KEPT)) as (extender, server):
-        result = await extender.filter(POD, node_names=["n1"])
+        result = await extender.filter(args("n1"))
     assert [one.line for one in server.heard] == [
         "POST /x/filter HTTP/1.1",
         "POST /elsewhere HTTP/1.1",
@@ -218,7 +226,7 @@ async def test_a_redirection_that_keeps_the_method_is_followed() -> None:
 
 
 # -- failures, in Go's words -----------------------------------------------------------------------
-# Each text was taken down from kube-scheduler by conformance/extenders.py.
+# Recorded from kube-scheduler by conformance/extenders.py.
 
 WAITED = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 READ = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
@@ -259,7 +267,7 @@ BROKEN = "net/http: HTTP/1.x transport connection broken"
     ],
 )
 @on_a_loop
-async def test_every_fault_is_called_as_go_calls_it(script: Script, text: str) -> None:
+async def test_errors_have_gos_words(script: Script, text: str) -> None:
     assert await filter_error(script) == text
 
 
@@ -271,7 +279,7 @@ async def test_every_fault_is_called_as_go_calls_it(script: Script, text: str) -
     ],
 )
 @on_a_loop
-async def test_one_that_does_not_answer_is_given_up(script: Script, text: str) -> None:
+async def test_an_extender_that_does_not_respond_times_out(script: Script, text: str) -> None:
     assert await filter_error(script, http_timeout_ns=SECOND_NS // 20) == text
 
 
@@ -285,20 +293,20 @@ async def test_one_that_does_not_answer_is_given_up(script: Script, text: str) -
     ],
 )
 @on_a_loop
-async def test_nothing_that_follows_the_answer_is_waited_for(script: Script) -> None:
+async def test_bytes_after_the_response_are_not_awaited(script: Script) -> None:
     async with asked(script) as (extender, _):
-        result = await extender.filter(POD, node_names=["n1"])
+        result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 
 
 @on_a_loop
-async def test_a_port_where_nobody_listens() -> None:
+async def test_a_refused_connection() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         extender = an_extender(f"http://127.0.0.1:{port}/x")
         with pytest.raises(ExtenderError) as raised:
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
         await extender.close()
     where = f"127.0.0.1:{port}"
     expected = f'Post "http://{where}/x/filter": dial tcp {where}: connect: connection refused'
@@ -320,10 +328,10 @@ async def test_a_port_where_nobody_listens() -> None:
     ],
 )
 @on_a_loop
-async def test_addresses_that_are_none(url: str, text: str) -> None:
+async def test_invalid_urls(url: str, text: str) -> None:
     extender = an_extender(url)
     with pytest.raises(ExtenderError) as raised:
-        await extender.filter(POD, node_names=["n1"])
+        await extender.filter(args("n1"))
     await extender.close()
     assert str(raised.value) == text
 
@@ -333,7 +341,7 @@ async def test_a_password_is_in_no_error() -> None:
     async with loopback(says(b"", 500)) as server:
         extender = an_extender(server.url.replace("http://", "http://me:secret@"))
         with pytest.raises(ExtenderError) as raised:
-            await extender.filter(POD, node_names=["n1"])
+            await extender.filter(args("n1"))
         await extender.close()
     assert "secret" not in str(raised.value)
     assert server.heard[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
@@ -358,7 +366,7 @@ def serving(files: CertificateFiles, *, asks_for_one: bool = False) -> ssl.SSLCo
 
 @pytest.mark.parametrize("how", ["file", "data", "unseen", "insecure"])
 @on_a_loop
-async def test_whom_to_trust(certificates: CertificateFiles, how: str) -> None:
+async def test_tls_settings(certificates: CertificateFiles, how: str) -> None:
     configs: dict[str, dict[str, Any]] = {
         "file": {"tls_config": ExtenderTLSConfig(ca_file=str(certificates.authority))},
         "data": {"tls_config": ExtenderTLSConfig(ca_data=certificates.authority.read_bytes())},
@@ -366,12 +374,12 @@ async def test_whom_to_trust(certificates: CertificateFiles, how: str) -> None:
         "insecure": {"tls_config": ExtenderTLSConfig(insecure=True)},
     }
     async with asked(says(KEPT), tls=serving(certificates), **configs[how]) as (extender, _):
-        result = await extender.filter(POD, node_names=["n1"])
+        result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 
 
 @on_a_loop
-async def test_nobody_vouches_for_it(certificates: CertificateFiles) -> None:
+async def test_an_untrusted_certificate(certificates: CertificateFiles) -> None:
     assert await filter_error(says(KEPT), tls=serving(certificates)) == (
         'Post "https://<host>/x/filter": tls: failed to verify certificate: '
         "x509: certificate signed by unknown authority"
@@ -379,7 +387,7 @@ async def test_nobody_vouches_for_it(certificates: CertificateFiles) -> None:
 
 
 @on_a_loop
-async def test_it_is_shown_our_certificate(certificates: CertificateFiles) -> None:
+async def test_the_client_certificate_is_sent(certificates: CertificateFiles) -> None:
     tls = ExtenderTLSConfig(
         ca_file=str(certificates.authority),
         cert_data=certificates.authority.read_bytes(),
@@ -387,30 +395,30 @@ async def test_it_is_shown_our_certificate(certificates: CertificateFiles) -> No
     )
     context = serving(certificates, asks_for_one=True)
     async with asked(says(KEPT), tls=context, tls_config=tls) as (extender, _):
-        result = await extender.filter(POD, node_names=["n1"])
+        result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 
 
 @on_a_loop
-async def test_a_server_that_speaks_no_tls() -> None:
-    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def test_a_server_without_tls() -> None:
+    async def reject(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    server = await asyncio.start_server(reject, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     extender = an_extender(f"https://127.0.0.1:{port}", enable_https=True)
     with pytest.raises(ExtenderError) as raised:
-        await extender.filter(POD, node_names=["n1"])
+        await extender.filter(args("n1"))
     await extender.close()
     server.close()
     assert str(raised.value).endswith(": http: server gave HTTP response to HTTPS client")
 
 
 @on_a_loop
-async def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_certificate_file(tmp_path: Path) -> None:
     tls = ExtenderTLSConfig(cert_file=str(tmp_path / "none"), key_file=str(tmp_path / "none"))
     extender = an_extender("https://127.0.0.1:1", tls_config=tls)
     with pytest.raises(ExtenderError, match="No such file"):
-        await extender.filter(POD, node_names=["n1"])
+        await extender.filter(args("n1"))
     await extender.close()

@@ -1,20 +1,20 @@
-"""Victims on their way to an extender and back."""
+"""Victims in arguments and results of extenders."""
 
 import json
 from typing import Any
 
 import pytest
 
+from kubesched.api.decode import decode_as
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.cache.cache import Cache
-from kubesched.columns.view import ClusterView
 from kubesched.extender import wire
-from kubesched.extender.http_extender import ExtenderError
-from kubesched.extender.victims import preemption_args, victims_of
+from kubesched.extender.client.http_extender import preemption_args, victims_of
+from kubesched.framework.handle import ExtenderError
 from kubesched.framework.interface import Victims
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_as
-from kubesched.objects.node import Node
-from kubesched.objects.pod import Pod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_pod
 
 URL = "http://extender"
@@ -25,7 +25,7 @@ NOT_THERE = (
 
 
 def a_cache(*pods: tuple[str, str]) -> Cache:
-    """Return two nodes with some pods, kept as the API server writes them."""
+    """Return two nodes with some whole pods."""
     cache = Cache(keep_whole_pods=True)
     for name in ("n1", "n2"):
         cache.add_node(decode_as(Node, {"metadata": {"name": name}, "spec": {}, "status": {}}))
@@ -63,7 +63,7 @@ def args_as_json(view: ClusterView, *, by_name: bool) -> dict[str, Any]:
     return found
 
 
-def test_who_knows_the_pods_is_told_their_uids() -> None:
+def test_victims_are_sent_by_uid_to_cache_capable_extenders() -> None:
     args = args_as_json(a_cache(("a", "n1"), ("b", "n1")).snapshot(), by_name=True)
     assert args["Pod"]["metadata"]["name"] == "boss"
     assert args["NodeNameToVictims"] is None
@@ -72,7 +72,7 @@ def test_who_knows_the_pods_is_told_their_uids() -> None:
     }
 
 
-def test_others_are_shown_pods_as_the_server_has_them() -> None:
+def test_other_extenders_get_whole_victims() -> None:
     args = args_as_json(a_cache(("a", "n1")).snapshot(), by_name=False)
     assert args["NodeNameToMetaVictims"] is None
     assert args["NodeNameToVictims"] == {
@@ -93,7 +93,7 @@ def test_others_are_shown_pods_as_the_server_has_them() -> None:
     }
 
 
-def test_a_pod_on_its_way_to_a_node_is_shown_with_it() -> None:
+def test_an_assumed_victim_has_its_node_name() -> None:
     cache = a_cache()
     cache.assume_pod(stored(cache, "a", ""), "n1")
     args = args_as_json(cache.snapshot(), by_name=False)
@@ -105,7 +105,7 @@ def answer(text: str) -> wire.ExtenderPreemptionResult:
     return wire.decode_preemption_result(text.encode())
 
 
-def test_those_who_are_named_are_found_on_their_node() -> None:
+def test_returned_victims_are_found_on_their_node() -> None:
     view = a_cache(("a", "n1"), ("b", "n1"), ("c", "n2")).snapshot()
     text = """{"NodeNameToMetaVictims": {
         "n1": {"Pods": [{"UID": "uid-b"}, {"UID": "uid-a"}], "NumPDBViolations": 1},
@@ -120,7 +120,7 @@ def test_those_who_are_named_are_found_on_their_node() -> None:
 
 
 @pytest.mark.parametrize("text", ["{}", "null", '{"NodeNameToMetaVictims": {}}'])
-def test_nobody_may_be_named(text: str) -> None:
+def test_no_victims_are_allowed(text: str) -> None:
     assert victims_of(answer(text), a_cache().snapshot(), URL) == {}
 
 
@@ -140,7 +140,7 @@ def test_nobody_may_be_named(text: str) -> None:
     ],
     ids=["a pod of another node", "no such node", "nothing", "a null"],
 )
-def test_who_is_not_there_cannot_be_named(named: str, text: str) -> None:
+def test_an_unknown_victim_is_an_error(named: str, text: str) -> None:
     view = a_cache(("a", "n1"), ("c", "n2")).snapshot()
     with pytest.raises(ExtenderError) as raised:
         victims_of(answer(f'{{"NodeNameToMetaVictims": {{{named}}}}}'), view, URL)

@@ -1,6 +1,7 @@
-"""The messages of the protocol: what is written, and what is made of what comes back."""
+"""Encoding and decoding of the messages of the extender protocol."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 from msgspec import Raw
 
 from kubesched.extender import wire
+from kubesched.golang.json_unmarshal import WireError
 
 RECORDED = Path(__file__).with_name("recorded_answers.jsonl")
-READERS = {
+READERS: dict[str, Callable[[bytes], Any]] = {
     "filter": wire.decode_filter_result,
     "scores": wire.decode_host_priorities,
     "bind": wire.decode_binding_result,
@@ -20,7 +22,7 @@ READERS = {
 
 
 def recorded() -> list[dict[str, Any]]:
-    """Return texts with what Go's decoder made of them (conformance/fuzz_extender.py --write)."""
+    """Return texts with the results of Go's decoder (conformance/fuzz_extender.py --write)."""
     return [json.loads(line) for line in RECORDED.read_text().splitlines()]
 
 
@@ -31,30 +33,30 @@ def comparable(message: Any) -> Any:
     return value or None
 
 
-def test_the_recording_has_every_kind_right_and_wrong() -> None:
+def test_the_recording_has_valid_and_invalid_messages_of_every_kind() -> None:
     found = {(one["kind"], bool(one["error"])) for one in recorded()}
     assert found == {(kind, is_wrong) for kind in READERS for is_wrong in (False, True)}
 
 
 @pytest.mark.parametrize("one", recorded(), ids=lambda one: f"{one['kind']}-{one['text'][:30]}")
-def test_answers_are_read_as_go_reads_them(one: dict[str, Any]) -> None:
+def test_responses_are_decoded_as_in_go(one: dict[str, Any]) -> None:
     read = READERS[one["kind"]]
     if one["error"]:
-        with pytest.raises(wire.WireError) as raised:
+        with pytest.raises(WireError) as raised:
             read(one["text"].encode())
         assert str(raised.value) == one["error"]
     else:
         assert comparable(read(one["text"].encode())) == one["value"]
 
 
-def test_nodes_that_come_back_are_not_touched() -> None:
+def test_returned_nodes_pass_through_unchanged() -> None:
     text = b'{"Nodes":{"items":[ {"metadata": {"name":"n1"},"x":1.50} ]}}'
     nodes = wire.decode_filter_result(text).nodes
     assert nodes is not None
     assert [bytes(item) for item in nodes.items or ()] == [b'{"metadata": {"name":"n1"},"x":1.50}']
 
 
-def test_nodes_in_odd_spelling_are_found() -> None:
+def test_keys_of_nodes_match_in_any_case() -> None:
     text = b'{"nodes":{"kind":"NodeList","ITEMS":[{"metadata":{"name":"n1"}}]}}'
     nodes = wire.decode_filter_result(text).nodes
     assert nodes is not None
@@ -64,25 +66,25 @@ def test_nodes_in_odd_spelling_are_found() -> None:
 @pytest.mark.parametrize(
     "text", [b'[{"host":"n1","score":7}]', b'[{"HOST":"n1","scorE":7,"x":{}}]']
 )
-def test_scores_in_odd_spelling_are_found(text: bytes) -> None:
+def test_keys_of_scores_match_in_any_case(text: bytes) -> None:
     assert wire.decode_host_priorities(text) == [wire.HostPriority(host="n1", score=7)]
 
 
-def test_of_two_spellings_the_later_counts() -> None:
+def test_the_last_of_two_matching_keys_counts() -> None:
     assert wire.decode_binding_result(b'{"Error":"a","error":"b"}').error == "b"
     assert wire.decode_binding_result(b'{"Error":"a","error":null}').error == "a"
     assert wire.decode_filter_result(b'{"NodeNames":["a"],"nodenames":null}').node_names is None
 
 
-def test_a_broken_body_tells_whether_more_could_make_it_whole() -> None:
+def test_an_incomplete_body_is_distinguished_from_a_malformed_one() -> None:
     for text, is_incomplete in ((b"", True), (b'{"Error":"a', True), (b"{]", False)):
-        with pytest.raises(wire.WireError) as raised:
+        with pytest.raises(WireError) as raised:
             wire.decode_filter_result(text)
         assert raised.value.is_incomplete is is_incomplete
 
 
-def test_a_body_nested_without_end_is_refused() -> None:
-    with pytest.raises(wire.WireError, match="exceeded max depth"):
+def test_a_body_nested_without_end_is_rejected() -> None:
+    with pytest.raises(WireError, match="exceeded max depth"):
         wire.decode_filter_result(b'{"x":' + b"[" * 100_000)
 
 
@@ -140,11 +142,11 @@ POD = Raw(b'{"metadata":{"name":"p"}}')
         ),
     ],
 )
-def test_messages_are_written_as_go_writes_them(message: object, text: str) -> None:
+def test_messages_are_encoded_as_in_go(message: object, text: str) -> None:
     assert wire.encode(message).decode() == text
 
 
-def test_questions_are_read_back() -> None:
+def test_arguments_are_decoded() -> None:
     args = wire.decode_args(
         b'{"Pod":{"a":1},"Nodes":{"metadata":{},"items":[{"x":1}]},"NodeNames":null}'
     )

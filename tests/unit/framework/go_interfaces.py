@@ -1,4 +1,4 @@
-"""The interfaces of the Go framework and their methods: names alone, embedded ones left out.
+"""The interfaces of the Go framework and their methods: names only, without embedded interfaces.
 
 Source: k8s.io/kube-scheduler v0.36.4, framework/*.go (Apache-2.0).
 """

@@ -1,4 +1,4 @@
-"""Plugins of a few lines whose answers a test chooses.
+"""Small plugins whose results a test chooses.
 
 Owns nothing but their shape; what they say is handed in.
 """
@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import NodeTable, NodeView
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import AllReasons, FilterVerdict, Rejected
 from kubesched.framework.status import Status
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable, NodeView
 
 
 def mask_of(nodes: NodeTable, names: Sequence[str]) -> BoolColumn:
-    """Return which nodes are named."""
+    """Return the mask of the named nodes."""
     return np.array([name in names for name in nodes.names], dtype=np.bool_)
 
 
-class ColumnRefusal:
-    """Refuses named nodes, each with its status, all at once."""
+class ColumnRejection:
+    """Rejects named nodes, each with its status; a column filter."""
 
     def __init__(self, name: str, statuses: Mapping[str, Status]) -> None:
         self.name = name
@@ -34,21 +34,21 @@ class ColumnRefusal:
         return [Rejected(mask_of(nodes, [n]), s) for n, s in self._statuses.items()]
 
 
-class OneNodeRefusal:
-    """Refuses named nodes one by one, and remembers whom it was asked about."""
+class OneNodeRejection:
+    """Rejects named nodes one by one, and records the nodes that it was called for."""
 
     def __init__(self, name: str, statuses: Mapping[str, Status]) -> None:
         self.name = name
         self._statuses = statuses
-        self.asked: list[str] = []
+        self.called_for: list[str] = []
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
-        self.asked.append(node.name)
+        self.called_for.append(node.name)
         return self._statuses.get(node.name)
 
 
 class Reasons:
-    """Gives named nodes several reasons."""
+    """Rejects named nodes with several reasons."""
 
     def __init__(self, name: str, rejections: Sequence[tuple[Sequence[str], Status]]) -> None:
         self.name = name
@@ -59,7 +59,7 @@ class Reasons:
 
 
 class AnyFilter:
-    """Answers a column filter's question with a function."""
+    """A column filter whose verdict is that of a function."""
 
     def __init__(self, answer: Callable[[NodeTable], Any], name: str = "Any") -> None:
         self.name = name
@@ -70,7 +70,7 @@ class AnyFilter:
 
 
 class PreFilter:
-    """Answers pre-filter, and refuses every node if it is asked to filter."""
+    """Returns a PreFilter result, and rejects every node if its filter is called."""
 
     def __init__(self, name: str, answer: Any) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class PreFilter:
 
 
 class Score:
-    """Scores nodes by name, all at once; may normalise and skip."""
+    """Scores nodes by name, all at once; may normalize and skip."""
 
     def __init__(self, name: str, scores: Mapping[str, Any] | Exception, skip: Any = None) -> None:
         self.name = name

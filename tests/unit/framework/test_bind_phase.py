@@ -1,4 +1,4 @@
-"""Reserve, permit, pre-bind, bind, post-bind: order, and what a failure means."""
+"""Reserve, Permit, PreBind, Bind, PostBind: the order of plugins, and the effect of failures."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework.bind_phase import permit_result
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreBindPreFlightResult
+from kubesched.framework.runtime.bind_phase import permit_result
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -26,7 +26,7 @@ Log = list[str]
 
 
 class Recorded:
-    """A plugin that notes its calls and answers as told; `later` makes its answers awaitable."""
+    """A plugin that records its calls and returns a given result, awaitable if `later`."""
 
     def __init__(self, name: str, log: Log, answer: Any = None, *, later: bool = False) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class ReservingUnlessSkipped(Reserving):
 
 
 class ReservingMore(ReservingUnlessSkipped):
-    """Inherits the attribute, which counts for the very class that says so."""
+    """Inherits the attribute, which has an effect only in the class that defines it."""
 
 
 class OnlyReserving(Recorded):
@@ -126,26 +126,26 @@ def test_reserve_runs_in_order_until_one_fails() -> None:
 
 
 class Watching:
-    """Measures nothing, but is there."""
+    """Stands in for measurements; measures nothing."""
 
-    def ask(self, point: str, plugin: str, call: Any, *arguments: Any) -> Any:
-        return call(*arguments)
+    def call(self, point: str, plugin: str, run: Any, *arguments: Any) -> Any:
+        return run(*arguments)
 
     async def wait(self, point: str, plugin: str, answer: Awaitable[Any]) -> Any:
         return await answer
 
 
 @pytest.mark.parametrize(
-    ("skipped", "watched", "asked"),
+    ("skipped", "watched", "called"),
     [
-        pytest.param("", False, "ABC", id="all are asked"),
-        pytest.param("ABC", False, "AC", id="who has nothing to reserve is not asked"),
-        pytest.param("AC", False, "ABC", id="others are asked, skipped or not"),
-        pytest.param("ABC", True, "ABC", id="where calls are measured all are made"),
+        pytest.param("", False, "ABC", id="all plugins are called"),
+        pytest.param("ABC", False, "AC", id="a plugin with nothing to reserve is not called"),
+        pytest.param("AC", False, "ABC", id="other plugins are called, skipped or not"),
+        pytest.param("ABC", True, "ABC", id="in a measured attempt all plugins are called"),
     ],
 )
 def test_a_plugin_that_filtering_skipped_may_have_nothing_to_reserve(
-    skipped: str, watched: bool, asked: str
+    skipped: str, watched: bool, called: str
 ) -> None:
     log: Log = []
     plugins = [Reserving("A", log), ReservingUnlessSkipped("B", log), ReservingMore("C", log)]
@@ -154,15 +154,15 @@ def test_a_plugin_that_filtering_skipped_may_have_nothing_to_reserve(
     state.plugin_times = Watching() if watched else None
     for _ in range(2):
         assert profile.run_reserve_plugins_reserve(state, a_pod(), "n1") is None
-    assert log == 2 * [f"reserve {name}" for name in asked]
+    assert log == 2 * [f"reserve {name}" for name in called]
 
 
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
         pytest.param(error("bad"), "bad", id="an error"),
-        pytest.param(OSError("disk"), "OSError: disk", id="a fault"),
-        pytest.param(True, "reserve() returned bool, expected a Status or None", id="no status"),
+        pytest.param(OSError("disk"), "OSError: disk", id="an exception"),
+        pytest.param(True, "reserve() returned bool, expected a Status or None", id="not a status"),
     ],
 )
 def test_an_error_in_reserve_names_the_plugin(answer: Any, text: str) -> None:
@@ -170,14 +170,14 @@ def test_an_error_in_reserve_names_the_plugin(answer: Any, text: str) -> None:
     assert status == error(f'running Reserve plugin "A": {text}').by("A")
 
 
-def test_unreserve_runs_in_reverse_also_for_those_that_never_reserved() -> None:
+def test_unreserve_runs_in_reverse_even_for_plugins_that_did_not_reserve() -> None:
     log: Log = []
     plugins = [Reserving("A", log), OnlyReserving("B", log), Reserving("C", log)]
     a_profile(*plugins).run_reserve_plugins_unreserve(CycleState(), a_pod(), "n1")
     assert log == ["unreserve C", "unreserve A"]
 
 
-def test_a_fault_in_unreserve_does_not_keep_the_others_from_giving_back() -> None:
+def test_an_exception_in_unreserve_does_not_stop_the_other_plugins() -> None:
     log: Log = []
 
     class Faulty(Reserving):
@@ -190,7 +190,7 @@ def test_a_fault_in_unreserve_does_not_keep_the_others_from_giving_back() -> Non
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
-def test_permit_asks_everybody_and_collects_waits(later: bool) -> None:
+def test_permit_calls_all_plugins_and_collects_waits(later: bool) -> None:
     log: Log = []
     outcome = permit(
         Permitting("A", log, (wait("for a friend"), 10.0), later=later),
@@ -205,12 +205,12 @@ def test_permit_asks_everybody_and_collects_waits(later: bool) -> None:
     assert log == ["permit A", "permit B", "permit C"]
 
 
-def test_permit_without_objection_is_success() -> None:
+def test_permit_succeeds_if_no_plugin_objects() -> None:
     outcome = permit(Permitting("A", [], (SUCCESS, 5.0)), Permitting("B", [], None))
     assert (outcome.status, outcome.wait_s) == (SUCCESS, {})
 
 
-def test_the_first_refusal_ends_permit_and_no_wait_is_left() -> None:
+def test_the_first_rejection_ends_permit_and_drops_waits() -> None:
     log: Log = []
     outcome = permit(
         Permitting("A", log, (wait(), 10.0)),
@@ -228,7 +228,7 @@ def test_the_first_refusal_ends_permit_and_no_wait_is_left() -> None:
         pytest.param((error("bad"), 0.0), "bad", id="an error"),
         pytest.param((SKIP, 0.0), "", id="a status of another point"),
         pytest.param(StatusError(error("bad")), "bad", id="a raised status"),
-        pytest.param(KeyError("x"), "KeyError: 'x'", id="a fault"),
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="an exception"),
     ],
 )
 def test_an_error_in_permit_names_the_plugin(answer: Any, text: str, later: bool) -> None:
@@ -241,7 +241,7 @@ def pre_flight(*plugins: Any) -> tuple[Status | None, CycleState]:
     return a_profile(*plugins).run_pre_bind_pre_flights(state, a_pod(), "n1"), state
 
 
-def test_pre_flight_finds_out_who_has_work_and_who_may_run_side_by_side() -> None:
+def test_pre_flight_finds_plugins_with_work_and_those_that_may_run_in_parallel() -> None:
     status, state = pre_flight(
         PreFlying("A", [], SKIP),
         PreFlying("B", [], None),
@@ -256,7 +256,7 @@ def test_pre_flight_finds_out_who_has_work_and_who_may_run_side_by_side() -> Non
 
 
 @pytest.mark.parametrize("plugins", [[], [PreFlying("A", [], SKIP), PreFlying("B", [], SKIP)]])
-def test_pre_flight_skips_if_nobody_has_work(plugins: list[Any]) -> None:
+def test_pre_flight_skips_if_no_plugin_has_work(plugins: list[Any]) -> None:
     assert pre_flight(*plugins)[0] == SKIP
 
 
@@ -268,14 +268,16 @@ def test_pre_flight_skips_if_nobody_has_work(plugins: list[Any]) -> None:
             unschedulable("no"),
             'PreBindPreFlight A returned "Unschedulable", which is unsupported. '
             "It is supposed to return Success, Skip, or Error status",
-            id="a refusal",
+            id="a rejection",
         ),
         pytest.param(
             (PreBindPreFlightResult(allow_parallel=True), error("bad")),
             'running PreBindPreFlight "A": bad',
-            id="an error beside a result",
+            id="an error with a result",
         ),
-        pytest.param(OSError("disk"), 'running PreBindPreFlight "A": OSError: disk', id="a fault"),
+        pytest.param(
+            OSError("disk"), 'running PreBindPreFlight "A": OSError: disk', id="an exception"
+        ),
         pytest.param(
             True,
             'PreBindPreFlight A returned "bool", which is unsupported. '
@@ -284,13 +286,13 @@ def test_pre_flight_skips_if_nobody_has_work(plugins: list[Any]) -> None:
         ),
     ],
 )
-def test_pre_flight_can_only_go_on_skip_or_fail(answer: Any, text: str) -> None:
+def test_pre_flight_accepts_only_success_skip_and_error(answer: Any, text: str) -> None:
     status, _ = pre_flight(PreFlying("A", [], answer))
     assert status is not None
     assert (status.code, status.message) == (Code.ERROR, text)
 
 
-def test_pre_bind_leaves_out_those_that_skipped_and_stops_at_a_failure() -> None:
+def test_pre_bind_omits_skipped_plugins_and_stops_at_a_failure() -> None:
     log: Log = []
     profile = a_profile(
         PreFlying("A", log, SKIP),
@@ -312,7 +314,7 @@ def test_an_error_in_pre_bind_names_the_plugin() -> None:
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "later"])
-def test_the_first_that_does_not_skip_binds(later: bool) -> None:
+def test_the_first_plugin_that_does_not_skip_binds(later: bool) -> None:
     log: Log = []
     status = bind(
         Binding("A", log, SKIP, later=later),
@@ -324,26 +326,26 @@ def test_the_first_that_does_not_skip_binds(later: bool) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_a_binding_nobody_writes_is_skipped(count: int) -> None:
+def test_bind_skips_if_all_plugins_skip(count: int) -> None:
     assert bind(*(Binding(f"P{number}", [], SKIP) for number in range(count))) == SKIP
 
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param(unschedulable("no"), unschedulable("no").by("A"), id="a refusal"),
+        pytest.param(unschedulable("no"), unschedulable("no").by("A"), id="a rejection"),
         pytest.param(
             error("conflict"), error('running Bind plugin "A": conflict').by("A"), id="an error"
         ),
     ],
 )
-def test_a_binding_that_fails_is_not_tried_by_the_next(answer: Any, expected: Status) -> None:
+def test_a_failed_binding_is_not_passed_to_the_next_plugin(answer: Any, expected: Status) -> None:
     log: Log = []
     assert bind(Binding("A", log, answer, later=True), Binding("B", log)) == expected
     assert log == ["bind A"]
 
 
-def test_post_bind_tells_everybody_also_after_a_fault() -> None:
+def test_post_bind_calls_all_plugins_even_after_an_exception() -> None:
     log: Log = []
     plugins = [
         PostBinding("A", log, ValueError("bad"), later=True),
@@ -353,7 +355,7 @@ def test_post_bind_tells_everybody_also_after_a_fault() -> None:
     assert log == ["post_bind A", "post_bind B"]
 
 
-def test_unreserve_gives_back_also_after_a_fault() -> None:
+def test_unreserve_calls_all_plugins_even_after_an_exception() -> None:
     log: Log = []
 
     class Broken(Reserving):
@@ -379,7 +381,7 @@ class Lines:
 
 
 def logged(*plugins: Any) -> list[tuple[int, str, dict[str, Any]]]:
-    """Return what is logged of plugins that fail at every point they extend."""
+    """Return the log lines of plugins that fail at every extension point."""
     profile, state, pod = a_profile(*plugins), CycleState(), a_pod("p")
     profile.log = lines = Lines()
     profile.run_reserve_plugins_reserve(state, pod, "n1")
@@ -439,7 +441,7 @@ def test_waiting_is_logged() -> None:
             unschedulable("no").by("A"),
             unschedulable("no").by("A"),
             [(4, "Pod rejected while waiting on permit", {"status": "no"})],
-            id="refused",
+            id="rejected",
         ),
         pytest.param(
             error("preempted").by("A"),
@@ -449,7 +451,7 @@ def test_waiting_is_logged() -> None:
         ),
     ],
 )
-def test_what_the_end_of_a_wait_means(settled: Status, expected: Status, line: Any) -> None:
+def test_the_status_that_ends_a_wait(settled: Status, expected: Status, line: Any) -> None:
     lines = Lines()
     assert permit_result(settled, a_pod("p"), lines) == expected
     ref = {"pod": Ref("default", "p")}

@@ -1,4 +1,4 @@
-"""One attempt's scratch space."""
+"""The values that plugins keep for one attempt."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Counter:
         return Counter(self.count)
 
 
-def test_what_was_never_written_is_not_found() -> None:
+def test_reading_an_unknown_key_raises() -> None:
     state = CycleState()
     with pytest.raises(StateNotFoundError, match=r"^not found$"):
         state.read("key")
     assert state.get("key") is None
 
 
-def test_what_was_written_is_read_until_deleted() -> None:
+def test_a_value_can_be_read_until_it_is_deleted() -> None:
     state = CycleState()
     state.write("key", 1)
     assert (state.read("key"), state.get("key")) == (1, 1)
@@ -31,7 +31,7 @@ def test_what_was_written_is_read_until_deleted() -> None:
     assert state.get("key") is None
 
 
-def test_a_value_with_clone_is_the_trials_own() -> None:
+def test_a_value_with_clone_is_cloned() -> None:
     state = CycleState()
     state.write("key", Counter(1))
     trial = state.clone()
@@ -46,14 +46,14 @@ def test_a_value_without_clone_is_shared_by_all_clones() -> None:
     assert state.clone().read("key") is shared
 
 
-def test_a_clone_writes_for_itself() -> None:
+def test_writing_to_a_clone_does_not_change_the_original() -> None:
     state = CycleState()
     trial = state.clone()
     trial.write("key", 1)
     assert state.get("key") is None
 
 
-def test_a_clone_keeps_who_is_skipped() -> None:
+def test_a_clone_keeps_the_skipped_plugins() -> None:
     state = CycleState()
     state.skip_filter_plugins = frozenset("A")
     state.skip_score_plugins = frozenset("B")

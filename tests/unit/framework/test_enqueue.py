@@ -1,23 +1,23 @@
-"""What a profile tells the queue: gates, events, order."""
+"""The queueing of a profile: PreEnqueue, event registrations, sort key."""
 
 from typing import Any
 
-from kubesched.app.build import build
 from kubesched.config.load import default_config
-from kubesched.framework.enqueue import (
+from kubesched.framework.cluster_event import ActionType as A
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.cluster_event import EventResource as R
+from kubesched.framework.interface import EventRegistration
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.framework.runtime.enqueue import (
     enqueue_registrations,
     pre_enqueue_calls,
     queue_sort_key,
 )
-from kubesched.framework.interface import EventRegistration
-from kubesched.framework.profile import Profile
+from kubesched.framework.runtime.profile import Profile
 from kubesched.framework.status import Code, Status, StatusError, unresolvable
-from kubesched.model.cluster_event import ActionType as A
-from kubesched.model.cluster_event import ClusterEvent
-from kubesched.model.cluster_event import EventResource as R
-from kubesched.model.pod_info import PodInfo
-from kubesched.model.queued_pod import QueuedPodInfo
 from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.profile.build import build
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import a_pod, a_profile
 
 NODE_ADD = EventRegistration(ClusterEvent(R.NODE, A.ADD))
@@ -99,7 +99,7 @@ def events(registrations: Any) -> dict[str, list[tuple[str, A]]]:
     }
 
 
-def test_the_default_plugins_register_what_upstreams_do() -> None:
+def test_the_default_plugins_register_for_the_events_of_upstream() -> None:
     assert events(enqueue_registrations(default_profile())) == UPSTREAM
 
 
@@ -111,21 +111,21 @@ class Named:
 
 
 class Refusing(Named):
-    """May refuse a pod."""
+    """May reject a pod."""
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: Any) -> Status | None:
         return None
 
 
 class Telling(Refusing):
-    """May refuse a pod, and says what may help."""
+    """May reject a pod, and registers for events."""
 
     def events_to_register(self) -> list[EventRegistration]:
         return [NODE_ADD]
 
 
 class Scoring(Named):
-    """Refuses nobody, whatever it registers."""
+    """Rejects no pod, whatever it registers for."""
 
     def score(self, state: Any, pod: PodInfo, node: Any) -> int:
         return 0
@@ -151,7 +151,7 @@ ALL_THAT_MAY_HELP = [
 ]
 
 
-def test_who_may_refuse_a_pod_and_does_not_say_is_helped_by_anything() -> None:
+def test_a_rejecting_plugin_without_registrations_is_registered_for_all_events() -> None:
     profile = a_profile(Telling(), Refusing(), Scoring())
     assert events(enqueue_registrations(profile)) == {
         "Telling": [(R.NODE, A.ADD)],
@@ -159,13 +159,13 @@ def test_who_may_refuse_a_pod_and_does_not_say_is_helped_by_anything() -> None:
     }
 
 
-def test_extenders_are_helped_by_anything() -> None:
+def test_extenders_are_registered_for_all_events() -> None:
     registered = events(enqueue_registrations(a_profile(Telling()), has_extenders=True))
     assert registered == {"Extender": ALL_THAT_MAY_HELP, "Telling": [(R.NODE, A.ADD)]}
 
 
 class Holding(Named):
-    """Holds all pods back, in one way or another."""
+    """Gates all pods, with a given result."""
 
     def __init__(self, name: str, answer: Status | Exception | None) -> None:
         super().__init__(name)
@@ -177,22 +177,22 @@ class Holding(Named):
         return self._answer
 
 
-def test_gates_are_called_in_order_and_never_raise() -> None:
-    refusal = unresolvable("no")
+def test_pre_enqueue_plugins_are_called_in_order_and_never_raise() -> None:
+    rejection = unresolvable("no")
     profile = a_profile(
         Holding("A", None),
-        Holding("B", refusal),
-        Holding("C", StatusError(refusal)),
+        Holding("B", rejection),
+        Holding("C", StatusError(rejection)),
         Holding("D", RuntimeError("oh")),
     )
     calls = pre_enqueue_calls(profile)
     answers = {name: call(a_pod()) for name, call in calls.items()}
     assert list(answers) == ["A", "B", "C", "D"]
-    assert (answers["A"], answers["B"], answers["C"]) == (None, refusal, refusal)
+    assert (answers["A"], answers["B"], answers["C"]) == (None, rejection, rejection)
     assert answers["D"] == Status(Code.ERROR, ("RuntimeError: oh",))
 
 
-def test_the_default_order_has_a_key_that_agrees_with_it() -> None:
+def test_the_sort_key_of_the_default_plugin_agrees_with_less() -> None:
     profile = default_profile()
     key = queue_sort_key(profile)
     assert key is not None
@@ -206,10 +206,10 @@ def test_the_default_order_has_a_key_that_agrees_with_it() -> None:
             assert (key(first) < key(second)) == profile.less(first, second)
 
 
-def test_a_plugin_may_offer_no_key() -> None:
+def test_a_plugin_may_have_no_sort_key() -> None:
     class Unsorted(Named):
         def less(self, first: Any, second: Any) -> bool:
             return False
 
     assert queue_sort_key(a_profile(Unsorted())) is None
-    assert queue_sort_key(a_profile(PrioritySort(None, None))) is not None  # type: ignore[arg-type]  # it asks its handle for nothing
+    assert queue_sort_key(a_profile(PrioritySort())) is not None

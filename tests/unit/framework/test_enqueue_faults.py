@@ -1,4 +1,4 @@
-"""What a user's plugin registers for, and registers wrongly."""
+"""Invalid event registrations of out-of-tree plugins."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework.enqueue import enqueue_registrations
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.framework.interface import EventRegistration
+from kubesched.framework.runtime.enqueue import enqueue_registrations
 from kubesched.framework.status import Status
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from tests.unit.builders import a_profile
 
 NODE_ADD = EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD))
 
 
 class Registers:
-    """Registers for what a test says."""
+    """Returns given registrations."""
 
     name = "Mine"
 
@@ -35,7 +35,9 @@ class Registers:
 @pytest.mark.parametrize(
     ("answer", "registered"), [(None, []), ([], []), ((NODE_ADD,), [NODE_ADD])]
 )
-def test_nothing_is_an_answer(answer: Any, registered: list[EventRegistration]) -> None:
+def test_a_plugin_may_register_for_nothing(
+    answer: Any, registered: list[EventRegistration]
+) -> None:
     assert enqueue_registrations(a_profile(Registers(answer))) == {"Mine": registered}
 
 
@@ -53,7 +55,7 @@ def test_nothing_is_an_answer(answer: Any, registered: list[EventRegistration]) 
         (7, "plugin \"Mine\": events_to_register(): TypeError: 'int' object is not iterable"),
     ],
 )
-def test_a_wrong_answer_is_refused_by_the_plugins_name(answer: Any, text: str) -> None:
-    with pytest.raises(ValueError, match="Mine") as refused:
+def test_an_invalid_registration_is_an_error_that_names_the_plugin(answer: Any, text: str) -> None:
+    with pytest.raises(ValueError, match="Mine") as rejected:
         enqueue_registrations(a_profile(Registers(answer)))
-    assert str(refused.value) == text
+    assert str(rejected.value) == text

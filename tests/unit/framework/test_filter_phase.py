@@ -1,11 +1,10 @@
-"""Which filter's word is a node's status."""
+"""The status of each node after filtering."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kubesched.columns.view import ClusterView
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import (
@@ -19,11 +18,12 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
+from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_cluster, a_node, a_pod, a_profile
 from tests.unit.framework.small_plugins import (
     AnyFilter,
-    ColumnRefusal,
-    OneNodeRefusal,
+    ColumnRejection,
+    OneNodeRejection,
     PreFilter,
     Reasons,
 )
@@ -41,26 +41,26 @@ def statuses(*plugins: Any) -> dict[str, Status]:
     view, state, pod = three_nodes(), CycleState(), a_pod()
     profile = a_profile(*plugins)
     profile.run_pre_filter_plugins(state, pod, view.all_nodes())
-    verdicts = profile.run_filter_plugins(state, pod, view.all_nodes())
+    verdicts = profile.filters.judge(state, pod, view.all_nodes())
     return {name: verdicts[position] for position, name in enumerate(NAMES)}
 
 
-def test_the_first_refusing_plugin_in_order_is_named_whatever_its_spelling() -> None:
+def test_the_first_rejecting_plugin_in_order_is_named() -> None:
     found = statuses(
-        OneNodeRefusal("One", {"n1": FIRST}),
-        ColumnRefusal("Two", {"n1": SECOND, "n2": SECOND}),
-        OneNodeRefusal("Three", {"n1": THIRD, "n2": THIRD, "n3": THIRD}),
+        OneNodeRejection("One", {"n1": FIRST}),
+        ColumnRejection("Two", {"n1": SECOND, "n2": SECOND}),
+        OneNodeRejection("Three", {"n1": THIRD, "n2": THIRD, "n3": THIRD}),
     )
     assert found == {"n1": FIRST.by("One"), "n2": SECOND.by("Two"), "n3": THIRD.by("Three")}
 
 
-def test_a_one_node_filter_is_asked_only_about_nodes_still_standing() -> None:
-    late = OneNodeRefusal("Late", {})
-    statuses(ColumnRefusal("Early", {"n2": FIRST}), late)
-    assert late.asked == ["n1", "n3"]
+def test_a_one_node_filter_is_called_only_for_nodes_not_yet_rejected() -> None:
+    late = OneNodeRejection("Late", {})
+    statuses(ColumnRejection("Early", {"n2": FIRST}), late)
+    assert late.called_for == ["n1", "n3"]
 
 
-def test_the_first_rejection_of_one_plugin_that_holds_is_the_status() -> None:
+def test_the_first_of_a_plugins_rejections_is_the_status() -> None:
     def answer(nodes: Any) -> list[Rejected]:
         return [
             Rejected(np.array([False, True, True]), FIRST),
@@ -71,10 +71,10 @@ def test_the_first_rejection_of_one_plugin_that_holds_is_the_status() -> None:
     assert [found[name].message for name in NAMES] == ["second", "first", "first"]
 
 
-def test_an_error_counts_only_on_nodes_that_reach_it() -> None:
+def test_an_error_counts_only_on_nodes_not_yet_rejected() -> None:
     found = statuses(
-        ColumnRefusal("Early", {"n1": FIRST, "n3": FIRST}),
-        ColumnRefusal("Faulty", {"n1": error("bad"), "n2": error("bad")}),
+        ColumnRejection("Early", {"n1": FIRST, "n3": FIRST}),
+        ColumnRejection("Faulty", {"n1": error("bad"), "n2": error("bad")}),
     )
     assert found["n1"] == FIRST.by("Early")
     assert found["n2"] == Status(Code.ERROR, ('running "Faulty" filter plugin: bad',), "Faulty")
@@ -84,8 +84,8 @@ def test_an_error_counts_only_on_nodes_that_reach_it() -> None:
 @pytest.mark.parametrize(
     ("raised", "text"),
     [
-        pytest.param(StatusError(error("bad")), "bad", id="a status from any depth"),
-        pytest.param(KeyError("x"), "KeyError: 'x'", id="a fault of the plugin"),
+        pytest.param(StatusError(error("bad")), "bad", id="a raised status"),
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="an exception"),
     ],
 )
 @pytest.mark.parametrize("spelling", ["columns", "one node"])
@@ -109,15 +109,15 @@ def test_an_exception_becomes_an_error_that_names_the_plugin(
     assert set(statuses(plugin).values()) == {expected}
 
 
-def test_a_raised_refusal_is_a_refusal() -> None:
+def test_a_raised_rejection_is_a_rejection() -> None:
     def answer(nodes: Any) -> Any:
         raise StatusError(unresolvable("no"))
 
     assert set(statuses(AnyFilter(answer, "P")).values()) == {unresolvable("no").by("P")}
 
 
-def test_a_filter_that_answers_neither_yes_nor_no_is_in_error() -> None:
-    found = statuses(OneNodeRefusal("P", {"n1": Status(Code.SKIP, ("odd",))}))
+def test_a_status_that_a_filter_may_not_return_is_an_error() -> None:
+    found = statuses(OneNodeRejection("P", {"n1": Status(Code.SKIP, ("odd",))}))
     assert found["n1"] == Status(Code.ERROR, ('running "P" filter plugin: odd',), "P")
     assert found["n2"] == SUCCESS
 
@@ -127,12 +127,12 @@ def test_a_filter_that_answers_neither_yes_nor_no_is_in_error() -> None:
     [
         pytest.param(lambda n: [Rejected(np.ones(2, dtype=np.bool_), FIRST)], id="wrong length"),
         pytest.param(lambda n: [Rejected(np.ones(3, dtype=np.int64), FIRST)], id="integers"),
-        pytest.param(lambda n: [Rejected(A_LIST, FIRST)], id="a list for a mask"),
+        pytest.param(lambda n: [Rejected(A_LIST, FIRST)], id="a list as mask"),
         pytest.param(lambda n: None, id="nothing"),
         pytest.param(lambda n: np.ones(3, dtype=np.bool_), id="a bare mask"),
     ],
 )
-def test_a_wrong_answer_fails_the_pod_and_names_the_plugin(answer: Any) -> None:
+def test_an_invalid_verdict_fails_the_pod_and_names_the_plugin(answer: Any) -> None:
     for status in statuses(AnyFilter(answer, "Wrong")).values():
         assert status.code is Code.ERROR
         assert status.plugin == "Wrong"
@@ -141,7 +141,7 @@ def test_a_wrong_answer_fails_the_pod_and_names_the_plugin(answer: Any) -> None:
 
 def test_a_one_node_filter_that_returns_no_status_fails_the_pod_and_names_the_plugin() -> None:
     wrong: Any = {"n2": True}
-    found = statuses(OneNodeRefusal("Wrong", wrong))
+    found = statuses(OneNodeRejection("Wrong", wrong))
     assert found["n1"] == SUCCESS
     assert (found["n2"].code, found["n2"].plugin) == (Code.ERROR, "Wrong")
 
@@ -164,9 +164,9 @@ def test_reasons_add_up_and_the_worst_code_wins() -> None:
     }
 
 
-def test_reasons_do_not_add_to_what_another_plugin_said_before() -> None:
+def test_reasons_do_not_add_to_the_rejection_of_an_earlier_plugin() -> None:
     found = statuses(
-        ColumnRefusal("Early", {"n1": FIRST}),
+        ColumnRejection("Early", {"n1": FIRST}),
         Reasons("Late", [(["n1", "n2"], SECOND)]),
     )
     assert found == {"n1": FIRST.by("Early"), "n2": SECOND.by("Late"), "n3": SUCCESS}
@@ -178,13 +178,13 @@ def test_an_error_among_reasons_is_an_error() -> None:
     assert found["n1"].code is Code.ERROR
 
 
-def test_a_plugin_that_skipped_is_not_asked_to_filter() -> None:
+def test_the_filter_of_a_skipped_plugin_is_not_called() -> None:
     class Skipping(PreFilter):
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
-            raise AssertionError("asked")
+            raise AssertionError("the filter was called")
 
     assert set(statuses(Skipping("P", SKIP)).values()) == {SUCCESS}
 
 
-def test_pending_is_a_refusal() -> None:
-    assert statuses(ColumnRefusal("P", {"n1": pending("soon")}))["n1"] == pending("soon").by("P")
+def test_pending_is_a_rejection() -> None:
+    assert statuses(ColumnRejection("P", {"n1": pending("soon")}))["n1"] == pending("soon").by("P")

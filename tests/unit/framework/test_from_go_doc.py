@@ -8,22 +8,29 @@ from pathlib import Path
 import pytest
 
 import kubesched
-from kubesched.framework.filter_phase import FilterPhase
-from kubesched.framework.handle import Nominator, WaitingPod
+from kubesched.framework.handle import Nominator
 from kubesched.framework.interface import EXTENSION_POINTS
-from kubesched.framework.registry import protocol_methods
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.framework.runtime.filter_phase import FilterPhase
+from kubesched.framework.runtime.registry import protocol_methods
+from kubesched.framework.runtime.waiting_pods import WaitingPod
 from tests.unit.framework.go_interfaces import GO_INTERFACES
 from tests.unit.framework.test_plugins_doc import protocols
 
 DOCUMENT = (Path(__file__).resolve().parents[3] / "docs" / "from-go.md").read_text()
 # Attributes that an instance has and its class does not show.
-INSTANCE_ATTRIBUTES = {("ClusterView", "objects")}
+INSTANCE_ATTRIBUTES = {
+    ("ClusterView", "objects"),
+    ("ClusterView", "pods"),
+    ("Handle", "profile_name"),
+    ("Handle", "rng"),
+    ("WaitingPod", "pod"),
+}
 CLASSES = {"WaitingPod": WaitingPod}
 
 
 def rows(part: str) -> list[list[str]]:
-    """Return the cells of a table, the name of an interface repeated where it is left out."""
+    """Return the cells of a table; repeat the name of an interface where a row omits it."""
     text = DOCUMENT.partition(f"<!-- {part}: begin -->")[2].partition(f"<!-- {part}: end -->")[0]
     found: list[list[str]] = []
     for line in text.strip().splitlines()[2:]:
@@ -37,7 +44,7 @@ def names(cell: str) -> list[str]:
 
 
 def documented() -> dict[str, list[str]]:
-    """Return the methods by interface, as the page has them."""
+    """Return the documented methods by interface."""
     found: dict[str, list[str]] = {}
     for part in ("points", "given", "handle"):
         for interface, methods, *_ in rows(part):
@@ -50,33 +57,40 @@ def qualified() -> list[tuple[str, str]]:
     return sorted(set(re.findall(r"`([A-Z]\w+)\.([a-z_]+)`", DOCUMENT)))
 
 
-def test_every_interface_is_there_and_no_other() -> None:
+def test_exactly_the_interfaces_of_go_are_documented() -> None:
     assert len(GO_INTERFACES) > 40
     assert set(documented()) == set(GO_INTERFACES)
 
 
-def test_every_method_stands_beside_its_interface() -> None:
-    whole = {name: methods for name, methods in documented().items() if methods}
-    assert len(whole) > 30
-    alone = {name: methods for name, methods in whole.items() if not name.startswith("CSI")}
-    for name, methods in alone.items():
+def test_every_method_is_documented_with_its_interface() -> None:
+    with_methods = {name: methods for name, methods in documented().items() if methods}
+    assert len(with_methods) > 30
+    without_csi = {
+        name: methods for name, methods in with_methods.items() if not name.startswith("CSI")
+    }
+    for name, methods in without_csi.items():
         assert sorted(methods) == sorted(GO_INTERFACES[name]), name
 
 
 def test_the_points_have_every_method_of_a_plugin() -> None:
-    told = {name for _, _, python, _ in rows("points") for name in names(python)}
-    ours = {name for one in protocols() for name in protocol_methods(one)} - {"reads", "fragment"}
-    assert told == ours | {"name"}
-    assert {method for one in EXTENSION_POINTS.values() for method in one.methods} <= told
+    documented_names = {name for _, _, python, _ in rows("points") for name in names(python)}
+    ours = {name for protocol in protocols() for name in protocol_methods(protocol)} - {
+        "reads",
+        "fragment",
+    }
+    assert documented_names == ours | {"name"}
+    assert {
+        method for point in EXTENSION_POINTS.values() for method in point.methods
+    } <= documented_names
 
 
 @pytest.mark.parametrize(("cls", "name"), qualified())
-def test_what_is_said_to_be_there_is(cls: str, name: str) -> None:
+def test_every_documented_attribute_exists(cls: str, name: str) -> None:
     known = CLASSES.get(cls) or getattr(kubesched, cls)
     assert hasattr(known, name) or (cls, name) in INSTANCE_ATTRIBUTES
 
 
-def test_names_of_parts_without_a_class_in_front_are_there() -> None:
+def test_documented_names_without_a_class_exist() -> None:
     by_interface = {interface: python for interface, _, python in rows("given")}
     queued = names(by_interface["`QueuedPodInfo`"])[:-1]
     assert len(queued) == len(GO_INTERFACES["QueuedPodInfo"])

@@ -1,4 +1,4 @@
-"""Nodes are judged with the pods that were promised them, and without; both must fit."""
+"""Nodes are evaluated with and without the pods nominated to them; both must fit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.columns.trial import Trial
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import (
@@ -19,14 +18,15 @@ from kubesched.framework.status import (
     error,
     unschedulable,
 )
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.trial import Trial
 from tests.unit.builders import a_cluster, a_node, a_pod, a_profile
 
 FULL = unschedulable("full")
 
 
 class FullOneNode:
-    """A node takes one pod; the count is the plugin's own."""
+    """Allows one pod per node; the plugin counts pods itself."""
 
     name = "Full"
 
@@ -95,13 +95,13 @@ def judged(plugin: Any, pod: PodInfo, nominated: dict[str, list[PodInfo]]) -> di
     profile.run_pre_filter_plugins(state, pod, view.all_nodes())
     nodes = view.all_nodes()
     verdicts = profile.run_filter_plugins_with_nominated_pods(state, pod, nodes)
-    # What was supposed is not remembered.
-    again = profile.run_filter_plugins(state, pod, nodes)
+    # The trial leaves no trace.
+    again = profile.filters.judge(state, pod, nodes)
     assert {again[position] for position in range(3)} == {SUCCESS}
     return {name: verdicts[position] for position, name in enumerate(nodes.names)}
 
 
-def promised(name: str, priority: int) -> PodInfo:
+def nominee(name: str, priority: int) -> PodInfo:
     return a_pod(name, priority=priority)
 
 
@@ -114,45 +114,45 @@ def promised(name: str, priority: int) -> PodInfo:
         pytest.param(9, False, id="less important"),
     ],
 )
-def test_promised_pods_count_if_they_are_no_less_important(
+def test_nominated_pods_count_if_they_are_no_less_important(
     plugin: Any, priority: int, counts: bool
 ) -> None:
-    found = judged(plugin(), a_pod(priority=10), {"n2": [promised("other", priority)]})
+    found = judged(plugin(), a_pod(priority=10), {"n2": [nominee("other", priority)]})
     expected = FULL.by("Full") if counts else SUCCESS
     assert found == {"n1": SUCCESS, "n2": expected, "n3": SUCCESS}
 
 
 @BOTH
-def test_a_pods_own_promise_does_not_stand_in_its_way(plugin: Any) -> None:
-    assert judged(plugin(), promised("me", 10), {"n2": [promised("me", 10)]})["n2"] == SUCCESS
+def test_a_pods_own_nomination_does_not_count(plugin: Any) -> None:
+    assert judged(plugin(), nominee("me", 10), {"n2": [nominee("me", 10)]})["n2"] == SUCCESS
 
 
 @BOTH
-def test_each_node_has_its_own_promises(plugin: Any) -> None:
+def test_nominated_pods_count_only_on_their_own_node(plugin: Any) -> None:
     nominated = {
-        "n1": [promised("a", 10), promised("b", 10)],
-        "n3": [promised("c", 10), promised("d", 0)],
+        "n1": [nominee("a", 10), nominee("b", 10)],
+        "n3": [nominee("c", 10), nominee("d", 0)],
     }
     found = judged(plugin(), a_pod(priority=10), nominated)
     assert [found[name] == SUCCESS for name in NAMES] == [False, True, False]
 
 
 @BOTH
-def test_a_failure_to_suppose_a_pod_is_an_error_of_that_node(plugin: Any) -> None:
-    found = judged(plugin(change_fails=True), a_pod(), {"n2": [promised("a", 10)]})
+def test_a_failure_to_add_a_nominated_pod_is_an_error_of_its_node(plugin: Any) -> None:
+    found = judged(plugin(change_fails=True), a_pod(), {"n2": [nominee("a", 10)]})
     assert found["n1"] == found["n3"] == SUCCESS
     assert found["n2"].code is Code.ERROR
     assert found["n2"].message == 'running AddPod on PreFilter plugin "Full": bad'
 
 
 @BOTH
-def test_a_plugin_that_skipped_hears_of_no_promise(plugin: Any) -> None:
-    found = judged(plugin(skips=True), a_pod(), {"n2": [promised("a", 10)]})
+def test_a_skipped_plugin_is_not_called_for_nominated_pods(plugin: Any) -> None:
+    found = judged(plugin(skips=True), a_pod(), {"n2": [nominee("a", 10)]})
     assert set(found.values()) == {SUCCESS}
 
 
 class NeedsCompany:
-    """Refuses a node without pods: what fits only beside a promised pod does not fit."""
+    """Rejects a node without pods."""
 
     name = "NeedsCompany"
 
@@ -160,15 +160,15 @@ class NeedsCompany:
         return [Rejected(nodes.pod_count == 0, unschedulable("lonely"))]
 
 
-def test_a_node_that_fits_only_with_the_promised_pod_does_not_fit() -> None:
-    view = a_cluster([a_node("n1")], nominated={"n1": [promised("a", 10)]})
+def test_a_node_that_fits_only_with_the_nominated_pod_does_not_fit() -> None:
+    view = a_cluster([a_node("n1")], nominated={"n1": [nominee("a", 10)]})
     verdicts = a_profile(NeedsCompany()).run_filter_plugins_with_nominated_pods(
         CycleState(), a_pod(), view.all_nodes()
     )
     assert verdicts[0] == unschedulable("lonely").by("NeedsCompany")
 
 
-def test_promised_pods_weigh_on_the_supposed_node_only() -> None:
+def test_nominated_pods_use_resources_only_in_the_trial() -> None:
     seen: list[tuple[list[int], bool]] = []
 
     class Watching:

@@ -1,4 +1,4 @@
-"""Typed arguments of plugins from outside: which struct, and a value read into it."""
+"""Typed arguments of out-of-tree plugins: the args class, and the decoding of values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import msgspec
 import pytest
 
 from kubesched.config.types import RawArgs
-from kubesched.framework.plugin_args import (
+from kubesched.framework.runtime.plugin_args import (
     ArgsError,
     ArgsField,
-    args_class,
     args_fields,
-    decoded_args,
-    takes_raw_args,
+    args_type,
+    decode_args,
 )
 
 if TYPE_CHECKING:
@@ -103,50 +102,52 @@ def by_name_factory(args: Any) -> ByName:
 
 
 def read(factory: Any, value: Any) -> Any:
-    return decoded_args(factory, RawArgs(value))
+    return decode_args(factory, RawArgs(value))
 
 
-def refusal(factory: Any, value: Any) -> str:
-    with pytest.raises(ArgsError) as refused:
+def rejection(factory: Any, value: Any) -> str:
+    with pytest.raises(ArgsError) as rejected:
         read(factory, value)
-    return str(refused.value)
+    return str(rejected.value)
 
 
-# -- which struct ---------------------------------------------------------------------------------
+# -- the args class -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("factory", "expected"),
     [
-        pytest.param(Sample, SampleArgs, id="annotated, beside a name only for type checkers"),
+        pytest.param(
+            Sample, SampleArgs, id="annotated, with another annotation only for type checkers"
+        ),
         pytest.param(Child, SampleArgs, id="a constructor that is inherited"),
         pytest.param(MaybeGiven, ByNameArgs, id="annotated as optional"),
         pytest.param(ByName, ByNameArgs, id="by the name of the class"),
         pytest.param(sample_factory, SampleArgs, id="a factory's annotation"),
-        pytest.param(by_name_factory, ByNameArgs, id="a factory by what it makes"),
-        pytest.param(Untaken, None, id="a class that does not take them"),
+        pytest.param(by_name_factory, ByNameArgs, id="a factory by its return annotation"),
+        pytest.param(Untaken, None, id="a class without the parameter"),
         pytest.param(Plain, None, id="neither annotated nor named"),
-        pytest.param(Raw, None, id="as they stand"),
-        pytest.param(lambda: None, None, id="a function of nothing"),
+        pytest.param(Raw, None, id="undecoded"),
+        pytest.param(lambda: None, None, id="a function without parameters"),
     ],
 )
-def test_the_struct_is_found(factory: Any, expected: type | None) -> None:
-    assert args_class(factory) is expected
+def test_the_args_class_is_found(factory: Any, expected: type | None) -> None:
+    assert args_type(factory).struct is expected
 
 
-def test_raw_arguments_are_asked_for_by_annotation_alone() -> None:
-    assert takes_raw_args(Raw)
-    assert not takes_raw_args(Plain)
+def test_raw_arguments_need_an_annotation() -> None:
+    assert args_type(Raw).is_raw
+    assert not args_type(Plain).is_raw
 
 
-def test_an_annotation_that_cannot_be_looked_up_is_told() -> None:
+def test_an_annotation_that_cannot_be_evaluated_is_an_error() -> None:
     with pytest.raises(ArgsError, match="the annotation 'OnlyForCheckers' of args"):
-        args_class(WithUnknown)
+        args_type(WithUnknown)
 
 
-def test_a_struct_that_can_be_changed_is_refused() -> None:
+def test_a_mutable_struct_is_rejected() -> None:
     with pytest.raises(ArgsError, match=r"class Changeable\(msgspec\.Struct, frozen=True\)$"):
-        args_class(WithChangeable)
+        args_type(WithChangeable)
 
 
 @dataclass(frozen=True)
@@ -154,12 +155,12 @@ class Loose:
     size: int = 1
 
 
-def test_a_dataclass_is_refused_rather_than_passed_over() -> None:
+def test_a_dataclass_is_rejected() -> None:
     with pytest.raises(ArgsError, match=r"write: class Loose\(msgspec\.Struct, frozen=True\)$"):
-        args_class(_taking(Loose))
+        args_type(_taking(Loose))
 
 
-# -- reading --------------------------------------------------------------------------------------
+# -- decoding -------------------------------------------------------------------------------------
 
 
 def test_keys_are_camel_case_at_every_depth_and_defaults_fill_the_rest() -> None:
@@ -199,14 +200,14 @@ def _taking(struct: type) -> Any:
     return factory
 
 
-def test_names_that_the_struct_chose_itself_stay() -> None:
+def test_a_struct_may_rename_its_fields() -> None:
     class Renamed(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
         first_part: int = 0
         other: int = msgspec.field(default=0, name="o_t_h_e_r")
 
     factory = _taking(Renamed)
     assert read(factory, {"first-part": 1, "o_t_h_e_r": 2}) == Renamed(1, 2)
-    assert "did you mean 'first-part'?" in refusal(factory, {"firstPart": 1})
+    assert "did you mean 'first-part'?" in rejection(factory, {"firstPart": 1})
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_names_that_the_struct_chose_itself_stay() -> None:
         pytest.param(
             {"favoriteColor": "red", "favorColor": "blue"},
             "args: unknown field 'favorColor', did you mean 'favoriteColor'?",
-            id="a field that is nearly right",
+            id="a misspelled field",
         ),
         pytest.param(
             {"favorite_color": "red"},
@@ -226,57 +227,57 @@ def test_names_that_the_struct_chose_itself_stay() -> None:
             {"favoriteColor": "red", "zzz": 1},
             "args: unknown field 'zzz', the fields are favoriteColor, favoriteNumber, thanksTo, "
             "tints, byZone, ratio",
-            id="a field like none",
+            id="an unknown field",
         ),
         pytest.param(
             {"favoriteColor": "red", "tints": [{}, {"redPrat": 1}], "byZone": {"a": {"x": 1}}},
             "args: unknown field 'tints[1].redPrat', did you mean 'redPart'?; "
             "unknown field 'byZone.a.x', the fields are redPart, name",
-            id="fields further down, all of them",
+            id="nested fields, all of them",
         ),
-        pytest.param({}, "args: favoriteColor: a value is required", id="a field that is missing"),
+        pytest.param({}, "args: favoriteColor: a value is required", id="a missing field"),
         pytest.param(
             {"favoriteColor": "red", "favoriteNumber": "7"},
             "args: favoriteNumber: Expected `int`, got `str`",
-            id="a text for a number",
+            id="a string for a number",
         ),
         pytest.param(
             {"favoriteColor": "red", "tints": [{"redPart": 1.5}]},
             "args: tints[0].redPart: Expected `int`, got `float`",
-            id="a value further down",
+            id="a nested value",
         ),
         pytest.param(
             {"favoriteColor": None},
             "args: favoriteColor: Expected `str`, got `null`",
-            id="nothing for a text",
+            id="null for a string",
         ),
-        pytest.param(["red"], "args: expected fields and values, got a list", id="a list"),
-        pytest.param("red", "args: expected fields and values, got a text", id="a text"),
+        pytest.param(["red"], "args: expected an object, got a list", id="a list"),
+        pytest.param("red", "args: expected an object, got a string", id="a string"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(value: Any, text: str) -> None:
-    assert refusal(Sample, value) == text
+def test_an_error_names_the_path(value: Any, text: str) -> None:
+    assert rejection(Sample, value) == text
 
 
-def test_nothing_configured_gives_the_defaults_or_none_if_that_is_asked_for() -> None:
-    assert decoded_args(ByName, None) == ByNameArgs()
-    assert decoded_args(MaybeGiven, None) is None
+def test_without_configured_args_there_are_defaults_or_none_if_optional() -> None:
+    assert decode_args(ByName, None) == ByNameArgs()
+    assert decode_args(MaybeGiven, None) is None
     assert read(MaybeGiven, {}) == ByNameArgs()
     with pytest.raises(ArgsError, match="favoriteColor: a value is required"):
-        decoded_args(Sample, None)
+        decode_args(Sample, None)
 
 
 @pytest.mark.parametrize("factory", [Plain, Untaken, lambda: None])
 def test_arguments_for_a_plugin_that_takes_none_are_an_error(factory: Any) -> None:
-    assert decoded_args(factory, None) is None
-    assert refusal(factory, {"a": 1}).startswith("args are given, but the plugin takes none: ")
-    assert refusal(factory, {}).startswith("args are given, but the plugin takes none: ")
+    assert decode_args(factory, None) is None
+    assert rejection(factory, {"a": 1}).startswith("args are given, but the plugin takes none: ")
+    assert rejection(factory, {}).startswith("args are given, but the plugin takes none: ")
 
 
-def test_raw_arguments_are_handed_over_untouched() -> None:
+def test_raw_arguments_are_passed_unchanged() -> None:
     raw = RawArgs({"any": ["thing"]})
-    assert decoded_args(Raw, raw) is raw
-    assert decoded_args(Raw, None) is None
+    assert decode_args(Raw, raw) is raw
+    assert decode_args(Raw, None) is None
 
 
 # -- validating -----------------------------------------------------------------------------------
@@ -307,25 +308,25 @@ class PostInitArgs(msgspec.Struct, frozen=True):
 
 def test_a_struct_validates_itself() -> None:
     assert read(_taking(RaisingArgs), {"size": 1}) == RaisingArgs(1)
-    assert refusal(_taking(RaisingArgs), {"size": -1}) == "args: size: must not be negative"
+    assert rejection(_taking(RaisingArgs), {"size": -1}) == "args: size: must not be negative"
     assert read(_taking(ListingArgs), {"size": 1}) == ListingArgs(1)
-    assert refusal(_taking(ListingArgs), {}) == "args: size: must be set; and so on"
-    assert refusal(_taking(PostInitArgs), {"size": -1}) == "args: size: must not be negative"
+    assert rejection(_taking(ListingArgs), {}) == "args: size: must be set; and so on"
+    assert rejection(_taking(PostInitArgs), {"size": -1}) == "args: size: must not be negative"
 
 
 def test_defaults_are_validated_too() -> None:
     with pytest.raises(ArgsError, match="size: must be set"):
-        decoded_args(_taking(ListingArgs), None)
+        decode_args(_taking(ListingArgs), None)
 
 
-# -- telling --------------------------------------------------------------------------------------
+# -- fields ---------------------------------------------------------------------------------------
 
 
-def test_fields_are_told_as_a_configuration_spells_them() -> None:
+def test_fields_have_their_names_in_a_configuration() -> None:
     fields = args_fields(SampleArgs)
     assert fields[:3] == [
-        ArgsField("favoriteColor", "str", is_required=True),
-        ArgsField("favoriteNumber", "int", is_required=False, default=7),
-        ArgsField("thanksTo", "list[str]", is_required=False, default=[]),
+        ArgsField("favoriteColor", "str", required=True),
+        ArgsField("favoriteNumber", "int", default=7),
+        ArgsField("thanksTo", "list[str]", default=[]),
     ]
-    assert fields[-1] == ArgsField("ratio", "float | None", is_required=False, default=None)
+    assert fields[-1] == ArgsField("ratio", "float | None", default=None)

@@ -1,12 +1,12 @@
-"""What pre-filter comes to: go on, stop, or look at some nodes only."""
+"""The outcome of PreFilter: continue, stop, or consider some nodes only."""
 
 from typing import Any
 
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.filter_phase import PreFilterOutcome
 from kubesched.framework.interface import PreFilterResult
+from kubesched.framework.runtime.filter_phase import PreFilterOutcome
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -36,31 +36,31 @@ def names(*node_names: str) -> PreFilterResult:
     return PreFilterResult(frozenset(node_names))
 
 
-def test_success_in_every_form_goes_on() -> None:
+def test_every_form_of_success_continues() -> None:
     outcome, state = run(None, SUCCESS, SKIP)
     assert outcome == PreFilterOutcome()
     assert state.skip_filter_plugins == {"C"}
 
 
-def test_an_unresolvable_refusal_stops_at_once() -> None:
+def test_an_unresolvable_rejection_stops_at_once() -> None:
     outcome, state = run(SKIP, unresolvable("no"), None)
     assert outcome.status == unresolvable("no").by("B")
     assert ran(state) == "AB"
     assert state.skip_filter_plugins == {"A"}
 
 
-def test_a_plain_refusal_lets_the_others_run_since_preemption_may_need_them() -> None:
+def test_other_plugins_run_after_a_plain_rejection_since_preemption_needs_their_state() -> None:
     outcome, state = run(unschedulable("no"), None)
     assert outcome.status == unschedulable("no").by("A")
     assert ran(state) == "AB"
 
 
-def test_the_last_plain_refusal_counts() -> None:
+def test_the_last_plain_rejection_counts() -> None:
     outcome, _ = run(unschedulable("one"), unschedulable("two"), None)
     assert outcome.status == unschedulable("two").by("B")
 
 
-def test_an_unresolvable_refusal_after_a_plain_one_counts() -> None:
+def test_an_unresolvable_rejection_after_a_plain_one_counts() -> None:
     outcome, _ = run(unschedulable("one"), unresolvable("two"))
     assert outcome.status == unresolvable("two").by("B")
 
@@ -70,7 +70,7 @@ def test_an_unresolvable_refusal_after_a_plain_one_counts() -> None:
     [
         pytest.param(error("bad"), "bad", id="an error status"),
         pytest.param(StatusError(error("bad")), "bad", id="a raised status"),
-        pytest.param(ValueError("bad"), "ValueError: bad", id="a fault of the plugin"),
+        pytest.param(ValueError("bad"), "ValueError: bad", id="an exception"),
         pytest.param(Status(Code.WAIT, ("later",)), "later", id="a status of another point"),
     ],
 )
@@ -89,15 +89,17 @@ def test_node_names_are_intersected() -> None:
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
-        pytest.param([names()], "node(s) didn't satisfy plugin A", id="one that names nobody"),
+        pytest.param([names()], "node(s) didn't satisfy plugin A", id="one plugin names no node"),
         pytest.param(
             [names("n1"), None, names("n2")],
             "node(s) didn't satisfy plugin(s) [A C] simultaneously",
-            id="two that name nobody in common",
+            id="two plugins name no common node",
         ),
     ],
 )
-def test_no_node_left_is_an_unresolvable_refusal_by_nobody(answers: Any, text: str) -> None:
+def test_no_node_left_is_an_unresolvable_rejection_without_a_plugin(
+    answers: Any, text: str
+) -> None:
     outcome, state = run(*answers, None)
     assert outcome.status == unresolvable(text)
     assert not state.get(f"ran-{chr(ord('A') + len(answers))}")

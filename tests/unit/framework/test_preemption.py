@@ -1,22 +1,22 @@
-"""Preemption from the refused pod to the plan."""
+"""Preemption, from the rejected pod to the nominated node and its victims."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from kubesched.columns.view import ClusterView
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult
 from kubesched.framework.preemption.evaluator import Evaluator, why_not_eligible
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_budget, a_cluster, a_handle, a_node, a_pod, a_profile
 
 
 class Slots:
-    """A node has two slots, and every pod takes one; Python objects, one node at a time."""
+    """Each node has two slots, and every pod takes one; a one-node plugin."""
 
     name = "Slots"
 
@@ -36,14 +36,16 @@ def preempt(
     statuses: Mapping[str, Status] | None = None,
     enough: int = 100,
 ) -> tuple[PostFilterResult | None, Status]:
-    """Return the plan where every node was refused as unschedulable, unless told otherwise."""
+    """Return the result if every node was rejected as unschedulable, or with given statuses."""
     state, profile = CycleState(), a_profile(*(plugins or (Slots(),)))
     profile.run_pre_filter_plugins(state, pod, view.all_nodes())
     found = NodeToStatus(view)
     for name in view.all_nodes().names:
         found.set_one(view.row_of(name), (statuses or {}).get(name, unschedulable("no slot")))
     evaluator = Evaluator(a_handle(profile, view), lambda count: min(enough, count))
-    return evaluator.preempt(state, pod, found)
+    result = evaluator.preempt(state, pod, found)
+    assert isinstance(result, tuple), "without waiting, no extender is called"
+    return result
 
 
 def plan(result: tuple[PostFilterResult | None, Status]) -> tuple[str, list[str]]:
@@ -58,22 +60,22 @@ def plan(result: tuple[PostFilterResult | None, Status]) -> tuple[str, list[str]
 BOSS = a_pod("boss", priority=100)
 
 
-def test_the_least_important_pod_goes() -> None:
+def test_the_least_important_pod_is_evicted() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_victim("a", 5), a_victim("b", 1)]})
     assert plan(preempt(view, BOSS)) == ("n1", ["b"])
 
 
-def test_of_equals_the_one_that_started_last_goes() -> None:
+def test_of_equal_pods_the_last_started_is_evicted() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_victim("a", minute=9), a_victim("b", minute=3)]})
     assert plan(preempt(view, BOSS)) == ("n1", ["a"])
 
 
-def test_a_pod_that_has_not_started_goes_before_one_that_has() -> None:
+def test_a_pod_that_has_not_started_is_evicted_first() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_pod("a"), a_victim("b", minute=59)]})
     assert plan(preempt(view, BOSS)) == ("n1", ["a"])
 
 
-def test_a_pod_whose_budget_would_break_is_spared_before_a_more_important_one() -> None:
+def test_a_pod_whose_budget_would_be_violated_is_spared_before_a_more_important_one() -> None:
     view = a_cluster(
         [a_node("n1")],
         {"n1": [a_victim("a", 5), a_victim("b", 1, labels={"app": "db"})]},
@@ -97,7 +99,7 @@ def test_victims_are_listed_most_important_first() -> None:
     assert plan(preempt(a_cluster([a_node("n1")], pods), BOSS, Alone())) == ("n1", ["b", "c", "a"])
 
 
-def test_only_nodes_that_removing_pods_may_cure_are_looked_at() -> None:
+def test_only_nodes_with_a_resolvable_rejection_are_considered() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b")], "n2": [a_victim("c", 9), a_victim("d", 9)]}
     view = a_cluster([a_node("n1"), a_node("n2")], pods)
     result = preempt(view, BOSS, statuses={"n1": unresolvable("tainted")})
@@ -113,7 +115,7 @@ def test_a_node_without_less_important_pods_has_no_victims() -> None:
     )
 
 
-def test_a_node_that_stays_too_full_says_why() -> None:
+def test_a_node_without_enough_room_keeps_its_reason() -> None:
     pods = {"n1": [a_victim("a", 100), a_victim("b", 100), a_victim("c")]}
     view = a_cluster([a_node("n1"), a_node("n2")], pods)
     found, status = preempt(view, BOSS, statuses={"n2": unresolvable("tainted")})
@@ -158,23 +160,23 @@ def test_an_error_matters_only_if_there_is_no_candidate() -> None:
     assert status.message == 'running "Slots" filter plugin: ValueError: bad'
 
 
-def test_looking_stops_when_enough_candidates_are_found() -> None:
+def test_the_search_stops_at_enough_candidates() -> None:
     names = [f"n{number}" for number in range(20)]
     pods = {name: [a_victim(f"{name}-a"), a_victim(f"{name}-b")] for name in names}
-    asked: set[str] = set()
+    visited: set[str] = set()
 
     class Asked(Slots):
         def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
-            asked.add(node.name)
+            visited.add(node.name)
             return super().filter(state, pod, node)
 
     view = a_cluster([a_node(name) for name in names], pods)
     node_name, _ = plan(preempt(view, BOSS, Asked(), enough=3))
-    assert len(asked) == 3
-    assert node_name in asked
+    assert len(visited) == 3
+    assert node_name in visited
 
 
-def test_looking_goes_on_until_a_candidate_breaks_no_budget() -> None:
+def test_the_search_continues_until_a_candidate_violates_no_budget() -> None:
     names = [f"n{number}" for number in range(8)]
     pods = {
         name: [a_victim(f"{name}-a", labels={"app": "db"}), a_pod(f"{name}-b", priority=200)]
@@ -185,14 +187,14 @@ def test_looking_goes_on_until_a_candidate_breaks_no_budget() -> None:
     assert plan(preempt(view, BOSS, enough=1)) == ("n5", ["free"])
 
 
-def test_pods_that_were_promised_the_node_are_kept_in_mind() -> None:
+def test_nominated_pods_count_in_the_dry_run() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b")]}
-    promised = {"n1": [a_pod("vip", priority=500)]}
-    view = a_cluster([a_node("n1")], pods, nominated=promised)
+    nominee = {"n1": [a_pod("vip", priority=500)]}
+    view = a_cluster([a_node("n1")], pods, nominated=nominee)
     assert sorted(plan(preempt(view, BOSS))[1]) == ["a", "b"]
 
 
-def test_less_important_promises_do_not_count() -> None:
+def test_nominated_pods_of_lower_priority_do_not_count() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b", minute=1)]}
     view = a_cluster([a_node("n1")], pods, nominated={"n1": [a_pod("small", priority=50)]})
     assert plan(preempt(view, BOSS)) == ("n1", ["b"])
@@ -220,48 +222,48 @@ NOT_LEAVING = {**LEAVING, "metadata": {}}
             "not eligible due to preemptionPolicy=Never.",
             id="the pod's policy",
         ),
-        pytest.param({}, LEAVING, unschedulable(""), "", id="it was promised nothing"),
+        pytest.param({}, LEAVING, unschedulable(""), "", id="no nominated node"),
         pytest.param(
             {"status": {"nominatedNodeName": "n1"}},
             LEAVING,
             unschedulable(""),
             "not eligible due to a terminating pod on the nominated node.",
-            id="its victim is leaving",
+            id="its victim is terminating",
         ),
         pytest.param(
             {"status": {"nominatedNodeName": "n1"}},
             LEAVING,
             unresolvable(""),
             "",
-            id="the promised node is of no use any more",
+            id="the nominated node became unresolvable",
         ),
         pytest.param(
             {"status": {"nominatedNodeName": "n1"}},
             {**LEAVING, "priority": 100},
             unschedulable(""),
             "",
-            id="who is leaving is no less important",
+            id="the terminating pod has the same priority",
         ),
         pytest.param(
             {"status": {"nominatedNodeName": "n1"}},
             NO_MARK,
             unschedulable(""),
             "",
-            id="who is leaving was not evicted by a scheduler",
+            id="the terminating pod was not preempted",
         ),
         pytest.param(
             {"status": {"nominatedNodeName": "n1"}},
             NOT_LEAVING,
             unschedulable(""),
             "",
-            id="the victim is marked and not leaving yet",
+            id="the victim is not terminating yet",
         ),
         pytest.param(
             {"status": {"nominatedNodeName": "gone"}},
             LEAVING,
             unschedulable(""),
             "",
-            id="the promised node is gone",
+            id="the nominated node was deleted",
         ),
     ],
 )
@@ -272,7 +274,7 @@ def test_eligibility(pod: Any, on_node: Any, status: Status, expected: str) -> N
     assert why_not_eligible(view, a_pod("boss", **{"priority": 100, **pod}), statuses) == expected
 
 
-def test_a_pod_that_may_not_evict_gets_no_plan_and_keeps_its_nomination() -> None:
+def test_a_pod_that_may_not_preempt_keeps_its_nomination() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_victim("a"), a_victim("b")]})
     polite = a_pod("polite", priority=100, preemptionPolicy="Never")
     assert preempt(view, polite) == (

@@ -1,4 +1,4 @@
-"""Preemption where extenders have a say: who is asked, and what is left."""
+"""Preemption with extenders: which are called, and which candidates they accept."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.columns.view import ClusterView
 from kubesched.config.types import DefaultPreemptionArgs
-from kubesched.engine.handle import OfflineHandle
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import ExtenderError
+from kubesched.framework.handle import ExtenderError, Handle
 from kubesched.framework.interface import PostFilterResult, Victims
-from kubesched.framework.profile import Profile
+from kubesched.framework.runtime.profile import Profile
 from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.framework.verdicts import NodeToStatus
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_cluster, a_node, a_pod, a_profile
 
 BOSS = a_pod("boss", priority=100)
@@ -25,7 +24,7 @@ Candidates = Mapping[str, Victims]
 
 
 class Slots:
-    """A node has one slot."""
+    """Each node has one slot."""
 
     name = "Slots"
 
@@ -35,14 +34,14 @@ class Slots:
 
 @dataclass
 class Extender:
-    """Leaves what a test says, and notes what it was asked."""
+    """Accepts given candidates, and records its calls."""
 
     leaves: Callable[[Candidates], Candidates]
     name: str = "http://extender"
     is_ignorable: bool = False
     supports_preemption: bool = True
     interest: bool = True
-    asked: list[dict[str, list[str]]] = field(default_factory=list)
+    calls: list[dict[str, list[str]]] = field(default_factory=list)
 
     def is_interested(self, pod: PodInfo) -> bool:
         return self.interest
@@ -51,18 +50,18 @@ class Extender:
         self, pod: PodInfo, victims: Candidates, view: ClusterView
     ) -> dict[str, Victims]:
         assert pod is BOSS
-        self.asked.append({name: [p.name for p in one.pods] for name, one in victims.items()})
+        self.calls.append({name: [p.name for p in one.pods] for name, one in victims.items()})
         return dict(self.leaves(victims))
 
 
-class Handle(OfflineHandle):
+class HandleWithExtenders(Handle):
     """A handle with extenders."""
 
-    asked: tuple[Extender, ...] = ()
+    configured: tuple[Extender, ...] = ()
 
     @property
     def extenders(self) -> tuple[Extender, ...]:
-        return self.asked
+        return self.configured
 
 
 def a_world(*extenders: Extender) -> tuple[Profile, ClusterView, NodeToStatus]:
@@ -73,8 +72,8 @@ def a_world(*extenders: Extender) -> tuple[Profile, ClusterView, NodeToStatus]:
         for name, priority in (("n1", 30), ("n2", 20), ("n3", 10))
     }
     view = a_cluster(nodes, pods)
-    handle = Handle("default-scheduler")
-    handle.asked = extenders
+    handle = HandleWithExtenders("default-scheduler")
+    handle.configured = extenders
     handle.view = view
     profile = a_profile(Slots(), DefaultPreemption(DefaultPreemptionArgs(10, 100), handle))
     handle.attach(profile)
@@ -112,22 +111,22 @@ def fails(victims: Candidates) -> Candidates:
 ALL = {"n1": ["on-n1"], "n2": ["on-n2"], "n3": ["on-n3"]}
 
 
-def test_who_has_no_say_is_not_asked() -> None:
+def test_an_extender_without_interest_or_support_is_not_called() -> None:
     silent = [
         Extender(fails, supports_preemption=False),
         Extender(fails, interest=False),
     ]
     assert place(preempt(*silent)) == ("n3", ["on-n3"])
-    assert [one.asked for one in silent] == [[], []]
+    assert [one.calls for one in silent] == [[], []]
 
 
-def test_each_sees_what_the_one_before_left() -> None:
+def test_each_extender_gets_the_candidates_that_the_previous_one_accepted() -> None:
     first, second = Extender(only("n1", "n2")), Extender(only("n1", "n2", "n3"))
     assert place(preempt(first, second)) == ("n2", ["on-n2"])
-    assert (first.asked, second.asked) == ([ALL], [{"n1": ["on-n1"], "n2": ["on-n2"]}])
+    assert (first.calls, second.calls) == ([ALL], [{"n1": ["on-n1"], "n2": ["on-n2"]}])
 
 
-def test_the_least_hurt_counts_as_they_say() -> None:
+def test_the_best_candidate_is_picked_by_the_victims_that_extenders_return() -> None:
     def costly(victims: Candidates) -> Candidates:
         return {
             name: Victims(name, one.pods, 0 if name == "n1" else 2) for name, one in victims.items()
@@ -136,21 +135,21 @@ def test_the_least_hurt_counts_as_they_say() -> None:
     assert place(preempt(Extender(costly))) == ("n1", ["on-n1"])
 
 
-def test_when_none_is_left_nobody_else_is_asked() -> None:
+def test_without_a_candidate_no_further_extender_is_called() -> None:
     second = Extender(only("n1"))
     result, status = preempt(Extender(only()), second)
     assert (result, status.code) == (None, Code.UNSCHEDULABLE)
     assert status.message == "preemption: no candidate node for preemption"
-    assert second.asked == []
+    assert second.calls == []
 
 
-def test_one_that_fails_ends_it() -> None:
+def test_a_failing_extender_ends_preemption() -> None:
     result, status = preempt(Extender(fails))
     assert (result, status.code) == (None, Code.ERROR)
     assert status.message == "preemption: the extender is down"
 
 
-def test_one_that_may_be_ignored_is() -> None:
+def test_an_ignorable_extender_that_fails_is_ignored() -> None:
     assert place(preempt(Extender(fails, is_ignorable=True))) == ("n3", ["on-n3"])
 
 
@@ -166,15 +165,15 @@ def test_a_node_without_victims_is_an_error() -> None:
     assert status.message == 'preemption: expected at least one victim pod on node "n3"'
 
 
-def test_a_node_without_victims_is_passed_over_if_the_extender_may_be_ignored() -> None:
+def test_a_node_without_victims_is_dropped_if_the_extender_is_ignorable() -> None:
     extender = Extender(nobody_on("n3"), is_ignorable=True)
     assert place(preempt(extender)) == ("n2", ["on-n2"])
 
 
-def test_nobody_is_asked_where_nobody_waits() -> None:
+def test_no_extender_is_called_if_the_state_does_not_permit_waiting() -> None:
     extender = Extender(fails)
     profile, view, statuses = a_world(extender)
     state = CycleState()
     profile.run_pre_filter_plugins(state, BOSS, view.all_nodes())
     assert place(profile.run_post_filter_plugins(state, BOSS, statuses)) == ("n3", ["on-n3"])
-    assert extender.asked == []
+    assert extender.calls == []

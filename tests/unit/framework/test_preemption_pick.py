@@ -1,4 +1,4 @@
-"""Which node's victims hurt least, and what budgets forbid."""
+"""The choice of a candidate node, and violations of disruption budgets."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -6,23 +6,23 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kubesched.columns.view import ClusterView
-from kubesched.framework.preemption.budgets import budgets_of
+from kubesched.api.decode import decode_object
+from kubesched.api.meta import KubeResource
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one
+from kubesched.framework.preemption.disruption_budgets import budgets_of
 from kubesched.framework.verdicts import Verdicts
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_object
-from kubesched.objects.meta import KubeResource
-from kubesched.objects.policy import PodDisruptionBudget
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_budget, a_cluster, a_node, a_pod
 
 Victim = tuple[int, int | None]
-"""Priority, and the minute of its start."""
+"""Priority and start, in minutes."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A node all of whose pods would have to go, most important first."""
+    """A candidate node with its victims, most important first."""
 
     node_name: str
     victims: tuple[Victim, ...]
@@ -53,7 +53,7 @@ def outcomes_of(view: ClusterView, candidates: list[Candidate]) -> DryRunOutcome
 
 
 def picked(*candidates: Candidate, at_once: int = 99) -> str:
-    """Return the node picked where so many candidates were looked at together."""
+    """Return the picked node, with a number of candidates per chunk."""
     pods = {
         one.node_name: [a_victim_of(f"{one.node_name}-{n}", v) for n, v in enumerate(one.victims)]
         for one in candidates
@@ -68,7 +68,7 @@ def picked(*candidates: Candidate, at_once: int = 99) -> str:
 @pytest.mark.parametrize(
     "losers",
     [
-        pytest.param([candidate("b", (0, 0), violations=1)], id="fewer budgets broken"),
+        pytest.param([candidate("b", (0, 0), violations=1)], id="fewer violated budgets"),
         pytest.param([candidate("b", (11, 9))], id="a less important first victim"),
         pytest.param([candidate("b", (10, 9), (5, 9))], id="a smaller sum of priorities"),
         pytest.param([candidate("b", (10, 2))], id="a later start"),
@@ -120,7 +120,7 @@ def test_one_victim_of_priority_ten_that_started_late_wins(
         pytest.param(
             candidate("a", (10, None)),
             candidate("b", (10, 59)),
-            id="a victim that has not started, starts now",
+            id="a victim that has not started counts as starting now",
         ),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_full_tie_goes_to_the_first() -> None:
     assert picked(second, first) == "b"
 
 
-def test_where_nobody_is_a_candidate_nobody_is_picked() -> None:
+def test_without_a_candidate_none_is_picked() -> None:
     assert pick_one([]) is None
 
 
@@ -151,7 +151,7 @@ WEB = {"app": "web"}
 
 
 def breaks(budgets: list[KubeResource], *victims: PodInfo) -> list[bool]:
-    """Return which victims of one node break a budget, in the order given."""
+    """Return which victims of one node violate a budget, in their order."""
     return breaks_by_node(budgets, list(victims))[0]
 
 
@@ -162,7 +162,7 @@ def breaks_by_node(budgets: list[KubeResource], *nodes: list[PodInfo]) -> list[l
     lines = np.full((len(nodes), max(map(len, nodes))), -1, dtype=np.int32)
     for line, victims in enumerate(nodes):
         lines[line, : len(victims)] = [view.pods.index_of[pod.uid] for pod in victims]
-    found = budgets_of(view.objects.pod_disruption_budgets).violating(view, lines)
+    found = budgets_of(view.objects.store_of(PodDisruptionBudget)).violating(view, lines)
     assert not found[lines < 0].any()
     return [found[line, : len(victims)].tolist() for line, victims in enumerate(nodes)]
 
@@ -171,7 +171,7 @@ def a_victim(name: str, labels: dict[str, str] | None = None, **parts: Any) -> P
     return a_victim_of(name, (0, 0), labels=WEB if labels is None else labels, **parts)
 
 
-def test_a_budget_allows_so_many_in_the_order_of_importance() -> None:
+def test_a_budget_allows_a_number_of_victims_in_the_order_of_importance() -> None:
     victims = [a_victim(name) for name in "abc"]
     assert breaks([a_budget("b", WEB, allowed=2)], *victims) == [False, False, True]
 
@@ -181,19 +181,19 @@ def test_a_budget_allows_so_many_in_the_order_of_importance() -> None:
     [
         pytest.param(a_budget("b", {"app": "db"}), a_victim("p"), id="another app"),
         pytest.param(a_budget("b", WEB, namespace="x"), a_victim("p"), id="another namespace"),
-        pytest.param(a_budget("b", WEB, disrupted=["p"]), a_victim("p"), id="on its way already"),
+        pytest.param(a_budget("b", WEB, disrupted=["p"]), a_victim("p"), id="already disrupted"),
         pytest.param(a_budget("b", {}), a_victim("p"), id="an empty selector"),
         pytest.param(a_budget("b", None), a_victim("p"), id="no selector"),
         pytest.param(a_budget("b", WEB), a_victim("p", {}), id="a pod without labels"),
     ],
 )
-def test_a_budget_that_does_not_speak_of_the_pod_is_not_broken(
+def test_a_budget_that_does_not_match_the_pod_is_not_violated(
     budget: KubeResource, victim: PodInfo
 ) -> None:
     assert breaks([budget], victim) == [False]
 
 
-def test_a_selector_for_absent_labels_does_not_find_a_pod_without_any() -> None:
+def test_a_selector_for_absent_labels_does_not_match_a_pod_without_labels() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
     budget = decode_object(
         {
@@ -207,7 +207,7 @@ def test_a_selector_for_absent_labels_does_not_find_a_pod_without_any() -> None:
     assert breaks([budget], a_victim("p", {}), a_victim("q", {"x": "y"})) == [False, True]
 
 
-def test_a_pod_breaks_if_one_of_its_budgets_does_and_takes_from_all() -> None:
+def test_a_pod_violates_one_of_its_budgets_and_counts_in_all() -> None:
     tight, wide = a_budget("tight", WEB), a_budget("wide", {"tier": "1"}, allowed=1)
     both = a_victim("p", {"app": "web", "tier": "1"})
     other = a_victim("q", {"tier": "1"})
@@ -226,27 +226,27 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
     assert breaks([budget], a_victim("p")) == [True]
 
 
-def test_every_node_has_the_whole_budget_to_itself() -> None:
+def test_budgets_are_counted_separately_for_each_node() -> None:
     budget = a_budget("b", WEB, allowed=1)
     first, second = [a_victim("a"), a_victim("b")], [a_victim("c")]
     assert breaks_by_node([budget], first, second) == [[False, True], [False]]
 
 
-def test_a_pod_of_two_budgets_breaks_the_tighter_one_and_takes_from_both() -> None:
+def test_a_pod_of_two_budgets_violates_the_tighter_one_and_counts_in_both() -> None:
     budgets = [a_budget("loose", WEB, allowed=1), a_budget("tight", {"tier": "front"}, allowed=0)]
     both = a_victim("a", {**WEB, "tier": "front"})
     assert breaks(budgets, both, a_victim("b")) == [True, True]
 
 
-def test_a_pod_on_its_way_already_takes_nothing_from_its_budget() -> None:
+def test_an_already_disrupted_pod_does_not_count_in_its_budget() -> None:
     budget = a_budget("b", WEB, allowed=1, disrupted=["a"])
     assert breaks([budget], a_victim("a"), a_victim("b"), a_victim("c")) == [False, False, True]
 
 
-def test_selectors_that_stay_the_same_are_not_asked_again() -> None:
+def test_the_coverage_is_reused_while_selectors_stay_the_same() -> None:
     budget = a_budget("b", WEB, allowed=1)
     view = a_cluster([a_node("node")], {"node": [a_victim("a")]}, [budget])
-    store = view.objects.pod_disruption_budgets
+    store = view.objects.store_of(PodDisruptionBudget)
     before = budgets_of(store)
     store.put("default/b", cast("PodDisruptionBudget", a_budget("b", WEB, allowed=0)))
     after = budgets_of(store, before.coverage)

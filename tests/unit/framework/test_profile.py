@@ -1,17 +1,16 @@
-"""What a profile answers about itself, and how it runs the points around scheduling."""
+"""The plugins of a profile, and its PreEnqueue and PostFilter phases."""
 
 from typing import Any
 
 import pytest
 
-from kubesched.app.build import build
 from kubesched.config.load import default_config
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import (
     EventRegistration,
     NodeStatuses,
     PostFilterResult,
-    SignFragment,
 )
 from kubesched.framework.status import (
     SUCCESS,
@@ -23,9 +22,9 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.framework.verdicts import NodeToStatus
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
+from kubesched.profile.build import build
 from tests.unit.builders import a_cluster, a_pod, a_profile, built_with
-from tests.unit.framework.small_plugins import ColumnRefusal, OneNodeScore, Score
+from tests.unit.framework.small_plugins import ColumnRejection, OneNodeScore, Score
 
 
 class Gate:
@@ -51,15 +50,6 @@ class Making:
         return self._answer
 
 
-class Signed(Score):
-    def __init__(self, name: str, answer: Any) -> None:
-        super().__init__(name, {})
-        self._signature = answer
-
-    def sign_pod(self, pod: Any) -> Any:
-        return self._signature
-
-
 def post_filter(*answers: Any) -> tuple[PostFilterResult | None, Status]:
     plugins = [Making(chr(ord("A") + number), answer) for number, answer in enumerate(answers)]
     statuses = NodeToStatus(a_cluster([]))
@@ -73,19 +63,19 @@ PLAN, CLEARED = PostFilterResult("n1"), PostFilterResult("")
     ("answers", "expected"),
     [
         pytest.param(
-            [(None, unschedulable("a")), (PLAN, SUCCESS), (None, error("never asked"))],
+            [(None, unschedulable("a")), (PLAN, SUCCESS), (None, error("never called"))],
             (PLAN, SUCCESS.by("B")),
             id="the first success ends it",
         ),
         pytest.param(
             [(None, unresolvable("a")), (PLAN, SUCCESS)],
             (None, unresolvable("a").by("A")),
-            id="an unresolvable refusal ends it",
+            id="an unresolvable rejection ends it",
         ),
         pytest.param(
             [(None, unschedulable("a")), (CLEARED, unschedulable("b", "c"))],
             (CLEARED, unschedulable("a", "b", "c").by("A")),
-            id="refusals add up under the first's name, and a cleared nomination is kept",
+            id="rejections add up under the first plugin, and a cleared nomination is kept",
         ),
         pytest.param(
             [(CLEARED, unschedulable("a")), (None, unschedulable("b"))],
@@ -97,20 +87,22 @@ PLAN, CLEARED = PostFilterResult("n1"), PostFilterResult("")
             (None, error("bad").by("B")),
             id="an error ends it, and leaves no result",
         ),
-        pytest.param([ValueError("bad")], (None, error("ValueError: bad").by("A")), id="a fault"),
+        pytest.param(
+            [ValueError("bad")], (None, error("ValueError: bad").by("A")), id="an exception"
+        ),
         pytest.param(
             [StatusError(unschedulable("a")), (PLAN, SUCCESS)],
             (PLAN, SUCCESS.by("B")),
-            id="a raised refusal is a refusal",
+            id="a raised rejection is a rejection",
         ),
-        pytest.param([], (None, Status(Code.UNSCHEDULABLE)), id="nobody to ask"),
+        pytest.param([], (None, Status(Code.UNSCHEDULABLE)), id="no plugins"),
     ],
 )
 def test_post_filter(answers: list[Any], expected: Any) -> None:
     assert post_filter(*answers) == expected
 
 
-def test_pre_enqueue_stops_at_the_first_that_holds_the_pod_back() -> None:
+def test_pre_enqueue_stops_at_the_first_rejection() -> None:
     profile = a_profile(
         Gate("A", None), Gate("B", SUCCESS), Gate("C", unresolvable("gated")), Gate("D", error("x"))
     )
@@ -118,14 +110,14 @@ def test_pre_enqueue_stops_at_the_first_that_holds_the_pod_back() -> None:
     assert a_profile(Gate("A", None)).run_pre_enqueue_plugins(a_pod()) is None
 
 
-def test_a_fault_in_pre_enqueue_holds_the_pod_back() -> None:
+def test_an_exception_in_pre_enqueue_is_an_error() -> None:
     status = a_profile(Gate("A", ValueError("bad"))).run_pre_enqueue_plugins(a_pod())
     assert status == error("ValueError: bad").by("A")
 
 
-def test_has_answers_tell_what_is_enabled() -> None:
+def test_has_attributes_show_which_points_have_plugins() -> None:
     bare = a_profile(Gate("A", None))
-    full = a_profile(ColumnRefusal("A", {}), OneNodeScore("B", {}), Making("C", None))
+    full = a_profile(ColumnRejection("A", {}), OneNodeScore("B", {}), Making("C", None))
     for profile, expected in ((bare, False), (full, True)):
         assert profile.has_filter_plugins is expected
         assert profile.has_score_plugins is expected
@@ -134,7 +126,7 @@ def test_has_answers_tell_what_is_enabled() -> None:
 
 def test_plugins_are_listed_in_order_with_weights_where_they_apply() -> None:
     profile = a_profile(
-        OneNodeScore("B", {}), Score("A", {}), ColumnRefusal("C", {}), weights={"A": 5}
+        OneNodeScore("B", {}), Score("A", {}), ColumnRejection("C", {}), weights={"A": 5}
     )
     assert profile.list_plugins() == {
         "filter": [("C", 0)],
@@ -179,7 +171,7 @@ def test_a_users_plugin_comes_after_the_defaults() -> None:
     assert profile.plugin_names("score") == usual.plugin_names("score")
 
 
-def test_event_registrations_tell_who_does_not_say() -> None:
+def test_event_registrations_are_none_for_a_plugin_without_the_method() -> None:
     event = EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD))
 
     class Telling(Gate):
@@ -188,26 +180,3 @@ def test_event_registrations_tell_who_does_not_say() -> None:
 
     profile = a_profile(Telling("A", None), Gate("B", None))
     assert profile.event_registrations() == {"A": [event], "B": None}
-
-
-@pytest.mark.parametrize(
-    ("plugins", "expected"),
-    [
-        pytest.param(
-            [Signed("A", [SignFragment("z", 1)]), Signed("B", [SignFragment("a", 2)])],
-            [SignFragment("a", 2), SignFragment("z", 1)],
-            id="fragments by key",
-        ),
-        pytest.param(
-            [Signed("A", [SignFragment("z", 1)]), Score("B", {})],
-            None,
-            id="one that cannot sign",
-        ),
-        pytest.param(
-            [Signed("A", unschedulable("no"))], None, id="one that will not sign this pod"
-        ),
-        pytest.param([Gate("A", None)], [], id="gates need not sign"),
-    ],
-)
-def test_a_pods_signature(plugins: list[Any], expected: Any) -> None:
-    assert a_profile(*plugins).sign_pod(a_pod()) == expected

@@ -1,4 +1,4 @@
-"""A plugin of outside tries to write through everything that it is handed, and cannot."""
+"""An out-of-tree plugin tries to write to all its arguments, and cannot."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from kubesched.columns.trial import PodRows
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.fence import Budgets, Guard
-from kubesched.framework.fenced import FencedPlugin, fenced
 from kubesched.framework.interface import EventRegistration, PostFilterResult, Reads
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.framework.sandbox.budget import Budgets, Guard
+from kubesched.framework.sandbox.sandboxed_plugin import SandboxedPlugin, sandboxed
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.framework.verdicts import NodeToStatus
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.model.sealing import ReadOnlyError
+from kubesched.kit.read_only import ReadOnlyError
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.trial import PodRows
 from tests.clock import StillClock
 from tests.unit.builders import a_cluster, a_node, a_pod, a_profile
-from tests.unit.framework.test_fence import Counts, Log
+from tests.unit.framework.test_sandbox import Counts, Log
 
 INTERNAL: Final = frozenset(("usage", "view", "object", "spec", "status", "shape", "terms", "raw"))
-"""Not looked into: what our own rules share, and whole wire objects, whose structs are frozen."""
+"""Not inspected: data shared by our own rules, and wire objects, whose structs are frozen."""
 RESOURCES: Final = ("cpu", "memory", "pods")
 
 
 def attributes(one: object) -> list[str]:
-    """Return the public names of an object that are no methods."""
+    """Return the public attributes of an object except methods."""
     names = [name for name in dir(type(one)) if not name.startswith("_")]
     names += [name for name in getattr(one, "__dict__", ()) if not name.startswith("_")]
     looked_into = {name for name in names if name not in INTERNAL}
@@ -39,7 +39,7 @@ def attributes(one: object) -> list[str]:
 
 
 def writes_to(one: Any, path: str, depth: int = 3) -> Iterable[str]:
-    """Yield the ways in which an object could be written, deep into what it hands out."""
+    """Yield the ways to write to an object, and to the objects reachable from it."""
     if isinstance(one, np.ndarray):
         if one.flags.writeable:
             yield f"{path}[...] = x"
@@ -67,7 +67,7 @@ def _writes_to_attributes(one: Any, path: str, depth: int) -> Iterable[str]:
             pass
         else:
             yield f"{path}.{name} = x"
-        # An array that is made anew for whoever asks is one's own.
+        # A new array for every read may be written.
         if not isinstance(old, np.ndarray) or np.shares_memory(old, getattr(one, name)):
             yield from writes_to(old, f"{path}.{name}", depth - 1)
     if hasattr(one, "__getitem__") and not hasattr(one, "keys"):
@@ -76,7 +76,7 @@ def _writes_to_attributes(one: Any, path: str, depth: int) -> Iterable[str]:
 
 
 class Curious:
-    """Extends every point, and tries to write all that it is handed there."""
+    """Extends every point, and tries to write to all its arguments."""
 
     name = "Curious"
 
@@ -128,7 +128,7 @@ class Curious:
         self._try("remove_pods", pod, removed)
 
     def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> list[Any]:
-        if type(nodes).__name__ == "SealedNodeRow":
+        if type(nodes).__name__ == "ReadOnlyNodeRow":
             self._try("filter_nodes", pod, nodes)
         else:
             self._try_table("filter_nodes", nodes)
@@ -170,10 +170,6 @@ class Curious:
         self._try("reads", pod)
         return None
 
-    def fragment(self, pod: Any) -> str:
-        self._try("fragment", pod)
-        return ""
-
 
 class OneByOne(Curious):
     """The same with a filter for one node."""
@@ -184,11 +180,11 @@ class OneByOne(Curious):
         self._try("filter", pod, node, *node.pods)
 
 
-def behind_a_fence(plugin: Any) -> FencedPlugin:
-    return fenced(Guard(StillClock(), Log(), Counts()), Budgets(), "a-profile", plugin)
+def in_a_sandbox(plugin: Any) -> SandboxedPlugin:
+    return sandboxed(Guard(StillClock(), Log(), Counts()), Budgets(), "a-profile", plugin)
 
 
-def run_every_point(plugin: FencedPlugin) -> None:
+def run_every_point(plugin: SandboxedPlugin) -> None:
     labels = {"zone": "a"}
     view = a_cluster(
         [a_node("n1", labels=labels), a_node("n2", labels=labels)],
@@ -203,9 +199,9 @@ def run_every_point(plugin: FencedPlugin) -> None:
     registered.hint(pod, None, nodes.info(0))
     profile.run_pre_filter_plugins(state, pod, nodes)
     rows = PodRows(view, np.array([0, -1]))
-    profile.run_pre_filter_extension_add_pods(state, pod, rows, nodes)
-    profile.run_pre_filter_extension_remove_pods(state, pod, rows, nodes)
-    profile.run_filter_plugins(state, pod, nodes)
+    profile.filters.change_pods("add", state, pod, rows, nodes)
+    profile.filters.change_pods("remove", state, pod, rows, nodes)
+    profile.filters.judge(state, pod, nodes)
     if hasattr(plugin, "filter_nodes") and plugin.filter_nodes is not None:
         plugin.filter_nodes(state, pod, view.row(0))
     profile.run_post_filter_plugins(state, pod, NodeToStatus(view))
@@ -217,14 +213,13 @@ def run_every_point(plugin: FencedPlugin) -> None:
     asyncio.run(profile.run_bind_plugins(state, pod, "n1"))
     asyncio.run(profile.run_post_bind_plugins(state, pod, "n1"))
     plugin.reads(pod)
-    plugin.fragment(pod)
 
 
 @pytest.mark.parametrize("kind", [Curious, OneByOne])
-def test_nothing_that_is_handed_out_can_be_written(kind: type[Curious]) -> None:
+def test_no_argument_of_a_plugin_can_be_written(kind: type[Curious]) -> None:
     curious, counts = kind(), Counts()
     guard = Guard(StillClock(), Log(), counts)
-    run_every_point(fenced(guard, Budgets(), "a-profile", curious))
+    run_every_point(sandboxed(guard, Budgets(), "a-profile", curious))
     assert not counts.faults
     methods = {name for name in vars(Curious) if not name.startswith("_") and name != "name"}
     methods -= {"events_to_register", "filter_nodes"}
@@ -232,7 +227,7 @@ def test_nothing_that_is_handed_out_can_be_written(kind: type[Curious]) -> None:
     assert curious.found == []
 
 
-def test_the_attempt_fails_of_a_plugin_that_writes() -> None:
+def test_an_attempt_with_a_plugin_that_writes_fails() -> None:
     class Writing:
         name = "Writing"
 
@@ -247,11 +242,11 @@ def test_the_attempt_fails_of_a_plugin_that_writes() -> None:
             return 1
 
     view, pod, state = a_cluster([a_node("n1"), a_node("n2")]), a_pod(), CycleState()
-    profile = a_profile(behind_a_fence(Writing()))
-    verdict = profile.run_filter_plugins(state, pod, view.all_nodes())[0]
+    profile = a_profile(in_a_sandbox(Writing()))
+    verdict = profile.filters.judge(state, pod, view.all_nodes())[0]
     assert verdict.message == (
         'running "Writing" filter plugin: ReadOnlyError: priority cannot be changed: '
-        "what a plugin is handed is read-only"
+        "objects passed to plugins are read-only"
     )
     assert pod.priority == 0
     scores = profile.run_score_plugins(state, pod, view.all_nodes())
@@ -259,9 +254,9 @@ def test_the_attempt_fails_of_a_plugin_that_writes() -> None:
     assert "read-only" in scores.message
 
 
-def test_what_is_ours_may_still_be_kept_in_a_sealed_pod() -> None:
+def test_our_own_caches_in_a_read_only_pod_stay_writable() -> None:
     pod = a_pod("new", labels={"b": "1", "a": "2"})
-    plugin = behind_a_fence(Curious())
+    plugin = in_a_sandbox(Curious())
     plugin.pre_enqueue(pod)
     assert pod.label_items == (("a", "2"), ("b", "1"))
     assert pod.template is pod.template

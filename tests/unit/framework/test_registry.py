@@ -1,18 +1,18 @@
-"""Names to plugins, and what is refused when they are registered."""
+"""The plugin registry, and the checks of signatures."""
 
 from typing import Any
 
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.registry import (
+from kubesched.framework.runtime.registry import (
     DuplicatePluginError,
     Registry,
     SignatureError,
     check_signatures,
 )
 from kubesched.framework.status import Status
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
 
 
 class Plain:
@@ -55,7 +55,7 @@ def test_a_name_is_taken_once() -> None:
         registry.register("Plain", Plain)
 
 
-def test_merging_refuses_a_name_of_both_and_leaves_both_as_they_were() -> None:
+def test_merging_rejects_a_name_of_both_and_leaves_both_as_they_were() -> None:
     one, other = Registry({"A": Plain}), Registry({"B": Plain})
     merged = one.merge(other)
     assert list(merged) == ["A", "B"]
@@ -67,7 +67,7 @@ def test_merging_refuses_a_name_of_both_and_leaves_both_as_they_were() -> None:
 @pytest.mark.parametrize(
     ("factory", "expected"),
     [
-        pytest.param(Plain, {}, id="a class that takes nothing"),
+        pytest.param(Plain, {}, id="a class without parameters"),
         pytest.param(WithArgs, {"args": "ARGS"}, id="a class that takes its arguments"),
         pytest.param(WithHandle, {"handle": "HANDLE"}, id="a class that takes the handle"),
         pytest.param(WithBoth, {"args": "ARGS", "handle": "HANDLE"}, id="a class that takes both"),
@@ -81,20 +81,20 @@ def test_merging_refuses_a_name_of_both_and_leaves_both_as_they_were() -> None:
             {"args": "ARGS", "handle": "HANDLE"},
             id="a function, in any order",
         ),
-        pytest.param(lambda: Plain(), {}, id="a function of nothing"),  # noqa: PLW0108 - not a class
+        pytest.param(lambda: Plain(), {}, id="a function without parameters"),  # noqa: PLW0108 - not a class
     ],
 )
-def test_a_factory_gets_what_it_asks_for(factory: Any, expected: dict[str, Any]) -> None:
+def test_a_factory_gets_the_arguments_that_it_takes(factory: Any, expected: dict[str, Any]) -> None:
     plugin = Registry({"X": factory}).make("X", "ARGS", "HANDLE")
     assert plugin.name == "X"
     assert {name: value for name, value in vars(plugin).items() if name != "name"} == expected
 
 
-def test_a_plugin_without_a_name_gets_the_one_it_is_registered_by() -> None:
+def test_a_plugin_without_a_name_gets_its_registered_name() -> None:
     assert Registry({"Registered": Nameless}).make("Registered", None, None).name == "Registered"
 
 
-def test_what_a_function_makes_is_checked_when_it_is_made() -> None:
+def test_the_plugin_of_a_function_is_checked_when_it_is_created() -> None:
     registry = Registry({"X": lambda: Nothing()})  # noqa: PLW0108 - not a class
     with pytest.raises(SignatureError, match="plugin X: Nothing extends no extension point"):
         registry.make("X", None, None)
@@ -178,7 +178,7 @@ class Nothing:
             TooFew,
             [
                 "plugin X: filter(",
-                "cannot be called as it will be",
+                "cannot be called as the framework does",
                 "expected: def filter(self, state: CycleState, pod: PodInfo, node: NodeView)",
             ],
             id="a parameter too few",
@@ -200,9 +200,9 @@ class Nothing:
         pytest.param(
             AddOnly,
             ["plugin X: remove_pod() is missing; expected: def remove_pod(self, "],
-            id="adding without removing",
+            id="add_pod without remove_pod",
         ),
-        pytest.param(UnreserveOnly, ["reserve() is missing"], id="giving back without taking"),
+        pytest.param(UnreserveOnly, ["reserve() is missing"], id="unreserve without reserve"),
         pytest.param(
             Nothing,
             ["Nothing extends no extension point; give it one of pre_enqueue(), ", "filter(), "],
@@ -210,15 +210,15 @@ class Nothing:
         ),
     ],
 )
-def test_a_wrong_signature_is_refused_and_the_right_one_shown(
+def test_a_wrong_signature_is_rejected_and_the_right_one_shown(
     plugin: type, texts: list[str]
 ) -> None:
-    with pytest.raises(SignatureError) as refused:
+    with pytest.raises(SignatureError) as rejected:
         Registry({"X": plugin})
     for text in texts:
-        assert text in str(refused.value)
+        assert text in str(rejected.value)
 
 
 @pytest.mark.parametrize("plugin", [WithDefault, OtherNames, Unbound, ReserveOnly, Plain])
-def test_what_can_be_called_is_accepted(plugin: type) -> None:
+def test_a_compatible_signature_is_accepted(plugin: type) -> None:
     check_signatures("X", plugin)

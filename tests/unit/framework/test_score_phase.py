@@ -1,15 +1,15 @@
-"""Scores: raw, normalised, checked, weighed and summed."""
+"""Scores: raw, normalized, checked, weighted and summed."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kubesched.columns.node_columns import IntColumn
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.normalize import default_normalize, truncated_divide
-from kubesched.framework.score_phase import Scores
+from kubesched.framework.runtime.score_phase import Scores
 from kubesched.framework.status import SKIP, Status, StatusError, error, unschedulable
+from kubesched.snapshot.node_columns import IntColumn
 from tests.unit.builders import a_cluster, a_node, a_pod, a_profile
 from tests.unit.framework.small_plugins import OneNodeScore, Score
 
@@ -59,7 +59,7 @@ def test_a_plugin_that_skipped_has_no_scores() -> None:
     assert scores.total.tolist() == [1, 2, 3]
 
 
-def test_normalising_sees_the_raw_scores_of_all_nodes() -> None:
+def test_normalizing_gets_the_raw_scores_of_all_nodes() -> None:
     class Normalised(Score):
         def normalize_scores(self, state: Any, pod: Any, scores: IntColumn) -> IntColumn:
             return default_normalize(scores)
@@ -96,7 +96,7 @@ def test_a_score_outside_the_range_is_an_error(value: int, shown: str) -> None:
             "returned scores of type bool, expected integers",
             id="a mask",
         ),
-        pytest.param(Score("P", ValueError("bad")), "ValueError: bad", id="a fault"),
+        pytest.param(Score("P", ValueError("bad")), "ValueError: bad", id="an exception"),
         pytest.param(Score("P", StatusError(error("bad"))), "bad", id="a raised status"),
         pytest.param(
             OneNodeScore("P", by_name(1, ValueError("bad"), 2)), "ValueError: bad", id="on one node"
@@ -108,7 +108,7 @@ def test_a_score_outside_the_range_is_an_error(value: int, shown: str) -> None:
         ),
     ],
 )
-def test_a_score_that_is_no_integer_per_node_is_an_error(plugin: Any, text: str) -> None:
+def test_a_score_that_is_not_an_integer_per_node_is_an_error(plugin: Any, text: str) -> None:
     assert failed(plugin) == f'running Score plugins: plugin "P" failed with: {text}'
 
 
@@ -126,7 +126,7 @@ def test_scores_of_another_shape_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(ValueError("bad"), "ValueError: bad", id="a fault"),
+        pytest.param(ValueError("bad"), "ValueError: bad", id="an exception"),
         pytest.param(
             np.zeros(1, dtype=np.int64), "returned scores of shape (1,), expected (3,)", id="short"
         ),
@@ -137,7 +137,7 @@ def test_scores_of_another_shape_are_an_error() -> None:
         ),
     ],
 )
-def test_a_wrong_normalisation_is_an_error(answer: Any, text: str) -> None:
+def test_an_invalid_normalization_is_an_error(answer: Any, text: str) -> None:
     class Wrong(Score):
         def normalize_scores(self, state: Any, pod: Any, scores: IntColumn) -> IntColumn:
             if isinstance(answer, Exception):
@@ -150,13 +150,13 @@ def test_a_wrong_normalisation_is_an_error(answer: Any, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("status", [error("bad"), unschedulable("bad")], ids=["error", "refusal"])
-def test_pre_score_can_only_go_on_or_fail(status: Status) -> None:
+@pytest.mark.parametrize("status", [error("bad"), unschedulable("bad")], ids=["error", "rejection"])
+def test_pre_score_can_only_succeed_skip_or_fail(status: Status) -> None:
     plugin = Score("P", by_name(1, 2, 3), skip=status)
     assert failed(plugin) == 'running PreScore plugin "P": bad'
 
 
-def test_pre_score_remembers_who_skipped_before_the_failure() -> None:
+def test_pre_score_keeps_plugins_skipped_before_the_failure() -> None:
     view, state = a_cluster([a_node("n1")]), CycleState()
     profile = a_profile(Score("A", {}, skip=SKIP), Score("B", {}, skip=error("bad")))
     profile.run_pre_score_plugins(state, a_pod(), view.all_nodes())
@@ -168,11 +168,11 @@ def test_pre_score_remembers_who_skipped_before_the_failure() -> None:
     [
         pytest.param([0, 5, 10], False, [0, 50, 100], id="the highest becomes 100"),
         pytest.param([0, 5, 10], True, [100, 50, 0], id="reversed, it becomes 0"),
-        pytest.param([1, 2, 3], False, [33, 66, 100], id="fractions are cut off"),
-        pytest.param([0, 0], False, [0, 0], id="nothing stays nothing"),
-        pytest.param([0, 0], True, [100, 100], id="reversed, nothing is best"),
-        pytest.param([-5, -1], False, [-5, -1], id="the highest is at least nothing"),
-        pytest.param([-3, 2], False, [-150, 100], id="below nothing stays below"),
+        pytest.param([1, 2, 3], False, [33, 66, 100], id="fractions are truncated"),
+        pytest.param([0, 0], False, [0, 0], id="zero stays zero"),
+        pytest.param([0, 0], True, [100, 100], id="reversed, zero is best"),
+        pytest.param([-5, -1], False, [-5, -1], id="the maximum is at least zero"),
+        pytest.param([-3, 2], False, [-150, 100], id="negative stays negative"),
         pytest.param([-1, 3], False, [-33, 100], id="towards zero, as Go divides"),
     ],
 )

@@ -39,13 +39,13 @@ def test_codes_have_upstreams_numbers_and_names(code: Code, number: int, name: s
         pytest.param(unschedulable("x"), True, id="unschedulable"),
         pytest.param(unresolvable("x"), True, id="unresolvable"),
         pytest.param(pending("x"), True, id="pending"),
-        pytest.param(error("x"), False, id="an error refuses nobody"),
+        pytest.param(error("x"), False, id="an error"),
         pytest.param(wait("x"), False, id="wait"),
         pytest.param(SKIP, False, id="skip"),
         pytest.param(SUCCESS, False, id="success"),
     ],
 )
-def test_what_counts_as_a_refusal(status: Status, rejected: bool) -> None:
+def test_what_counts_as_a_rejection(status: Status, rejected: bool) -> None:
     assert status.is_rejected is rejected
 
 
@@ -54,7 +54,7 @@ def test_the_message_joins_the_reasons() -> None:
     assert SUCCESS.message == ""
 
 
-def test_attribution_makes_a_new_status() -> None:
+def test_attribution_returns_a_new_status() -> None:
     status = unschedulable("a")
     assert status.by("P") == Status(Code.UNSCHEDULABLE, ("a",), "P")
     assert status.plugin == ""

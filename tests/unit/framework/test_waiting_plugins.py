@@ -1,4 +1,4 @@
-"""Which methods may be async: those that are waited for; and what becomes of the others."""
+"""Methods that may be async, and the rejection of others."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ import numpy as np
 import pytest
 
 from kubesched import SKIP, CycleState, NodeTable, NodeView, PodInfo, Status
-from kubesched.framework.registry import Registry, SignatureError
+from kubesched.framework.runtime.registry import Registry, SignatureError
 from kubesched.testing import a_node, a_pod
 from kubesched.testing.cluster import Cluster
 
-TEXT = (
-    "it decides at once and never awaits: have data from outside fetched in the background, with "
-    "handle.start_task()"
-)
+TEXT = "this method must not await: fetch external data in the background with handle.start_task()"
 
 
 class Turn:
-    """Lets everybody else have a turn."""
+    """Yields to the event loop."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
 
 
 class AllAsync:
-    """Waits some turns of the loop at each point that may wait."""
+    """Yields to the event loop at each point that may wait."""
 
     name = "AllAsync"
 
@@ -56,7 +53,7 @@ class AllAsync:
 
 
 @pytest.mark.cluster(plugins=[AllAsync])
-def test_what_is_waited_for_may_be_async(cluster: Cluster) -> None:
+def test_permit_pre_bind_and_post_bind_may_be_async(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
     cluster.schedule()
     assert cluster.node_of("web") == "n1"
@@ -107,10 +104,10 @@ class AsyncReserve:
     ("plugin", "method"),
     [(AsyncFilter, "filter"), (AsyncScores, "score_nodes"), (AsyncReserve, "reserve")],
 )
-def test_what_decides_may_not_be_async(plugin: type, method: str) -> None:
-    with pytest.raises(SignatureError) as refused:
+def test_methods_within_a_decision_may_not_be_async(plugin: type, method: str) -> None:
+    with pytest.raises(SignatureError) as rejected:
         Registry({"X": plugin})
-    assert str(refused.value) == f"plugin X: {method}() is async, but {TEXT}"
+    assert str(rejected.value) == f"plugin X: {method}() is async, but {TEXT}"
 
 
 async def later(value: Any) -> Any:
@@ -155,7 +152,7 @@ class LatePreFilter:
 @pytest.mark.parametrize(
     "plugin", [LateFilter, LateFilterNodes, LateScore, LateScoreNodes, LatePreFilter]
 )
-def test_an_awaitable_for_an_answer_fails_the_attempt_and_names_the_plugin(plugin: type) -> None:
+def test_an_awaitable_result_fails_the_attempt_and_names_the_plugin(plugin: type) -> None:
     cluster = Cluster(plugins=[plugin])
     try:
         cluster.add(a_node("n1"), a_node("n2"), a_pod("web"))

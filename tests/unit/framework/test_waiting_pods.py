@@ -1,4 +1,4 @@
-"""Pods held by permit plugins, and pods whose pre-bind can still be called off."""
+"""Pods that wait on Permit, and pods whose PreBind can still be cancelled."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import math
 
 import pytest
 
+from kubesched.framework.runtime.waiting_pods import PodInPreBind, WaitingPodsMap
 from kubesched.framework.status import SUCCESS, Status, error, unschedulable
-from kubesched.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPodsMap
 from tests.unit.builders import a_pod
 
 
 class Held:
-    """One pod that waits since second 100, and what it came to."""
+    """A pod that waits since second 100, and the statuses that ended its wait."""
 
     def __init__(self, **wait_s: float) -> None:
         self.settled: list[Status] = []
         self.pods = WaitingPodsMap()
-        self.pod = self.pods.add(a_pod("p", uid="u"), wait_s, 100.0, self.settled.append)
+        self.pod = self.pods.add(a_pod("p", uid="u"), wait_s, 100.0)
+        self.pod.when_settled(self.settled.append)
 
 
 def test_all_plugins_have_to_allow() -> None:
@@ -31,7 +32,7 @@ def test_all_plugins_have_to_allow() -> None:
     assert held.pod.status == SUCCESS
 
 
-def test_one_refusal_is_enough_and_only_the_first_counts() -> None:
+def test_one_rejection_is_enough_and_only_the_first_counts() -> None:
     held = Held(A=10, B=20)
     assert held.pod.reject("B", "no room")
     assert not held.pod.reject("A", "late")
@@ -42,13 +43,13 @@ def test_one_refusal_is_enough_and_only_the_first_counts() -> None:
     assert held.settled == [unschedulable("no room").by("B")]
 
 
-def test_being_preempted_is_no_refusal() -> None:
+def test_a_preemption_is_an_error_and_not_a_rejection() -> None:
     held = Held(A=10)
     assert held.pod.preempt("DefaultPreemption", "preempted")
     assert held.settled == [error("preempted").by("DefaultPreemption")]
 
 
-def test_who_was_allowed_can_no_longer_be_refused() -> None:
+def test_an_allowed_pod_cannot_be_rejected() -> None:
     held = Held(A=10)
     held.pod.allow("A")
     assert not held.pod.reject("A", "no")
@@ -59,7 +60,7 @@ def test_who_was_allowed_can_no_longer_be_refused() -> None:
     ("wait_s", "text"),
     [(900.0, "15m0s"), (0.0, "0s"), (1.5, "1.5s"), (0.25, "250ms"), (3661.0, "1h1m1s")],
 )
-def test_patience_ends_at_its_moment(wait_s: float, text: str) -> None:
+def test_a_pod_is_rejected_at_its_deadline(wait_s: float, text: str) -> None:
     held = Held(Gang=wait_s)
     assert held.pod.next_deadline_s == 100.0 + wait_s
     held.pod.expire(100.0 + wait_s - 0.001)
@@ -70,7 +71,7 @@ def test_patience_ends_at_its_moment(wait_s: float, text: str) -> None:
     assert held.pod.next_deadline_s == math.inf
 
 
-def test_the_least_patient_plugin_decides_when() -> None:
+def test_the_earliest_deadline_counts() -> None:
     held = Held(A=30, B=10, C=20)
     held.pod.allow("B")
     assert held.pod.next_deadline_s == 120.0
@@ -78,7 +79,7 @@ def test_the_least_patient_plugin_decides_when() -> None:
     assert [status.plugin for status in held.settled] == ["C"]
 
 
-def test_who_asks_later_is_told_too() -> None:
+def test_a_callback_set_after_the_end_is_called_at_once() -> None:
     pods = WaitingPodsMap()
     settled: list[Status] = []
     early = pods.add(a_pod("p", uid="u"), {"A": 1.0}, 0.0)
@@ -91,7 +92,7 @@ def test_who_asks_later_is_told_too() -> None:
     assert settled == [SUCCESS, unschedulable("no").by("A")]
 
 
-def test_held_pods_are_found_by_uid_and_can_leave_while_they_are_gone_through() -> None:
+def test_waiting_pods_are_found_by_uid_and_can_be_removed_during_iteration() -> None:
     pods = WaitingPodsMap()
     for name in "abc":
         pods.add(a_pod(name, uid=f"uid-{name}"), {"A": 1.0}, 0.0)
@@ -106,7 +107,7 @@ def test_held_pods_are_found_by_uid_and_can_leave_while_they_are_gone_through() 
     assert (seen, len(pods), pods.get("uid-b")) == (["a", "b", "c"], 0, None)
 
 
-def test_a_pod_that_is_gone_is_refused_in_nobodys_name() -> None:
+def test_a_deleted_pod_is_rejected_without_a_plugin() -> None:
     held = Held(A=10)
     assert held.pods.reject("u")
     assert not held.pods.reject("u")
@@ -114,20 +115,16 @@ def test_a_pod_that_is_gone_is_refused_in_nobodys_name() -> None:
     assert held.settled == [unschedulable("removed")]
 
 
-def test_pre_bind_is_called_off_once() -> None:
+def test_pre_bind_is_cancelled_once() -> None:
     causes: list[str] = []
-    pods = PodsInPreBind()
-    entry = pods.add("u", causes.append)
-    assert pods.get("u") is entry
+    entry = PodInPreBind(causes.append)
     assert entry.cancel("preempted by X")
     assert entry.cancel("preempted by Y")
     assert (causes, entry.message) == (["preempted by X"], "preempted by X")
     assert not entry.mark_prebound()
-    pods.remove("u")
-    assert pods.get("u") is None
 
 
-def test_what_is_prebound_cannot_be_called_off() -> None:
+def test_a_prebound_pod_cannot_be_cancelled() -> None:
     causes: list[str] = []
     entry = PodInPreBind(causes.append)
     assert entry.mark_prebound()

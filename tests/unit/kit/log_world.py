@@ -8,7 +8,7 @@ NOON_S = 1_763_294_400.25
 
 
 class StillClock:
-    """It is always the same moment."""
+    """A clock that stands still."""
 
     def now_s(self) -> float:
         return NOON_S
@@ -17,7 +17,7 @@ class StillClock:
         return 0.0
 
     async def sleep(self, delay_s: float) -> None:
-        raise AssertionError(f"nobody waits here, not even {delay_s} s")
+        raise AssertionError(f"unexpected sleep of {delay_s} s")
 
 
 class Pages:
@@ -40,6 +40,6 @@ class Pages:
 
 
 def a_log(**options: Any) -> tuple[Log, Pages]:
-    """Return a logger and what it writes to."""
+    """Return a logger and its stream."""
     pages = Pages()
     return make_log(pages, clock=StillClock(), **options), pages

@@ -1,4 +1,4 @@
-"""A heap with keys, and who of equals goes first."""
+"""A heap with keys, and the order of equal items."""
 
 from collections.abc import Iterator
 
@@ -44,13 +44,13 @@ def popped(heap: KeyedHeap[tuple[str, int]], seed: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seed", sorted(BY_GO))
-def test_equals_go_out_as_in_go(seed: int) -> None:
+def test_equal_items_leave_in_the_order_of_go(seed: int) -> None:
     heap: KeyedHeap[tuple[str, int]] = KeyedHeap(lambda item: item[1])
     assert " ".join(popped(heap, seed)) == BY_GO[seed]
 
 
 @pytest.mark.parametrize("seed", sorted(BY_GO))
-def test_asking_less_gives_the_same_order_as_comparing_keys(seed: int) -> None:
+def test_order_by_less_gives_the_order_of_sort_keys(seed: int) -> None:
     heap: KeyedHeap[tuple[str, int]] = KeyedHeap(order_by_less(lambda a, b: a[1] < b[1]))
     assert " ".join(popped(heap, seed)) == BY_GO[seed]
 
@@ -62,7 +62,7 @@ def a_heap(**orders: int) -> KeyedHeap[tuple[str, int]]:
     return heap
 
 
-def test_the_least_goes_first_and_peeking_leaves_it() -> None:
+def test_pop_returns_the_least_item_and_peek_keeps_it() -> None:
     heap = a_heap(b=2, a=1, c=3)
     assert heap.peek() == ("a", 1)
     assert [heap.pop() for _ in range(4)] == [("a", 1), ("b", 2), ("c", 3), None]
@@ -77,7 +77,7 @@ def test_an_update_moves_an_item_both_ways() -> None:
     assert [heap.pop() for _ in range(4)] == [("c", 0), ("d", 1), ("b", 2), ("a", 9)]
 
 
-def test_what_is_removed_is_gone() -> None:
+def test_removed_items_are_gone() -> None:
     heap = a_heap(a=1, b=2, c=3)
     assert heap.remove("a") == ("a", 1)
     assert heap.remove("a") is None

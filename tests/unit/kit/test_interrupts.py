@@ -1,4 +1,4 @@
-"""Calls that do not return are interrupted, wherever they run; what cannot be is told of."""
+"""Calls that do not return are interrupted in any thread, or else reported."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ LIMIT_S = 0.05
 
 
 @contextmanager
-def started(told: list[str] | None = None) -> Iterator[Interrupter]:
-    said = [] if told is None else told
-    made = Interrupter(SystemClock(), lambda what, seconds, stack: said.append(f"{what}: {stack}"))
-    made.start(LIMIT_S)
+def started(reports: list[str] | None = None) -> Iterator[Interrupter]:
+    received = [] if reports is None else reports
+    interrupter = Interrupter(
+        SystemClock(), lambda name, seconds, stack: received.append(f"{name}: {stack}")
+    )
+    interrupter.start(LIMIT_S)
     try:
-        yield made
+        yield interrupter
     finally:
-        made.stop()
+        interrupter.stop()
 
 
-def call(made: Interrupter, function: Callable[..., Any], limit_s: float = LIMIT_S) -> Any:
-    return made.run(Call("it", SystemClock().monotonic_s(), limit_s), function)
+def call(interrupter: Interrupter, function: Callable[..., Any], limit_s: float = LIMIT_S) -> Any:
+    return interrupter.run(Call("it", SystemClock().monotonic_s(), limit_s), function)
 
 
 def for_ever() -> None:
@@ -40,7 +42,7 @@ def for_ever() -> None:
 
 def a_stubborn_loop() -> None:
     for _ in range(3):
-        with suppress(BaseException):  # What a careless plugin does.
+        with suppress(BaseException):  # As a careless plugin would.
             for_ever()
     for_ever()
 
@@ -49,8 +51,8 @@ def blocked() -> None:
     threading.Event().wait()
 
 
-def elsewhere(function: Callable[[], None]) -> None:
-    """Run in a thread that is not the main one; what it raises is raised here."""
+def in_another_thread(function: Callable[[], None]) -> None:
+    """Run in another thread than the main one, and raise its exception here."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -66,63 +68,65 @@ def elsewhere(function: Callable[[], None]) -> None:
         raise raised[0]
 
 
-def here(function: Callable[[], None]) -> None:
+def in_this_thread(function: Callable[[], None]) -> None:
     function()
 
 
-@pytest.mark.parametrize("where", [here, elsewhere])
+@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
 @pytest.mark.parametrize("endless", [for_ever, a_stubborn_loop])
-def test_a_loop_without_end(where: Callable[..., None], endless: Callable[[], None]) -> None:
+def test_an_endless_loop_is_interrupted(
+    where: Callable[..., None], endless: Callable[[], None]
+) -> None:
     def run() -> None:
-        with started() as made:
+        with started() as interrupter:
             with pytest.raises(Interrupted):
-                call(made, endless)
-            assert call(made, lambda: 7) == 7
+                call(interrupter, endless)
+            assert call(interrupter, lambda: 7) == 7
 
     where(run)
 
 
-def test_a_blocking_call_of_the_main_thread() -> None:
-    with started() as made, pytest.raises(Interrupted):
-        call(made, blocked)
+def test_a_blocking_call_of_the_main_thread_is_interrupted() -> None:
+    with started() as interrupter, pytest.raises(Interrupted):
+        call(interrupter, blocked)
 
 
-@pytest.mark.parametrize("where", [here, elsewhere])
-def test_what_cannot_be_interrupted_is_told_of(
+@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
+def test_a_call_that_cannot_be_interrupted_is_reported(
     where: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A lock of the system's own: neither a signal nor the interpreter ends the waiting for it.
+    # A lock of the C library: neither a signal nor the interpreter ends the wait for it.
     monkeypatch.setattr(interrupts, "_GRACE_S", 0.02)
     system = ctypes.CDLL(None)
     lock = ctypes.create_string_buffer(64)
     system.pthread_mutex_lock(lock)
-    told: list[str] = []
+    reports: list[str] = []
     problems: list[str | None] = []
 
     def run() -> None:
-        with started(told) as made:
+        with started(reports) as interrupter:
 
             def let_go() -> None:
-                while made.problem() is None:
+                while interrupter.problem() is None:
                     told_or_not.wait(0.01)
-                problems.append(made.problem())
+                problems.append(interrupter.problem())
                 system.pthread_mutex_unlock(lock)
 
             told_or_not = threading.Event()
             thread = threading.Thread(target=let_go)
             thread.start()
             with pytest.raises(Interrupted):
-                call(made, lambda: system.pthread_mutex_lock(lock))
+                call(interrupter, lambda: system.pthread_mutex_lock(lock))
             thread.join()
-            problems.append(made.problem())
+            problems.append(interrupter.problem())
 
     where(run)
     assert problems == ["it does not return", None]
-    assert len(told) == 1
-    assert "pthread_mutex_lock" in told[0]
+    assert len(reports) == 1
+    assert "pthread_mutex_lock" in reports[0]
 
 
-@pytest.mark.parametrize("where", [here, elsewhere])
+@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
 def test_an_interrupt_never_comes_after_the_call(where: Callable[..., None]) -> None:
     clock = SystemClock()
 
@@ -132,12 +136,12 @@ def test_an_interrupt_never_comes_after_the_call(where: Callable[..., None]) -> 
 
     def run() -> None:
         ended = {"answered": 0, "interrupted": 0}
-        with started() as made:
+        with started() as interrupter:
             for place in range(150):
                 # Around the moment at which the other thread looks.
                 until_s = clock.monotonic_s() + 0.001 + place * 0.0001
                 try:
-                    call(made, lambda end_s=until_s: spin(end_s), limit_s=0.003)
+                    call(interrupter, lambda end_s=until_s: spin(end_s), limit_s=0.003)
                     ended["answered"] += 1
                 except Interrupted:
                     ended["interrupted"] += 1
@@ -148,9 +152,9 @@ def test_an_interrupt_never_comes_after_the_call(where: Callable[..., None]) -> 
     where(run)
 
 
-def test_what_a_call_inside_takes_is_its_own() -> None:
+def test_a_nested_call_counts_against_its_own_limit() -> None:
     clock = StillClock()
-    made = Interrupter(clock, lambda what, seconds, stack: None)
+    interrupter = Interrupter(clock, lambda name, seconds, stack: None)
     outer, inner = Call("outer", 0.0, 9.0), Call("inner", 2.0, 9.0)
 
     def inside() -> None:
@@ -158,15 +162,15 @@ def test_what_a_call_inside_takes_is_its_own() -> None:
 
     def outside() -> None:
         clock.at_s = 2.0
-        made.run(inner, inside)
+        interrupter.run(inner, inside)
         clock.at_s = 6.0
 
-    made.run(outer, outside)
+    interrupter.run(outer, outside)
     assert clock.at_s - outer.start_s == 3.0
 
 
-def test_nothing_is_left_behind_by_stopping() -> None:
-    with started() as made:
-        assert made.run(Call("it", 0.0, 1e9), lambda: 1) == 1
-    made.stop()
+def test_stopping_restores_the_signal_handler() -> None:
+    with started() as interrupter:
+        assert interrupter.run(Call("it", 0.0, 1e9), lambda: 1) == 1
+    interrupter.stop()
     assert not any(thread.name == "interrupter" for thread in threading.enumerate())

@@ -25,7 +25,7 @@ def as_python(kind: str, value: Any) -> object:
         case "ref":
             return Ref(*value)
         case "refs":
-            return [Ref(*one) for one in value]
+            return [Ref(*pair) for pair in value]
         case "err":
             return ValueError(value)
         case "dur":
@@ -80,7 +80,7 @@ def test_the_head_of_a_json_line() -> None:
     assert list(line) == ["ts", "caller", "msg", "v"]
 
 
-def test_a_line_says_where_it_was_written() -> None:
+def test_a_line_has_the_place_of_its_call() -> None:
     log, pages = a_log()
     log.info("first")
     log.error("second")
@@ -121,7 +121,7 @@ class Broken:
             Named(),
             '="default/a"',
             '{"name":"a","namespace":"default"}',
-            id="an object of the cluster by its name",
+            id="an object with name and namespace",
         ),
         pytest.param(
             {"b": {2, 1}, "a": Ref("", "n")},
@@ -129,11 +129,13 @@ class Broken:
             '{"a":{"name":"n"},"b":[1,2]}',
             id="keys and sets in order",
         ),
-        pytest.param(Broken(), '="<panic: no text>"', '"PANIC=no text"', id="one that fails"),
-        pytest.param(float("inf"), "=+Inf", '"+Inf"', id="no number that JSON knows"),
+        pytest.param(
+            Broken(), '="<panic: no text>"', '"PANIC=no text"', id="a value whose text fails"
+        ),
+        pytest.param(float("inf"), "=+Inf", '"+Inf"', id="a number outside JSON"),
     ],
 )
-def test_values_that_go_has_no_word_for(value: object, text: str, as_json: str) -> None:
+def test_python_values(value: object, text: str, as_json: str) -> None:
     log, pages = a_log()
     log.info("m", k=value)
     assert pages.text.endswith(f'] "m" k{text}\n')

@@ -1,4 +1,4 @@
-"""What Python's own logging gets stands among our lines."""
+"""Records of Python's logging become lines of ours."""
 
 import asyncio
 import json
@@ -6,15 +6,14 @@ import logging
 
 import pytest
 
-from kubesched.kit.log import LogFormat
-from kubesched.kit.stdlib_logging import LogHandler
+from kubesched.kit.log import LogFormat, LogHandler
 from kubesched.kit.tasks import Tasks
 from tests.unit.kit.log_world import Pages, a_log
 
 
-def said(log_format: LogFormat = "text") -> tuple[logging.Logger, Pages]:
+def library_logger(log_format: LogFormat = "text") -> tuple[logging.Logger, Pages]:
     log, pages = a_log(format=log_format)
-    logger = logging.Logger("library")  # noqa: LOG001  # Nobody else's, and nothing above it.
+    logger = logging.Logger("library")  # noqa: LOG001  # Isolated: no parent.
     logger.addHandler(LogHandler(log))
     return logger, pages
 
@@ -23,7 +22,7 @@ def said(log_format: LogFormat = "text") -> tuple[logging.Logger, Pages]:
     ("level", "severity"), [(logging.WARNING, "W"), (logging.ERROR, "E"), (logging.CRITICAL, "E")]
 )
 def test_a_record_becomes_a_line_with_its_place(level: int, severity: str) -> None:
-    logger, pages = said()
+    logger, pages = library_logger()
     logger.log(level, "lost %s", "it")
     head, _, text = pages.text.partition("] ")
     assert head[0] == severity
@@ -31,14 +30,14 @@ def test_a_record_becomes_a_line_with_its_place(level: int, severity: str) -> No
     assert text == "lost it\n"
 
 
-def test_what_is_no_warning_is_left_out() -> None:
-    logger, pages = said()
+def test_records_below_warning_are_dropped() -> None:
+    logger, pages = library_logger()
     logger.info("chatter")
     assert pages.text == ""
 
 
-def test_what_was_raised_is_shown() -> None:
-    logger, pages = said("json")
+def test_a_traceback_is_part_of_the_message() -> None:
+    logger, pages = library_logger("json")
     try:
         raise ValueError("bad")
     except ValueError:
@@ -48,7 +47,7 @@ def test_what_was_raised_is_shown() -> None:
     assert line["msg"].endswith("ValueError: bad")
 
 
-def test_a_task_that_failed_is_told() -> None:
+def test_a_failed_task_is_logged() -> None:
     log, pages = a_log()
     handler = LogHandler(log)
     logging.getLogger("kubesched.kit.tasks").addHandler(handler)

@@ -11,7 +11,7 @@ from kubesched.kit.urls import split_address, without_password
         ),
         pytest.param("http://:s3cret@proxy:3128", "http://:***@proxy:3128", id="no user"),
         pytest.param("http://ada:s3:cr@et@proxy", "http://ada:***@proxy", id="a colon and an @"),
-        pytest.param("socks5://ada:@proxy", "socks5://ada:***@proxy", id="an empty one"),
+        pytest.param("socks5://ada:@proxy", "socks5://ada:***@proxy", id="an empty password"),
         pytest.param("https://ada@host", "https://ada@host", id="a user alone"),
         pytest.param("https://host:6443", "https://host:6443", id="a port"),
         pytest.param("https://host/a:b@c", "https://host/a:b@c", id="in the path"),
@@ -27,7 +27,7 @@ def test_only_the_password_is_hidden(address: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        # What Go 1.26's url.Parse says.
+        # The errors of Go 1.26's url.Parse.
         pytest.param(
             "https://a:b@[::1/x", """parse "https://a:***@[::1/x": missing ']' in host""", id="IPv6"
         ),
@@ -36,12 +36,12 @@ def test_only_the_password_is_hidden(address: str, shown: str) -> None:
         ),
     ],
 )
-def test_what_is_no_address(address: str, text: str) -> None:
-    with pytest.raises(ValueError, match="parse") as refused:
+def test_an_invalid_address_is_an_error(address: str, text: str) -> None:
+    with pytest.raises(ValueError, match="parse") as rejected:
         split_address(address)
-    assert str(refused.value) == text
+    assert str(rejected.value) == text
 
 
-def test_an_address_is_taken_apart() -> None:
+def test_an_address_is_split() -> None:
     parts = split_address("https://ada:s3cret@[::1]:6443/base")
     assert (parts.hostname, parts.port, parts.path) == ("::1", 6443, "/base")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.framework.interface import AllReasons, FilterVerdict
+from kubesched.framework.runtime.registry import Registry
 from kubesched.framework.status import Code, Status
 from tests.unit.builders import a_cluster, a_node, a_pod, a_trial
 
 __all__ = ["a_cluster", "a_node", "a_pod", "a_trial", "made", "statuses_of"]
 
 
-def made(plugin: type, args: object = None) -> Any:
-    """Return a plugin that asks nothing of the scheduler around it."""
-    return plugin(args, None)
+def made(plugin: Any, args: object = None) -> Any:
+    """Return a plugin that does not use its handle, created as a profile creates it."""
+    return Registry({plugin.name: plugin}).make(plugin.name, args, None)
 
 
 def statuses_of(verdict: FilterVerdict, names: list[str]) -> dict[str, Status]:

@@ -11,17 +11,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from kubesched.columns.cluster import Cluster
-from kubesched.columns.node_columns import IdColumn, IntColumn
-from kubesched.columns.trial import Trial
-from kubesched.columns.view import ClusterView, NodeTable, Rows
-from kubesched.columns.writer import ClusterWriter
+from kubesched.api.decode import decode_object
+from kubesched.api.meta import KubeResource
+from kubesched.cache.writer import ClusterWriter
 from kubesched.framework.handle import Handle
 from kubesched.framework.status import Code, Status
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import decode_object
-from kubesched.objects.meta import KubeResource
+from kubesched.snapshot.node_columns import IdColumn, IntColumn
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.trial import Trial
+from kubesched.snapshot.view import ClusterView, NodeTable, Rows
 from tests.unit.plugins.builders import a_node, a_pod, a_trial
 
 Wire = dict[str, Any]
@@ -41,7 +41,7 @@ def pod(
     *,
     namespace: str = "default",
     at: str = "",
-    promised: str = "",
+    nominated: str = "",
     terminating: bool = False,
     **spec: Any,
 ) -> PodInfo:
@@ -52,7 +52,7 @@ def pod(
         namespace=namespace,
         labels=labels,
         metadata=metadata,
-        status={"nominatedNodeName": promised},
+        status={"nominatedNodeName": nominated},
         nodeName=at,
         **spec,
     )

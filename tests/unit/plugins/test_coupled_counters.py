@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.columns import change_log, compaction, counts
-from kubesched.columns.cluster import Cluster
+from kubesched.api.affinity import TopologySpreadConstraint
+from kubesched.cache import compaction
 from kubesched.config.types import InterPodAffinityArgs, PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import TopologySpreadConstraint
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kubesched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kubesched.snapshot import change_log
+from kubesched.snapshot import pod_counts as counts
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.tables import Cluster
 from tests.unit.plugins.builders import statuses_of
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
@@ -173,11 +175,11 @@ class World:
     def _ask_one(self, plugin: Any, wanted: PodInfo, unfit: Set[str]) -> list[Any]:
         state, nodes = CycleState(), self.cluster.nodes
         said: list[Any] = [plugin.pre_filter(state, wanted, nodes)]
-        refused: dict[str, Any] = {}
+        rejected: dict[str, Any] = {}
         if said[0] is None:
-            refused = statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
-            said.append(in_words(refused))
-        fits = [name for name in nodes.names if name not in refused and name not in unfit]
+            rejected = statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
+            said.append(in_words(rejected))
+        fits = [name for name in nodes.names if name not in rejected and name not in unfit]
         fitting = nodes if fits == nodes.names else self.cluster.table(*fits)
         said.append(plugin.pre_score(state, wanted, fitting))
         if said[-1] is None and len(fitting):
@@ -196,7 +198,7 @@ def made(
 
 def deal_ids_often(patch: pytest.MonkeyPatch) -> None:
     """Have ids dealt anew whenever more are dead than alive."""
-    patch.setattr(compaction, "LOOK_EVERY", 1)
+    patch.setattr(compaction, "CHECK_EVERY", 1)
     patch.setattr(compaction, "SPARE", 0)
     patch.setattr(Cluster, "compact_at", property(lambda _: 0, lambda *_: None), raising=False)
 
@@ -258,8 +260,8 @@ def test_places_of_pods_that_left_do_no_harm_once_ids_are_dealt_anew(
     world.cluster.add(pod("last", {"app": "b"}, at="n1"))
     assert len(world.cluster.view.label_classes) == 11
     # More classes match than are compared one by one.
-    refused = {"n0": "U node(s) didn't match pod anti-affinity rules"}
-    assert world.ask("a", "default", "far")[2:4] == [None, refused]
+    rejected = {"n0": "U node(s) didn't match pod anti-affinity rules"}
+    assert world.ask("a", "default", "far")[2:4] == [None, rejected]
 
 
 def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> None:
@@ -283,8 +285,8 @@ def test_a_namespace_that_changes_its_labels_is_selected_from_then_on() -> None:
     template = "far in red namespaces"
     assert world.ask("a", "default", template)[2:4] == [None, {}]
     world.change(("namespace", "other", "red"))
-    refused = {"n0": "U node(s) didn't match pod anti-affinity rules"}
-    assert world.ask("a", "default", template)[2:4] == [None, refused]
+    rejected = {"n0": "U node(s) didn't match pod anti-affinity rules"}
+    assert world.ask("a", "default", template)[2:4] == [None, rejected]
     # The other way round: the existing pod's term selects the incoming pod's namespace.
     world.change(("pod", ("b", "default", template), "n1", False))
     unwanted = {"n1": "U node(s) didn't satisfy existing pods anti-affinity rules"}
@@ -320,15 +322,15 @@ def test_a_service_that_changes_its_selector_changes_hard_default_constraints() 
     world.cluster.add(pod("p", {"app": "a", "tier": "t"}, at="n0"))
     plugin, wanted = world.plugins[2], pod("incoming", {"app": "a", "tier": "u"})
 
-    def refused() -> list[str]:
+    def rejected() -> list[str]:
         state, nodes = CycleState(), world.cluster.nodes
         assert plugin.pre_filter(state, wanted, nodes) is None
         return list(statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names))
 
     world.cluster.add(a_service("s", {"app": "a"}))
-    assert refused() == ["n0"]
+    assert rejected() == ["n0"]
     world.cluster.add(a_service("s", {"tier": "u"}))
-    assert refused() == []
+    assert rejected() == []
 
 
 def test_what_one_pod_weighs_depends_on_how_many_nodes_fit() -> None:

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubesched.objects.decode import decode_as
-from kubesched.objects.pod import Volume
+from kubesched.api.decode import decode_as
+from kubesched.api.volumes import Volume
 from kubesched.plugins.csi_translation import (
     MIGRATED_PLUGIN_NAMES,
+    PLUGIN_BY_NAME,
     CSIVolume,
-    plugin_named,
-    plugin_of_inline,
-    plugin_of_volume,
+    plugin_of,
 )
 from tests.unit.plugins.volume_objects import a_volume
 
@@ -27,7 +26,7 @@ GCE = {"gcePersistentDisk": {"pdName": "disk"}}
 
 def translate(labels: dict[str, str] | None = None, **spec: Any) -> CSIVolume:
     volume = a_volume(labels=labels, **spec)
-    plugin = plugin_of_volume(volume)
+    plugin = plugin_of(volume.spec)
     assert plugin is not None
     return plugin.translate(volume)
 
@@ -262,19 +261,19 @@ def test_a_pods_own_volume_is_translated_too(
     source: dict[str, Any], driver: str, handle: str
 ) -> None:
     volume = decode_as(Volume, {"name": "vol", **source})
-    plugin = plugin_of_inline(volume)
+    plugin = plugin_of(volume)
     assert plugin is not None
     assert plugin.translate_inline(volume, "team") == CSIVolume(driver, handle)
 
 
 def test_other_sources_have_no_translation() -> None:
-    assert plugin_of_inline(decode_as(Volume, {"name": "v", "emptyDir": {}})) is None
-    assert plugin_of_volume(a_volume(local={"path": "/x"})) is None
-    assert plugin_named("csi.example.com") is None
+    assert plugin_of(decode_as(Volume, {"name": "v", "emptyDir": {}})) is None
+    assert plugin_of(a_volume(local={"path": "/x"}).spec) is None
+    assert "csi.example.com" not in PLUGIN_BY_NAME
 
 
 def test_five_of_the_plugins_count_as_migrated() -> None:
-    plugins = [plugin_named(name) for name in sorted(MIGRATED_PLUGIN_NAMES)]
+    plugins = [PLUGIN_BY_NAME.get(name) for name in sorted(MIGRATED_PLUGIN_NAMES)]
     assert [plugin.driver for plugin in plugins if plugin is not None] == [
         "ebs.csi.aws.com",
         "disk.csi.azure.com",

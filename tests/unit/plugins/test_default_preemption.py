@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.config.types import DefaultPreemptionArgs
+from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus
 from kubesched.kit.log import NullLog
-from kubesched.model.cluster_event import QueueingHint
 from kubesched.plugins.default_preemption import DefaultPreemption
 from tests.unit.plugins.builders import a_cluster, a_pod
 

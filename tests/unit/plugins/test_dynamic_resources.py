@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kubesched.config.types import DynamicResourcesArgs
+from kubesched.framework.cluster_event import EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Code, StatusError, error, unschedulable
-from kubesched.model.cluster_event import EventResource, QueueingHint
 from kubesched.plugins.dynamic_resources import DynamicResources
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
@@ -51,16 +51,10 @@ def test_without_pre_filter_everything_fails_as_upstream() -> None:
         PLUGIN.score_nodes(state, a_pod(), nodes)
 
 
-def test_a_pod_with_claims_is_refused_and_told_why() -> None:
+def test_a_pod_with_claims_is_rejected_and_told_why() -> None:
     for status in (PLUGIN.pre_enqueue(CLAIMING), after_pre_filter(CLAIMING)[0]):
         assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         assert status.reasons == (TEXT,)
-
-
-def test_a_pod_with_claims_has_no_signature() -> None:
-    assert list(PLUGIN.sign_pod(a_pod())) == []
-    refused = unschedulable("pods with dra resource claims are not signable")
-    assert PLUGIN.sign_pod(CLAIMING) == refused
 
 
 def test_events_are_upstreams() -> None:

@@ -76,12 +76,3 @@ def test_only_the_given_nodes_are_scored_but_all_count() -> None:
 )
 def test_normalized_image_name(name: Any, expected: Any) -> None:
     assert normalized_image_name(name) == expected
-
-
-def test_signature_names_images_once_and_sorted() -> None:
-    pod = a_pod(
-        image="b", initContainers=[{"name": "i", "image": "a:1"}, {"name": "j", "image": "b"}]
-    )
-    (fragment,) = PLUGIN.sign_pod(pod)
-    assert fragment.key == "v1.Pod.Spec.CanonicalImageNames()"
-    assert fragment.value == ["a:1", "b:latest"]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.columns.view import NodeTable
 from kubesched.config.types import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Status, error, unresolvable
-from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 from tests.unit.plugins.builders import statuses_of
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
@@ -48,7 +48,7 @@ def plugin_for(cluster: GrowingCluster) -> InterPodAffinity:
     return InterPodAffinity(InterPodAffinityArgs(), cluster.handle)
 
 
-def refused(
+def rejected(
     plugin: InterPodAffinity, state: CycleState, wanted: PodInfo, nodes: NodeTable
 ) -> dict[str, Status]:
     return statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
@@ -57,7 +57,7 @@ def refused(
 def judged(cluster: GrowingCluster, wanted: PodInfo) -> dict[str, str]:
     plugin, state = plugin_for(cluster), CycleState()
     assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    return in_words(refused(plugin, state, wanted, cluster.nodes))
+    return in_words(rejected(plugin, state, wanted, cluster.nodes))
 
 
 def zones(*objects: Any) -> GrowingCluster:
@@ -119,7 +119,7 @@ def test_a_pod_whose_node_is_gone_counts_nowhere() -> None:
 # -- anti-affinity --------------------------------------------------------------------------------
 
 
-def test_anti_affinity_refuses_the_domain_of_a_matching_pod() -> None:
+def test_anti_affinity_rejects_the_domain_of_a_matching_pod() -> None:
     assert judged(zones(foo("p", "a1")), incoming(anti_affinity(term()))) == {
         "a1": NEAR,
         "a2": NEAR,
@@ -215,7 +215,7 @@ def test_namespaces_of_existing_pods_terms(labels: dict[str, str] | None, meant:
     status = plugin.pre_filter(state, incoming(), cluster.nodes)
     assert (status is None) == meant
     if meant:
-        assert list(refused(plugin, state, incoming(), cluster.nodes)) == ["a1"]
+        assert list(rejected(plugin, state, incoming(), cluster.nodes)) == ["a1"]
 
 
 # -- edges ----------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_pod_that_no_required_term_concerns_skips_the_filter() -> None:
     assert plugin_for(cluster).pre_filter(CycleState(), incoming(), cluster.nodes) == SKIP
 
 
-def test_terms_that_do_not_parse_refuse_the_pod() -> None:
+def test_terms_that_do_not_parse_reject_the_pod() -> None:
     faulty = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     both = {
         **affinity(term(labelSelector=faulty)),
@@ -246,7 +246,7 @@ def test_terms_that_do_not_parse_refuse_the_pod() -> None:
 
 def test_the_filter_without_its_pre_filter_is_an_error_on_every_node() -> None:
     cluster = zones()
-    found = refused(plugin_for(cluster), CycleState(), incoming(), cluster.nodes)
+    found = rejected(plugin_for(cluster), CycleState(), incoming(), cluster.nodes)
     text = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     assert found == dict.fromkeys(["a1", "a2", "b1", "bare"], error(text))
 
@@ -262,11 +262,11 @@ def test_each_row_of_a_trial_supposes_its_own_change_only() -> None:
     removed = trial.remove(cluster.indices("p", None, "q"))
     assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
     # Taking p away frees zone a on the row that supposes it, and on no other.
-    assert in_words(refused(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR}
+    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR}
     added = trial.add(cluster.indices(None, None, "p"))
     assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
-    assert in_words(refused(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR, "b1": NEAR}
-    assert sorted(refused(plugin, state, wanted, cluster.nodes)) == ["a1", "a2", "b1"]
+    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR, "b1": NEAR}
+    assert sorted(rejected(plugin, state, wanted, cluster.nodes)) == ["a1", "a2", "b1"]
 
 
 def test_with_its_last_match_gone_a_series_may_start_again() -> None:
@@ -274,26 +274,26 @@ def test_with_its_last_match_gone_a_series_may_start_again() -> None:
     plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(affinity(term()))
     assert plugin.pre_filter(state, wanted, cluster.nodes) is None
     trial = cluster.trial("a1", "b1")
-    assert in_words(refused(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
+    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
     removed = trial.remove(cluster.indices("p", None))
     plugin.remove_pods(state, wanted, removed, trial.nodes)
-    assert in_words(refused(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
+    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
     added = trial.add(cluster.indices(None, "p"))
     plugin.add_pods(state, wanted, added, trial.nodes)
-    assert refused(plugin, state, wanted, trial.nodes) == {}
+    assert rejected(plugin, state, wanted, trial.nodes) == {}
 
 
 def test_a_nominated_pods_anti_affinity_with_a_key_of_its_own_is_seen() -> None:
     cluster = zones(
         foo("p", "a1", affinity=anti_affinity(term())),
-        pod("n", promised="b1", affinity=anti_affinity(term("host"))),
+        pod("n", nominated="b1", affinity=anti_affinity(term("host"))),
     )
     plugin, state, wanted = plugin_for(cluster), CycleState(), incoming()
     assert plugin.pre_filter(state, wanted, cluster.nodes) is None
     trial = cluster.trial("b1", "bare")
     added = trial.add(cluster.indices("n", "n"))
     plugin.add_pods(state, wanted, added, trial.nodes)
-    assert in_words(refused(plugin, state, wanted, trial.nodes)) == {"b1": UNWANTED}
+    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": UNWANTED}
 
 
 LABELS = [{"app": "foo"}, {"app": "bar"}, {"app": "foo", "tier": "web"}]
@@ -325,7 +325,7 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
             for i, ((own, terms), at) in enumerate(placed)
         ),
         *(
-            pod(f"c{i}", own, promised=row, affinity=anti_affinity(*terms))
+            pod(f"c{i}", own, nominated=row, affinity=anti_affinity(*terms))
             for i, (own, terms) in enumerate(coming)
         ),
     )
@@ -340,7 +340,7 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
     for i in range(len(coming)):
         added = trial.add(cluster.indices(f"c{i}"))
         plugin.add_pods(state, newcomer, added, trial.nodes)
-    supposed = refused(plugin, state, newcomer, trial.nodes)
+    supposed = rejected(plugin, state, newcomer, trial.nodes)
     for name in gone:
         cluster.remove_pod(name)
     for i, (own, terms) in enumerate(coming):
@@ -349,4 +349,4 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
     if plugin.pre_filter(truth, newcomer, cluster.nodes) == SKIP:
         assert supposed == {}
     else:
-        assert supposed == refused(plugin, truth, newcomer, cluster.table(row))
+        assert supposed == rejected(plugin, truth, newcomer, cluster.table(row))

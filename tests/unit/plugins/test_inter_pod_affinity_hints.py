@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kubesched.config.types import InterPodAffinityArgs
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.growing_cluster import GrowingCluster, Wire, node, pod
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -56,7 +56,7 @@ def test_the_events() -> None:
         ),
         pytest.param(near(term()), None, other(at=""), SKIP, id="a pod without a node came"),
         pytest.param(
-            near(term()), None, other(at="", promised="n"), QUEUE, id="a nominated pod counts"
+            near(term()), None, other(at="", nominated="n"), QUEUE, id="a nominated pod counts"
         ),
         pytest.param(near(term()), None, other(), QUEUE, id="a pod came that affinity wants"),
         pytest.param(near(term()), None, other("bar"), SKIP, id="a pod came that is not wanted"),

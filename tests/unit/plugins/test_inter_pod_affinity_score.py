@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from kubesched.config.types import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.interface import SignFragment
-from kubesched.framework.status import SKIP, StatusError, error, unschedulable
-from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.framework.status import SKIP, StatusError, error
+from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubesched.plugins.inter_pod_affinity.scoring import stretched, stretched_one_by_one
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
     Wire,
@@ -181,15 +180,6 @@ def test_scoring_without_pre_score_is_an_error() -> None:
     with pytest.raises(StatusError) as raised:
         plugin.normalize_scores(CycleState(), incoming(), np.zeros(4, dtype=np.int64))
     assert raised.value.status == error(text)
-
-
-def test_only_a_pod_without_affinity_has_a_signature() -> None:
-    unsignable = unschedulable("pods with InterPodAffinity are not signable")
-    plugin = plugin_for(zones())
-    assert plugin.sign_pod(incoming({"podAffinity": {}})) == unsignable
-    assert plugin.sign_pod(incoming()) == [SignFragment("v1.Pod.Labels", {"app": "foo"})]
-    plugin = plugin_for(zones(), ignore_preferred_terms_of_existing_pods=True)
-    assert plugin.sign_pod(incoming()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, StatusError, error, unresolvable
-from kubesched.model.cluster_event import QueueingHint
-from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
-from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
-from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
+from kubesched.plugins.pod_groups import (
+    GangScheduling,
+    PodGroupPodsCount,
+    TopologyPlacementGenerator,
+)
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
 
 PLUGIN = made(NodeDeclaredFeatures)
@@ -24,15 +26,15 @@ def declaring(name: str, *features: str) -> Any:
     return a_node(name, status={"declaredFeatures": list(features)})
 
 
-def test_nodes_that_lack_a_needed_feature_are_refused() -> None:
+def test_nodes_that_lack_a_needed_feature_are_rejected() -> None:
     nodes = a_cluster(
         [declaring("none"), declaring("other", RESTART), declaring("has", RESTART, HOST_NETWORK)]
     )
     state, table = CycleState(), nodes.all_nodes()
     assert PLUGIN.pre_filter(state, NEEDY, table) is None
     found = statuses_of(PLUGIN.filter_nodes(state, NEEDY, table), table.names)
-    refused = unresolvable("node(s) didn't match Pod's required features")
-    assert found == {"none": refused, "other": refused}
+    rejected = unresolvable("node(s) didn't match Pod's required features")
+    assert found == {"none": rejected, "other": rejected}
 
 
 def test_a_pod_that_needs_nothing_skips_the_filter() -> None:

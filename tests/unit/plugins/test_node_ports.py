@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, error, unschedulable
-from kubesched.model.cluster_event import QueueingHint
 from kubesched.plugins.node_ports import NodePorts
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, made, statuses_of
 
 PLUGIN = made(NodePorts)
-REFUSED = unschedulable("node(s) didn't have free ports for the requested pod ports")
+REJECTED = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
 def with_ports(*ports: dict[str, Any], name: str = "pod", **fields: Any) -> Any:
@@ -20,7 +20,7 @@ def with_ports(*ports: dict[str, Any], name: str = "pod", **fields: Any) -> Any:
     return a_pod(name, containers=[container], **fields)
 
 
-def refused(pod: Any, nodes: Any) -> Any:
+def rejected(pod: Any, nodes: Any) -> Any:
     state = CycleState()
     if PLUGIN.pre_filter(state, pod, nodes) is SKIP:
         return None
@@ -60,8 +60,8 @@ def refused(pod: Any, nodes: Any) -> Any:
 )
 def test_filter(used: Any, wanted: Any, conflict: Any) -> None:
     view = a_cluster([a_node("free"), a_node("used")], {"used": [with_ports(used, name="old")]})
-    expected = {"used": REFUSED} if conflict else {}
-    assert refused(with_ports(wanted), view.all_nodes()) == expected
+    expected = {"used": REJECTED} if conflict else {}
+    assert rejected(with_ports(wanted), view.all_nodes()) == expected
 
 
 def test_a_pod_without_host_ports_skips_the_filter() -> None:
@@ -75,16 +75,16 @@ def test_ports_of_a_sidecar_count_and_of_an_init_container_do_not() -> None:
         return a_pod(initContainers=[{"name": "i", "image": "i", "ports": ports, **init}])
 
     view = a_cluster([a_node()], {"node": [with_ports({"hostPort": 80}, name="old")]})
-    assert refused(pod(), view.all_nodes()) is None
-    assert refused(pod(restartPolicy="Always"), view.all_nodes()) == {"node": REFUSED}
+    assert rejected(pod(), view.all_nodes()) is None
+    assert rejected(pod(restartPolicy="Always"), view.all_nodes()) == {"node": REJECTED}
 
 
 def test_a_trial_without_the_other_pod_has_the_port_free() -> None:
     view = a_cluster([a_node()], {"node": [with_ports({"hostPort": 80}, name="old")]})
     trial = a_trial(view, "node")
     trial.remove(np.array([view.pods.index_of["uid-default-old"]], dtype=np.int32))
-    assert refused(with_ports({"hostPort": 80}), trial.nodes) == {}
-    assert refused(with_ports({"hostPort": 80}), view.all_nodes()) == {"node": REFUSED}
+    assert rejected(with_ports({"hostPort": 80}), trial.nodes) == {}
+    assert rejected(with_ports({"hostPort": 80}), view.all_nodes()) == {"node": REJECTED}
 
 
 def test_filter_fails_where_pre_filter_is_disabled() -> None:
@@ -120,9 +120,3 @@ def test_filter_fails_where_pre_filter_is_disabled() -> None:
 def test_hint_after_a_deleted_pod(deleted: Any, expected: Any) -> None:
     registration, _ = PLUGIN.events_to_register()
     assert registration.hint(with_ports({"hostPort": 80}), deleted, None) is expected
-
-
-def test_signature_names_numbers_once_and_sorted() -> None:
-    pod = with_ports({"hostPort": 90}, {"hostPort": 80}, {"hostPort": 90, "protocol": "UDP"}, {})
-    (fragment,) = PLUGIN.sign_pod(pod)
-    assert (fragment.key, fragment.value) == ("v1.Pod.Spec.HostPorts()", [80, 90])

@@ -15,7 +15,7 @@ GPU = "example.com/gpu"
 ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", GPU: "2", "pods": "3"}
 
 
-def refused(pod: Any, nodes: Any, **args: Any) -> Any:
+def rejected(pod: Any, nodes: Any, **args: Any) -> Any:
     plugin, state = made(NodeResourcesFit, NodeResourcesFitArgs(**args)), CycleState()
     assert plugin.pre_filter(state, pod, nodes) is None
     return statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
@@ -55,7 +55,7 @@ def half_full() -> Any:
     ],
 )
 def test_filter(requests: Any, expected: Any) -> None:
-    found = refused(a_pod(requests=requests), half_full().all_nodes())
+    found = rejected(a_pod(requests=requests), half_full().all_nodes())
     assert found == ({} if expected is None else {"n": expected})
 
 
@@ -76,13 +76,13 @@ def test_filter(requests: Any, expected: Any) -> None:
 def test_number_of_pods(count: Any, requests: Any, expected: Any) -> None:
     pods = [a_pod(f"old{i}") for i in range(count)]
     view = a_cluster([a_node("n", allocatable=ROOM)], {"n": pods})
-    found = refused(a_pod(requests=requests), view.all_nodes())
+    found = rejected(a_pod(requests=requests), view.all_nodes())
     assert found == ({} if expected is None else {"n": expected})
 
 
 def test_a_node_that_names_no_pods_takes_none() -> None:
     view = a_cluster([a_node("n", allocatable={"cpu": "1"})])
-    assert refused(a_pod(), view.all_nodes()) == {"n": unschedulable("Too many pods")}
+    assert rejected(a_pod(), view.all_nodes()) == {"n": unschedulable("Too many pods")}
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_a_node_that_names_no_pods_takes_none() -> None:
     ],
 )
 def test_ignored_resources(args: Any, resource: Any, ignored: Any) -> None:
-    found = refused(a_pod(requests={resource: "100"}), half_full().all_nodes(), **args)
+    found = rejected(a_pod(requests={resource: "100"}), half_full().all_nodes(), **args)
     assert (not found) is ignored
 
 
 def test_init_containers_and_overhead_count() -> None:
     init = [{"name": "i", "image": "i", "resources": {"requests": {"cpu": "1500m"}}}]
     pod = a_pod(requests={"cpu": "1"}, initContainers=init, overhead={"cpu": "501m"})
-    assert refused(pod, half_full().all_nodes()) == {"n": unschedulable("Insufficient cpu")}
+    assert rejected(pod, half_full().all_nodes()) == {"n": unschedulable("Insufficient cpu")}
 
 
 def test_a_trial_without_the_other_pod_has_room() -> None:
     view = half_full()
     trial = a_trial(view, "n")
     trial.remove(np.array([view.pods.index_of["uid-default-old"]], dtype=np.int32))
-    assert refused(a_pod(requests={"cpu": "4"}), trial.nodes) == {}
-    assert refused(a_pod(requests={"cpu": "4"}), view.all_nodes()) != {}
+    assert rejected(a_pod(requests={"cpu": "4"}), trial.nodes) == {}
+    assert rejected(a_pod(requests={"cpu": "4"}), view.all_nodes()) != {}
 
 
 def test_filter_fails_where_pre_filter_is_disabled() -> None:

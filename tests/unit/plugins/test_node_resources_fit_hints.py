@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubesched.config.types import NodeResourcesFitArgs
-from kubesched.model.cluster_event import ActionType, EventResource, QueueingHint
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from tests.unit.plugins.builders import a_node, a_pod, made
 

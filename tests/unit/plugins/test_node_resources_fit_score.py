@@ -1,6 +1,5 @@
 """The three strategies of NodeResourcesFit, and NodeResourcesBalancedAllocation."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
-from kubesched.plugins.node_resources.requested_to_capacity_ratio import broken_linear
 from kubesched.plugins.node_resources.resource_allocation import percent_of
+from kubesched.plugins.node_resources.strategies import broken_linear
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made
 
 GPU = "example.com/gpu"
@@ -151,13 +150,6 @@ def test_broken_linear_is_flat_after_the_last_point() -> None:
 def test_percentages_are_exact_whatever_the_size(pairs: Any) -> None:
     parts, wholes = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     assert percent_of(parts, wholes).tolist() == [100 * part // whole for part, whole in pairs]
-
-
-def test_a_placement_is_scored_as_one_node() -> None:
-    table = a_cluster(NODES, PODS).all_nodes()
-    placement = SimpleNamespace(nodes=table, proposed_pods=[POD, POD])
-    # cpu (1+4)/14 = 35, memory (1+4)/28 = 17.
-    assert fit().score_placement(CycleState(), None, placement) == 26
 
 
 def balanced(*names: str) -> NodeResourcesBalancedAllocation:

@@ -1,6 +1,5 @@
 """Columns, lines, rows by integers and upstream's arithmetic, spelled out, come to the same."""
 
-import math
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.columns.cluster import Cluster
-from kubesched.columns.view import ClusterView
-from kubesched.columns.writer import ClusterWriter
+from kubesched.cache.writer import ClusterWriter
 from kubesched.config.types import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
@@ -23,14 +20,28 @@ from kubesched.config.types import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
-from kubesched.model.pod_info import resources_of
 from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
+from kubesched.snapshot.pod_info import resources_of
+from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_node, made, statuses_of
+from tests.unit.plugins.resource_oracles import (
+    INT64_MAX,
+    INT64_MIN,
+    SHAPE,
+    as_int64,
+    balance,
+    insufficient,
+    least,
+    most,
+    quotient,
+    ratio,
+    weighted,
+)
 
 RESOURCES = ("cpu", "memory", "ephemeral-storage")
 NODE_COUNT = 4
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 ordinary = st.integers(0, 2**44)
 edges = st.sampled_from([0, 1, 2, 99, 100, 2**46 - 1, 2**46, 2**53, 2**53 + 1, 2**56 + 3])
@@ -39,17 +50,6 @@ anything = st.one_of(
 )
 # Beyond this a deviation does not fit an int64, and what Go makes of it depends on the machine.
 moderate = st.one_of(ordinary, edges, st.integers(-(2**40), 2**60))
-
-
-def as_int64(number: int) -> int:
-    """Return the number as it overflows."""
-    return (number - INT64_MIN) % 2**64 + INT64_MIN
-
-
-def quotient(dividend: int, divisor: int) -> int:
-    """Return the quotient cut off towards zero."""
-    size = abs(dividend) // abs(divisor)
-    return as_int64(size if (dividend < 0) == (divisor < 0) else -size)
 
 
 def numbers(values: Any) -> Any:
@@ -72,11 +72,16 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     cluster.nodes.requested[:, :NODE_COUNT] = allocated
     cluster.nodes.nonzero_requested[:, :NODE_COUNT] = allocated[:2]
     cluster.nodes.stale_rows.update(range(NODE_COUNT))
-    for index, cells in enumerate(cluster.nodes.cells):
-        cells.offer(resources_of(named(column[index] for column in allocatable)))
-        cells.cpu_taken, cells.memory_taken, others = (column[index] for column in allocated)
-        cells.others_taken[RESOURCES[2]] = others
-        cells.cpu_weighed, cells.memory_weighed = cells.cpu_taken, cells.memory_taken
+    for index, counters in enumerate(cluster.nodes.counters):
+        counters.set_allocatable(resources_of(named(column[index] for column in allocatable)))
+        counters.cpu_requested, counters.memory_requested, others = (
+            column[index] for column in allocated
+        )
+        counters.others_requested[RESOURCES[2]] = others
+        counters.cpu_nonzero, counters.memory_nonzero = (
+            counters.cpu_requested,
+            counters.memory_requested,
+        )
     given = [number for columns in (allocatable, allocated) for line in columns for number in line]
     cluster.nodes.has_small_numbers = all(0 <= number < 2**46 for number in given)
     return ClusterView(cluster)
@@ -104,10 +109,10 @@ def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
     scores: list[int] = plugin.score_nodes(state, pod, nodes).tolist()
     assert scores == by_row
     assert plugin.score_nodes(state, pod, view.nodes_at(np.array([2]))).tolist() == scores[2:3]
-    by_lines, lines = plugin.scores_by_lines(state, pod), view.lines(nodes.rows)
-    if by_lines is not None and lines is not None:
-        assert by_lines(lines).tolist() == scores
-        assert by_lines(view.lines(None))[nodes.rows].tolist() == scores
+    by_matrix, lines = plugin.matrix_score(state, pod), view.resource_matrix(nodes.rows)
+    if by_matrix is not None and lines is not None:
+        assert by_matrix(lines).tolist() == scores
+        assert by_matrix(view.resource_matrix(None))[nodes.rows].tolist() == scores
     return scores
 
 
@@ -120,25 +125,6 @@ def fit(kind: Any, weights: tuple[int, ...], shape: Any = ()) -> NodeResourcesFi
         requested_to_capacity_ratio=RequestedToCapacityRatioParam(points) if shape else None,
     )
     return made(NodeResourcesFit, NodeResourcesFitArgs(scoring_strategy=strategy))
-
-
-def least(requested: int, capacity: int) -> int:
-    if requested > capacity:
-        return 0
-    return quotient(as_int64(as_int64(capacity - requested) * 100), capacity)
-
-
-def most(requested: int, capacity: int) -> int:
-    return quotient(as_int64(min(requested, capacity) * 100), capacity)
-
-
-def weighted(score: Any, weights: Any, requested: Any, capacity: Any) -> int:
-    total = weight_sum = 0
-    for weight, one, whole in zip(weights, requested, capacity, strict=True):
-        if whole != 0:
-            total = as_int64(total + as_int64(score(one, whole) * weight))
-            weight_sum += weight
-    return quotient(total, weight_sum) if weight_sum else 0
 
 
 def per_node(columns: Any, requests: Any = (0, 0, 0)) -> list[list[int]]:
@@ -195,9 +181,9 @@ def test_free_cpu_and_memory_by_lines(
         )
     ]
     assert both_roads(plugin, pod, view) == expected
-    state, lines = CycleState(), view.lines(view.all_nodes().rows)
+    state, lines = CycleState(), view.resource_matrix(view.all_nodes().rows)
     plugin.pre_score(state, pod, view.all_nodes())
-    score = plugin.scores_by_lines(state, pod)
+    score = plugin.matrix_score(state, pod)
     assert score is not None, "cpu and memory are what lines have"
     assert lines is not None, "all numbers are small, and every node offers some"
     assert score(lines).tolist() == expected
@@ -232,32 +218,6 @@ def test_ordinary_percentages_are_whole_ones(
     assert both_roads(fit("LeastAllocated", (1, 1, 1)), a_pod_of(requests), view) == expected
 
 
-SHAPE = [(0, 0), (40, 7), (70, 2), (100, 10)]
-
-
-def on_the_shape(percent: int) -> int:
-    """Return the score at a whole percentage: 0 to 70, down to 20, up to 100."""
-    if percent <= 0:
-        return 0
-    if percent <= 40:
-        return quotient(70 * percent, 40)
-    if percent <= 70:
-        return 70 + quotient(-50 * (percent - 40), 30)
-    return 20 + quotient(80 * (percent - 70), 30) if percent < 100 else 100
-
-
-def ratio(weights: Any, requested: Any, capacity: Any) -> int:
-    total = weight_sum = 0
-    for weight, one, whole in zip(weights, requested, capacity, strict=True):
-        if whole == 0:
-            continue
-        score = on_the_shape(100 if one > whole else quotient(as_int64(one * 100), whole))
-        if score > 0:
-            total += weight * score
-            weight_sum += weight
-    return math.floor(total / weight_sum + 0.5) if weight_sum else 0
-
-
 @given(
     allocatable=numbers(anything),
     allocated=numbers(anything),
@@ -276,23 +236,6 @@ def test_ratios_follow_the_shape_on_both_roads(
     ]
     plugin = fit("RequestedToCapacityRatio", weights, SHAPE)
     assert both_roads(plugin, a_pod_of(requests), view) == expected
-
-
-def balance(used: Any, capacity: Any) -> int:
-    fractions = [min(float(u) / float(c), 1.0) for u, c in zip(used, capacity, strict=True) if c]
-    deviation = 0.0
-    if len(fractions) == 2:
-        deviation = abs((fractions[0] - fractions[1]) / 2)
-    elif len(fractions) > 2:
-        total = 0.0
-        for fraction in fractions:
-            total += fraction
-        mean = total / float(len(fractions))
-        squares = 0.0
-        for fraction in fractions:
-            squares = squares + (fraction - mean) * (fraction - mean)
-        deviation = math.sqrt(squares / float(len(fractions)))
-    return int((1 - deviation) * 100.0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -334,15 +277,16 @@ def test_room_is_the_same_by_columns_and_by_integers(
     view = a_view(allocatable, allocated)
     nodes = view._cluster.nodes
     nodes.pod_count[:NODE_COUNT], nodes.allowed_pods[:NODE_COUNT] = zip(*pods, strict=True)
-    for cells, (count, allowed) in zip(nodes.cells, pods, strict=True):
-        cells.pod_count, cells.allowed_pods = count, allowed
+    for counters, (count, allowed) in zip(nodes.counters, pods, strict=True):
+        counters.pod_count, counters.allowed_pods = count, allowed
     nodes.stale_rows.update(range(NODE_COUNT))
     plugin = fit("LeastAllocated", (1, 1, 1))
     state, table, pod = CycleState(), view.all_nodes(), a_pod_of(requests)
     plugin.pre_filter(state, pod, table)
     by_columns = statuses_of(plugin.filter_nodes(state, pod, table), table.names)
     for row, name in enumerate(table.names):
-        reasons, small = _short_of(requests, allocatable, allocated, row)
+        whole, used = per_node(allocatable)[row], per_node(allocated)[row]
+        reasons, small = insufficient(zip(RESOURCES, requests, whole, used, strict=True))
         if pods[row][0] + 1 > pods[row][1]:
             reasons.insert(0, "Too many pods")
         found = by_columns.get(name)
@@ -354,17 +298,7 @@ def test_room_is_the_same_by_columns_and_by_integers(
         assert all(isinstance(r.mask, bool) for r in verdict.rejections)
         assert [reason for status in held for reason in status.reasons] == reasons
         assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
-    refuses = plugin.refuses_by_lines(state, pod)
-    for lines in (view.lines(table.rows), view.lines(None)):
-        if refuses is not None and lines is not None:
-            assert refuses(lines) is bool(by_columns)
-
-
-def _short_of(requests: Any, allocatable: Any, allocated: Any, node: int) -> tuple[list[str], bool]:
-    """Return what a node lacks, and whether it could never have it."""
-    reasons, small = [], False
-    for name, request, whole, used in zip(RESOURCES, requests, allocatable, allocated, strict=True):
-        if request > 0 and request > as_int64(whole[node] - used[node]):
-            reasons.append(f"Insufficient {name}")
-            small = small or request > whole[node]
-    return reasons, small
+    rejects = plugin.matrix_filter(state, pod)
+    for lines in (view.resource_matrix(table.rows), view.resource_matrix(None)):
+        if rejects is not None and lines is not None:
+            assert rejects(lines) is bool(by_columns)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import ActionType, QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable
-from kubesched.model.cluster_event import ActionType, QueueingHint
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, made, statuses_of
@@ -16,7 +16,7 @@ TOLERATED_FOR_EXECUTION = [{**TOLERATED[0], "effect": "NoExecute"}]
 OTHER_VALUE = [{"key": "node.kubernetes.io/unschedulable", "value": "yes"}]
 
 
-def refused(plugin: Any, pod: Any, view: Any) -> Any:
+def rejected(plugin: Any, pod: Any, view: Any) -> Any:
     nodes = view.all_nodes()
     return statuses_of(plugin.filter_nodes(CycleState(), pod, nodes), nodes.names)
 
@@ -33,7 +33,7 @@ def refused(plugin: Any, pod: Any, view: Any) -> Any:
 )
 def test_cordoned_nodes(tolerations: Any, expected: Any) -> None:
     view = a_cluster([a_node("open"), a_node("cordoned", unschedulable=True)])
-    found = refused(made(NodeUnschedulable), a_pod(tolerations=tolerations), view)
+    found = rejected(made(NodeUnschedulable), a_pod(tolerations=tolerations), view)
     assert set(found) == expected
     assert set(found.values()) <= {unresolvable("node(s) were unschedulable")}
 
@@ -84,7 +84,7 @@ def test_hint_after_a_toleration_change(new: Any, expected: Any) -> None:
 )
 def test_node_name(node_name: Any, expected: Any) -> None:
     view = a_cluster([a_node("a"), a_node("b"), a_node("c")])
-    found = refused(made(NodeName), a_pod(nodeName=node_name), view)
+    found = rejected(made(NodeName), a_pod(nodeName=node_name), view)
     assert set(found) == expected
     reason = "node(s) didn't match the requested node name"
     assert set(found.values()) <= {unresolvable(reason)}

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.columns.view import ClusterView
-from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.cluster_event import EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from kubesched.model.cluster_event import EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.node_volume_limits.plugin import (
     REASON_MAX_VOLUME_COUNT_EXCEEDED,
     NodeVolumeLimits,
 )
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statuses_of
 from tests.unit.plugins.volume_objects import (
     a_claim,
@@ -30,7 +30,7 @@ from tests.unit.plugins.volume_objects import (
     uses_claim,
 )
 
-HANDLE = OfflineHandle("default-scheduler")
+HANDLE = Handle("default-scheduler")
 
 DRIVER, EBS = "csi.example.com", "ebs.csi.aws.com"
 FULL = unschedulable(REASON_MAX_VOLUME_COUNT_EXCEEDED)
@@ -52,7 +52,7 @@ def disk(volume_id: str) -> dict[str, Any]:
 
 
 def judged(view: ClusterView, pod: PodInfo) -> dict[str, Status]:
-    plugin, nodes = NodeVolumeLimits(None, HANDLE), view.all_nodes()
+    plugin, nodes = NodeVolumeLimits(), view.all_nodes()
     assert plugin.pre_filter(CycleState(), pod, nodes) is None
     return statuses_of(plugin.filter_nodes(CycleState(), pod, nodes), nodes.names)
 
@@ -66,7 +66,7 @@ def on_one_node(
 
 
 @pytest.mark.parametrize(
-    ("limit", "pods", "pod", "refused"),
+    ("limit", "pods", "pod", "rejected"),
     [
         pytest.param(1, [], using("p", "c1"), False, id="one volume of one"),
         pytest.param(1, [], using("p", "c1", "c2"), True, id="two volumes of one"),
@@ -89,9 +89,9 @@ def on_one_node(
     ],
 )
 def test_volumes_of_pods(
-    limit: int | None, pods: list[PodInfo], pod: PodInfo, refused: bool
+    limit: int | None, pods: list[PodInfo], pod: PodInfo, rejected: bool
 ) -> None:
-    assert on_one_node(limit, pods, pod, *THREE_BOUND) == (FULL if refused else None)
+    assert on_one_node(limit, pods, pod, *THREE_BOUND) == (FULL if rejected else None)
 
 
 def test_a_node_without_csi_node_takes_any_number() -> None:
@@ -113,9 +113,7 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     trial, index = a_trial(view, "a", "b"), view.pods.index_of[taken.uid]
     trial.remove(np.array([index, -1], dtype=np.int32))
     trial.add(np.array([-1, index], dtype=np.int32))
-    verdict = NodeVolumeLimits(None, HANDLE).filter_nodes(
-        CycleState(), using("p", "c2"), trial.nodes
-    )
+    verdict = NodeVolumeLimits().filter_nodes(CycleState(), using("p", "c2"), trial.nodes)
     assert statuses_of(verdict, trial.nodes.names) == {"b": FULL}
 
 
@@ -125,7 +123,7 @@ def test_in_a_trial_nodes_where_nothing_moves_hold_what_they_hold() -> None:
     view = a_cluster([a_node(name) for name in "abc"], {"a": [full], "c": [plain]}, objects)
     trial, index = a_trial(view, "a", "b", "c"), view.pods.index_of
     trial.remove(np.array([-1, -1, index[plain.uid]], dtype=np.int32))
-    plugin = NodeVolumeLimits(None, HANDLE)
+    plugin = NodeVolumeLimits()
     verdict = plugin.filter_nodes(CycleState(), using("p", "c2"), trial.nodes)
     assert statuses_of(verdict, trial.nodes.names) == {"a": FULL}
     trial.add(np.array([-1, index[full.uid], -1], dtype=np.int32))
@@ -134,7 +132,7 @@ def test_in_a_trial_nodes_where_nothing_moves_hold_what_they_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attachments", "pods", "pod", "refused"),
+    ("attachments", "pods", "pod", "rejected"),
     [
         pytest.param(
             [an_attachment("a", "n", "pv1", DRIVER)], [], using("p", "c2"), True, id="counts"
@@ -173,14 +171,14 @@ def test_in_a_trial_nodes_where_nothing_moves_hold_what_they_hold() -> None:
     ],
 )
 def test_an_attachment(
-    attachments: list[Any], pods: list[PodInfo], pod: PodInfo, refused: bool
+    attachments: list[Any], pods: list[PodInfo], pod: PodInfo, rejected: bool
 ) -> None:
     status = on_one_node(1, pods, pod, *THREE_BOUND, *attachments)
-    assert status == (FULL if refused else None)
+    assert status == (FULL if rejected else None)
 
 
 @pytest.mark.parametrize(
-    ("objects", "refused"),
+    ("objects", "rejected"),
     [
         pytest.param(
             [a_claim("u"), a_class(provisioner=DRIVER)], True, id="counts by its class's driver"
@@ -204,8 +202,8 @@ def test_an_attachment(
         ),
     ],
 )
-def test_a_claim_without_a_volume(objects: list[Any], refused: bool) -> None:
-    assert on_one_node(0, [], using("p", "u"), *objects) == (FULL if refused else None)
+def test_a_claim_without_a_volume(objects: list[Any], rejected: bool) -> None:
+    assert on_one_node(0, [], using("p", "u"), *objects) == (FULL if rejected else None)
 
 
 def test_one_unbound_claim_of_two_pods_counts_once() -> None:
@@ -282,7 +280,7 @@ def test_ephemeral_claims_of_two_pods_of_one_template_count_apart() -> None:
 def test_pods_without_such_volumes_are_skipped() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
     pod = holding("p", {"name": "v", "iscsi": {"targetPortal": "t", "iqn": "q", "lun": 0}})
-    assert NodeVolumeLimits(None, HANDLE).pre_filter(CycleState(), pod, nodes) == SKIP
+    assert NodeVolumeLimits().pre_filter(CycleState(), pod, nodes) == SKIP
 
 
 QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -385,5 +383,5 @@ QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
     ],
 )
 def test_hints(resource: str, pod: PodInfo, old: object, new: object, expected: object) -> None:
-    hint = hint_for(NodeVolumeLimits(None, HANDLE).events_to_register(), resource)
+    hint = hint_for(NodeVolumeLimits().events_to_register(), resource)
     assert hint(pod, old, new) is expected

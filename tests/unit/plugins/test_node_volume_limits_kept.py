@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.columns.view import NodeTable
+from kubesched.api.meta import KubeResource
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import Reads
 from kubesched.framework.status import Status, unschedulable
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.meta import KubeResource
 from kubesched.plugins.node_volume_limits import attached
-from kubesched.plugins.node_volume_limits.attached import AttachedVolumes
+from kubesched.plugins.node_volume_limits.attached import AttachedVolumes, LiveCounts
 from kubesched.plugins.node_volume_limits.plugin import (
     REASON_MAX_VOLUME_COUNT_EXCEEDED,
     NodeVolumeLimits,
 )
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 from tests.unit.plugins.builders import a_node, a_pod, made, statuses_of
 from tests.unit.plugins.growing_cluster import GrowingCluster
 from tests.unit.plugins.volume_objects import (
@@ -67,7 +67,7 @@ def drop(store: str, key: str) -> Change:
 
 def pod_comes(name: str, node: str, volumes: list[dict[str, Any]]) -> Change:
     def change(cluster: GrowingCluster) -> None:
-        if cluster.view.pod_by_uid(f"uid-default-{name}") is not None:
+        if f"uid-default-{name}" in cluster.view.pods.index_of:
             cluster.remove_pod(name)
         cluster.add(a_pod(name, volumes=volumes, nodeName=node))
 
@@ -76,7 +76,7 @@ def pod_comes(name: str, node: str, volumes: list[dict[str, Any]]) -> Change:
 
 def pod_goes(name: str) -> Change:
     def change(cluster: GrowingCluster) -> None:
-        if cluster.view.pod_by_uid(f"uid-default-{name}") is not None:
+        if f"uid-default-{name}" in cluster.view.pods.index_of:
             cluster.remove_pod(name)
 
     return change
@@ -162,7 +162,7 @@ def counted(volumes: AttachedVolumes, cluster: GrowingCluster) -> Any:
     """Return all that is counted on each node, by name."""
     nodes = cluster.nodes
     volumes.follow(nodes.view)
-    counts = volumes.live(nodes.rows)
+    counts = LiveCounts(volumes, nodes.rows)
     columns = [counts.of_driver(driver) for driver in (DRIVER, OTHER, EBS)]
     columns += [np.broadcast_to(counts.of_pods([name]), len(nodes)) for name in HANDLES]
     problems = counts.problems()

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import NodeTable
+from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.config.types import PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Status, error
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import TopologySpreadConstraint
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.trial import PodRows
+from kubesched.snapshot.view import NodeTable
 from tests.unit.plugins.builders import statuses_of
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
@@ -45,10 +45,10 @@ def plugin_for(cluster: GrowingCluster) -> PodTopologySpread:
 def judged(cluster: GrowingCluster, wanted: PodInfo) -> dict[str, str]:
     plugin, state = plugin_for(cluster), CycleState()
     assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    return in_words(refused(plugin, state, wanted, cluster.nodes))
+    return in_words(rejected(plugin, state, wanted, cluster.nodes))
 
 
-def refused(
+def rejected(
     plugin: PodTopologySpread, state: CycleState, wanted: PodInfo, nodes: NodeTable
 ) -> dict[str, Status]:
     return statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
@@ -62,7 +62,7 @@ def zones(**counts: int) -> GrowingCluster:
     return cluster
 
 
-def test_a_domain_with_more_pods_than_the_least_and_the_skew_allow_is_refused() -> None:
+def test_a_domain_with_more_pods_than_the_least_and_the_skew_allow_is_rejected() -> None:
     assert judged(zones(a=0, b=1, c=2), incoming(spread())) == {
         "b": f"U {SKEWED}",
         "c": f"U {SKEWED}",
@@ -111,16 +111,16 @@ def test_pods_on_nodes_that_lack_one_of_the_keys_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("min_domains", "refused"),
+    ("min_domains", "rejected"),
     [
         pytest.param(None, [], id="without minDomains one domain suffices"),
         pytest.param(2, [], id="as many domains as asked for: the least count is the least"),
         pytest.param(3, ["a", "b"], id="too few domains: the least count is zero"),
     ],
 )
-def test_min_domains(min_domains: int | None, refused: list[str]) -> None:
+def test_min_domains(min_domains: int | None, rejected: list[str]) -> None:
     wanted = incoming(spread(minDomains=min_domains))
-    assert sorted(judged(zones(a=1, b=1), wanted)) == refused
+    assert sorted(judged(zones(a=1, b=1), wanted)) == rejected
 
 
 def test_terminating_pods_and_pods_of_other_namespaces_do_not_count() -> None:
@@ -155,7 +155,7 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policies", "refused"),
+    ("policies", "rejected"),
     [
         pytest.param({}, ["b"], id="by default node affinity is honoured and taints are not"),
         pytest.param(
@@ -169,7 +169,7 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
         ),
     ],
 )
-def test_inclusion_policies(policies: Wire, refused: list[str]) -> None:
+def test_inclusion_policies(policies: Wire, rejected: list[str]) -> None:
     cluster = GrowingCluster(
         node("a", {"zone": "a", "disk": "ssd"}),
         node("b", {"zone": "b", "disk": "ssd"}, **taints("NoExecute")),
@@ -181,7 +181,7 @@ def test_inclusion_policies(policies: Wire, refused: list[str]) -> None:
         pod("c0", {"app": "foo"}, at="c"),
     )
     wanted = incoming(spread(**policies), nodeSelector={"disk": "ssd"})
-    assert sorted(set(judged(cluster, wanted)) - {"c", "d"}) == refused
+    assert sorted(set(judged(cluster, wanted)) - {"c", "d"}) == rejected
 
 
 def taints(effect: str) -> Wire:
@@ -216,7 +216,7 @@ def test_a_selector_that_does_not_parse_is_an_error() -> None:
 
 def test_the_filter_without_its_pre_filter_is_an_error_on_every_node() -> None:
     cluster = zones(a=1, b=0)
-    found = refused(plugin_for(cluster), CycleState(), incoming(spread()), cluster.nodes)
+    found = rejected(plugin_for(cluster), CycleState(), incoming(spread()), cluster.nodes)
     text = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     assert found == {"a": error(text), "b": error(text)}
 
@@ -230,7 +230,7 @@ def test_hard_default_constraints_count_what_the_services_of_the_pod_select() ->
     args = PodTopologySpreadArgs(default_constraints=(constraint,), defaulting_type="List")
     plugin, state = PodTopologySpread(args, cluster.handle), CycleState()
     assert plugin.pre_filter(state, incoming(), cluster.nodes) is None
-    assert in_words(refused(plugin, state, incoming(), cluster.nodes)) == {"a": f"U {SKEWED}"}
+    assert in_words(rejected(plugin, state, incoming(), cluster.nodes)) == {"a": f"U {SKEWED}"}
     stranger = pod("stranger", {"app": "bar"})
     assert plugin.pre_filter(CycleState(), stranger, cluster.nodes) == SKIP
 
@@ -250,12 +250,12 @@ def test_each_row_of_a_trial_supposes_its_own_change_only() -> None:
     added = trial.add(cluster.indices(None, "b0", None))
     assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
     # a: 0 + 1 - 0; b and c: 2 + 1 - 2.
-    assert refused(plugin, supposed, wanted, trial.nodes) == {}
+    assert rejected(plugin, supposed, wanted, trial.nodes) == {}
     added = trial.add(cluster.indices(None, None, "a0"))
     assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
-    assert in_words(refused(plugin, supposed, wanted, trial.nodes)) == {"c": f"U {SKEWED}"}
+    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"c": f"U {SKEWED}"}
     # The attempt itself never noticed.
-    assert refused(plugin, state, wanted, cluster.nodes) == {}
+    assert rejected(plugin, state, wanted, cluster.nodes) == {}
 
 
 def test_taking_away_a_terminating_pod_brings_its_domain_below_zero() -> None:
@@ -270,18 +270,18 @@ def test_taking_away_a_terminating_pod_brings_its_domain_below_zero() -> None:
         trial = cluster.trial("b")
         plugin.add_pods(state, wanted, trial.add(cluster.indices(name)), trial.nodes)
     # b: 5 + 1 - 1. Then as many are taken again, and three more: -1 + 1 - (-1).
-    assert list(refused(plugin, state, wanted, cluster.table("b"))) == ["b"]
+    assert list(rejected(plugin, state, wanted, cluster.table("b"))) == ["b"]
     for name in ("a0", "gone", "left", "b0", "b1", "a0"):
         removed = PodRows(cluster.view, cluster.indices(name))
         plugin.remove_pods(state, wanted, removed, cluster.table("b"))
-    assert refused(plugin, state, wanted, cluster.table("b")) == {}
+    assert rejected(plugin, state, wanted, cluster.table("b")) == {}
     strict = incoming(spread(skew=0))
     assert plugin.pre_filter(state, strict, cluster.nodes) is None
     for name in ("a0", "gone"):
         removed = PodRows(cluster.view, cluster.indices(name))
         plugin.remove_pods(state, strict, removed, cluster.table("a"))
     # -1 + 1 - (-1): the least is the domain's own count, below zero as it is.
-    assert list(refused(plugin, state, strict, cluster.table("a"))) == ["a"]
+    assert list(rejected(plugin, state, strict, cluster.table("a"))) == ["a"]
 
 
 def test_an_empty_selector_counts_pods_that_come_and_go_in_a_trial() -> None:
@@ -291,7 +291,7 @@ def test_an_empty_selector_counts_pods_that_come_and_go_in_a_trial() -> None:
     assert plugin.pre_filter(state, wanted, cluster.nodes) is None
     added = trial.add(cluster.indices("b0", None))
     assert plugin.add_pods(state, wanted, added, trial.nodes) is None
-    assert in_words(refused(plugin, state, wanted, trial.nodes)) == {"a": f"U {SKEWED}"}
+    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"a": f"U {SKEWED}"}
 
 
 def test_pods_of_a_trial_without_the_pre_filters_state_are_an_error() -> None:
@@ -337,10 +337,10 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
             gone.append(here.pop(number % len(here)))
             removed = trial.remove(cluster.indices(gone[-1]))
             plugin.remove_pods(state, wanted, removed, trial.nodes)
-    supposed = refused(plugin, state, wanted, trial.nodes)
+    supposed = rejected(plugin, state, wanted, trial.nodes)
     for leaving in gone:
         cluster.remove_pod(leaving)
     cluster.add(*(pod(f"new{i}", {"app": "foo"}, at=name) for i in range(came)))
     truth = CycleState()
     assert plugin.pre_filter(truth, wanted, cluster.nodes) is None
-    assert supposed == refused(plugin, truth, wanted, cluster.table(name))
+    assert supposed == rejected(plugin, truth, wanted, cluster.table(name))

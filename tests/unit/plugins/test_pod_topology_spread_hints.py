@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from kubesched.config.types import PodTopologySpreadArgs
-from kubesched.framework.status import unschedulable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
+from kubesched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.growing_cluster import GrowingCluster, Wire, a_service, node, pod
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -71,7 +70,7 @@ TOLERANT = [{"operator": "Exists"}]
         pytest.param(incoming(hard()), other("bar"), None, SKIP, id="another pod left"),
         pytest.param(incoming(hard()), None, other(at=""), SKIP, id="a pod without a node came"),
         pytest.param(
-            incoming(hard()), None, other(at="", promised="n"), QUEUE, id="a nominated pod counts"
+            incoming(hard()), None, other(at="", nominated="n"), QUEUE, id="a nominated pod counts"
         ),
         pytest.param(
             incoming(hard()), None, other(namespace="x"), SKIP, id="a pod of another namespace"
@@ -178,14 +177,6 @@ def test_after_a_node_changed(
 def test_a_selector_that_does_not_parse_has_the_pod_tried_after_any_node() -> None:
     wanted = incoming(hard(labelSelector=FAULTY))
     assert hint(1, wanted, node("n", {}), node("n", {})) == QUEUE
-
-
-def test_no_pod_with_constraints_own_or_default_has_a_signature() -> None:
-    own = unschedulable("pods with topology constraints are not signable")
-    default = unschedulable("pods with default topology constraints are not signable")
-    assert plugin().sign_pod(incoming(hard())) == own
-    assert plugin().sign_pod(incoming()) == default
-    assert plugin(defaulting_type="List").sign_pod(incoming()) == []
 
 
 def test_hints_read_the_services_of_the_handles_snapshot() -> None:

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubesched.api.affinity import TopologySpreadConstraint
+from kubesched.api.decode import decode_object
 from kubesched.config.types import PodTopologySpreadArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, StatusError, error
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import TopologySpreadConstraint
-from kubesched.objects.decode import decode_object
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.logarithm import go_log
+from kubesched.golang.math import go_log
+from kubesched.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
     Wire,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import ActionType, QueueingHint
 from kubesched.framework.status import Code
-from kubesched.model.cluster_event import ActionType, QueueingHint
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.builders import a_pod, made
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.objects.meta import ObjectMeta
-from kubesched.objects.workloads import Service, ServiceSpec
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.workloads import Service, ServiceSpec
 from kubesched.plugins.pod_topology_spread.constraints import ServicesByLabel
 from tests.unit.plugins.builders import a_pod
 

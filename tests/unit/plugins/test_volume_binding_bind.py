@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kubesched.columns.view import ClusterView
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status, error
 from kubesched.kit.log import NullLog
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
 from tests.unit.plugins.volume_objects import (
     BOUND,
@@ -115,7 +115,7 @@ class World:
         pod = using(*(claims or ("claim",)))
         return asyncio.run(self.plugin.pre_bind(self.reserved(pod), pod, "a"))
 
-    def refused(self, claim: str) -> str:
+    def rejected(self, claim: str) -> str:
         """Return the nodes that are refused to another pod of a claim."""
         state, nodes, pod = CycleState(), self.snapshot.all_nodes(), using(claim)
         assert self.plugin.pre_filter(state, pod, nodes) is None
@@ -212,7 +212,7 @@ def test_volumes_are_written_before_claims() -> None:
     ]
 
 
-def test_the_servers_refusal_is_the_verdict_and_nothing_stays_assumed() -> None:
+def test_the_servers_rejection_is_the_verdict_and_nothing_stays_assumed() -> None:
     world = World(a_claim(), a_claim("other"), a_class(), a_volume())
     world.client.failures["patch", "pv"] = conflict("pv", "persistentvolumes")
     assert world.bind() == error(
@@ -220,11 +220,11 @@ def test_the_servers_refusal_is_the_verdict_and_nothing_stays_assumed() -> None:
         "please apply your changes to the latest version and try again"
     )
     assert world.clock.slept == []
-    assert world.refused("other") == ""
+    assert world.rejected("other") == ""
     assert world.metrics.volume_scheduling_stage_error_total.counts == {"bind": 1}
 
 
-def test_what_was_written_before_a_refusal_stays_assumed() -> None:
+def test_what_was_written_before_a_rejection_stays_assumed() -> None:
     world = World(
         *(a_claim(name) for name in ("c1", "c3")),
         *(a_claim(name, size="2Gi") for name in ("c2", "c4")),
@@ -239,10 +239,10 @@ def test_what_was_written_before_a_refusal_stays_assumed() -> None:
     world.plugin.unreserve(state, pod, "a")
     # The first is written: until the watch shows it, nobody else may have it.
     assert world.client.verbs == ["patch persistentvolumes pv1", "patch persistentvolumes pv2"]
-    world.snapshot.objects.persistent_volumes.remove("pv2")
-    assert world.refused("c3") == "ab"
+    world.snapshot.objects.store_of(PersistentVolume).remove("pv2")
+    assert world.rejected("c3") == "ab"
     world.show(a_volume("pv2", size="2Gi"))
-    assert world.refused("c4") == ""
+    assert world.rejected("c4") == ""
 
 
 def test_a_claim_that_was_written_is_given_back_with_the_attempt() -> None:
@@ -250,9 +250,9 @@ def test_a_claim_that_was_written_is_given_back_with_the_attempt() -> None:
     pod = using("claim")
     state = world.reserved(pod)
     assert asyncio.run(world.plugin.pre_bind(state, pod, "a")) is not None
-    assert world.refused("claim") == "b"
+    assert world.rejected("claim") == "b"
     world.plugin.unreserve(state, pod, "a")
-    assert world.refused("claim") == ""
+    assert world.rejected("claim") == ""
 
 
 def test_nothing_is_written_where_all_is_bound() -> None:
@@ -454,9 +454,9 @@ def test_a_run_that_is_called_off_leaves_what_was_written_assumed() -> None:
     world.at(1, call_off)
     asyncio.run(main())
     world.plugin.unreserve(state, pod, "a")
-    assert world.refused("other") == "ab"
+    assert world.rejected("other") == "ab"
     world.show(a_volume(metadata={"resourceVersion": "900"}))
-    assert world.refused("other") == ""
+    assert world.rejected("other") == ""
 
 
 def test_a_claim_that_is_gone_by_the_time_of_writing_fails_with_the_servers_text() -> None:

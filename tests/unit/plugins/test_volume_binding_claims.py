@@ -9,7 +9,7 @@ import pytest
 from kubesched.config.types import UtilizationShapePoint, VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, error, unresolvable
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod
 from tests.unit.plugins.volume_objects import (
     SnapshotHandle,

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from kubesched.columns.view import ClusterView
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Status, error, unresolvable
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_binding.plugin import (
+from kubesched.plugins.volume_binding.delayed_search import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     REASON_VOLUME_NOT_EXIST,
 )
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
 from tests.unit.plugins.volume_objects import (
     HOSTNAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.cluster_event import EventResource, QueueingHint
+from kubesched.framework.cluster_event import EventResource, QueueingHint
 from kubesched.plugins.volume_binding.hints import registrations
 from tests.unit.plugins.builders import a_pod
 from tests.unit.plugins.volume_objects import (

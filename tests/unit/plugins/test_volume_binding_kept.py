@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.columns.view import NodeTable
+from kubesched.api.storage import PersistentVolume
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.storage import PersistentVolume
-from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding import volume_index as volume_index_module
 from kubesched.plugins.volume_binding.delayed_search import PodVolumes
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.plugins.volume_binding.volume_index import VolumeIndex
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 from tests.unit.plugins.builders import a_node, a_pod, statuses_of
 from tests.unit.plugins.growing_cluster import GrowingCluster
 from tests.unit.plugins.volume_objects import (
@@ -74,9 +74,9 @@ def answers(
 ) -> tuple[dict[str, Status] | Status, dict[str, PodVolumes]]:
     """Return each refused node's status, and what was found for each other node."""
     state = CycleState()
-    refusal = plugin.pre_filter(state, pod, nodes)
-    if refusal is not None:
-        return refusal, {}
+    rejection = plugin.pre_filter(state, pod, nodes)
+    if rejection is not None:
+        return rejection, {}
     statuses = statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
     found = state.read("VolumeBinding")
     rows = dict(zip(nodes.names, nodes.rows.tolist(), strict=True))
@@ -207,7 +207,7 @@ def test_affinities_no_volume_has_any_longer_are_forgotten(monkeypatch: pytest.M
         cluster.add(a_volume("w", hosts=hosts))
         _, found = answers(plugin, using("c0"), cluster.nodes)
         assert sorted(found) == sorted(set(hosts))
-        index.pool(cluster.view.objects.persistent_volumes, "wait")
+        index.pool(cluster.view.objects.store_of(PersistentVolume), "wait")
         sizes.append(len(index.affinities))
     assert max(sizes) <= 8
 

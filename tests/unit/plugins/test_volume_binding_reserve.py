@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.columns.view import ClusterView
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PreBindPreFlightResult
 from kubesched.framework.status import SKIP, Status, error, unresolvable
-from kubesched.model.pod_info import PodInfo
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.delayed_search import REASON_BIND_CONFLICT
 from kubesched.plugins.volume_binding.matching import bound_volume
-from kubesched.plugins.volume_binding.plugin import REASON_BIND_CONFLICT
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
 from tests.unit.plugins.volume_objects import (
     HOSTNAME,
@@ -44,7 +45,7 @@ class Attempts:
         assert self.plugin.pre_filter(state, pod, nodes) is None
         return state, statuses_of(self.plugin.filter_nodes(state, pod, nodes), nodes.names)
 
-    def refused(self, claim: str) -> str:
+    def rejected(self, claim: str) -> str:
         return "".join(self.filtered(using(claim))[1])
 
     def reserved(self, claim: str, node: str) -> CycleState:
@@ -60,34 +61,34 @@ def using(claim: str) -> PodInfo:
 def test_a_volume_that_was_assumed_is_taken_until_it_is_given_back() -> None:
     attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), a_volume())
     state = attempts.reserved("c1", "a")
-    assert attempts.refused("c2") == "ab"
-    assert attempts.refused("c1") == ""
+    assert attempts.rejected("c2") == "ab"
+    assert attempts.rejected("c1") == ""
     attempts.plugin.unreserve(state, using("c1"), "a")
-    assert attempts.refused("c2") == ""
+    assert attempts.rejected("c2") == ""
 
 
 def test_a_claim_to_be_provisioned_stays_with_its_node_until_it_is_given_back() -> None:
     attempts = Attempts(a_claim("c1"), PROVISIONED)
     state = attempts.reserved("c1", "a")
-    assert attempts.refused("c1") == "b"
+    assert attempts.rejected("c1") == "b"
     attempts.plugin.unreserve(state, using("c1"), "a")
     attempts.plugin.unreserve(state, using("c1"), "a")
-    assert attempts.refused("c1") == ""
+    assert attempts.rejected("c1") == ""
 
 
 def test_what_the_api_server_says_later_counts_more_than_what_was_assumed() -> None:
     attempts = Attempts(a_claim("c1"), PROVISIONED)
     attempts.reserved("c1", "a")
     newer = a_claim("c1", metadata={"resourceVersion": "8"})
-    attempts.view.objects.persistent_volume_claims.put("default/c1", newer)
-    assert attempts.refused("c1") == ""
+    attempts.view.objects.store_of(PersistentVolumeClaim).put("default/c1", newer)
+    assert attempts.rejected("c1") == ""
 
 
 def test_a_volume_that_changed_meanwhile_cannot_be_assumed() -> None:
     attempts = Attempts(a_claim("c1"), a_class(), a_volume())
     state, _ = attempts.filtered(using("c1"))
     newer = a_volume(metadata={"resourceVersion": "4"})
-    attempts.view.objects.persistent_volumes.put("pv", newer)
+    attempts.view.objects.store_of(PersistentVolume).put("pv", newer)
     status = attempts.plugin.reserve(state, using("c1"), "a")
     assert status == error('"pv" is out of sync (stored: 4, assume: 3)')
 
@@ -97,21 +98,21 @@ def test_nothing_stays_assumed_when_one_of_several_cannot_be() -> None:
         a_claim("c1"), a_claim("c2", size="2Gi"), a_claim("c3"), a_class(), a_volume()
     )
     for name, size in (("pv1", "1Gi"), ("pv2", "2Gi")):
-        attempts.view.objects.persistent_volumes.put(name, a_volume(name, size=size))
-    attempts.view.objects.persistent_volumes.remove("pv")
+        attempts.view.objects.store_of(PersistentVolume).put(name, a_volume(name, size=size))
+    attempts.view.objects.store_of(PersistentVolume).remove("pv")
     pod = a_pod(volumes=[uses_claim("c1", "v1"), uses_claim("c2", "v2")])
     state, _ = attempts.filtered(pod)
-    attempts.view.objects.persistent_volumes.remove("pv2")
+    attempts.view.objects.store_of(PersistentVolume).remove("pv2")
     status = attempts.plugin.reserve(state, pod, "a")
     assert status == error('persistentvolumes "pv2" not found')
-    assert attempts.refused("c3") == ""
+    assert attempts.rejected("c3") == ""
 
 
 def test_the_node_that_was_chosen_decides_which_volume_is_assumed() -> None:
     volumes = [a_volume(f"pv-{name}", hosts=name) for name in "ab"]
     attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), *volumes)
     attempts.reserved("c1", "b")
-    assert attempts.refused("c2") == "b"
+    assert attempts.rejected("c2") == "b"
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.app.build import Built
+from kubesched.api.decode import KubeObject
+from kubesched.attempt.diagnosis import FitError
+from kubesched.attempt.kept.verdicts import KeptVerdicts
+from kubesched.attempt.request import Search
+from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache
-from kubesched.engine.diagnosis import FitError
-from kubesched.engine.schedule_pod import run_without_extenders, schedule_pod
-from kubesched.engine.search import Search
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plan import Plan
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.decode import KubeObject
+from kubesched.profile.build import Built
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import a_wire_node, a_wire_pod, built_with
 from tests.unit.plugins.volume_objects import (
     HOSTNAME,
@@ -70,8 +70,8 @@ def answer(built: Built, cached: Cache, pod: PodInfo) -> Any:
         )
     except FitError as failure:
         return "", str(failure), dict(failure.diagnosis.node_to_status.items())
-    refused = profile.run_reserve_plugins_reserve(state, pod, found.suggested_host)
-    return found.suggested_host, found.feasible_node_count, refused
+    rejected = profile.run_reserve_plugins_reserve(state, pod, found.suggested_host)
+    return found.suggested_host, found.feasible_node_count, rejected
 
 
 def pod_using(cached: Cache, name: str, *claims: str) -> PodInfo:
@@ -123,14 +123,14 @@ def test_every_attempt_goes_as_if_nothing_were_kept(steps: list[Change]) -> None
 
 
 def test_pods_of_one_template_with_bound_claims_share_a_plan(monkeypatch: Any) -> None:
-    made: list[Plan] = []
-    create = Plan.__init__
+    made: list[KeptVerdicts] = []
+    create = KeptVerdicts.__init__
 
-    def noting(self: Plan, *args: Any) -> None:
+    def noting(self: KeptVerdicts, *args: Any) -> None:
         made.append(self)
         create(self, *args)
 
-    monkeypatch.setattr(Plan, "__init__", noting)
+    monkeypatch.setattr(KeptVerdicts, "__init__", noting)
     built, cached = built_with(), a_cluster()
     hosts = []
     for number in range(6):

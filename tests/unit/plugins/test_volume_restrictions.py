@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.columns.view import ClusterView
-from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.cluster_event import EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
 from kubesched.framework.interface import Reads
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
-from kubesched.model.cluster_event import EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.volume_restrictions import (
     REASON_DISK_CONFLICT,
     REASON_READ_WRITE_ONCE_POD_CONFLICT,
     VolumeRestrictions,
 )
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, statuses_of
 from tests.unit.plugins.growing_cluster import GrowingCluster
 from tests.unit.plugins.volume_objects import a_claim, ephemeral, hint_for, uses_claim
 
-HANDLE = OfflineHandle("default-scheduler")
+HANDLE = Handle("default-scheduler")
 
 DISK = unschedulable(REASON_DISK_CONFLICT)
 IN_USE = unschedulable(REASON_READ_WRITE_ONCE_POD_CONFLICT)
@@ -57,14 +57,14 @@ def rbd(
 def judged(
     view: ClusterView, pod: PodInfo, plugin: VolumeRestrictions | None = None
 ) -> dict[str, Status]:
-    plugin = plugin or VolumeRestrictions(None, HANDLE)
+    plugin = plugin or VolumeRestrictions(HANDLE)
     state, nodes = CycleState(), view.all_nodes()
     assert plugin.pre_filter(state, pod, nodes) is None
     return statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "refused"),
+    ("ours", "theirs", "rejected"),
     [
         pytest.param(gce("a"), gce("a"), True, id="one GCE disk written by both"),
         pytest.param(gce("a", True), gce("a"), True, id="one GCE disk written by one"),
@@ -85,14 +85,14 @@ def judged(
     ],
 )
 def test_a_disk_of_a_pod_on_the_node(
-    ours: dict[str, Any], theirs: dict[str, Any], refused: bool
+    ours: dict[str, Any], theirs: dict[str, Any], rejected: bool
 ) -> None:
     view = a_cluster([a_node("a"), a_node("b")], {"a": [holding("theirs", theirs)]})
-    assert judged(view, holding("ours", ours)) == ({"a": DISK} if refused else {})
+    assert judged(view, holding("ours", ours)) == ({"a": DISK} if rejected else {})
 
 
 def test_a_pod_that_came_later_is_seen() -> None:
-    plugin = VolumeRestrictions(None, HANDLE)
+    plugin = VolumeRestrictions(HANDLE)
     empty = a_cluster([a_node("a")])
     assert judged(empty, holding("ours", ebs("x")), plugin) == {}
     taken = a_cluster([a_node("a")], {"a": [holding("theirs", ebs("x"))]})
@@ -106,7 +106,7 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     trial.remove(np.array([index, -1], dtype=np.int32))
     trial.add(np.array([-1, index], dtype=np.int32))
     plugin, state, pod = (
-        VolumeRestrictions(None, HANDLE),
+        VolumeRestrictions(HANDLE),
         CycleState(),
         holding("ours", ebs("x")),
     )
@@ -115,9 +115,9 @@ def test_in_a_trial_the_pods_of_the_trial_count() -> None:
     assert statuses_of(verdict, trial.nodes.names) == {"b": DISK}
 
 
-def test_a_missing_claim_refuses_the_pod() -> None:
+def test_a_missing_claim_rejects_the_pod() -> None:
     nodes = a_cluster([a_node()]).all_nodes()
-    status = VolumeRestrictions(None, HANDLE).pre_filter(
+    status = VolumeRestrictions(HANDLE).pre_filter(
         CycleState(), holding("ours", uses_claim("x")), nodes
     )
     assert status == unresolvable('persistentvolumeclaim "x" not found')
@@ -154,13 +154,13 @@ def test_the_plugin_skips_where_no_claim_is_taken(
     pods: dict[str, list[PodInfo]], claim: Any, skipped: bool
 ) -> None:
     nodes = a_cluster([a_node("a")], pods, [claim]).all_nodes()
-    status = VolumeRestrictions(None, HANDLE).pre_filter(
+    status = VolumeRestrictions(HANDLE).pre_filter(
         CycleState(), holding("ours", uses_claim("claim")), nodes
     )
     assert status == (SKIP if skipped else None)
 
 
-def test_a_taken_claim_refuses_every_node() -> None:
+def test_a_taken_claim_rejects_every_node() -> None:
     pods = {"a": [holding("p", uses_claim("claim"))]}
     view = a_cluster([a_node("a"), a_node("b")], pods, [a_claim(**ONE_POD)])
     assert judged(view, holding("ours", uses_claim("claim"))) == {"a": IN_USE, "b": IN_USE}
@@ -169,7 +169,7 @@ def test_a_taken_claim_refuses_every_node() -> None:
 def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
     cluster = GrowingCluster(a_node("n1"), a_node("n2"), a_claim("c", **ONE_POD))
     plugin, wanted = (
-        VolumeRestrictions(None, HANDLE),
+        VolumeRestrictions(HANDLE),
         holding("new", uses_claim("c")),
     )
 
@@ -208,7 +208,7 @@ def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
 )
 def test_what_is_read(volumes: list[dict[str, Any]], expected: Reads | None) -> None:
     cluster = GrowingCluster(a_claim("c", **ONE_POD), a_claim("shared"))
-    plugin = VolumeRestrictions(None, cluster.handle)
+    plugin = VolumeRestrictions(cluster.handle)
     assert plugin.reads(holding("new", *volumes)) == expected
 
 
@@ -219,7 +219,7 @@ def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
         [a_node("a"), a_node("b")], {"a": [user], "b": [stranger]}, [a_claim(**ONE_POD)]
     )
     plugin, state, pod = (
-        VolumeRestrictions(None, HANDLE),
+        VolumeRestrictions(HANDLE),
         CycleState(),
         holding("o", uses_claim("claim")),
     )
@@ -241,7 +241,7 @@ def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
 def test_without_pre_filter_only_disk_conflicts_come_before_the_error() -> None:
     view = a_cluster([a_node("a"), a_node("b")], {"a": [holding("p", ebs("x"))]})
     plugin, pod, nodes = (
-        VolumeRestrictions(None, HANDLE),
+        VolumeRestrictions(HANDLE),
         holding("ours", ebs("x")),
         view.all_nodes(),
     )
@@ -274,7 +274,7 @@ QUEUE, SKIPS = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 )
 def test_a_deleted_pod_wakes(ours: dict[str, Any], deleted: PodInfo, expected: object) -> None:
     hint = hint_for(
-        VolumeRestrictions(None, HANDLE).events_to_register(),
+        VolumeRestrictions(HANDLE).events_to_register(),
         EventResource.POD,
     )
     assert hint(holding("ours", ours), deleted, None) is expected
@@ -292,6 +292,6 @@ def test_a_deleted_pod_wakes(ours: dict[str, Any], deleted: PodInfo, expected: o
     ],
 )
 def test_a_new_claim_wakes(volume: dict[str, Any], claim: object, expected: object) -> None:
-    registered = VolumeRestrictions(None, HANDLE).events_to_register()
+    registered = VolumeRestrictions(HANDLE).events_to_register()
     hint = hint_for(registered, EventResource.PERSISTENT_VOLUME_CLAIM)
     assert hint(holding("ours", volume), None, claim) is expected

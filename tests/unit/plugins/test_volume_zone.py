@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from kubesched.engine.handle import OfflineHandle
+from kubesched.framework.cluster_event import EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
 from kubesched.framework.status import SKIP, unresolvable
-from kubesched.model.cluster_event import EventResource, QueueingHint
 from kubesched.plugins.volume_zone import REASON_CONFLICT, VolumeZone
 from tests.unit.plugins.builders import a_cluster, a_node, a_pod, statuses_of
 from tests.unit.plugins.volume_objects import a_claim, a_class, a_volume, hint_for, uses_claim
 
-HANDLE = OfflineHandle("default-scheduler")
+HANDLE = Handle("default-scheduler")
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -22,7 +22,7 @@ BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 
 def a_plugin() -> VolumeZone:
-    return VolumeZone(None, HANDLE)
+    return VolumeZone(HANDLE)
 
 
 def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: bool) -> bool:
@@ -40,7 +40,7 @@ def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: 
 
 @pytest.mark.parametrize("ran", [True, False], ids=["after PreFilter", "PreFilter disabled"])
 @pytest.mark.parametrize(
-    ("volume_labels", "node_labels", "refused"),
+    ("volume_labels", "node_labels", "rejected"),
     [
         pytest.param({ZONE: "a"}, {ZONE: "a"}, False, id="the same zone"),
         pytest.param({ZONE: "a"}, {ZONE: "b"}, True, id="another zone"),
@@ -59,9 +59,9 @@ def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: 
     ],
 )
 def test_labels_of_the_volume_are_met_by_the_nodes(
-    volume_labels: dict[str, str], node_labels: dict[str, str], refused: bool, ran: bool
+    volume_labels: dict[str, str], node_labels: dict[str, str], rejected: bool, ran: bool
 ) -> None:
-    assert verdict(volume_labels, node_labels, ran=ran) is refused
+    assert verdict(volume_labels, node_labels, ran=ran) is rejected
 
 
 WAIT, NOW = a_class("wait"), a_class("now", mode="Immediate")

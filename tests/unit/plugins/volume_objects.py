@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubesched.columns.view import ClusterView
-from kubesched.framework.handle import NotLiveError
-from kubesched.framework.interface import EventRegistration, HintFunction
-from kubesched.kit.log import NullLog
-from kubesched.objects.decode import decode_as
-from kubesched.objects.storage import (
+from kubesched.api.decode import decode_as
+from kubesched.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -19,23 +15,21 @@ from kubesched.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.framework.handle import Handle
+from kubesched.framework.interface import EventRegistration, HintFunction
+from kubesched.snapshot.view import ClusterView
 
 HOSTNAME = "kubernetes.io/hostname"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
-class SnapshotHandle:
-    """A handle of which only the snapshot is there, and a log nobody reads."""
-
-    metrics = None
+class SnapshotHandle(Handle):
+    """An offline handle over a view."""
 
     def __init__(self, view: ClusterView) -> None:
-        self.snapshot = view
-        self.log = NullLog()
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotLiveError(name)
+        super().__init__("default-scheduler")
+        self.view = view
 
 
 def uses_claim(name: str, volume: str = "data") -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""Pods that somebody wants tried at once."""
+"""Activation: pods that a plugin wants to be tried at once."""
 
-from kubesched.model.cluster_event import FORCE_ACTIVATE_EVENT
+from kubesched.framework.cluster_event import FORCE_ACTIVATE_EVENT
 from tests.unit.queue.world import NODE_ADD, World
 
 
 def test_an_unschedulable_pod_is_tried_without_backing_off() -> None:
     world = World()
-    pod = world.refused("a").pod
+    pod = world.rejected("a").pod
     ready = world.ready_count
     world.queue.activate([pod])
     assert world.where("a") == "Active"
@@ -14,17 +14,17 @@ def test_an_unschedulable_pod_is_tried_without_backing_off() -> None:
     assert world.value("queue_incoming_pods_total", "active", "ForceActivate") == 1
 
 
-def test_a_pod_that_backs_off_is_tried_and_not_asked_at_the_gates() -> None:
+def test_a_pod_in_backoff_is_tried_without_passing_the_gate() -> None:
     world = World()
-    pod = world.refused("a").pod
+    pod = world.rejected("a").pod
     world.happen(NODE_ADD)
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.queue.activate([pod])
-    assert (world.where("a"), world.gates.asked) == ("Active", [])
+    assert (world.where("a"), world.gates.runs) == ("Active", [])
     assert world.value("pending_pods", "backoff") == 0
 
 
-def test_an_error_is_forgiven_too() -> None:
+def test_a_pod_in_error_backoff_is_tried() -> None:
     world = World()
     world.add("a")
     pod = world.fail(world.pop()).pod
@@ -50,7 +50,7 @@ def test_active_and_unknown_pods_are_left_alone() -> None:
     assert world.value("queue_incoming_pods_total", "active", "ForceActivate") == 0
 
 
-def test_a_pod_under_way_is_tried_again_when_it_comes_back() -> None:
+def test_an_in_flight_pod_is_tried_again_after_its_attempt() -> None:
     world = World()
     pod = world.add("a")
     queued = world.pop()
@@ -60,7 +60,7 @@ def test_a_pod_under_way_is_tried_again_when_it_comes_back() -> None:
     assert world.where("a") == "Backoff"
 
 
-def test_another_pod_under_way_does_not_take_it_for_its_own() -> None:
+def test_activation_does_not_affect_other_in_flight_pods() -> None:
     world = World(verbosity=6)
     for name in ("a", "b"):
         world.add(name)

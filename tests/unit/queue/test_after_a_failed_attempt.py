@@ -1,23 +1,23 @@
-"""Where a pod goes that was tried and not placed, and what it hears of what happened meanwhile."""
+"""Requeueing after a failed attempt, with the events since the pop."""
 
 from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import UNSCHEDULED_POD_ADD
 from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import UNSCHEDULED_POD_ADD
 from tests.unit.queue.world import CSI_ADD, NODE_ADD, NODE_LABEL, World, always, helped_by, never
 
 
-def test_a_refused_pod_waits_for_an_event() -> None:
+def test_a_rejected_pod_waits_for_an_event() -> None:
     world = World()
-    queued = world.refused("a")
+    queued = world.rejected("a")
     assert world.where("a") == "Unschedulable"
     assert (queued.unschedulable_count, queued.consecutive_errors_count) == (1, 0)
     assert world.queue.in_flight_pods() == []
 
 
-def test_a_pod_that_met_an_error_backs_off() -> None:
+def test_a_pod_backs_off_after_an_error() -> None:
     world = World()
     world.add("a")
     queued = world.fail(world.pop())
@@ -25,7 +25,7 @@ def test_a_pod_that_met_an_error_backs_off() -> None:
     assert (queued.unschedulable_count, queued.consecutive_errors_count) == (0, 1)
 
 
-def test_without_backoff_an_error_is_tried_again_at_once() -> None:
+def test_without_backoff_a_pod_is_retried_at_once_after_an_error() -> None:
     world = World(max_backoff_s=0)
     world.add("a")
     world.fail(world.pop())
@@ -35,7 +35,7 @@ def test_without_backoff_an_error_is_tried_again_at_once() -> None:
 @pytest.mark.parametrize(
     ("hint", "expected"), [(always, "Backoff"), (never, "Unschedulable"), (None, "Backoff")]
 )
-def test_events_since_it_was_popped_count(hint: Any, expected: str) -> None:
+def test_events_since_the_pop_count(hint: Any, expected: str) -> None:
     world = World({"Fit": [EventRegistration(NODE_ADD, hint)]})
     world.add("a")
     queued = world.pop()
@@ -44,7 +44,7 @@ def test_events_since_it_was_popped_count(hint: Any, expected: str) -> None:
     assert world.where("a") == expected
 
 
-def test_events_before_it_was_popped_do_not_count() -> None:
+def test_events_before_the_pop_do_not_count() -> None:
     world = World()
     world.add("other")
     world.pop()
@@ -54,7 +54,7 @@ def test_events_before_it_was_popped_do_not_count() -> None:
     assert world.where("a") == "Unschedulable"
 
 
-def test_each_pod_hears_what_came_after_itself() -> None:
+def test_each_pod_gets_the_events_since_its_own_pop() -> None:
     world = World()
     for name in ("first", "second"):
         world.add(name)
@@ -67,7 +67,7 @@ def test_each_pod_hears_what_came_after_itself() -> None:
     assert (world.where("first"), world.where("second")) == ("Backoff", "Unschedulable")
 
 
-def test_what_a_pending_plugin_waited_for_ends_the_backoff() -> None:
+def test_an_event_of_a_pending_plugin_skips_the_backoff() -> None:
     registered = {"Claims": [EventRegistration(CSI_ADD)], "Fit": [EventRegistration(NODE_ADD)]}
     world = World(registered)
     world.add("a")
@@ -78,7 +78,7 @@ def test_what_a_pending_plugin_waited_for_ends_the_backoff() -> None:
     assert world.where("a") == "Active"
 
 
-def test_the_gates_are_asked_before_it_is_tried_again() -> None:
+def test_a_pod_passes_the_gate_before_another_attempt() -> None:
     world = World()
     world.add("a")
     queued = world.pop()
@@ -88,13 +88,13 @@ def test_the_gates_are_asked_before_it_is_tried_again() -> None:
     assert world.where("a") == "Gated"
 
 
-def test_a_pod_that_waits_for_an_event_is_not_asked_at_the_gates() -> None:
+def test_an_unschedulable_pod_does_not_pass_the_gate() -> None:
     world = World()
     world.add("a")
     queued = world.pop()
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.fail(queued, "Fit")
-    assert world.gates.asked == []
+    assert world.gates.runs == []
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_pod_that_waits_for_an_event_is_not_asked_at_the_gates() -> None:
         ("Unschedulable", "Pod default/a is already present in unschedulable queue"),
     ],
 )
-def test_a_pod_that_is_here_already_is_not_taken_again(part: str, text: str) -> None:
+def test_a_queued_pod_is_not_added_again(part: str, text: str) -> None:
     world = World()
     world.add("a")
     stray = world.pop()
@@ -122,7 +122,7 @@ def test_a_pod_that_is_here_already_is_not_taken_again(part: str, text: str) -> 
     assert world.messages() == [f'"Error occurred" err="{text}"']
 
 
-def test_a_pod_nobody_popped_is_tried_again_with_a_word_in_the_log() -> None:
+def test_a_pod_that_was_not_popped_is_requeued_with_an_error_line() -> None:
     world = World()
     world.add("a")
     queued = world.pop()
@@ -134,9 +134,9 @@ def test_a_pod_nobody_popped_is_tried_again_with_a_word_in_the_log() -> None:
     assert world.messages() == [f'{line} pod="default/a"']
 
 
-def test_refused_pods_are_counted_by_plugin_until_they_are_popped() -> None:
+def test_rejected_pods_are_counted_by_plugin_until_they_are_popped() -> None:
     world = World()
-    world.refused("a", "Fit", "Ports", pending=["Claims"])
+    world.rejected("a", "Fit", "Ports", pending=["Claims"])
     gauges = [world.value("unschedulable_pods", p, "default-scheduler") for p in GAUGED]
     assert gauges == [1, 1, 1]
     world.happen(NODE_ADD)
@@ -148,13 +148,13 @@ def test_refused_pods_are_counted_by_plugin_until_they_are_popped() -> None:
 GAUGED = ("Fit", "Ports", "Claims")
 
 
-def test_events_are_kept_only_as_long_as_somebody_must_hear_them() -> None:
+def test_events_are_kept_while_an_in_flight_pod_needs_them() -> None:
     world = World({"Fit": [EventRegistration(NODE_ADD), EventRegistration(NODE_LABEL)]})
     for name in ("first", "second"):
         world.add(name)
         world.advance(0.001)
     world.happen(NODE_ADD)
-    assert world.value("inflight_events", "NodeAdd") == 0, "nobody is under way"
+    assert world.value("inflight_events", "NodeAdd") == 0, "no pod is in flight"
     first = world.pop()
     world.happen(NODE_ADD)
     second = world.pop()

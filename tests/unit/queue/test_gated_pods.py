@@ -1,7 +1,7 @@
-"""Pods that a plugin keeps from being tried."""
+"""Pods that a PreEnqueue plugin gates."""
 
+from kubesched.framework.cluster_event import FORCE_ACTIVATE_EVENT, UNSCHEDULABLE_TIMEOUT_EVENT
 from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import FORCE_ACTIVATE_EVENT, UNSCHEDULABLE_TIMEOUT_EVENT
 from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from tests.unit.queue.world import CSI_ADD, NODE_ADD, Gates, World
@@ -15,7 +15,7 @@ def gated(*names: str, verbosity: int = 0) -> World:
     return world
 
 
-def test_a_refused_pod_waits_with_the_plugins_name() -> None:
+def test_a_gated_pod_has_the_name_of_its_plugin() -> None:
     world = gated("a")
     queued = world.queue.get("default/a")
     assert queued is not None
@@ -28,17 +28,17 @@ def test_a_refused_pod_waits_with_the_plugins_name() -> None:
     assert world.ready_count == 0
 
 
-def test_only_what_the_plugin_registered_for_is_looked_at() -> None:
+def test_only_registered_events_check_the_gate() -> None:
     world = gated("a")
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.happen(NODE_ADD)
-    assert world.gates.asked == []
+    assert world.gates.runs == []
     world.happen(CSI_ADD)
-    assert world.gates.asked == [("Gate", "a")]
+    assert world.gates.runs == [("Gate", "a")]
     assert world.where("a") == "Gated"
 
 
-def test_a_pod_whose_gate_is_gone_is_tried() -> None:
+def test_a_pod_that_is_no_longer_gated_is_tried() -> None:
     world = gated("a")
     world.gates.held["Gate"].clear()
     world.happen(CSI_ADD)
@@ -47,45 +47,45 @@ def test_a_pod_whose_gate_is_gone_is_tried() -> None:
     assert (queued.gating_plugin, queued.unschedulable_plugins) == ("", {"Gate"})
 
 
-def test_a_wildcard_looks_at_gated_pods_too() -> None:
+def test_a_wildcard_event_checks_gated_pods() -> None:
     world = gated("a")
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.happen(UNSCHEDULABLE_TIMEOUT_EVENT)
-    assert world.gates.asked == [("Gate", "a")]
+    assert world.gates.runs == [("Gate", "a")]
 
 
-def test_a_wildcard_for_another_pod_is_not_for_this_one() -> None:
+def test_a_wildcard_event_for_another_pod_is_ignored() -> None:
     world = gated("a")
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.happen(FORCE_ACTIVATE_EVENT, None, world.pod("b"))
-    assert world.gates.asked == []
+    assert world.gates.runs == []
 
 
-def test_plugins_are_asked_in_order_until_one_refuses() -> None:
+def test_plugins_run_in_order_until_one_rejects() -> None:
     world = World(gates=Gates("One", "Two", "Three"))
     world.gates.held["Two"].add("a")
     world.add("a")
-    assert world.gates.asked == [("One", "a"), ("Two", "a")]
+    assert world.gates.runs == [("One", "a"), ("Two", "a")]
 
 
-def test_whoever_gated_the_pod_is_asked_first() -> None:
+def test_the_gating_plugin_runs_first() -> None:
     world = World({"Two": [EventRegistration(CSI_ADD)]}, gates=Gates("One", "Two", "Three"))
     world.gates.held["Two"].add("a")
     world.add("a")
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.happen(CSI_ADD)
-    assert world.gates.asked == [("Two", "a")]
-    world.gates.asked.clear()
+    assert world.gates.runs == [("Two", "a")]
+    world.gates.runs.clear()
     world.gates.held = {"One": {"a"}, "Two": set(), "Three": set()}
     world.happen(CSI_ADD)
-    assert world.gates.asked == [("Two", "a"), ("One", "a")]
+    assert world.gates.runs == [("Two", "a"), ("One", "a")]
     queued = world.queue.get("default/a")
     assert queued is not None
     assert queued.gating_plugin == "One"
     assert queued.unschedulable_plugins == {"One", "Two"}
 
 
-def test_an_error_gates_the_pod_as_a_refusal_does() -> None:
+def test_an_error_gates_the_pod() -> None:
     world = World()
     world.gates.failing.add("Gate")
     world.add("a")
@@ -94,7 +94,7 @@ def test_an_error_gates_the_pod_as_a_refusal_does() -> None:
     assert world.messages() == [f'{line} plugin="Gate"']
 
 
-def test_a_plugin_that_raises_gates_the_pod_and_nothing_more() -> None:
+def test_an_exception_gates_only_its_pod() -> None:
     world = World()
 
     def broken(_pod: object) -> None:
@@ -115,7 +115,7 @@ def test_a_plugin_that_raises_gates_the_pod_and_nothing_more() -> None:
     assert 'err="RuntimeError: oh"' in world.messages()[0]
 
 
-def test_the_gauges_follow_a_pod_from_gate_to_gate() -> None:
+def test_the_gauges_follow_a_gated_pod() -> None:
     world = gated("a")
     assert counted(world) == (1, 0, 1)
     world.happen(CSI_ADD)
@@ -135,9 +135,9 @@ def counted(world: World) -> tuple[float, float, float]:
     )
 
 
-def test_a_pod_that_backs_off_is_gated_on_its_way() -> None:
+def test_a_pod_is_gated_on_its_way_to_backoff() -> None:
     world = World()
-    world.refused("a")
+    world.rejected("a")
     world.gates.held["Gate"].add("a")
     world.happen(NODE_ADD)
     assert world.where("a") == "Gated"

@@ -1,13 +1,13 @@
-"""Whether an event makes a refused pod worth another attempt."""
+"""Whether an event makes a rejected pod worth another attempt."""
 
 from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
-from kubesched.model.pod_info import PodInfo
 from kubesched.queue.hints import build_hint_map
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.queue.world import (
     CSI_ADD,
     NODE_ADD,
@@ -34,9 +34,9 @@ def after_the_backoff(world: World) -> World:
     return world
 
 
-def test_no_hint_means_try_again() -> None:
+def test_a_registration_without_a_hint_requeues() -> None:
     world = World({"Fit": [register(NODE_ADD)]})
-    world.refused("a")
+    world.rejected("a")
     world.happen(NODE_ADD)
     assert world.where("a") == "Backoff"
 
@@ -44,43 +44,43 @@ def test_no_hint_means_try_again() -> None:
 @pytest.mark.parametrize(
     ("registered", "expected"),
     [
-        pytest.param([register(NODE_ADD, never)], "Unschedulable", id="it does not help"),
-        pytest.param([register(NODE_ADD, always)], "Active", id="it helps"),
-        pytest.param([register(NODE_ADD, failing)], "Active", id="who fails may be wrong"),
+        pytest.param([register(NODE_ADD, never)], "Unschedulable", id="does not help"),
+        pytest.param([register(NODE_ADD, always)], "Active", id="helps"),
+        pytest.param([register(NODE_ADD, failing)], "Active", id="hint fails"),
         pytest.param([register(CSI_ADD, always)], "Unschedulable", id="another event"),
         pytest.param(
-            [register(NODE_ADD, never), register(NODE_ADD, always)], "Active", id="one says yes"
+            [register(NODE_ADD, never), register(NODE_ADD, always)], "Active", id="one of two helps"
         ),
-        pytest.param([], "Unschedulable", id="nothing was registered"),
+        pytest.param([], "Unschedulable", id="no registration"),
     ],
 )
-def test_a_plugins_own_registrations_decide(
+def test_the_registrations_of_the_rejecting_plugin_decide(
     registered: list[EventRegistration], expected: str
 ) -> None:
     world = World({"Fit": registered, "Other": [register(NODE_ADD, always)]})
-    world.refused("a")
+    world.rejected("a")
     after_the_backoff(world).happen(NODE_ADD)
     assert world.where("a") == expected
 
 
-def test_only_plugins_that_refused_are_asked() -> None:
-    asked = []
+def test_only_hints_of_rejecting_plugins_run() -> None:
+    calls = []
 
     def note(pod: PodInfo, old: Any, new: Any) -> Any:
-        asked.append((pod.name, old, new))
+        calls.append((pod.name, old, new))
         return QUEUE
 
     world = World({"Fit": [register(NODE_ADD, note)], "Other": [register(NODE_ADD, failing)]})
-    world.refused("a", "Fit")
-    world.refused("b", "Third")
+    world.rejected("a", "Fit")
+    world.rejected("b", "Third")
     world.happen(NODE_ADD, None, "node")
-    assert asked == [("a", None, "node")]
+    assert calls == [("a", None, "node")]
     assert world.messages() == []
 
 
-def test_a_hint_that_raises_is_named_in_the_log_and_counted_as_an_error() -> None:
+def test_a_failing_hint_is_logged_and_counted_as_an_error() -> None:
     world = World({"Fit": [register(NODE_ADD, failing)]})
-    world.refused("a")
+    world.rejected("a")
     world.happen(NODE_ADD)
     line = '"QueueingHintFn returns error" err="no idea"'
     event = '{"Resource":"Node","ActionType":1,"CustomLabel":""}'
@@ -89,9 +89,9 @@ def test_a_hint_that_raises_is_named_in_the_log_and_counted_as_an_error() -> Non
     assert hints.labels("Fit", "NodeAdd", "Error").count == 1
 
 
-def test_answers_are_timed_by_plugin_event_and_answer() -> None:
+def test_hints_are_timed_by_plugin_event_and_result() -> None:
     world = World({"Fit": [register(NODE_ADD, never)], "Ports": [register(NODE_ADD, always)]})
-    world.refused("a", "Fit", "Ports")
+    world.rejected("a", "Fit", "Ports")
     world.happen(NODE_ADD)
     hints = world.metrics.queueing_hint_execution_duration_seconds
     assert hints.labels("Fit", "NodeAdd", "QueueSkip").count == 1
@@ -101,22 +101,24 @@ def test_answers_are_timed_by_plugin_event_and_answer() -> None:
 @pytest.mark.parametrize(
     ("pending", "refusing", "expected"),
     [
-        pytest.param(always, never, "Active", id="what it waited for has come: no backoff"),
-        pytest.param(never, always, "Backoff", id="another's yes does not end the backoff"),
-        pytest.param(always, always, "Active", id="the waiting plugin's yes counts more"),
-        pytest.param(never, never, "Unschedulable", id="nobody"),
+        pytest.param(always, never, "Active", id="pending plugin helps"),
+        pytest.param(never, always, "Backoff", id="another plugin helps"),
+        pytest.param(always, always, "Active", id="both help"),
+        pytest.param(never, never, "Unschedulable", id="none helps"),
     ],
 )
-def test_a_pending_plugins_yes_ends_the_backoff(pending: Any, refusing: Any, expected: str) -> None:
+def test_a_hint_of_a_pending_plugin_skips_the_backoff(
+    pending: Any, refusing: Any, expected: str
+) -> None:
     world = World({"Fit": [register(NODE_ADD, refusing)], "Claims": [register(NODE_ADD, pending)]})
-    world.refused("a", "Fit", pending=["Claims"])
+    world.rejected("a", "Fit", pending=["Claims"])
     world.happen(NODE_ADD)
     assert world.where("a") == expected
 
 
-def test_an_event_nobody_registered_is_dropped_at_once() -> None:
+def test_an_event_without_registrations_is_ignored() -> None:
     world = World({"Fit": [register(NODE_ADD)]}, verbosity=6)
-    world.refused("a")
+    world.rejected("a")
     world.add("b")
     world.pop()
     world.happen(NODE_CONDITION)
@@ -126,9 +128,9 @@ def test_an_event_nobody_registered_is_dropped_at_once() -> None:
     assert world.messages()[-1] == f'"{message}" event={event}'
 
 
-def test_whoever_waits_for_nodes_to_come_hears_of_lost_taints() -> None:
+def test_a_registration_for_added_nodes_covers_removed_taints() -> None:
     world = World({"Fit": [register(NODE_ADD, never)]})
-    world.refused("a")
+    world.rejected("a")
     world.happen(NODE_TAINT)
     assert world.where("a") == "Backoff"
 
@@ -143,7 +145,7 @@ def test_whoever_waits_for_nodes_to_come_hears_of_lost_taints() -> None:
         (ActionType.ALL, False),
     ],
 )
-def test_taints_are_added_only_for_those_who_did_not_register_them(
+def test_taint_events_are_added_only_if_not_registered(
     action: ActionType, gets_taints: bool
 ) -> None:
     registered = ClusterEvent(EventResource.NODE, action)
@@ -151,32 +153,32 @@ def test_taints_are_added_only_for_those_who_did_not_register_them(
     assert (NODE_TAINT in hints) == (gets_taints or registered == NODE_TAINT)
 
 
-def test_a_broad_registration_hears_narrow_events() -> None:
+def test_a_broad_registration_covers_narrow_events() -> None:
     everything = ClusterEvent(EventResource.NODE, ActionType.UPDATE)
     world = World({"Fit": [register(everything)]})
-    world.refused("a")
+    world.rejected("a")
     world.happen(NODE_LABEL)
     assert world.where("a") == "Backoff"
 
 
-def test_a_pod_of_an_unknown_profile_is_tried_again() -> None:
+def test_a_pod_of_an_unknown_profile_is_requeued() -> None:
     world = World({"Fit": [register(NODE_ADD, never)]})
-    world.refused("a", "Fit", schedulerName="other")
+    world.rejected("a", "Fit", schedulerName="other")
     world.happen(NODE_ADD)
     assert world.where("a") == "Backoff"
     line = '"No QueueingHintMap is registered for this profile" profile="other"'
     assert world.messages() == [line]
 
 
-def test_a_check_leaves_pods_out() -> None:
+def test_a_pre_check_excludes_pods() -> None:
     world = World()
-    world.refused("low", priority=1)
-    world.refused("high", priority=9)
+    world.rejected("low", priority=1)
+    world.rejected("high", priority=9)
     world.happen(NODE_ADD, pre_check=lambda pod: pod.priority <= 1)
     assert (world.where("low"), world.where("high")) == ("Backoff", "Unschedulable")
 
 
-def test_what_plugins_registered_is_known_by_resource() -> None:
+def test_registered_actions_by_resource() -> None:
     world = World({"Fit": [register(NODE_ADD), register(CSI_ADD)], "B": [register(NODE_LABEL)]})
     node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
     assert world.queue.registered_actions() == {
@@ -187,7 +189,7 @@ def test_what_plugins_registered_is_known_by_resource() -> None:
 
 def test_log_lines() -> None:
     world = World({"Fit": [register(NODE_ADD, never)]}, verbosity=5)
-    world.refused("a")
+    world.rejected("a")
     world.lines.truncate(0)
     world.lines.seek(0)
     world.happen(NODE_ADD)

@@ -1,55 +1,55 @@
-"""Who was promised which node."""
+"""The nominator: which pod is nominated to which node."""
 
 from typing import Any
 
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.queue.world import NODE_ADD, World
 
 
-def promised(world: World, name: str, node: str, **parts: Any) -> PodInfo:
+def nominated(world: World, name: str, node: str, **parts: Any) -> PodInfo:
     return world.pod(name, status={"nominatedNodeName": node}, **parts)
 
 
-def test_a_new_pod_has_what_its_status_says() -> None:
+def test_a_new_pod_is_nominated_by_its_status() -> None:
     world = World()
-    pod = promised(world, "a", "n1")
+    pod = nominated(world, "a", "n1")
     world.queue.add(pod)
-    assert world.promised == {"a": "n1"}
+    assert world.nominated == {"a": "n1"}
     assert world.nominator.node_of(pod.uid) == "n1"
     assert world.nominator.nominated_pods("n1") == [pod]
 
 
-def test_a_gated_pod_is_promised_nothing() -> None:
+def test_a_gated_pod_is_not_nominated() -> None:
     world = World()
     world.gates.held["Gate"].add("a")
-    world.queue.add(promised(world, "a", "n1"))
-    assert world.promised == {}
+    world.queue.add(nominated(world, "a", "n1"))
+    assert world.nominated == {}
 
 
-def test_a_pod_that_is_woken_or_comes_back_keeps_what_it_had() -> None:
+def test_a_requeued_pod_keeps_its_nomination() -> None:
     world = World()
-    world.queue.add(promised(world, "a", "n1"))
+    world.queue.add(nominated(world, "a", "n1"))
     world.fail(world.pop(), "Fit")
     world.happen(NODE_ADD)
-    assert world.promised == {"a": "n1"}
+    assert world.nominated == {"a": "n1"}
 
 
-def test_a_node_given_outdoes_the_status() -> None:
+def test_an_explicit_node_overrides_the_status() -> None:
     world = World()
-    pod = promised(world, "a", "n1")
+    pod = nominated(world, "a", "n1")
     world.nominator.add_nominated_pod(pod, "n2")
-    assert world.promised == {"a": "n2"}
+    assert world.nominated == {"a": "n2"}
     assert world.nominator.nominated_pods("n1") == []
     world.nominator.add_nominated_pod(pod, "")
-    assert world.promised == {}
+    assert world.nominated == {}
     assert world.nominator.node_of(pod.uid) == ""
     world.nominator.add_nominated_pod(pod)
-    assert world.promised == {"a": "n1"}
+    assert world.nominated == {"a": "n1"}
 
 
-def test_pods_of_one_node_are_told_in_the_order_of_their_promises() -> None:
+def test_pods_of_a_node_are_in_order_of_nomination() -> None:
     world = World()
-    first, second = promised(world, "b", "n1"), promised(world, "a", "n1")
+    first, second = nominated(world, "b", "n1"), nominated(world, "a", "n1")
     world.nominator.add_nominated_pod(first)
     world.nominator.add_nominated_pod(second)
     assert world.nominator.nominated_pods("n1") == [first, second]
@@ -57,62 +57,62 @@ def test_pods_of_one_node_are_told_in_the_order_of_their_promises() -> None:
     assert world.nominator.nominated_pods("n1") == [second, first]
 
 
-def test_a_pod_that_is_gone_is_promised_nothing() -> None:
+def test_a_deleted_pod_is_not_nominated() -> None:
     world = World(verbosity=4)
-    pod = promised(world, "a", "n1")
-    world.known.clear()
+    pod = nominated(world, "a", "n1")
+    world.pods.clear()
     world.nominator.add_nominated_pod(pod)
-    assert world.promised == {}
+    assert world.nominated == {}
     text = "Pod doesn't exist in podLister, aborted adding it to the nominator"
     assert world.messages() == [f'"{text}" pod="default/a"']
 
 
-def test_a_pod_that_has_a_node_is_promised_none() -> None:
+def test_a_bound_pod_is_not_nominated() -> None:
     world = World(verbosity=4)
-    pod = promised(world, "a", "n1")
+    pod = nominated(world, "a", "n1")
     world.pod("a", nodeName="n3")
     world.nominator.add_nominated_pod(pod)
-    assert world.promised == {}
+    assert world.nominated == {}
     text = "Pod is already scheduled to a node, aborted adding it to the nominator"
     assert world.messages() == [f'"{text}" pod="default/a" node="n3"']
 
 
-def test_a_promise_outlives_an_update_that_does_not_know_of_it() -> None:
+def test_a_nomination_survives_an_update_without_one() -> None:
     world = World()
     old = world.add("a")
     world.nominator.add_nominated_pod(old, "n1")
     new = world.pod("a", labels={"app": "x"})
     world.queue.update(old, new)
-    assert world.promised == {"a": "n1"}
+    assert world.nominated == {"a": "n1"}
     assert world.nominator.nominated_pods("n1") == [new]
 
 
-def test_an_update_that_drops_or_changes_it_is_believed() -> None:
+def test_an_update_may_remove_or_change_a_nomination() -> None:
     world = World()
-    first = promised(world, "a", "n1")
+    first = nominated(world, "a", "n1")
     world.queue.add(first)
-    second = promised(world, "a", "n2")
+    second = nominated(world, "a", "n2")
     world.queue.update(first, second)
-    assert world.promised == {"a": "n2"}
+    assert world.nominated == {"a": "n2"}
     third = world.pod("a")
     world.queue.update(second, third)
-    assert world.promised == {}
+    assert world.nominated == {}
 
 
-def test_updates_count_wherever_the_pod_waits() -> None:
+def test_updates_apply_in_every_state() -> None:
     world = World()
-    queued = world.refused("a")
-    world.queue.update(queued.pod, promised(world, "a", "n1"))
-    assert (world.where("a"), world.promised) == ("Unschedulable", {"a": "n1"})
+    queued = world.rejected("a")
+    world.queue.update(queued.pod, nominated(world, "a", "n1"))
+    assert (world.where("a"), world.nominated) == ("Unschedulable", {"a": "n1"})
     world.happen(NODE_ADD)
-    world.queue.update(queued.pod, promised(world, "a", "n2"))
-    assert (world.where("a"), world.promised) == ("Backoff", {"a": "n2"})
+    world.queue.update(queued.pod, nominated(world, "a", "n2"))
+    assert (world.where("a"), world.nominated) == ("Backoff", {"a": "n2"})
 
 
-def test_a_deleted_pod_gives_its_promise_back_even_when_under_way() -> None:
+def test_deletion_removes_the_nomination_of_an_in_flight_pod() -> None:
     world = World()
-    pod = promised(world, "a", "n1")
+    pod = nominated(world, "a", "n1")
     world.queue.add(pod)
     world.pop()
     world.queue.delete(pod)
-    assert world.promised == {}
+    assert world.nominated == {}

@@ -1,4 +1,4 @@
-"""Pods that no event helped for too long are tried all the same."""
+"""Pods that no event helped for too long are requeued."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from tests.unit.queue.world import World
 
 
 @pytest.mark.parametrize(("waited_s", "expected"), [(300, "Unschedulable"), (300.5, "Active")])
-def test_after_five_minutes_a_pod_is_tried(waited_s: float, expected: str) -> None:
+def test_a_pod_is_requeued_after_five_minutes(waited_s: float, expected: str) -> None:
     world = World()
-    queued = world.refused("a", "NobodyRegistered")
+    queued = world.rejected("a", "NobodyRegistered")
     world.advance(waited_s)
     world.queue.flush_unschedulable_pods_left_over()
     assert world.where("a") == expected
@@ -17,37 +17,37 @@ def test_after_five_minutes_a_pod_is_tried(waited_s: float, expected: str) -> No
     assert world.value("queue_incoming_pods_total", "active", "UnschedulableTimeout") == moved
 
 
-def test_another_time_may_be_set() -> None:
+def test_the_limit_is_configurable() -> None:
     world = World(max_in_unschedulable_s=60)
-    world.refused("a")
+    world.rejected("a")
     world.advance(61)
     world.queue.flush_unschedulable_pods_left_over()
     assert world.where("a") == "Active"
 
 
-def test_a_flushed_pod_that_is_gated_waits_five_minutes_again() -> None:
+def test_a_flushed_pod_that_is_gated_waits_another_five_minutes() -> None:
     world = World()
     world.gates.held["Gate"].add("a")
     world.add("a")
     world.advance(301)
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     world.queue.flush_unschedulable_pods_left_over()
-    assert world.gates.asked == [("Gate", "a")]
+    assert world.gates.runs == [("Gate", "a")]
     queued = world.queue.get("default/a")
     assert queued is not None
     assert queued.flush_timestamp_s == world.clock.now_s()
     assert queued.was_flushed_from_unschedulable is False
     world.advance(299)
     world.queue.flush_unschedulable_pods_left_over()
-    assert world.gates.asked == [("Gate", "a")]
+    assert world.gates.runs == [("Gate", "a")]
     world.advance(2)
     world.queue.flush_unschedulable_pods_left_over()
-    assert world.gates.asked == [("Gate", "a")] * 2
+    assert world.gates.runs == [("Gate", "a")] * 2
 
 
-def test_a_failed_attempt_clears_the_marks() -> None:
+def test_a_failed_attempt_clears_the_flush_marks() -> None:
     world = World()
-    queued = world.refused("a")
+    queued = world.rejected("a")
     world.advance(301)
     world.queue.flush_unschedulable_pods_left_over()
     world.fail(world.pop(), "Fit")
@@ -55,9 +55,9 @@ def test_a_failed_attempt_clears_the_marks() -> None:
     assert queued.flush_timestamp_s is None
 
 
-def test_pods_under_way_hear_of_a_flush_that_moved_somebody() -> None:
+def test_in_flight_pods_get_the_event_of_a_flush() -> None:
     world = World()
-    world.refused("a")
+    world.rejected("a")
     world.add("b")
     world.pop()
     world.queue.flush_unschedulable_pods_left_over()
@@ -67,10 +67,10 @@ def test_pods_under_way_hear_of_a_flush_that_moved_somebody() -> None:
     assert world.value("inflight_events", "UnschedulableTimeout") == 1
 
 
-def test_it_is_looked_every_thirty_seconds_from_the_start() -> None:
+def test_left_over_pods_are_checked_every_thirty_seconds() -> None:
     world = World()
     start_s = world.clock.now_s()
-    world.refused("a")
+    world.rejected("a")
     assert world.queue.next_flush_at_s() == start_s + 30
     world.advance(290)
     world.queue.flush_due()

@@ -1,4 +1,4 @@
-"""Which pod is tried next."""
+"""The order in which pods are popped."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.queue.world import NODE_ADD, World
 
 
 @pytest.mark.parametrize("by_less", [False, True])
-def test_priority_first_then_who_waits_longest(by_less: bool) -> None:
+def test_priority_first_then_arrival(by_less: bool) -> None:
     world = World(by_less=by_less)
     for name, priority in (("old", 5), ("high", 9), ("new", 5), ("low", -1)):
         world.add(name, priority=priority)
@@ -52,44 +52,44 @@ def test_an_update_may_change_the_order() -> None:
 
 def backing_off(world: World, **priorities: int) -> None:
     for name, priority in priorities.items():
-        world.refused(name, "Fit", priority=priority)
+        world.rejected(name, "Fit", priority=priority)
     world.happen(NODE_ADD)
     assert {world.where(name) for name in priorities} == {"Backoff"}
 
 
-def test_an_idle_scheduler_takes_pods_that_still_back_off() -> None:
+def test_an_idle_scheduler_pops_pods_in_backoff() -> None:
     world = World()
     backing_off(world, low=1, high=9)
     assert world.drain() == ["high", "low"]
     assert world.value("queue_incoming_pods_total", "active", "PopFromBackoffQ") == 2
 
 
-def test_what_is_active_goes_before_what_backs_off() -> None:
+def test_active_pods_go_before_pods_in_backoff() -> None:
     world = World()
     backing_off(world, high=9)
     world.add("low", priority=1)
     assert world.drain() == ["low", "high"]
 
 
-def test_within_one_second_priority_decides_and_over_seconds_time_does() -> None:
+def test_backoff_is_ordered_by_second_and_then_by_priority() -> None:
     world = World()
     world.clock.time_s = 1000.0
-    world.refused("early", priority=1)
+    world.rejected("early", priority=1)
     world.clock.time_s = 1000.9
-    world.refused("same-second", priority=5)
+    world.rejected("same-second", priority=5)
     world.clock.time_s = 1001.0
-    world.refused("next-second", priority=9)
+    world.rejected("next-second", priority=9)
     world.happen(NODE_ADD)
     assert world.drain() == ["same-second", "early", "next-second"]
 
 
-def test_with_the_gate_off_nobody_leaves_backoff_early() -> None:
+def test_without_the_feature_gate_no_pod_leaves_backoff_early() -> None:
     world = World(pop_from_backoff_queue=False)
     backing_off(world, a=1)
     assert world.queue.pop() is None
 
 
-def test_a_pod_that_met_an_error_is_never_hurried() -> None:
+def test_a_pod_in_error_backoff_is_not_popped_early() -> None:
     world = World()
     world.add("a")
     world.fail(world.pop())
@@ -98,7 +98,7 @@ def test_a_pod_that_met_an_error_is_never_hurried() -> None:
     assert world.ready_count == 2, "as upstream: the popper is woken, and finds nothing"
 
 
-def test_a_pod_that_is_under_way_already_is_discarded() -> None:
+def test_a_pod_that_is_already_in_flight_is_discarded() -> None:
     world = World()
     world.add("twice", priority=9)
     world.pop()
@@ -110,7 +110,7 @@ def test_a_pod_that_is_under_way_already_is_discarded() -> None:
     assert world.messages() == [f'{expected}the scheduler: default/twice"']
 
 
-def test_whoever_pops_is_told_when_something_is_ready() -> None:
+def test_on_ready_is_called_when_a_pod_is_ready() -> None:
     world = World()
     world.add("a")
     assert world.ready_count == 1
@@ -120,7 +120,7 @@ def test_whoever_pops_is_told_when_something_is_ready() -> None:
     assert world.ready_count == 2
 
 
-def test_closing_ends_what_is_in_flight_and_wakes_the_popper() -> None:
+def test_close_clears_in_flight_pods_and_calls_on_ready() -> None:
     world = World(verbosity=2)
     world.add("a")
     world.pop()

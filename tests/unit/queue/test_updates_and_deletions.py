@@ -1,11 +1,11 @@
-"""What the queue does when the watch shows a waiting pod anew, or no more."""
+"""Updates and deletions of pods in the queue."""
 
 from typing import Any
 
 import pytest
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from tests.unit.queue.world import NODE_ADD, World, always, never
 
 LABELLED = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
@@ -17,19 +17,19 @@ def registered(event: ClusterEvent, hint: Any) -> dict[str, list[EventRegistrati
     return {"Fit": [EventRegistration(event, hint), EventRegistration(NODE_ADD)]}
 
 
-def test_an_active_pod_is_replaced_in_place_without_asking_the_gates() -> None:
+def test_an_active_pod_is_updated_in_place_without_passing_the_gate() -> None:
     world = World()
     old = world.add("a")
-    world.gates.asked.clear()
+    world.gates.runs.clear()
     new = world.pod("a", labels={"app": "x"})
     world.queue.update(old, new)
-    assert world.gates.asked == []
+    assert world.gates.runs == []
     assert world.pop().pod is new
 
 
-def test_a_pod_that_backs_off_is_replaced_and_goes_on_backing_off() -> None:
+def test_a_pod_in_backoff_is_updated_in_place() -> None:
     world = World()
-    queued = world.refused("a")
+    queued = world.rejected("a")
     world.happen(NODE_ADD)
     expiry_s = queued.backoff_expiration_s
     new = world.pod("a", labels={"app": "x"})
@@ -40,18 +40,18 @@ def test_a_pod_that_backs_off_is_replaced_and_goes_on_backing_off() -> None:
 @pytest.mark.parametrize(
     ("event", "hint", "passed_s", "expected"),
     [
-        pytest.param(LABELLED, always, 0, "Backoff", id="it helps, and the pod backs off"),
-        pytest.param(LABELLED, always, 60, "Active", id="it helps, and the backoff is over"),
-        pytest.param(LABELLED, never, 60, "Unschedulable", id="it does not help"),
-        pytest.param(UNGATED, always, 60, "Unschedulable", id="nobody asked about labels"),
-        pytest.param(UPDATED, always, 60, "Active", id="somebody asked about any update"),
+        pytest.param(LABELLED, always, 0, "Backoff", id="helps during backoff"),
+        pytest.param(LABELLED, always, 60, "Active", id="helps after backoff"),
+        pytest.param(LABELLED, never, 60, "Unschedulable", id="does not help"),
+        pytest.param(UNGATED, always, 60, "Unschedulable", id="labels not registered"),
+        pytest.param(UPDATED, always, 60, "Active", id="any update registered"),
     ],
 )
 def test_an_update_may_help_an_unschedulable_pod(
     event: ClusterEvent, hint: Any, passed_s: float, expected: str
 ) -> None:
     world = World(registered(event, hint))
-    queued = world.refused("a")
+    queued = world.rejected("a")
     world.advance(passed_s)
     new = world.pod("a", labels={"app": "x"})
     world.queue.update(queued.pod, new)
@@ -59,19 +59,19 @@ def test_an_update_may_help_an_unschedulable_pod(
     assert queued.pod is new
 
 
-def test_an_update_wakes_nobody_else() -> None:
+def test_an_update_requeues_no_other_pod() -> None:
     world = World(registered(LABELLED, always))
-    queued = world.refused("a")
-    world.refused("b")
+    queued = world.rejected("a")
+    world.rejected("b")
     world.queue.update(queued.pod, world.pod("a", labels={"app": "x"}))
     assert (world.where("a"), world.where("b")) == ("Backoff", "Unschedulable")
 
 
-def test_the_first_event_that_helps_is_the_one_that_is_counted() -> None:
+def test_the_first_event_that_helps_is_counted() -> None:
     world = World(
         {"Fit": [EventRegistration(LABELLED, never), EventRegistration(UNGATED, always)]},
     )
-    queued = world.refused("a", schedulingGates=[{"name": "g"}])
+    queued = world.rejected("a", schedulingGates=[{"name": "g"}])
     world.queue.update(queued.pod, world.pod("a", labels={"app": "x"}))
     incoming = world.metrics.queue_incoming_pods_total
     label = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
@@ -79,7 +79,7 @@ def test_the_first_event_that_helps_is_the_one_that_is_counted() -> None:
     assert world.where("a") == "Backoff"
 
 
-def test_a_gated_pod_is_asked_again_when_its_gates_are_gone() -> None:
+def test_a_gated_pod_passes_the_gate_after_its_gates_are_removed() -> None:
     world = World({"Gate": [EventRegistration(UNGATED)]})
     world.gates.held["Gate"].add("a")
     old = world.add("a", schedulingGates=[{"name": "g"}])
@@ -89,7 +89,7 @@ def test_a_gated_pod_is_asked_again_when_its_gates_are_gone() -> None:
     assert world.value("pending_pods", "gated") == 0
 
 
-def test_a_gated_pod_that_stays_gated_stays_counted_once() -> None:
+def test_a_gated_pod_that_stays_gated_is_counted_once() -> None:
     world = World({"Gate": [EventRegistration(UNGATED)]})
     world.gates.held["Gate"].add("a")
     old = world.add("a", schedulingGates=[{"name": "g"}])
@@ -99,13 +99,13 @@ def test_a_gated_pod_that_stays_gated_stays_counted_once() -> None:
     assert world.value("queue_incoming_pods_total", "unschedulable", "UnschedulablePodAdd") == 1
 
 
-def test_a_pod_under_way_hears_of_its_update_when_it_comes_back() -> None:
+def test_an_in_flight_pod_gets_its_update_after_the_attempt() -> None:
     world = World(registered(LABELLED, always), verbosity=6)
     old = world.add("a")
     queued = world.pop()
     new = world.pod("a", labels={"app": "x"})
     world.queue.update(old, new)
-    assert queued.pod is old, "its attempt goes on with what it began with"
+    assert queued.pod is old, "its attempt keeps the old state"
     assert world.value("inflight_events", "UnschedulablePodUpdatePodLabel") == 1
     text = "The pod doesn't need to be queued for now because it's being scheduled and will be "
     assert world.messages()[-1] == f'"{text}queued back if necessary" pod="default/a"'
@@ -114,7 +114,7 @@ def test_a_pod_under_way_hears_of_its_update_when_it_comes_back() -> None:
     assert world.where("a") == "Backoff"
 
 
-def test_a_pod_that_is_not_known_is_taken_as_new() -> None:
+def test_an_update_of_an_unknown_pod_adds_it() -> None:
     world = World()
     new = world.pod("a", labels={"app": "x"})
     world.queue.update(world.pod("a"), new)
@@ -123,7 +123,7 @@ def test_a_pod_that_is_not_known_is_taken_as_new() -> None:
 
 
 @pytest.mark.parametrize("part", ["Active", "Backoff", "Unschedulable", "Gated"])
-def test_a_deleted_pod_is_gone_from_wherever_it_was(part: str) -> None:
+def test_a_pod_is_deleted_in_every_state(part: str) -> None:
     world = World()
     if part == "Gated":
         world.gates.held["Gate"].add("a")
@@ -138,23 +138,23 @@ def test_a_deleted_pod_is_gone_from_wherever_it_was(part: str) -> None:
         assert world.value("pending_pods", queue) == 0
 
 
-def test_a_deleted_pod_that_waited_is_no_longer_counted_as_refused() -> None:
+def test_deletion_uncounts_an_unschedulable_pod() -> None:
     world = World()
-    queued = world.refused("a", "Fit", pending=["Claims"])
+    queued = world.rejected("a", "Fit", pending=["Claims"])
     world.queue.delete(queued.pod)
     for plugin in ("Fit", "Claims"):
         assert world.value("unschedulable_pods", plugin, "default-scheduler") == 0
 
 
-def test_as_upstream_one_that_backed_off_still_is() -> None:
+def test_deletion_does_not_uncount_a_pod_in_backoff() -> None:
     world = World()
-    queued = world.refused("a", "Fit")
+    queued = world.rejected("a", "Fit")
     world.happen(NODE_ADD)
     world.queue.delete(queued.pod)
     assert world.value("unschedulable_pods", "Fit", "default-scheduler") == 1
 
 
-def test_a_pod_under_way_is_left_to_its_attempt() -> None:
+def test_deletion_leaves_an_in_flight_pod_to_its_attempt() -> None:
     world = World()
     pod = world.add("a")
     world.pop()
@@ -162,9 +162,9 @@ def test_a_pod_under_way_is_left_to_its_attempt() -> None:
     assert world.queue.in_flight_pods() == [pod]
 
 
-def test_what_is_pending_is_told_by_part() -> None:
+def test_pending_pods_by_state() -> None:
     world = World()
-    waiting = world.refused("waiting").pod
+    waiting = world.rejected("waiting").pod
     world.add("failed")
     failed = world.fail(world.pop()).pod
     active = world.add("active")

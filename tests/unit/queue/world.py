@@ -1,6 +1,6 @@
-"""A queue with a clock that stands still, plugins that do as they are told, and counted metrics.
+"""A queue with a manual clock, scripted plugins and metrics.
 
-Owns the stand-ins of the tests beside it. Expected values are upstream's rules, written out.
+Shared by the tests of the queue. Expected values follow upstream's rules.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.interface import EventRegistration
+from kubesched.framework.queued_pod import QueuedPodInfo
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.kit.log import Log, make_log
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo
-from kubesched.model.queued_pod import QueuedPodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.queue.interface import ProfileQueueing, QueueSettings
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import a_pod
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -32,7 +32,7 @@ START_S = 1_000_000.25
 
 
 class Clock:
-    """Moves when it is told to."""
+    """A clock that `advance` moves."""
 
     def __init__(self, now_s: float = START_S) -> None:
         self.time_s = now_s
@@ -48,19 +48,19 @@ class Clock:
 
 
 class Gates:
-    """PreEnqueue plugins by name, each with the pods it holds back; every call is noted."""
+    """PreEnqueue plugins by name, each with the pods it gates; calls are recorded."""
 
     def __init__(self, *names: str) -> None:
         self.held: dict[str, set[str]] = {name: set() for name in names}
         self.failing: set[str] = set()
-        self.asked: list[tuple[str, str]] = []
+        self.runs: list[tuple[str, str]] = []
 
     def calls(self) -> dict[str, Callable[[PodInfo], Status | None]]:
         return {name: self._call(name) for name in self.held}
 
     def _call(self, name: str) -> Callable[[PodInfo], Status | None]:
         def call(pod: PodInfo) -> Status | None:
-            self.asked.append((name, pod.name))
+            self.runs.append((name, pod.name))
             if name in self.failing:
                 return error("out of order")
             return unresolvable("not yet") if pod.name in self.held[name] else None
@@ -69,7 +69,7 @@ class Gates:
 
 
 def helped_by(*names: str) -> Callable[[PodInfo, Any, Any], QueueingHint]:
-    """Return a hint that says Queue for pods of these names."""
+    """Return a hint that is Queue for pods with these names."""
     return lambda pod, _old, _new: QUEUE if pod.name in names else SKIP
 
 
@@ -88,7 +88,7 @@ DEFAULT_REGISTRATIONS: Mapping[str, Sequence[EventRegistration]] = {
 
 
 class World:
-    """A queue and all that stands around it."""
+    """A queue with its clock, plugins, metrics and log."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class World:
         self.metrics = SchedulerMetrics()
         self.lines = io.StringIO()
         self.log: Log = make_log(self.lines, verbosity=verbosity, clock=self.clock, buffer_bytes=0)
-        self.promised: dict[str, str] = {}
-        self.known: dict[str, PodInfo] = {}
+        self.nominated: dict[str, str] = {}
+        self.pods: dict[str, PodInfo] = {}
         self.nominator = Nominator(
-            nominate=lambda pod, node: self.promised.__setitem__(pod.name, node),
-            remove=lambda pod: self.promised.__delitem__(pod.name),
-            pod_of=self.known.get,
+            nominate=lambda pod, node: self.nominated.__setitem__(pod.name, node),
+            remove=lambda pod: self.nominated.__delitem__(pod.name),
+            pod_of=self.pods.get,
             log=self.log,
         )
-        sort = PrioritySort(None, None)  # type: ignore[arg-type]  # it asks its handle for nothing
+        sort = PrioritySort()
         profile = ProfileQueueing(self.gates.calls(), registrations)
         self.queue = SchedulingQueue(
             {"default-scheduler": profile},
@@ -130,12 +130,12 @@ class World:
     def _count_ready(self) -> None:
         self.ready_count += 1
 
-    # -- what tests do ----------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------------
 
     def pod(self, name: str, **parts: Any) -> PodInfo:
-        """Return a pod that the watch knows."""
+        """Return a pod that the watch has shown."""
         pod = a_pod(name, **parts)
-        self.known[pod.key] = pod
+        self.pods[pod.key] = pod
         return pod
 
     def add(self, name: str, **parts: Any) -> PodInfo:
@@ -145,7 +145,7 @@ class World:
         return pod
 
     def pop(self) -> QueuedPodInfo:
-        """Pop a pod that must be there."""
+        """Pop a pod; there must be one."""
         queued = self.queue.pop()
         assert queued is not None
         return queued
@@ -153,15 +153,14 @@ class World:
     def fail(
         self, queued: QueuedPodInfo, *plugins: str, pending: Iterable[str] = ()
     ) -> QueuedPodInfo:
-        """End an attempt: refused by plugins, or with an error if there are none."""
-        queued.clear_rejector_plugins()
+        """End an attempt: rejected by plugins, or with an error if there are none."""
         queued.unschedulable_plugins = set(plugins)
         queued.pending_plugins = set(pending)
         assert self.queue.add_unschedulable_if_not_present(queued)
         return queued
 
-    def refused(self, name: str, *plugins: str, **parts: Any) -> QueuedPodInfo:
-        """Add a pod and have its first attempt refused."""
+    def rejected(self, name: str, *plugins: str, **parts: Any) -> QueuedPodInfo:
+        """Add a pod and reject its first attempt."""
         pending = parts.pop("pending", ())
         self.add(name, **parts)
         queued = self.pop()
@@ -169,21 +168,21 @@ class World:
         return self.fail(queued, *(plugins or ("Fit",)), pending=pending)
 
     def happen(self, event: ClusterEvent, old: Any = None, new: Any = None, **more: Any) -> None:
-        """Let something happen in the cluster."""
+        """Pass a cluster event to the queue."""
         self.queue.move_all_to_active_or_backoff_queue(event, old, new, **more)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.clock.time_s += seconds
 
-    # -- what tests see ---------------------------------------------------------------------------
+    # -- observations -----------------------------------------------------------------------------
 
     def where(self, name: str, namespace: str = "default") -> str | None:
-        """Return the part of the queue a pod is in."""
+        """Return the state of a pod."""
         return self.queue.where(f"{namespace}/{name}")
 
     def drain(self) -> list[str]:
-        """Pop all that can be popped; return the names."""
+        """Pop all pods that are ready; return their names."""
         names = []
         while (queued := self.queue.pop()) is not None:
             names.append(queued.pod.name)

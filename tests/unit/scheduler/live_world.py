@@ -1,7 +1,7 @@
-"""A whole scheduler on a clock that stands still, with a script in place of the network.
+"""A complete scheduler with a manual clock and a scripted network.
 
-Owns the seam: what is sent to the API server is noted and answered as a test says. Everything else
-is the real thing, joined as `app.live` joins it; what the watch would show is put in by hand.
+Requests to the API server are recorded, and answered as a test specifies. Everything else
+is real, connected by `run.live_scheduler`; a test supplies the watch events.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from typing import Any
 
 import msgspec
 
-from kubesched.app.live import LiveScheduler, LiveSettings, Outside
-from kubesched.client.auth import ClusterAccess, FixedCredential
-from kubesched.client.change import Change
+from kubesched.api.decode import STRUCTS, decode_as
+from kubesched.client.auth.credentials import ClusterAccess, FixedCredential
 from kubesched.client.errors import TransportError
+from kubesched.client.http.transport import Outgoing, Response
 from kubesched.client.resources import NODES, PODS, Resource
 from kubesched.client.rest import Client
-from kubesched.client.transport import Answer, Outgoing
+from kubesched.client.watch.changes import Change
 from kubesched.config.load import default_config, load_config_object
 from kubesched.config.types import KubeSchedulerConfiguration
-from kubesched.framework.registry import Registry
+from kubesched.framework.queued_pod import QueuedPodInfo
+from kubesched.framework.runtime.registry import Registry
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.log import make_log
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.queued_pod import QueuedPodInfo
-from kubesched.objects.decode import KINDS, decode_as
+from kubesched.metrics.scheduler import SchedulerMetrics
+from kubesched.run.live_scheduler import Environment, LiveScheduler, LiveSettings
 from tests.unit.builders import CONFIG_VERSION, Wire, pod_wire
-from tests.unit.client.request_world import ScriptedAnswer, on_a_loop, refusal
+from tests.unit.client.request_world import ScriptedAnswer, on_a_loop, rejection
 
-__all__ = ["World", "on_a_loop", "refusal"]
+__all__ = ["World", "on_a_loop", "rejection"]
 
 START_S = 1_800_000_000.5
 TURNS_MAX = 20_000
 
 
 class MovedClock:
-    """Time stands until it is moved; who sleeps for no time lets the others run once."""
+    """A clock that a test moves; sleeping for zero seconds yields to other tasks once."""
 
     def __init__(self) -> None:
         self.at_s = 0.0
@@ -76,7 +76,7 @@ Reply = ScriptedAnswer | TransportError
 
 
 class Network:
-    """Notes what is sent, and answers that all is well unless told otherwise."""
+    """Records requests, and replies with success unless a test specifies a reply."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, Any]] = []
@@ -87,18 +87,18 @@ class Network:
         self._held: dict[str, asyncio.Event] = {}
 
     def reply(self, request: str, *replies: Reply) -> None:
-        """Answer the next such requests (`POST .../binding`, by the end of the path) so."""
+        """Set the replies to the next requests like `POST .../binding`, by the end of the path."""
         self._replies.setdefault(request, deque()).extend(replies)
 
     def hold(self, request: str) -> asyncio.Event:
-        """Leave such requests unanswered until the event is set."""
+        """Delay the replies to such requests until the event is set."""
         return self._held.setdefault(request, asyncio.Event())
 
     def of(self, method: str, part: str = "") -> list[tuple[str, Any]]:
-        """Return path and body of what was sent by a method, to paths that match."""
+        """Return path and body of the requests with a method and a part of the path."""
         return [(path, body) for how, path, body in self.sent if how == method and part in path]
 
-    async def send(self, request: Outgoing) -> Answer:
+    async def send(self, request: Outgoing) -> Response:
         path = request.target.partition("?")[0]
         body = None if request.body is None else msgspec.json.decode(request.body)
         self.sent.append((request.method, path, body))
@@ -137,15 +137,15 @@ class World:
         qps: float = -1,
         burst: int = 0,
     ) -> None:
-        """Join everything.
+        """Build the scheduler.
 
         Args:
-            plugins: classes with a name, enabled at every point they extend.
-            verbosity: of the log.
-            config: fields of the configuration; the default one if None.
-            without: gates that are off.
-            qps: how many requests a second go out; any number if negative.
-            burst: how many may go out at once.
+            plugins: Classes with a name, enabled at all their extension points.
+            verbosity: Of the log.
+            config: Fields of the configuration; None for the default configuration.
+            without: Disabled feature gates.
+            qps: Requests per second; unlimited if negative.
+            burst: Requests that may be sent at once.
         """
         self.clock = MovedClock()
         self.network = Network()
@@ -171,7 +171,7 @@ class World:
                 out_of_tree=registry,
                 is_enabled=lambda gate: gate not in without,
             ),
-            Outside(client, self.clock, self.log, self.metrics),
+            Environment(client, self.clock, self.log, self.metrics),
         )
         self.cache, self.queue = self.live.cache, self.live.queue
         self.pods, self.handlers = self.live.pods, self.live.scheduler.handlers
@@ -180,55 +180,55 @@ class World:
     def _note_idle(self) -> None:
         self.idle_count += 1
 
-    # -- what the watch shows ---------------------------------------------------------------------
+    # -- watch events -----------------------------------------------------------------------------
 
     def change(
         self, type_: str, wire: Wire, resource: Resource = PODS, *, gone: bool = False
     ) -> Change:
-        """Return what a watch says of an object; with `gone`, as a list that lacks it says it."""
+        """Return a watch event; with `gone`, a deletion found by a list, without the object."""
         meta = wire["metadata"]
         meta.setdefault("resourceVersion", str(next(self.versions)))
         namespace = meta.get("namespace", "")
         key = f"{namespace}/{meta['name']}" if namespace else meta["name"]
-        kind = KINDS.get((resource.api_version, resource.kind))
+        kind = STRUCTS.get((resource.api_version, resource.kind))
         shown = None if gone else wire if kind is None else decode_as(kind, wire)
         raw = b"" if gone or resource not in (PODS, NODES) else msgspec.json.encode(wire)
         return Change(resource, type_, key, meta.get("uid", ""), shown, raw, initial=False)
 
     def show(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
-        """Have a change applied at once; for a scheduler whose loop does not run."""
+        """Apply a change at once, while the loop does not run."""
         self.handlers.apply(self.change(type_, wire, resource, **how))
 
     def put(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
-        """Leave a change in the inbox."""
+        """Put a change into the inbox."""
         self.live.inbox.put(self.change(type_, wire, resource, **how))
 
     def pop(self) -> QueuedPodInfo:
-        """Take the next pod out of the queue; it must be there."""
+        """Pop the next pod from the queue, which must not be empty."""
         queued = self.queue.pop()
         assert queued is not None
         return queued
 
-    def refuse(self, name: str, plugin: str, **parts: Any) -> QueuedPodInfo:
-        """Show a pod, and have its first attempt refused by a plugin."""
+    def reject(self, name: str, plugin: str, **parts: Any) -> QueuedPodInfo:
+        """Add a pod whose first attempt a plugin rejected."""
         self.show("ADDED", pod_wire(name, **parts))
         queued = self.pop()
-        assert queued.pod.name == name, "show other pods later"
+        assert queued.pod.name == name, "add other pods later"
         queued.unschedulable_plugins = {plugin}
         self.queue.add_unschedulable_if_not_present(queued)
         return queued
 
     def assume(self, name: str, node_name: str) -> QueuedPodInfo:
-        """Take a pod out of the queue and assume it on a node."""
+        """Pop a pod from the queue and assume it on a node."""
         queued = self.pop()
-        assert queued.pod.name == name, "show other pods later"
+        assert queued.pod.name == name, "add other pods later"
         self.cache.assume_pod(queued.pod, node_name)
         return queued
 
-    # -- what is seen -----------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------
 
     def where(self, name: str) -> str | None:
-        """Return the part of the queue a pod is in."""
+        """Return the name of the queue that a pod is in."""
         return self.queue.where(f"default/{name}")
 
     def node_of(self, name: str) -> str | None:
@@ -236,16 +236,16 @@ class World:
         bound = self.cache.bound_pod(f"uid-default-{name}")
         return None if bound is None else bound.node_name
 
-    def promised(self, node_name: str) -> list[str]:
-        """Return the names of the pods that were promised a node."""
+    def nominated(self, node_name: str) -> list[str]:
+        """Return the names of the pods that were nominated to a node."""
         return [pod.name for pod in self.queue.nominator.nominated_pods(node_name)]
 
     def messages(self) -> list[str]:
-        """Return the messages of the log, without what goes with them."""
+        """Return the messages of the log, without their fields."""
         return re.findall(r'\] "([^"]*)"', self.text.getvalue())
 
     def lines(self, message: str) -> list[str]:
-        """Return the lines of the log with a message, without their heads."""
+        """Return the log lines with a message, without their headers."""
         found = (line.partition("] ")[2] for line in self.text.getvalue().splitlines())
         return [line for line in found if line.startswith(f'"{message}"')]
 
@@ -268,7 +268,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the loop and the writer of events."""
+        """Run the loop and the event broadcaster."""
         self.live.tasks.start(self.live.scheduler.run(), name="scheduler")
         self.live.tasks.start(self.live.events.run(), name="events")
         self.live.start_scheduling()
@@ -280,12 +280,12 @@ class World:
             await self.live.tasks.stop()
 
     async def move(self, seconds: float) -> None:
-        """Let time pass, and everything happen that is due then."""
+        """Move the clock, and let all due work run."""
         self.clock.move(seconds)
         await self.rest()
 
     async def rest(self) -> None:
-        """Wait until there is nothing to do before time passes."""
+        """Wait until no work is left before the clock moves."""
         self.live.inbox.put(_nothing)
         idle_before = self.idle_count
         await self.until(lambda: self.idle_count > idle_before and self._is_at_rest())
@@ -301,12 +301,12 @@ class World:
         )
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Let everything run until something is so."""
+        """Let all tasks run until a condition holds."""
         for _ in range(TURNS_MAX):
             await SystemClock().sleep(0)
             if is_so():
                 return
-        raise AssertionError(f"it never came about\n{self.text.getvalue()}")
+        raise AssertionError(f"the condition never held\n{self.text.getvalue()}")
 
 
 def _nothing() -> None:

@@ -1,4 +1,4 @@
-"""Pods that extenders bind: who is asked, and what follows from every answer."""
+"""Pods that extenders bind: which extender is called, and what each reply causes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from kubesched.client.resources import NODES
-from kubesched.extender.asking import Extenders
-from kubesched.extender.http_extender import ExtenderError, HTTPExtender
+from kubesched.extender.client.extenders import Extenders
+from kubesched.extender.client.http_extender import HTTPExtender
+from kubesched.framework.handle import ExtenderError
 from kubesched.kit.clock import SystemClock
-from kubesched.model.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import Wire, pod_wire
 from tests.unit.client.request_world import ScriptedAnswer
 from tests.unit.extender.scripted_extenders import ScriptedExtender
@@ -25,7 +26,7 @@ CONFIGURED = {"extenders": [{"urlPrefix": "http://127.0.0.1:1", "bindVerb": "bin
 
 @dataclass(slots=True, eq=False)
 class Binder(ScriptedExtender):
-    """Binds, or says why not."""
+    """An extender that binds, or fails."""
 
     is_binder: bool = True
     is_filter: bool = False
@@ -43,10 +44,10 @@ class Binder(ScriptedExtender):
 
 def a_world(*members: ScriptedExtender) -> World:
     world = World(config=CONFIGURED)
-    world.live.scheduler.cycle.go_by(
+    world.live.scheduler.cycle.use_extenders(
         Extenders(
             cast("Sequence[HTTPExtender]", members),
-            stand_in=world.cache.stand_in,
+            placeholder_rows=world.cache.add_placeholders,
             log=world.log,
             metrics=world.metrics,
         )
@@ -63,7 +64,7 @@ def reasons(world: World) -> list[str]:
 
 
 @on_a_loop
-async def test_what_an_extender_binds_no_plugin_binds() -> None:
+async def test_a_pod_bound_by_an_extender_skips_the_bind_plugins() -> None:
     first, second = Binder(), Binder()
     world = a_world(first, second)
     async with world.running():
@@ -76,7 +77,7 @@ async def test_what_an_extender_binds_no_plugin_binds() -> None:
 
 @pytest.mark.parametrize("binder", [Binder(is_binder=False), Binder(interest=lambda _pod: False)])
 @on_a_loop
-async def test_one_that_does_not_bind_such_pods_is_not_asked(binder: Binder) -> None:
+async def test_an_extender_that_does_not_bind_such_pods_is_not_called(binder: Binder) -> None:
     world = a_world(binder)
     async with world.running():
         await world.rest()
@@ -85,7 +86,7 @@ async def test_one_that_does_not_bind_such_pods_is_not_asked(binder: Binder) -> 
 
 
 @on_a_loop
-async def test_a_binding_that_fails_gives_the_place_back() -> None:
+async def test_a_failed_binding_releases_the_node() -> None:
     binder = Binder(error="no room at the inn")
     world = a_world(binder)
     async with world.running():
@@ -102,7 +103,7 @@ async def test_a_binding_that_fails_gives_the_place_back() -> None:
 
 
 @on_a_loop
-async def test_one_that_may_be_ignored_leaves_it_to_the_next_and_to_the_plugins() -> None:
+async def test_after_an_ignorable_extender_fails_the_next_binder_is_called() -> None:
     first = Binder(error="not today", is_ignorable=True)
     second = Binder(error="nor I", is_ignorable=True)
     world = a_world(first, second)
@@ -114,7 +115,7 @@ async def test_one_that_may_be_ignored_leaves_it_to_the_next_and_to_the_plugins(
 
 
 @on_a_loop
-async def test_slow_bindings_hold_up_nobody() -> None:
+async def test_slow_bindings_do_not_delay_other_pods() -> None:
     binder = Binder(held=asyncio.Event())
     world = a_world(binder)
     async with world.running():
@@ -128,8 +129,8 @@ async def test_slow_bindings_hold_up_nobody() -> None:
 
 
 @on_a_loop
-async def test_a_place_is_not_given_away_while_the_watch_is_slow_to_show_who_has_it() -> None:
-    """The extender has bound the pod, and its answer was lost."""
+async def test_a_pod_bound_despite_an_error_keeps_its_node_until_the_watch_shows_it() -> None:
+    """An extender that binds the pod but whose reply is lost."""
     binder = Binder(error="EOF")
     world = a_world(binder)
     bound = {**pod_wire("pod"), "spec": {**pod_wire("pod")["spec"], "nodeName": "n1"}}

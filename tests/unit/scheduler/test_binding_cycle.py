@@ -1,4 +1,4 @@
-"""From a chosen node to a bound pod: order, waits, and what every failure gives back."""
+"""The binding cycle: order, waits, and what each failure releases."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 
 from kubesched.client.errors import TransportError
 from kubesched.client.resources import NODES
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
 from kubesched.scheduler.scheduler import OUTSTANDING_MAX
 from tests.unit.builders import Wire, pod_wire
-from tests.unit.client.request_world import ScriptedAnswer, refusal
+from tests.unit.client.request_world import ScriptedAnswer, rejection
 from tests.unit.scheduler.live_world import World, on_a_loop
 
 WAIT = Status(Code.WAIT)
-CONFLICT = refusal(409, "Conflict", "the pod is assigned")
-GONE = refusal(404, "NotFound", 'pods "pod" not found')
+CONFLICT = rejection(409, "Conflict", "the pod is assigned")
+GONE = rejection(404, "NotFound", 'pods "pod" not found')
 
 
 def a_node(name: str = "n1", pods: str = "1000") -> Wire:
@@ -28,7 +28,7 @@ def a_node(name: str = "n1", pods: str = "1000") -> Wire:
 
 
 class Steps:
-    """Notes every step of a pod, and answers as a test says."""
+    """A plugin that records every step of a pod, and returns what a test specifies."""
 
     name = "Steps"
     taken: ClassVar[list[str]] = []
@@ -67,7 +67,7 @@ class Steps:
 
 
 class WokenByDeletions:
-    """Refuses pods of that name, until some pod goes."""
+    """A plugin that rejects pods of one name until a pod is deleted."""
 
     name = "WokenByDeletions"
 
@@ -91,8 +91,8 @@ def a_world(answers: dict[str, Any] | None = None, **options: Any) -> World:
 
 
 def condition(world: World, name: str = "pod") -> tuple[str, str]:
-    found: Wire = world.patches(name)[-1]["conditions"][0]
-    return found["reason"], found["message"]
+    written: Wire = world.patches(name)[-1]["conditions"][0]
+    return written["reason"], written["message"]
 
 
 BOUND = ["reserve", "permit", "pre-flight", "post-bind"]
@@ -102,7 +102,7 @@ BOUND = ["reserve", "permit", "pre-flight", "post-bind"]
 
 
 @on_a_loop
-async def test_a_pod_is_bound_and_everybody_is_told() -> None:
+async def test_a_bound_pod_has_an_event_a_log_line_and_metrics() -> None:
     world = a_world(verbosity=3)
     world.put("ADDED", a_node("n2", pods="0"), NODES)
     world.put("ADDED", pod_wire("pod"))
@@ -118,8 +118,8 @@ async def test_a_pod_is_bound_and_everybody_is_told() -> None:
         "target": {"kind": "Node", "name": "n1"},
     }
     (event,) = world.events()
-    told = [event[name] for name in ("type", "reason", "action", "note")]
-    assert told == [
+    fields = [event[name] for name in ("type", "reason", "action", "note")]
+    assert fields == [
         "Normal",
         "Scheduled",
         "Binding",
@@ -141,7 +141,7 @@ async def test_a_pod_is_bound_and_everybody_is_told() -> None:
 
 
 @on_a_loop
-async def test_an_outcome_that_is_not_known_is_settled_by_reading_the_pod() -> None:
+async def test_an_unknown_outcome_is_resolved_by_reading_the_pod() -> None:
     world = a_world()
     world.network.reply("POST /binding", TransportError("EOF", is_reset=True, was_sent=True))
     bound = b'{"metadata":{"uid":"uid-default-pod"},"spec":{"nodeName":"n1"}}'
@@ -154,7 +154,7 @@ async def test_an_outcome_that_is_not_known_is_settled_by_reading_the_pod() -> N
 
 
 @on_a_loop
-async def test_a_plugin_that_fails_after_the_binding_changes_nothing() -> None:
+async def test_a_failing_post_bind_plugin_changes_nothing() -> None:
     world = a_world({"post-bind": ValueError("too late")})
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
@@ -168,7 +168,7 @@ async def test_a_plugin_that_fails_after_the_binding_changes_nothing() -> None:
 
 
 @on_a_loop
-async def test_pods_that_plugins_name_are_tried_at_once_after_the_binding() -> None:
+async def test_pods_to_activate_are_activated_after_the_binding() -> None:
     world = a_world()
 
     def name_sleeper(pod: Any) -> None:
@@ -261,14 +261,14 @@ FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
 
 @pytest.mark.parametrize("case", list(FAILURES))
 @on_a_loop
-async def test_every_failure_gives_back_what_was_reserved_once(case: str) -> None:
-    answers, steps, said, part = FAILURES[case]
+async def test_every_failure_unreserves_once(case: str) -> None:
+    answers, steps, expected, part = FAILURES[case]
     world = a_world(answers)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
         assert Steps.taken == steps
-        assert condition(world) == said
+        assert condition(world) == expected
         assert world.where("pod") == part
         assert world.node_of("pod") is None
         assert world.cache.assumed_count == 0
@@ -296,7 +296,7 @@ async def test_every_failure_gives_back_what_was_reserved_once(case: str) -> Non
     ],
 )
 @on_a_loop
-async def test_an_answer_of_the_wrong_kind_is_an_error_that_gives_everything_back(
+async def test_a_result_of_the_wrong_type_is_an_error_and_unreserves(
     step: str, answer: Any
 ) -> None:
     world = a_world({**WITH_WORK, step: answer})
@@ -313,7 +313,7 @@ async def test_an_answer_of_the_wrong_kind_is_an_error_that_gives_everything_bac
 
 
 @on_a_loop
-async def test_a_refused_binding_is_an_error_that_gives_everything_back() -> None:
+async def test_a_rejected_binding_is_an_error_and_unreserves() -> None:
     world = a_world(verbosity=1)
     world.network.reply("POST /binding", CONFLICT)
     world.put("ADDED", pod_wire("pod"))
@@ -332,7 +332,7 @@ async def test_a_refused_binding_is_an_error_that_gives_everything_back() -> Non
 
 
 @on_a_loop
-async def test_a_pod_that_is_gone_when_it_is_bound_is_not_queued_again() -> None:
+async def test_a_pod_deleted_before_its_binding_is_not_requeued() -> None:
     world = a_world()
     held = world.network.hold("POST /binding")
     world.network.reply("POST /binding", GONE)
@@ -351,7 +351,7 @@ async def test_a_pod_that_is_gone_when_it_is_bound_is_not_queued_again() -> None
 
 
 @on_a_loop
-async def test_what_a_deleted_pod_had_reserved_wakes_others_when_it_is_given_back() -> None:
+async def test_unreserving_a_deleted_pod_wakes_other_pods() -> None:
     world = a_world()
     held = world.network.hold("POST /pod/binding")
     world.network.reply("POST /pod/binding", GONE)
@@ -375,7 +375,7 @@ async def test_what_a_deleted_pod_had_reserved_wakes_others_when_it_is_given_bac
     ],
 )
 @on_a_loop
-async def test_an_error_wakes_others_before_and_a_refusal_after_the_pod_is_put_back(
+async def test_an_error_wakes_other_pods_before_and_a_rejection_after_the_requeue(
     answers: dict[str, Any], part: str
 ) -> None:
     # Parity: schedule_one.go handleBindingCycleError, v1.36.
@@ -402,7 +402,7 @@ async def held_pod(answers: dict[str, Any] | None = None, **options: Any) -> Wor
 
 
 @on_a_loop
-async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
+async def test_a_waiting_pod_is_bound_when_it_is_allowed() -> None:
     world = await held_pod()
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
@@ -420,7 +420,7 @@ async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settle", "said", "part"),
+    ("settle", "expected", "part"),
     [
         (
             lambda waiting: waiting.reject("Steps", "changed my mind"),
@@ -440,8 +440,8 @@ async def test_a_held_pod_is_bound_when_it_is_allowed() -> None:
     ],
 )
 @on_a_loop
-async def test_a_held_pod_that_is_turned_away(
-    settle: Callable[[Any], object], said: tuple[str, str], part: str
+async def test_a_rejected_waiting_pod_fails(
+    settle: Callable[[Any], object], expected: tuple[str, str], part: str
 ) -> None:
     world = await held_pod()
     world.put("ADDED", pod_wire("pod"))
@@ -451,7 +451,7 @@ async def test_a_held_pod_that_is_turned_away(
         await world.until(lambda: "unreserve" in Steps.taken)
         await world.rest()
     assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
-    assert condition(world) == said
+    assert condition(world) == expected
     assert world.patches()[-1]["nominatedNodeName"] is None, "although no watch showed it"
     assert world.where("pod") == part
     assert world.node_of("pod") is None
@@ -459,7 +459,7 @@ async def test_a_held_pod_that_is_turned_away(
 
 
 @on_a_loop
-async def test_patience_ends() -> None:
+async def test_a_waiting_pod_times_out() -> None:
     world = await held_pod()
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
@@ -475,7 +475,7 @@ async def test_patience_ends() -> None:
 
 
 @on_a_loop
-async def test_a_held_pod_that_is_deleted_ends_at_once() -> None:
+async def test_the_wait_of_a_deleted_pod_ends_at_once() -> None:
     world = await held_pod()
     world.network.reply("PATCH /status", ScriptedAnswer(200, b"{}"), GONE)
     world.put("ADDED", pod_wire("pod"))
@@ -490,7 +490,7 @@ async def test_a_held_pod_that_is_deleted_ends_at_once() -> None:
 
 
 @on_a_loop
-async def test_pods_that_wait_do_not_hold_up_others() -> None:
+async def test_waiting_pods_do_not_delay_other_pods() -> None:
     def hold(pod: Any) -> Any:
         return None if pod.name == "free" else (WAIT, 900.0)
 
@@ -508,22 +508,22 @@ async def test_pods_that_wait_do_not_hold_up_others() -> None:
 
 
 @on_a_loop
-async def test_work_before_the_binding_is_announced_and_done_before_it() -> None:
+async def test_a_pod_with_pre_bind_work_is_nominated_before_it_is_bound() -> None:
     world = a_world(WITH_WORK)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
         assert Steps.taken == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
-        known = world.pods.get("default/pod")
-        assert known is not None
-        assert not world.live.patches.write(known, None, ""), "there is nothing to take back"
+        pod = world.pods.get("default/pod")
+        assert pod is not None
+        assert not world.live.patches.write(pod, None, ""), "there is no nomination to clear"
     requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
     assert requests == ["status", "binding"]
     assert world.patches() == [{"nominatedNodeName": "n1"}]
 
 
 @on_a_loop
-async def test_without_the_gate_nothing_is_announced_and_pre_bind_runs() -> None:
+async def test_without_the_feature_gate_no_pod_is_nominated_and_pre_bind_runs() -> None:
     world = a_world(without=("NominatedNodeNameForExpectation",))
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
@@ -533,7 +533,7 @@ async def test_without_the_gate_nothing_is_announced_and_pre_bind_runs() -> None
 
 
 @on_a_loop
-async def test_a_binding_waits_for_the_announcement_that_is_under_way() -> None:
+async def test_a_binding_waits_for_the_nomination_being_sent() -> None:
     world = a_world(WITH_WORK)
     held = world.network.hold("PATCH /status")
     world.put("ADDED", pod_wire("pod"))
@@ -548,7 +548,7 @@ async def test_a_binding_waits_for_the_announcement_that_is_under_way() -> None:
 
 
 @on_a_loop
-async def test_the_word_of_a_failed_attempt_never_follows_the_binding() -> None:
+async def test_no_status_patch_of_a_failed_attempt_follows_the_binding() -> None:
     # The patch of the first attempt is slow; the second attempt must not overtake it.
     world = a_world({"reserve": error("broken")})
     held = world.network.hold("PATCH /status")
@@ -571,7 +571,7 @@ async def test_the_word_of_a_failed_attempt_never_follows_the_binding() -> None:
 
 
 @on_a_loop
-async def test_the_end_waits_for_bindings_under_way_and_gives_up_pods_that_wait() -> None:
+async def test_shutdown_waits_for_bindings_but_not_for_waiting_pods() -> None:
     world = a_world({"permit held": (WAIT, 900.0)})
     sent = world.network.hold("POST /binding")
     world.put("ADDED", pod_wire("held"))
@@ -594,7 +594,7 @@ async def test_the_end_waits_for_bindings_under_way_and_gives_up_pods_that_wait(
 
 
 @on_a_loop
-async def test_the_end_does_not_wait_for_ever() -> None:
+async def test_shutdown_waits_for_bindings_for_a_limited_time() -> None:
     world = a_world()
     world.network.hold("POST /binding")
     world.put("ADDED", pod_wire("pod"))

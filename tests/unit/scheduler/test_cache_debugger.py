@@ -1,4 +1,4 @@
-"""What SIGUSR2 asks for: cache and API server compared, and everything written out."""
+"""The cache debugger on SIGUSR2: comparison with the API server, and the dump."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from kubesched.client.resources import NODES
 from tests.unit.builders import Wire, pod_wire
-from tests.unit.client.request_world import ScriptedAnswer, refusal
+from tests.unit.client.request_world import ScriptedAnswer, rejection
 from tests.unit.scheduler.live_world import World, on_a_loop
 
 NODES_PATH, PODS_PATH = "GET /api/v1/nodes", "GET /api/v1/pods"
@@ -18,12 +18,12 @@ def a_node(name: str) -> Wire:
 
 
 def listed(*objects: Wire) -> ScriptedAnswer:
-    items = [{"metadata": one["metadata"]} for one in objects]
+    items = [{"metadata": obj["metadata"]} for obj in objects]
     return ScriptedAnswer(200, msgspec.json.encode({"items": items}))
 
 
 async def compared(world: World, *, late: bool = False) -> None:
-    """Have it compare to the end; `late` lets the time pass after which it looks again."""
+    """Run a comparison; `late` is called before the second look."""
     async with world.running():
         world.live.scheduler.stop_scheduling()
         work = world.live.tasks.start(world.live.debugger.compare_and_dump(), name="compare")
@@ -48,7 +48,7 @@ def mismatches(world: World) -> list[str]:
 
 
 @on_a_loop
-async def test_nothing_is_said_of_what_agrees() -> None:
+async def test_equal_states_log_no_mismatch() -> None:
     bound, pending = pod_wire("bound", nodeName="n1"), pod_wire("pending")
     world = a_world(bound, pending)
     world.network.reply(NODES_PATH, listed(a_node("n1")))
@@ -68,7 +68,7 @@ async def test_nothing_is_said_of_what_agrees() -> None:
 
 
 @on_a_loop
-async def test_what_differs_twice_is_named() -> None:
+async def test_a_difference_found_twice_is_logged() -> None:
     known, lost = pod_wire("known", nodeName="n1"), pod_wire("lost")
     world = a_world(known, nodes=("n1", "gone"))
     for _ in range(2):
@@ -83,7 +83,7 @@ async def test_what_differs_twice_is_named() -> None:
 
 
 @on_a_loop
-async def test_what_the_watch_had_yet_to_show_is_no_difference() -> None:
+async def test_a_watch_that_lags_is_no_difference() -> None:
     late = pod_wire("late", nodeName="n1")
     world = a_world()
     for _ in range(2):
@@ -101,9 +101,9 @@ async def test_what_the_watch_had_yet_to_show_is_no_difference() -> None:
 
 
 @on_a_loop
-async def test_a_server_that_does_not_answer_is_named_and_the_dump_comes_all_the_same() -> None:
+async def test_a_failed_comparison_is_logged_and_the_dump_follows() -> None:
     world = a_world()
-    world.network.reply(NODES_PATH, refusal(403, "Forbidden", "not you"))
+    world.network.reply(NODES_PATH, rejection(403, "Forbidden", "not you"))
     await compared(world)
     assert world.lines("Failed to compare cache") == ['"Failed to compare cache" err="not you"']
     assert world.lines("Dump of scheduling queue") != []

@@ -1,4 +1,4 @@
-"""What every change that a watch shows does to cache and queue, row by row of upstream's table."""
+"""The effect of each watch event on cache and queue, as in upstream's event handlers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kubesched.client.resources import (
     VOLUME_ATTACHMENTS,
     Resource,
 )
+from kubesched.framework.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from kubesched.framework.interface import EventRegistration
 from kubesched.framework.status import Status, unschedulable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
 from tests.unit.builders import Wire, pod_wire
 from tests.unit.scheduler.live_world import World
 
@@ -26,7 +26,7 @@ FOO = Resource("example.com", "v1", "foos", kind="foos")
 
 
 class Listener:
-    """Refuses every pod and writes down which events it is asked about."""
+    """A plugin that rejects every pod and records the events of its hint calls."""
 
     name = LISTENER
     heard: ClassVar[list[tuple[str, str, Any, Any]]] = []
@@ -44,7 +44,7 @@ class Listener:
             EventRegistration(ClusterEvent(kind, action), self._hint_of(kind, action))
             for kind in (*kinds, EventResource.STORAGE_CLASS)
             for action in _ACTIONS
-            # Plugins may leave actions out, and are not told of them.
+            # Plugins may omit actions, and get no such events.
             if (kind, action) != ("foos.v1.example.com", ActionType.UPDATE)
         ]
 
@@ -82,7 +82,7 @@ def a_node(name: str = "n1", **parts: Any) -> Wire:
 
 
 def handled(world: World, label: str) -> int:
-    """Return how often the time of an event was taken."""
+    """Return how often an event was measured."""
     count: int = world.metrics.event_handling_duration_seconds.labels(label).count
     return count
 
@@ -90,8 +90,8 @@ def handled(world: World, label: str) -> int:
 # -- pods that have a node ------------------------------------------------------------------------
 
 
-def test_an_assigned_pod_counts_on_its_node_and_wakes_who_waits(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_an_assigned_pod_counts_on_its_node_and_wakes_pending_pods(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1", schedulerName="somebody"))
     assert world.node_of("other") == "n1"
     assert heard() == ["PodAdd"]
@@ -102,8 +102,8 @@ def test_an_assigned_pod_counts_on_its_node_and_wakes_who_waits(world: World) ->
     assert handled(world, "AssignedPodAdd") == 1
 
 
-def test_an_update_of_an_assigned_pod_is_told_by_what_changed(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_an_update_of_an_assigned_pod_is_an_event_per_changed_property(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1", requests={"cpu": "2"}))
     Listener.heard.clear()
     smaller = pod_wire("other", nodeName="n1", requests={"cpu": "1"}, labels={"a": "b"})
@@ -120,8 +120,8 @@ def test_an_update_of_an_assigned_pod_is_told_by_what_changed(world: World) -> N
     assert row.pods.counted.sum() == 1
 
 
-def test_a_deleted_assigned_pod_gives_its_room_back_and_wakes_who_waits(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_deleted_assigned_pod_frees_its_node_and_wakes_pending_pods(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1"))
     Listener.heard.clear()
     world.show("DELETED", pod_wire("other", nodeName="n1"))
@@ -131,16 +131,16 @@ def test_a_deleted_assigned_pod_gives_its_room_back_and_wakes_who_waits(world: W
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_ended_counts_as_deleted(world: World, phase: str) -> None:
-    # An API server that keeps to the field selector says DELETED; one that does not, MODIFIED.
-    world.refuse("waiting", LISTENER)
+def test_a_terminated_pod_counts_as_deleted(world: World, phase: str) -> None:
+    # With the field selector the API server sends DELETED, without it MODIFIED.
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1"))
     world.show("MODIFIED", pod_wire("other", nodeName="n1", status={"phase": phase}))
     assert world.node_of("other") is None
     assert heard() == ["PodAdd", "PodDelete"]
 
 
-def test_a_deletion_found_by_a_list_needs_no_object(world: World) -> None:
+def test_a_deletion_found_by_a_list_has_no_object(world: World) -> None:
     world.show("ADDED", pod_wire("assigned", nodeName="n1"))
     world.show("ADDED", pod_wire("pending"))
     world.show("DELETED", pod_wire("assigned"), gone=True)
@@ -162,7 +162,7 @@ def test_a_new_pod_of_ours_is_queued(world: World) -> None:
     assert handled(world, "UnschedulablePodAdd") == 1
 
 
-def test_a_pod_of_another_scheduler_is_known_and_never_queued(world: World) -> None:
+def test_a_pod_of_another_scheduler_is_stored_but_not_queued(world: World) -> None:
     world.show("ADDED", pod_wire("theirs", schedulerName="somebody"))
     world.show("MODIFIED", pod_wire("theirs", schedulerName="somebody", labels={"a": "b"}))
     assert world.where("theirs") is None
@@ -172,18 +172,18 @@ def test_a_pod_of_another_scheduler_is_known_and_never_queued(world: World) -> N
     assert world.messages() == []
 
 
-def test_binding_by_anybody_takes_a_pod_out_of_the_queue(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_pod_bound_by_any_scheduler_leaves_the_queue(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("bound"))
     world.show("MODIFIED", pod_wire("bound", nodeName="n2"))
     assert world.where("bound") is None
     assert world.node_of("bound") == "n2"
-    # It is told as an addition; that the pod left the queue is no deletion.
+    # It is an addition; a pod that leaves the queue is no deletion.
     assert heard() == ["PodAdd"]
     assert handled(world, "UnschedulablePodDelete") == 1
 
 
-def test_a_binding_confirms_what_was_assumed(world: World) -> None:
+def test_a_binding_confirms_an_assumed_pod(world: World) -> None:
     world.show("ADDED", pod_wire("ours"))
     queued = world.assume("ours", "n1")
     assert world.cache.is_assumed(queued.pod)
@@ -193,7 +193,7 @@ def test_a_binding_confirms_what_was_assumed(world: World) -> None:
     assert len(world.pods) == 0
 
 
-def test_a_pod_bound_elsewhere_than_assumed_counts_where_it_is(world: World) -> None:
+def test_a_pod_bound_to_another_node_than_assumed_counts_there(world: World) -> None:
     world.show("ADDED", pod_wire("ours"))
     queued = world.assume("ours", "n1")
     world.show("MODIFIED", pod_wire("ours", nodeName="n2"))
@@ -201,7 +201,7 @@ def test_a_pod_bound_elsewhere_than_assumed_counts_where_it_is(world: World) -> 
     assert not world.cache.is_assumed(queued.pod)
 
 
-def test_an_update_without_a_new_version_is_passed_over(world: World) -> None:
+def test_an_update_with_the_same_resource_version_is_ignored(world: World) -> None:
     world.show("ADDED", pod_wire("pod", metadata={"resourceVersion": "7"}))
     world.show(
         "MODIFIED",
@@ -219,14 +219,14 @@ def test_an_update_reaches_the_pod_in_the_queue(world: World) -> None:
     assert handled(world, "UnschedulablePodUpdatePodLabel") == 1
 
 
-def test_gates_that_are_gone_free_the_pod(world: World) -> None:
+def test_a_pod_becomes_active_when_its_gates_are_removed(world: World) -> None:
     world.show("ADDED", pod_wire("pod", schedulingGates=[{"name": "wait"}]))
     assert world.where("pod") == "Gated"
     world.show("MODIFIED", pod_wire("pod"))
     assert world.where("pod") == "Active"
 
 
-def test_an_update_of_an_assumed_pod_waits_for_its_end(world: World) -> None:
+def test_an_update_of_an_assumed_pod_is_ignored(world: World) -> None:
     world.show("ADDED", pod_wire("ours"))
     world.assume("ours", "n1")
     world.show("MODIFIED", pod_wire("ours", labels={"a": "b"}))
@@ -238,21 +238,21 @@ def test_an_update_of_an_assumed_pod_waits_for_its_end(world: World) -> None:
 GOING = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
 
 
-def test_an_assumed_pod_that_is_being_deleted_gives_its_room_back_at_once(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_terminating_assumed_pod_frees_its_node_at_once(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("ours"))
     world.assume("ours", "n1")
     world.show("MODIFIED", pod_wire("ours", metadata=GOING))
     assert world.node_of("ours") is None
     assert heard() == ["PodDelete"]
     assert Listener.heard[0][2].node_name == "n1"
-    # Only the first word of it counts.
+    # Only the first event counts.
     world.show("MODIFIED", pod_wire("ours", metadata=GOING, labels={"a": "b"}))
     assert heard() == ["PodDelete"]
 
 
-def test_an_assumed_pod_that_is_deleted_gives_its_room_back_at_once(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_deleted_assumed_pod_frees_its_node_at_once(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("ours"))
     world.assume("ours", "n1")
     world.show("DELETED", pod_wire("ours"))
@@ -260,22 +260,22 @@ def test_an_assumed_pod_that_is_deleted_gives_its_room_back_at_once(world: World
     assert heard() == ["PodDelete"]
 
 
-def test_a_held_pod_that_is_deleted_is_refused_and_keeps_its_room_until_then(
+def test_a_deleted_waiting_pod_is_rejected_and_counts_until_then(
     world: World,
 ) -> None:
-    world.refuse("waiting", LISTENER)
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("ours"))
     queued = world.assume("ours", "n1")
     held = world.live.waiting_pods.add(queued.pod, {"Permit": 60.0}, 0.0)
     world.show("DELETED", pod_wire("ours"))
     assert held.status is not None
     assert (held.status.is_rejected, held.status.message) == (True, "removed")
-    assert world.node_of("ours") == "n1", "the end of its attempt gives it back"
+    assert world.node_of("ours") == "n1", "it counts until its attempt ends"
     assert heard() == ["PodDelete"]
 
 
-def test_only_the_first_word_of_a_held_pods_end_counts(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_only_the_first_deletion_event_of_a_waiting_pod_counts(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("ours"))
     queued = world.assume("ours", "n1")
     world.live.waiting_pods.add(queued.pod, {"Permit": 60.0}, 0.0)
@@ -298,23 +298,23 @@ def test_a_deletion_of_an_assumed_pod_that_was_forgotten_meanwhile(world: World)
     world.cache.forget_pod(queued.pod)
     world.show("DELETED", pod_wire("ours"))
     assert world.where("ours") == "InFlight"
-    assert "Error applying a change" not in world.messages()
+    assert "Failed to apply a change" not in world.messages()
 
 
-def test_a_pod_recreated_under_its_name_is_another_pod(world: World) -> None:
+def test_a_pod_recreated_under_the_same_name_is_another_pod(world: World) -> None:
     world.show("ADDED", pod_wire("pod", uid="first"))
     world.show("ADDED", pod_wire("pod", uid="second", labels={"a": "b"}))
     queued = world.pop()
     assert queued.pod.uid == "second"
     assert world.queue.pop() is None
-    # The old one's end, told late, does not touch its successor.
+    # A late deletion event of the old pod does not affect its successor.
     world.show("DELETED", pod_wire("pod", uid="first"))
-    known = world.pods.get("default/pod")
-    assert known is not None
-    assert known.uid == "second"
+    stored = world.pods.get("default/pod")
+    assert stored is not None
+    assert stored.uid == "second"
 
 
-def test_a_pod_recreated_while_its_forerunner_is_assumed(world: World) -> None:
+def test_a_pod_recreated_while_its_predecessor_is_assumed(world: World) -> None:
     world.show("ADDED", pod_wire("pod", uid="first"))
     world.assume("pod", "n1")
     world.show("DELETED", pod_wire("pod", uid="first"))
@@ -323,56 +323,56 @@ def test_a_pod_recreated_while_its_forerunner_is_assumed(world: World) -> None:
     assert world.where("pod") == "Active"
 
 
-# -- promises -------------------------------------------------------------------------------------
+# -- nominations ----------------------------------------------------------------------------------
 
 
-def promised_to(node: str, **parts: Any) -> Wire:
-    return pod_wire("promised", priority=5, status={"nominatedNodeName": node}, **parts)
+def nominated_to(node: str, **parts: Any) -> Wire:
+    return pod_wire("nominated", priority=5, status={"nominatedNodeName": node}, **parts)
 
 
 @pytest.mark.parametrize("then", ["n2", ""])
-def test_a_promise_that_changes_wakes_the_less_important(world: World, then: str) -> None:
-    world.refuse("lower", LISTENER, priority=1)
-    world.refuse("equal", LISTENER, priority=5)
-    world.refuse("higher", LISTENER, priority=6)
-    world.show("ADDED", promised_to("n1"))
-    assert world.promised("n1") == ["promised"]
-    world.show("MODIFIED", promised_to(then, labels={"a": "b"}))
-    assert world.promised("n1") == []
-    # Hints are asked before who is more important is passed over.
+def test_a_changed_nomination_wakes_less_important_pods(world: World, then: str) -> None:
+    world.reject("lower", LISTENER, priority=1)
+    world.reject("equal", LISTENER, priority=5)
+    world.reject("higher", LISTENER, priority=6)
+    world.show("ADDED", nominated_to("n1"))
+    assert world.nominated("n1") == ["nominated"]
+    world.show("MODIFIED", nominated_to(then, labels={"a": "b"}))
+    assert world.nominated("n1") == []
+    # Hints run before more important pods are skipped.
     woken = {pod for pod, label, _, _ in Listener.heard if label == "PodDelete"}
     assert woken >= {"lower", "equal"}
     assert handled(world, "UnschedulablePodUpdate") == 1
 
 
-def test_who_is_more_important_than_a_broken_promise_sleeps_on() -> None:
+def test_a_removed_nomination_does_not_wake_more_important_pods() -> None:
     world = World(_Woken, verbosity=3)
-    world.refuse("lower", "Woken", priority=1)
-    world.refuse("higher", "Woken", priority=6)
-    world.show("ADDED", promised_to("n1"))
-    world.show("DELETED", promised_to("n1"))
+    world.reject("lower", "Woken", priority=1)
+    world.reject("higher", "Woken", priority=6)
+    world.show("ADDED", nominated_to("n1"))
+    world.show("DELETED", nominated_to("n1"))
     assert world.where("lower") == "Backoff"
     assert world.where("higher") == "Unschedulable"
 
 
-def test_a_promise_that_stays_wakes_nobody(world: World) -> None:
-    world.refuse("waiting", LISTENER)
-    world.show("ADDED", promised_to("n1"))
-    world.show("MODIFIED", promised_to("n1", labels={"a": "b"}))
+def test_an_unchanged_nomination_wakes_no_pod(world: World) -> None:
+    world.reject("waiting", LISTENER)
+    world.show("ADDED", nominated_to("n1"))
+    world.show("MODIFIED", nominated_to("n1", labels={"a": "b"}))
     assert "PodDelete" not in heard()
-    assert world.promised("n1") == ["promised"]
+    assert world.nominated("n1") == ["nominated"]
 
 
-def test_a_first_promise_wakes_nobody(world: World) -> None:
-    world.refuse("waiting", LISTENER)
-    world.show("ADDED", pod_wire("promised", priority=5))
-    world.show("MODIFIED", promised_to("n1"))
+def test_a_first_nomination_wakes_no_pod(world: World) -> None:
+    world.reject("waiting", LISTENER)
+    world.show("ADDED", pod_wire("nominated", priority=5))
+    world.show("MODIFIED", nominated_to("n1"))
     assert "PodDelete" not in heard()
-    assert world.promised("n1") == ["promised"]
+    assert world.nominated("n1") == ["nominated"]
 
 
 class _Woken(Listener):
-    """Is helped by every deletion of a pod."""
+    """A plugin whose hint queues a pod at every pod deletion."""
 
     name = "Woken"
 
@@ -383,16 +383,16 @@ class _Woken(Listener):
 # -- nodes ----------------------------------------------------------------------------------------
 
 
-def test_a_node_that_comes_is_known_before_anybody_is_asked(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_an_added_node_is_in_the_cache_before_hints_run(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", a_node(), NODES)
     assert heard() == ["NodeAdd"]
     assert Listener.nodes_then == [["n1"]]
     assert world.lines("Add event for node") == ['"Add event for node" node="n1"']
 
 
-def test_a_node_that_goes_is_known_until_everybody_was_asked(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_removed_node_is_in_the_cache_until_hints_have_run(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("ADDED", a_node(), NODES)
     world.show("DELETED", a_node(), NODES)
     assert heard() == ["NodeAdd", "NodeDelete"]
@@ -401,8 +401,8 @@ def test_a_node_that_goes_is_known_until_everybody_was_asked(world: World) -> No
     assert handled(world, "NodeDelete") == 1
 
 
-def test_a_node_unknown_before_its_end_is_no_event(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_the_deletion_of_an_unknown_node_is_no_event(world: World) -> None:
+    world.reject("waiting", LISTENER)
     world.show("DELETED", a_node(), NODES, gone=True)
     assert heard() == []
 
@@ -412,15 +412,15 @@ def test_a_heartbeat_of_a_node_is_no_event(world: World) -> None:
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": at}
         return a_node(conditions=[ready])
 
-    world.refuse("waiting", LISTENER)
+    world.reject("waiting", LISTENER)
     world.show("ADDED", beating("2027-01-01T00:00:00Z"), NODES)
     world.show("MODIFIED", beating("2027-01-01T00:00:10Z"), NODES)
     assert heard() == ["NodeAdd"]
     assert handled(world, "NodeUpdateNodeCondition") == 0
 
 
-def test_an_update_of_a_node_is_told_by_what_changed(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_an_update_of_a_node_is_an_event_per_changed_property(world: World) -> None:
+    world.reject("waiting", LISTENER)
     taint = {"key": "k", "effect": "NoSchedule"}
     world.show("ADDED", a_node(spec={"unschedulable": True, "taints": [taint]}), NODES)
     world.show("MODIFIED", a_node(metadata={"labels": {"a": "b"}}), NODES)
@@ -433,7 +433,7 @@ def test_an_update_of_a_node_is_told_by_what_changed(world: World) -> None:
     assert info.labels == {"a": "b"}
 
 
-def test_pods_of_a_node_that_went_still_count_when_it_comes_again(world: World) -> None:
+def test_pods_of_a_removed_node_count_when_it_is_added_again(world: World) -> None:
     world.show("ADDED", a_node(), NODES)
     world.show("ADDED", pod_wire("there", nodeName="n1", requests={"cpu": "3"}))
     world.show("DELETED", a_node(), NODES)
@@ -456,8 +456,8 @@ def an_object(kind: Resource, name: str = "it", **fields: Any) -> Wire:
     }
 
 
-def test_kinds_that_plugins_registered_for_are_told(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_changes_of_registered_kinds_are_events(world: World) -> None:
+    world.reject("waiting", LISTENER)
     claim = an_object(PERSISTENT_VOLUME_CLAIMS, spec={})
     world.show("ADDED", claim, PERSISTENT_VOLUME_CLAIMS)
     bound = an_object(PERSISTENT_VOLUME_CLAIMS, spec={"volumeName": "v"})
@@ -473,7 +473,7 @@ def test_kinds_that_plugins_registered_for_are_told(world: World) -> None:
     assert [handled(world, label) for label in labels] == [1, 1, 1]
 
 
-def test_the_cache_has_an_object_before_anybody_is_asked(world: World) -> None:
+def test_an_object_is_in_the_cache_before_hints_run(world: World) -> None:
     world.show("ADDED", an_object(STORAGE_CLASSES, provisioner="p"), STORAGE_CLASSES)
     kind = world.cache.kind_of("StorageClass")
     assert kind is not None
@@ -482,8 +482,8 @@ def test_the_cache_has_an_object_before_anybody_is_asked(world: World) -> None:
     assert world.cache.stored(kind, "it") is None
 
 
-def test_a_kind_of_a_user_is_kept_as_a_document_and_told(world: World) -> None:
-    world.refuse("waiting", LISTENER)
+def test_a_custom_resource_is_stored_as_a_document_and_is_an_event(world: World) -> None:
+    world.reject("waiting", LISTENER)
     handle = world.live.built.handles["default-scheduler"]
     foos = handle.informer("foos.v1.example.com")
     assert foos.get("default/it") is None
@@ -491,7 +491,7 @@ def test_a_kind_of_a_user_is_kept_as_a_document_and_told(world: World) -> None:
     assert heard() == ["foos.v1.example.comAdd"]
     assert Listener.heard[0][3]["size"] == 1
     assert foos.get("default/it")["size"] == 1
-    # The plugin did not register for updates: it is not asked, and nothing is counted.
+    # The plugin did not register for updates: no hint runs, and nothing is counted.
     world.show("MODIFIED", an_object(FOO, size=2), FOO)
     assert heard() == ["foos.v1.example.comAdd"]
     assert handled(world, "foos.v1.example.comUpdate") == 0
@@ -503,7 +503,7 @@ def test_a_kind_of_a_user_is_kept_as_a_document_and_told(world: World) -> None:
 @pytest.mark.parametrize(
     "name", ["bars.v1.example.com", "nodes", "storageclasses.v1.storage.k8s.io"]
 )
-def test_a_kind_that_is_not_kept_is_not_taken_for_an_empty_one(world: World, name: str) -> None:
+def test_the_informer_of_an_unwatched_kind_raises(world: World, name: str) -> None:
     handle = world.live.built.handles["default-scheduler"]
     with pytest.raises(LookupError, match=name):
         handle.informer(name)
@@ -511,12 +511,12 @@ def test_a_kind_that_is_not_kept_is_not_taken_for_an_empty_one(world: World, nam
 
 
 @pytest.mark.parametrize("kind", [NAMESPACES, VOLUME_ATTACHMENTS, CSI_NODES])
-def test_an_end_that_nobody_knew_the_beginning_of_is_no_event(world: World, kind: Resource) -> None:
+def test_the_deletion_of_an_unknown_object_is_no_event(world: World, kind: Resource) -> None:
     world.show("DELETED", an_object(kind), kind, gone=True)
-    assert "Error applying a change" not in world.messages()
+    assert "Failed to apply a change" not in world.messages()
 
 
-def test_kinds_that_nobody_registered_for_are_known_and_not_counted(world: World) -> None:
+def test_changes_of_unregistered_kinds_are_stored_but_no_events(world: World) -> None:
     world.show("ADDED", an_object(NAMESPACES), NAMESPACES)
     kind = world.cache.kind_of("Namespace")
     assert kind is not None

@@ -1,4 +1,4 @@
-"""What follows when a pod was not bound: queue, nomination, event, condition, log and metrics."""
+"""Failed attempts: requeue, nomination, event, condition, log and metrics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kubesched.scheduler.failure import (
     of_wait,
 )
 from tests.unit.builders import Wire, pod_wire
-from tests.unit.client.request_world import refusal
+from tests.unit.client.request_world import rejection
 from tests.unit.scheduler.live_world import World, on_a_loop
 
 PENDING = Status(Code.PENDING, ("not there yet",), "X")
-REFUSED = Failed("0/3 nodes are available: 3 full.", rejected=True, is_fit_error=True)
+REJECTED = Failed("0/3 nodes are available: 3 full.", rejected=True, is_fit_error=True)
 ERROR = Failed('running Reserve plugin "X": no', rejected=False, plugin="X")
 
 
@@ -30,7 +30,7 @@ def a_pod(name: str = "pod", **parts: Any) -> Wire:
 
 
 async def fail(world: World, failed: Failed, pod: Wire | None = None) -> None:
-    """Have the attempt of a pod end so, to the last request."""
+    """End the attempt of a pod with a failure, and wait for all requests."""
     world.show("ADDED", pod or a_pod())
     await settle(world, failed)
 
@@ -42,7 +42,7 @@ async def settle(world: World, failed: Failed) -> None:
         await world.rest()
 
 
-# -- what a status means --------------------------------------------------------------------------
+# -- failures by status ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def settle(world: World, failed: Failed) -> None:
         (unschedulable("full"), "0/1 nodes are available: 1 full.", set(), set()),
     ],
 )
-def test_a_refusal_by_reserve_or_permit_is_told_as_one_node_that_does_not_fit(
+def test_a_rejection_by_reserve_or_permit_reads_like_one_node_that_does_not_fit(
     status: Status, message: str, unschedulable_plugins: set[str], pending_plugins: set[str]
 ) -> None:
     failed = of_status(status)
@@ -66,38 +66,38 @@ def test_a_refusal_by_reserve_or_permit_is_told_as_one_node_that_does_not_fit(
     assert failed.pending_plugins == pending_plugins
 
 
-def test_a_refusal_while_waiting_counts_even_without_a_plugin() -> None:
+def test_a_rejection_while_waiting_counts_even_without_a_plugin() -> None:
     assert of_wait(unschedulable("removed")).unschedulable_plugins == {""}
     assert of_wait(unschedulable("late").by("X")).unschedulable_plugins == {"X"}
 
 
-def test_a_refusal_after_permission_is_told_in_its_own_words_and_by_nobody() -> None:
+def test_a_rejection_after_permit_keeps_its_message_and_has_no_rejector() -> None:
     failed = of_binding(unschedulable("a", "b").by("X"))
     assert (failed.message, failed.rejected, failed.is_fit_error) == ("a, b", True, False)
     assert failed.unschedulable_plugins == failed.pending_plugins == set()
 
 
 @pytest.mark.parametrize("of", [of_status, of_wait, of_binding])
-def test_an_error_is_told_in_its_own_words_and_names_its_plugin(of: Any) -> None:
+def test_an_error_keeps_its_message_and_names_its_plugin(of: Any) -> None:
     failed = of(error("broken").by("X"))
     assert (failed.message, failed.rejected, failed.plugin) == ("broken", False, "X")
     assert failed.unschedulable_plugins == set()
     assert not SUCCESS.is_rejected
 
 
-# -- the way back ---------------------------------------------------------------------------------
+# -- requeueing -----------------------------------------------------------------------------------
 
 
 @on_a_loop
-async def test_a_refused_pod_waits_for_a_change_and_says_so_everywhere() -> None:
+async def test_a_rejected_pod_is_unschedulable_in_queue_event_condition_log_and_metrics() -> None:
     world = World(verbosity=3)
-    refused = Failed(
+    rejected = Failed(
         "0/3 nodes are available: 3 full.",
         rejected=True,
         is_fit_error=True,
         unschedulable_plugins={"NodeResourcesFit"},
     )
-    await fail(world, refused)
+    await fail(world, rejected)
     assert world.where("pod") == "Unschedulable"
     assert world.patches() == [
         {
@@ -120,8 +120,8 @@ async def test_a_refused_pod_waits_for_a_change_and_says_so_everywhere() -> None
     assert body["metadata"] == {"uid": "uid-default-pod"}
     (event,) = world.events()
     assert event["regarding"]["name"] == "pod"
-    told = [event[name] for name in ("type", "reason", "action", "note", "reportingController")]
-    assert told == [
+    fields = [event[name] for name in ("type", "reason", "action", "note", "reportingController")]
+    assert fields == [
         "Warning",
         "FailedScheduling",
         "Scheduling",
@@ -176,8 +176,8 @@ async def test_no_nodes_at_all_is_unschedulable_and_backs_off() -> None:
 
 
 @on_a_loop
-async def test_a_refusal_that_is_no_lack_of_room_is_logged_as_an_error() -> None:
-    # Parity: schedule_one.go handleSchedulingFailure, v1.36, for what PreBind refuses.
+async def test_a_rejection_other_than_a_fit_error_is_logged_as_an_error() -> None:
+    # Parity: schedule_one.go handleSchedulingFailure, v1.36, for what PreBind rejects.
     world = World()
     await fail(world, of_binding(unschedulable("not now").by("X")))
     assert world.where("pod") == "Backoff"
@@ -186,7 +186,7 @@ async def test_a_refusal_that_is_no_lack_of_room_is_logged_as_an_error() -> None
 
 
 @on_a_loop
-async def test_a_note_is_cut_and_read_as_a_format_while_the_condition_is_whole() -> None:
+async def test_the_note_of_an_event_is_truncated_and_formatted_but_not_the_condition() -> None:
     world = World()
     message = "%s " * 400 + "end"
     await fail(world, Failed(message, rejected=True))
@@ -196,11 +196,11 @@ async def test_a_note_is_cut_and_read_as_a_format_while_the_condition_is_whole()
     assert world.patches()[0]["conditions"][0]["message"] == message
 
 
-# -- the pod as it is now -------------------------------------------------------------------------
+# -- the last watched pod -------------------------------------------------------------------------
 
 
 @on_a_loop
-async def test_the_pod_goes_back_as_the_watch_showed_it_last() -> None:
+async def test_the_requeued_pod_is_the_last_watched_state() -> None:
     world = World()
     world.show("ADDED", a_pod())
     queued = world.pop()
@@ -214,12 +214,12 @@ async def test_the_pod_goes_back_as_the_watch_showed_it_last() -> None:
 
 
 @on_a_loop
-async def test_a_pod_that_is_gone_is_not_queued_but_told() -> None:
+async def test_a_deleted_pod_is_not_requeued_but_has_an_event() -> None:
     world = World()
     world.show("ADDED", a_pod())
     queued = world.pop()
     world.show("DELETED", a_pod())
-    world.network.reply("PATCH /status", refusal(404, "NotFound", 'pods "pod" not found'))
+    world.network.reply("PATCH /status", rejection(404, "NotFound", 'pods "pod" not found'))
     async with world.running():
         world.live.failures.handle(queued, ERROR, 0.0)
         await world.rest()
@@ -234,7 +234,7 @@ async def test_a_pod_that_is_gone_is_not_queued_but_told() -> None:
 
 
 @on_a_loop
-async def test_a_pod_that_somebody_bound_is_not_queued_but_told() -> None:
+async def test_a_pod_bound_meanwhile_is_not_requeued_but_has_an_event() -> None:
     world = World()
     world.show("ADDED", a_pod())
     queued = world.pop()
@@ -255,7 +255,7 @@ async def test_a_pod_that_somebody_bound_is_not_queued_but_told() -> None:
 
 
 @on_a_loop
-async def test_a_pod_that_was_recreated_is_left_alone() -> None:
+async def test_a_recreated_pod_is_ignored() -> None:
     world = World(verbosity=2)
     world.show("ADDED", a_pod(uid="first"))
     queued = world.pop()
@@ -265,7 +265,7 @@ async def test_a_pod_that_was_recreated_is_left_alone() -> None:
         world.live.scheduler.stop_scheduling()
         world.live.failures.handle(queued, ERROR, 0.0)
         await world.rest()
-    assert world.where("pod") == "Active", "the new one, on its own account"
+    assert world.where("pod") == "Active", "this is the new pod"
     assert world.queue.in_flight_pods() == []
     assert world.events() == []
     assert world.patches() == []
@@ -279,34 +279,34 @@ async def test_a_pod_that_was_recreated_is_left_alone() -> None:
 
 
 @on_a_loop
-async def test_a_promise_is_remembered_at_once_and_written() -> None:
+async def test_a_nomination_is_stored_at_once_and_written() -> None:
     world = World()
     await fail(world, Failed("full", rejected=True, nominated="n1"))
-    assert world.promised("n1") == ["pod"]
+    assert world.nominated("n1") == ["pod"]
     assert world.patches()[0]["nominatedNodeName"] == "n1"
 
 
 @on_a_loop
-async def test_a_promise_is_taken_back() -> None:
+async def test_a_nomination_is_cleared() -> None:
     world = World()
     await fail(
         world,
         Failed("full", rejected=True, nominated=CLEAR),
         a_pod(status={"nominatedNodeName": "n1"}),
     )
-    assert world.promised("n1") == []
+    assert world.nominated("n1") == []
     assert world.patches()[0]["nominatedNodeName"] is None
 
 
 @on_a_loop
-async def test_a_promise_is_left_as_it_is() -> None:
+async def test_a_nomination_is_left_unchanged() -> None:
     world = World(verbosity=3)
     await fail(
         world,
         Failed("full", rejected=True, nominated=LEAVE),
         a_pod(status={"nominatedNodeName": "n1"}),
     )
-    assert world.promised("n1") == ["pod"]
+    assert world.nominated("n1") == ["pod"]
     assert "nominatedNodeName" not in world.patches()[0]
     (line,) = world.lines("Updating pod condition and nominated node name")
     assert "nominat" not in line.partition("name")[2]

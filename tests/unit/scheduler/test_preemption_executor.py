@@ -1,4 +1,4 @@
-"""Evicting the victims of a plan: order, requests, what is said, and who is held back meanwhile."""
+"""Evictions of a preemption: order, requests, events, logs, and the gate of the preemptor."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from kubesched.columns.pod_columns import BoundPod
 from kubesched.framework.handle import ApiCallError
 from kubesched.framework.interface import Victims
+from kubesched.framework.runtime.waiting_pods import PodInPreBind, WaitingPodsMap
 from kubesched.framework.status import Status, error
-from kubesched.framework.waiting_pods import PodsInPreBind, WaitingPodsMap
 from kubesched.kit.log import Ref
 from kubesched.kit.tasks import Tasks
-from kubesched.model.metrics import SchedulerMetrics
-from kubesched.model.pod_info import PodInfo
+from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.scheduler.preemption import PreemptionExecutor
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import a_pod
 from tests.unit.scripted_api import ScriptedApi, not_found
 
@@ -45,7 +45,7 @@ class FixedClock:
 
 
 class World:
-    """An executor, and everything it touches."""
+    """An executor with recording dependencies."""
 
     def __init__(self) -> None:
         self.client = ScriptedApi()
@@ -53,7 +53,7 @@ class World:
         self.activated: list[str] = []
         self.nominated: dict[str, list[PodInfo]] = {}
         self.waiting = WaitingPodsMap()
-        self.pre_binding = PodsInPreBind()
+        self.pre_binding: dict[str, PodInPreBind] = {}
         self.bound: dict[str, BoundPod] = {}
         self.lines: list[tuple[int, str, dict[str, Any]]] = []
         self.metrics = SchedulerMetrics()
@@ -62,10 +62,10 @@ class World:
             client=self.client,
             recorder_of=lambda profile: _Recorder(profile, self.events),
             activate=self._activate,
-            nominator=self,
+            nominated_pods=lambda node_name: self.nominated.get(node_name, []),
             waiting_pods=self.waiting,
             pods_in_pre_bind=self.pre_binding,
-            cache=self,
+            bound_pod=self.bound.get,
             tasks=self.tasks,
             clock=FixedClock(),
             log=self,
@@ -74,12 +74,6 @@ class World:
 
     def _activate(self, pods: Iterable[PodInfo]) -> None:
         self.activated += [pod.name for pod in pods]
-
-    def nominated_pods(self, node_name: str) -> list[PodInfo]:
-        return self.nominated.get(node_name, [])
-
-    def bound_pod(self, uid: str) -> BoundPod | None:
-        return self.bound.get(uid)
 
     def info(self, message: str, /, *, level: int = 0, **fields: object) -> None:
         self.lines.append((level, message, fields))
@@ -103,7 +97,7 @@ class World:
         return Victims("n1", tuple(pods))
 
     def run(self, victims: Victims) -> None:
-        """Carry out a plan beside scheduling, to its end."""
+        """Run an asynchronous preemption to its end."""
 
         async def main() -> None:
             self.executor.start("profile", "DefaultPreemption", PREEMPTOR, victims)
@@ -135,7 +129,7 @@ NOTE = "Preempted by pod uid-high on node n1"
 # -- one victim -----------------------------------------------------------------------------------
 
 
-def test_a_victim_is_told_why_then_deleted_and_an_event_says_so() -> None:
+def test_a_victim_gets_a_condition_is_deleted_and_has_an_event() -> None:
     world = World()
     world.run(world.victims("v"))
     assert world.client.requests == [
@@ -153,7 +147,7 @@ def test_a_victim_is_told_why_then_deleted_and_an_event_says_so() -> None:
     ]
 
 
-def test_a_victim_that_was_told_before_keeps_the_time_of_that() -> None:
+def test_an_existing_condition_of_a_victim_keeps_its_time() -> None:
     world = World()
     victims = world.victims("v")
     victims.pods[0].disruption_target = True
@@ -164,7 +158,7 @@ def test_a_victim_that_was_told_before_keeps_the_time_of_that() -> None:
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-def test_a_victim_that_is_gone_is_no_failure_and_no_news(verb: str) -> None:
+def test_a_deleted_victim_is_no_failure_and_no_event(verb: str) -> None:
     world = World()
     world.client.failures[verb, "v"] = not_found("v")
     world.run(world.victims("v"))
@@ -179,9 +173,7 @@ def test_a_victim_that_is_gone_is_no_failure_and_no_news(verb: str) -> None:
         ("delete", "Tried to preempted pod"),
     ],
 )
-def test_a_victim_that_cannot_be_evicted_has_the_preemptor_tried_again(
-    verb: str, text: str
-) -> None:
+def test_a_failed_eviction_activates_the_preemptor(verb: str, text: str) -> None:
     world = World()
     world.client.failures[verb, "v"] = FAILED
     world.run(world.victims("v"))
@@ -195,52 +187,54 @@ def test_a_victim_that_cannot_be_evicted_has_the_preemptor_tried_again(
     assert not world.executor.is_preempting("uid-high")
 
 
-def test_a_victim_that_waits_is_sent_back_without_a_request() -> None:
+def test_a_waiting_victim_is_preempted_without_a_request() -> None:
     world = World()
     settled: list[Status] = []
     victims = world.victims("v")
-    world.waiting.add(a_pod("v", uid="uid-v"), {"Gang": 60.0}, 0.0, settled.append)
+    waiting = world.waiting.add(a_pod("v", uid="uid-v"), {"Gang": 60.0}, 0.0)
+    waiting.when_settled(settled.append)
     world.run(victims)
     assert settled == [error("preempted").by("DefaultPreemption")]
     assert world.client.requests == []
     assert world.events == [("profile", "v", preempted(f"{NOTE} (in kube-scheduler memory)."))]
 
 
-def test_a_victim_that_was_let_go_meanwhile_is_deleted() -> None:
+def test_a_victim_allowed_meanwhile_is_deleted() -> None:
     world = World()
     victims = world.victims("v")
     world.waiting.add(a_pod("v", uid="uid-v"), {"Gang": 60.0}, 0.0).allow("Gang")
     causes: list[str] = []
-    world.pre_binding.add("uid-v", causes.append)
+    world.pre_binding["uid-v"] = PodInPreBind(causes.append)
     world.run(victims)
     assert causes == []
     assert world.client.verbs == ["patch pods/status default/v", "delete pods default/v"]
     assert world.events == [("profile", "v", preempted(NOTE))]
 
 
-def test_a_victim_that_is_about_to_be_bound_is_called_off() -> None:
+def test_the_pre_bind_run_of_a_victim_is_cancelled() -> None:
     world = World()
     causes: list[str] = []
-    world.pre_binding.add("uid-v", causes.append)
+    world.pre_binding["uid-v"] = PodInPreBind(causes.append)
     world.run(world.victims("v"))
     assert causes == ["preempted by DefaultPreemption"]
     assert world.client.requests == []
     assert world.events == [("profile", "v", preempted(f"{NOTE} (in kube-scheduler memory)."))]
 
 
-def test_a_victim_whose_binding_nothing_stops_is_deleted() -> None:
+def test_a_victim_whose_binding_cannot_be_cancelled_is_deleted() -> None:
     world = World()
-    world.pre_binding.add("uid-v", lambda cause: None).mark_prebound()
+    world.pre_binding["uid-v"] = entry = PodInPreBind(lambda cause: None)
+    entry.mark_prebound()
     world.run(world.victims("v"))
     assert world.client.verbs == ["patch pods/status default/v", "delete pods default/v"]
     text = "Failed to reject a pod in preBind, falling back to deletion via api call"
     assert (5, text) in [(level, line) for level, line, _ in world.lines]
 
 
-# -- several --------------------------------------------------------------------------------------
+# -- several victims ------------------------------------------------------------------------------
 
 
-def test_the_last_victim_goes_after_all_others() -> None:
+def test_the_last_victim_is_evicted_after_all_others() -> None:
     world = World()
     world.run(world.victims("a", "b", "c"))
     assert world.client.verbs[-2:] == ["patch pods/status default/c", "delete pods default/c"]
@@ -261,7 +255,7 @@ def test_the_last_victim_stays_if_another_could_not_be_evicted() -> None:
     assert world.errors[-1] == ("Error occurred during async preemption", "etcd is full")
 
 
-def test_a_fault_of_ours_does_not_leave_the_preemptor_behind() -> None:
+def test_an_unexpected_exception_activates_the_preemptor() -> None:
     world = World()
     world.client.failures["patch", "v"] = ValueError("bad")
     world.run(world.victims("v"))
@@ -269,7 +263,7 @@ def test_a_fault_of_ours_does_not_leave_the_preemptor_behind() -> None:
     assert not world.executor.is_preempting("uid-high")
 
 
-def test_who_leaves_already_is_not_evicted_and_counts_all_the_same() -> None:
+def test_a_terminating_victim_is_not_evicted_but_counts() -> None:
     world = World()
     world.run(world.victims("a", "b", leaving="b"))
     assert world.client.verbs == ["patch pods/status default/a", "delete pods default/a"]
@@ -281,7 +275,7 @@ def test_who_leaves_already_is_not_evicted_and_counts_all_the_same() -> None:
     assert victim_counts(world) == (1.0, 2.0)
 
 
-def test_nothing_happens_if_all_leave_already() -> None:
+def test_terminating_victims_alone_start_nothing() -> None:
     world = World()
     world.run(world.victims("a", leaving="a"))
     assert world.client.requests == []
@@ -290,7 +284,7 @@ def test_nothing_happens_if_all_leave_already() -> None:
 
 
 def victim_counts(world: World) -> tuple[float, float]:
-    """Return how many preemptions were counted, and how many victims."""
+    """Return the counted preemptions and victims."""
     registry = world.metrics.registry
     values = [registry.get_sample_value(f"scheduler_preemption_victims_{of}") for of in COUNTED]
     count, total = values
@@ -304,7 +298,7 @@ COUNTED = ("count", "sum")
 
 
 def held_back(world: World, victims: Victims, *, seen: Callable[[str, str], None]) -> list[bool]:
-    """Return whether the preemptor was held back before, at each request, and at the end."""
+    """Return whether the preemptor was gated before, at each request, and at the end."""
     answers: list[bool] = []
 
     def note(verb: str, name: str) -> None:
@@ -318,14 +312,14 @@ def held_back(world: World, victims: Victims, *, seen: Callable[[str, str], None
     return answers
 
 
-def test_the_preemptor_is_held_back_until_the_last_victim_is_deleted() -> None:
+def test_the_preemptor_is_gated_until_the_last_victim_is_deleted() -> None:
     world = World()
     answers = held_back(world, world.victims("a"), seen=lambda verb, name: None)
     assert answers == [False, True, True, False]
 
 
 @pytest.mark.parametrize("how", ["gone", "leaving"])
-def test_the_gate_opens_as_soon_as_the_last_victim_is_seen_to_go(how: str) -> None:
+def test_the_gate_opens_when_the_last_victim_is_seen_terminating(how: str) -> None:
     world = World()
 
     def watch(verb: str, name: str) -> None:
@@ -334,14 +328,14 @@ def test_the_gate_opens_as_soon_as_the_last_victim_is_seen_to_go(how: str) -> No
         elif verb == "delete":
             world.bound[f"uid-{name}"].terminating = True
 
-    # Of the first victim nothing follows: the last one is still there.
+    # The first victim does not open the gate: the last is still bound.
     assert held_back(world, world.victims("a", "b"), seen=watch) == [
         *(False, True, True),
         *(True, False, False),
     ]
 
 
-def test_others_are_never_held_back() -> None:
+def test_other_pods_are_not_gated() -> None:
     world = World()
     seen: list[bool] = []
     world.client.on_request = lambda verb, name: seen.append(world.executor.is_preempting("x"))
@@ -349,16 +343,16 @@ def test_others_are_never_held_back() -> None:
     assert seen == [False, False]
 
 
-# -- promises -------------------------------------------------------------------------------------
+# -- nominations ----------------------------------------------------------------------------------
 
 
-def promised(name: str, priority: int, node: str = "n1") -> PodInfo:
+def nominee(name: str, priority: int, node: str = "n1") -> PodInfo:
     return a_pod(name, priority=priority, status={"nominatedNodeName": node})
 
 
-def test_less_important_pods_lose_their_promise_of_the_node_first() -> None:
+def test_nominations_of_less_important_pods_are_cleared_first() -> None:
     world = World()
-    world.nominated["n1"] = [promised("low", 99), promised("same", 100), promised("other", 1, "")]
+    world.nominated["n1"] = [nominee("low", 99), nominee("same", 100), nominee("other", 1, "")]
     world.run(world.victims("v"))
     assert world.client.requests[0] == (
         "patch",
@@ -368,9 +362,9 @@ def test_less_important_pods_lose_their_promise_of_the_node_first() -> None:
     assert world.client.verbs[1:] == ["patch pods/status default/v", "delete pods default/v"]
 
 
-def test_a_promise_that_cannot_be_broken_does_not_stop_the_evictions() -> None:
+def test_a_nomination_that_cannot_be_cleared_does_not_stop_the_evictions() -> None:
     world = World()
-    world.nominated["n1"] = [promised("x", 1), promised("y", 2)]
+    world.nominated["n1"] = [nominee("x", 1), nominee("y", 2)]
     world.client.failures["patch", "x"] = FAILED
     world.client.failures["patch", "y"] = not_found("y")
     world.run(world.victims("v"))
@@ -380,12 +374,12 @@ def test_a_promise_that_cannot_be_broken_does_not_stop_the_evictions() -> None:
     assert world.activated == ["high"]
 
 
-# -- at once --------------------------------------------------------------------------------------
+# -- synchronous ----------------------------------------------------------------------------------
 
 
-def test_at_once_promises_are_broken_last_and_nobody_is_held_back() -> None:
+def test_synchronous_preemption_clears_nominations_last_and_gates_no_pod() -> None:
     world = World()
-    world.nominated["n1"] = [promised("low", 99)]
+    world.nominated["n1"] = [nominee("low", 99)]
     seen: list[bool] = []
     world.client.on_request = lambda verb, name: seen.append(
         world.executor.is_preempting("uid-high")
@@ -400,18 +394,18 @@ def test_at_once_promises_are_broken_last_and_nobody_is_held_back() -> None:
     assert victim_counts(world) == (1.0, 2.0)
 
 
-def test_at_once_a_failure_ends_the_attempt() -> None:
+def test_a_failure_of_synchronous_preemption_ends_the_attempt() -> None:
     world = World()
-    world.nominated["n1"] = [promised("low", 99)]
+    world.nominated["n1"] = [nominee("low", 99)]
     world.client.failures["delete", "a"] = FAILED
     assert world.run_at_once(world.victims("a")) == error("etcd is full")
     assert world.client.verbs == ["patch pods/status default/a", "delete pods default/a"]
     assert world.activated == []
 
 
-def test_at_once_a_promise_that_cannot_be_broken_is_only_logged() -> None:
+def test_synchronous_preemption_only_logs_a_nomination_that_cannot_be_cleared() -> None:
     world = World()
-    world.nominated["n1"] = [promised("low", 99)]
+    world.nominated["n1"] = [nominee("low", 99)]
     world.client.failures["patch", "low"] = FAILED
     assert world.run_at_once(world.victims("a")) is None
     assert world.errors == [("Cannot clear 'NominatedNodeName' field", "etcd is full")]

@@ -1,4 +1,4 @@
-"""Pre-bind side by side: the first failure ends the rest, and preemption ends all."""
+"""Parallel PreBind plugins: the first failure cancels the others, preemption cancels all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status, error
-from kubesched.scheduler.pre_bind_run import PreBindRun
+from kubesched.scheduler.parallel_calls import PreBindRun
 from tests.unit.builders import a_pod, a_profile
 
 
 class Work:
-    """A plugin's pre-bind that ends when it is told, and notes how it ended."""
+    """A PreBind plugin that ends when a test says so, and records how it ended."""
 
     def __init__(self, name: str, ended: list[str], answer: Status | None = None) -> None:
         self.name = name
@@ -48,7 +48,7 @@ def started(run: PreBindRun, *plugins: Work, parallel: str = "AB") -> asyncio.Ta
     return asyncio.get_running_loop().create_task(call)
 
 
-def test_plugins_that_allow_it_run_at_the_same_time() -> None:
+def test_parallel_pre_bind_plugins_run_at_the_same_time() -> None:
     async def main() -> None:
         ended: list[str] = []
         a, b = Work("A", ended), Work("B", ended)
@@ -63,7 +63,7 @@ def test_plugins_that_allow_it_run_at_the_same_time() -> None:
     asyncio.run(main())
 
 
-def test_the_first_failure_stops_the_others_and_is_the_verdict() -> None:
+def test_the_first_failure_cancels_the_others_and_is_the_result() -> None:
     async def main() -> None:
         ended: list[str] = []
         a, b, c = Work("A", ended), Work("B", ended, error("bad")), Work("C", ended)
@@ -77,7 +77,7 @@ def test_the_first_failure_stops_the_others_and_is_the_verdict() -> None:
     asyncio.run(main())
 
 
-def test_a_run_that_is_called_off_ends_with_the_cause() -> None:
+def test_a_cancelled_run_ends_with_the_cause() -> None:
     async def main() -> None:
         ended: list[str] = []
         run, a, b = PreBindRun(), Work("A", ended), Work("B", ended)
@@ -92,7 +92,7 @@ def test_a_run_that_is_called_off_ends_with_the_cause() -> None:
     asyncio.run(main())
 
 
-def test_what_is_called_off_between_two_groups_never_begins_the_second() -> None:
+def test_a_run_cancelled_between_two_groups_does_not_start_the_second() -> None:
     async def main() -> None:
         ended: list[str] = []
         run, a, b = PreBindRun(), Work("A", ended), Work("B", ended)
@@ -108,7 +108,7 @@ def test_what_is_called_off_between_two_groups_never_begins_the_second() -> None
     asyncio.run(main())
 
 
-def test_nothing_runs_on_when_the_scheduler_ends() -> None:
+def test_no_plugin_runs_on_after_the_scheduler_ends() -> None:
     async def main() -> None:
         ended: list[str] = []
         a, b = Work("A", ended), Work("B", ended)

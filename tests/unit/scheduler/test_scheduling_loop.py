@@ -1,4 +1,4 @@
-"""The loop: what comes first, when others get their turn, how far it runs ahead, what stops it."""
+"""The scheduling loop: order of work, time slices, limits of outstanding bindings, failures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.change import Change
 from kubesched.client.resources import NODES, PODS
+from kubesched.client.watch.changes import Change
 from kubesched.framework.status import Status, unschedulable
 from kubesched.kit.clock import SystemClock
 from kubesched.scheduler.scheduler import OUTSTANDING_MAX, SLICE_S
@@ -21,7 +21,7 @@ def a_node(name: str = "n1", pods: str = "1000") -> Wire:
 
 
 class Moody:
-    """Does to pods what their names say."""
+    """A plugin that treats pods as their names say."""
 
     name = "Moody"
 
@@ -35,7 +35,7 @@ class Moody:
 
 
 @on_a_loop
-async def test_all_that_came_is_known_before_a_pod_is_tried() -> None:
+async def test_all_changes_in_the_inbox_are_applied_before_an_attempt() -> None:
     world = World(verbosity=2)
     world.put("ADDED", pod_wire("first"))
     world.put("ADDED", pod_wire("second"))
@@ -48,7 +48,7 @@ async def test_all_that_came_is_known_before_a_pod_is_tried() -> None:
 
 
 @on_a_loop
-async def test_changes_and_what_bindings_leave_are_applied_in_the_order_of_arrival() -> None:
+async def test_changes_and_callbacks_are_applied_in_order_of_arrival() -> None:
     world = World()
     seen: list[str | None] = []
     async with world.running():
@@ -63,7 +63,7 @@ async def test_changes_and_what_bindings_leave_are_applied_in_the_order_of_arriv
 
 
 @on_a_loop
-async def test_others_get_their_turn_after_every_slice() -> None:
+async def test_the_loop_yields_to_other_tasks_after_every_slice() -> None:
     world = World()
     order: list[str] = []
 
@@ -87,7 +87,7 @@ async def test_others_get_their_turn_after_every_slice() -> None:
 
 
 @on_a_loop
-async def test_it_never_decides_far_ahead_of_the_api_server() -> None:
+async def test_the_loop_pauses_while_too_many_bindings_are_outstanding() -> None:
     world = World()
     held = world.network.hold("POST /binding")
     world.put("ADDED", a_node(), NODES)
@@ -97,7 +97,7 @@ async def test_it_never_decides_far_ahead_of_the_api_server() -> None:
         await world.until(lambda: world.cache.assumed_count == OUTSTANDING_MAX)
         await world.until(lambda: world.idle_count > 0)
         assert world.live.scheduler.attempts == OUTSTANDING_MAX
-        # What changes is taken over all the same.
+        # Changes are still applied.
         world.put("ADDED", a_node("n2"), NODES)
         await world.until(lambda: world.cache.snapshot().node_count == 2)
         held.set()
@@ -107,7 +107,7 @@ async def test_it_never_decides_far_ahead_of_the_api_server() -> None:
 
 
 @on_a_loop
-async def test_pods_are_tried_again_when_their_backoff_is_over_and_not_before() -> None:
+async def test_pods_are_retried_when_their_backoff_ends_and_not_before() -> None:
     world = World(Moody)
     world.put("ADDED", a_node(), NODES)
     world.put("ADDED", pod_wire("raises"))
@@ -117,13 +117,13 @@ async def test_pods_are_tried_again_when_their_backoff_is_over_and_not_before() 
         for seconds in (0.5, 1.0, 1.0, 1.0, 1.0):
             await world.move(seconds)
             attempts.append(world.live.scheduler.attempts)
-    # It began half past a second. The first backoff of one second ends with that second's end and
-    # the pod leaves in the second after, as upstream counts; the second one takes two seconds.
+    # The clock starts at half a second. The first backoff, one second, ends with that second, and
+    # the pod leaves in the next one, as upstream counts; the second backoff takes two seconds.
     assert attempts == [1, 1, 2, 2, 2, 3]
 
 
 @on_a_loop
-async def test_pods_that_nothing_helps_are_tried_again_after_five_minutes() -> None:
+async def test_unschedulable_pods_are_retried_after_five_minutes() -> None:
     world = World()
     world.put("ADDED", a_node(pods="0"), NODES)
     world.put("ADDED", pod_wire("pod"))
@@ -137,7 +137,7 @@ async def test_pods_that_nothing_helps_are_tried_again_after_five_minutes() -> N
 
 
 @on_a_loop
-async def test_a_change_that_cannot_be_applied_is_logged_and_the_next_one_counts() -> None:
+async def test_a_change_that_fails_is_logged_and_the_next_is_applied() -> None:
     world = World()
     world.live.inbox.put(Change(PODS, "ADDED", "default/odd", "odd", {}, b"", initial=False))
     world.live.inbox.put(_fail)
@@ -146,7 +146,7 @@ async def test_a_change_that_cannot_be_applied_is_logged_and_the_next_one_counts
     async with world.running():
         await world.rest()
     assert world.bindings() == {"pod": "n1"}
-    first, second = world.lines("Error applying a change")
+    first, second = world.lines("Failed to apply a change")
     assert 'object="default/odd"' in first
     assert 'err="it broke"' in second
 
@@ -156,7 +156,7 @@ def _fail() -> None:
 
 
 @on_a_loop
-async def test_a_plugin_that_raises_fails_its_pod_and_no_other() -> None:
+async def test_a_plugin_that_raises_fails_only_its_pod() -> None:
     world = World(Moody)
     world.put("ADDED", a_node(), NODES)
     for name in ("raises-1", "good-1", "raises-2", "good-2"):
@@ -174,7 +174,7 @@ async def test_a_plugin_that_raises_fails_its_pod_and_no_other() -> None:
 
 
 class Sorter:
-    """Puts pods in the order of their names, if it is in the mood."""
+    """A QueueSort plugin that orders pods by name, and fails on demand."""
 
     name = "Sorter"
 
@@ -188,7 +188,7 @@ class Sorter:
 
 
 class KeySorter(Sorter):
-    """The same, by a key."""
+    """The same plugin with a sort key."""
 
     def sort_key(self, queued: Any) -> Any:
         if queued.pod.name == "raises":
@@ -198,7 +198,7 @@ class KeySorter(Sorter):
 
 @pytest.mark.parametrize("sorter", [Sorter, KeySorter])
 @on_a_loop
-async def test_a_plugin_that_cannot_sort_does_not_stop_the_loop(sorter: Any) -> None:
+async def test_a_failing_queue_sort_plugin_does_not_stop_the_loop(sorter: Any) -> None:
     order = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sorter"}]}
     profiles = [{"plugins": {"queueSort": order}}]
     world = World(sorter, config={"profiles": profiles}, verbosity=3)
@@ -211,15 +211,15 @@ async def test_a_plugin_that_cannot_sort_does_not_stop_the_loop(sorter: Any) -> 
         world.put("ADDED", pod_wire("later"))
         await world.rest()
     assert sorted(world.bindings()) == sorted([*names, "later"])
-    said = world.lines("Plugin failed")
-    assert len(said) == len(set(said)), "what goes wrong again and again is said once"
-    assert said[0] == (
+    lines = world.lines("Plugin failed")
+    assert len(lines) == len(set(lines)), "a repeated failure is logged once"
+    assert lines[0] == (
         '"Plugin failed" err="ValueError: no taste" plugin="Sorter" extensionPoint="QueueSort"'
     )
 
 
 @on_a_loop
-async def test_a_users_plugin_sorts_the_queue() -> None:
+async def test_an_out_of_tree_plugin_sorts_the_queue() -> None:
     order = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sorter"}]}
     profiles = [{"plugins": {"queueSort": order}}]
     world = World(Sorter, config={"profiles": profiles})
@@ -232,7 +232,7 @@ async def test_a_users_plugin_sorts_the_queue() -> None:
 
 
 @on_a_loop
-async def test_a_text_that_nobody_can_write_stops_nothing() -> None:
+async def test_a_message_that_cannot_be_encoded_does_not_stop_the_loop() -> None:
     world = World(Moody)
     world.put("ADDED", a_node(), NODES)
     world.put("ADDED", pod_wire("mumbles"))
@@ -248,7 +248,7 @@ async def test_a_text_that_nobody_can_write_stops_nothing() -> None:
 
 
 @on_a_loop
-async def test_nothing_is_placed_before_it_is_told_to_and_after_it_is_told_to_stop() -> None:
+async def test_pods_are_placed_only_between_start_and_stop_of_scheduling() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -267,7 +267,7 @@ async def test_nothing_is_placed_before_it_is_told_to_and_after_it_is_told_to_st
 
 
 @on_a_loop
-async def test_the_loop_ends_when_it_is_told_to() -> None:
+async def test_stop_ends_the_loop() -> None:
     world = World(verbosity=2)
     running = world.live.tasks.start(world.live.scheduler.run(), name="loop")
     await world.until(lambda: world.idle_count > 0)
@@ -279,7 +279,7 @@ async def test_the_loop_ends_when_it_is_told_to() -> None:
 
 
 @on_a_loop
-async def test_pods_are_tried_by_importance_then_by_age() -> None:
+async def test_pods_are_tried_by_priority_then_by_age() -> None:
     world = World(verbosity=3)
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -294,7 +294,7 @@ async def test_pods_are_tried_by_importance_then_by_age() -> None:
 
 
 @on_a_loop
-async def test_a_pod_that_is_being_deleted_or_assumed_already_is_passed_over() -> None:
+async def test_terminating_and_assumed_pods_are_skipped() -> None:
     world = World(verbosity=3)
     gone = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
     world.put("ADDED", a_node(), NODES)

@@ -1,4 +1,4 @@
-"""Status patches of pods: what they say, their order per pod, and that none follows a binding."""
+"""Status patches of pods: content, order per pod, and that none follows a binding."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kubesched.model.pod_info import PodInfo
-from kubesched.scheduler.status_patches import SENDING_MAX, Verdict
+from kubesched.scheduler.status_patches import SENDING_MAX, UnschedulableCondition
+from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.builders import Wire, pod_wire
-from tests.unit.client.request_world import refusal
+from tests.unit.client.request_world import rejection
 from tests.unit.scheduler.live_world import World, on_a_loop
 
-FULL = Verdict("Unschedulable", "full")
-BROKEN = Verdict("SchedulerError", "broken")
+FULL = UnschedulableCondition("Unschedulable", "full")
+BROKEN = UnschedulableCondition("SchedulerError", "broken")
 SAID: Wire = {
     "type": "PodScheduled",
     "status": "False",
@@ -36,13 +36,13 @@ def a_pod(
         status["nominatedNodeName"] = nominated
     wire = pod_wire(name, status=status, metadata={"generation": generation})
     world.show("ADDED", wire)
-    known = world.pods.get(f"default/{name}")
-    assert known is not None
-    return known
+    pod = world.pods.get(f"default/{name}")
+    assert pod is not None
+    return pod
 
 
 def written(world: World, name: str = "pod") -> list[tuple[str, Any]]:
-    """Return message of the condition and nomination of every patch; `-` for what it leaves."""
+    """Return condition message and nomination of every patch; `-` for an unset field."""
     return [
         (
             patch["conditions"][0]["message"] if "conditions" in patch else "-",
@@ -53,7 +53,7 @@ def written(world: World, name: str = "pod") -> list[tuple[str, Any]]:
 
 
 @on_a_loop
-async def test_a_condition_is_put_beside_others_and_keeps_their_order() -> None:
+async def test_a_new_condition_keeps_the_order_of_the_others() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -62,7 +62,7 @@ async def test_a_condition_is_put_beside_others_and_keeps_their_order() -> None:
         await world.rest()
     (patch,) = world.patches()
     assert patch["$setElementOrder/conditions"] == [{"type": "Ready"}, {"type": "PodScheduled"}]
-    assert [one["type"] for one in patch["conditions"]] == ["PodScheduled"]
+    assert [condition["type"] for condition in patch["conditions"]] == ["PodScheduled"]
 
 
 @on_a_loop
@@ -89,7 +89,7 @@ async def test_a_condition_that_stays_false_keeps_its_time() -> None:
 
 
 @on_a_loop
-async def test_a_condition_that_turns_false_is_dated_now() -> None:
+async def test_a_condition_that_becomes_false_gets_the_current_time() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -100,11 +100,11 @@ async def test_a_condition_that_turns_false_is_dated_now() -> None:
 
 @pytest.mark.parametrize("nominated", [None, "n1"])
 @on_a_loop
-async def test_what_the_status_says_already_is_not_written(nominated: str | None) -> None:
+async def test_an_equal_status_is_not_written(nominated: str | None) -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        # A generation that moved on is no reason to write, as with upstream.
+        # As upstream: a new generation is no reason to write.
         pod = a_pod(world, SAID | {"observedGeneration": 1}, nominated="n1", generation=2)
         assert not world.live.patches.write(pod, FULL, nominated)
         await world.rest()
@@ -112,7 +112,7 @@ async def test_what_the_status_says_already_is_not_written(nominated: str | None
 
 
 @on_a_loop
-async def test_a_nomination_alone_leaves_conditions_alone() -> None:
+async def test_a_nomination_does_not_change_conditions() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -125,14 +125,14 @@ async def test_a_nomination_alone_leaves_conditions_alone() -> None:
 
 
 @on_a_loop
-async def test_one_is_under_way_and_the_last_word_follows() -> None:
+async def test_updates_during_a_patch_are_merged_into_one_patch_after_it() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
         pod, patches = a_pod(world), world.live.patches
         held = world.network.hold("PATCH /status")
         for message in ("first", "second", "third"):
-            patches.write(pod, Verdict("Unschedulable", message), None)
+            patches.write(pod, UnschedulableCondition("Unschedulable", message), None)
         await world.until(lambda: len(world.patches()) == 1)
         held.set()
         await world.rest()
@@ -140,14 +140,14 @@ async def test_one_is_under_way_and_the_last_word_follows() -> None:
 
 
 @on_a_loop
-async def test_what_a_later_word_leaves_alone_is_still_said() -> None:
+async def test_a_merged_update_keeps_fields_that_the_later_one_does_not_set() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
         pod, patches = a_pod(world), world.live.patches
         held = world.network.hold("PATCH /status")
-        patches.write(pod, Verdict("Unschedulable", "first"), None)
-        patches.write(pod, Verdict("Unschedulable", "second"), None)
+        patches.write(pod, UnschedulableCondition("Unschedulable", "first"), None)
+        patches.write(pod, UnschedulableCondition("Unschedulable", "second"), None)
         patches.write(pod, None, "n1")
         held.set()
         await world.rest()
@@ -155,8 +155,8 @@ async def test_what_a_later_word_leaves_alone_is_still_said() -> None:
 
 
 @on_a_loop
-async def test_going_back_to_what_was_seen_is_said_after_what_is_under_way() -> None:
-    # The pod as seen says so already, but the patch under way will have changed that.
+async def test_a_return_to_the_watched_status_is_written_after_a_patch_being_sent() -> None:
+    # The watched pod has this status, but the patch being sent changes it.
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -170,15 +170,15 @@ async def test_going_back_to_what_was_seen_is_said_after_what_is_under_way() -> 
 
 
 @on_a_loop
-async def test_going_back_to_what_was_seen_drops_what_was_not_sent() -> None:
+async def test_a_return_to_the_watched_status_drops_a_waiting_patch() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
         held = world.network.hold("PATCH /status")
         others = [a_pod(world, name=f"other-{n}") for n in range(SENDING_MAX)]
         pod, patches = a_pod(world, SAID), world.live.patches
-        for one in others:
-            patches.write(one, FULL, None)
+        for other in others:
+            patches.write(other, FULL, None)
         assert patches.write(pod, BROKEN, None)
         assert not patches.write(pod, FULL, None)
         held.set()
@@ -188,7 +188,7 @@ async def test_going_back_to_what_was_seen_drops_what_was_not_sent() -> None:
 
 
 @on_a_loop
-async def test_pods_do_not_wait_for_each_other_and_so_many_are_sent_at_once() -> None:
+async def test_patches_of_different_pods_are_sent_in_parallel_up_to_a_limit() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -207,7 +207,7 @@ async def test_pods_do_not_wait_for_each_other_and_so_many_are_sent_at_once() ->
 
 
 @on_a_loop
-async def test_nothing_that_waits_is_written_once_a_pod_is_to_be_bound() -> None:
+async def test_a_waiting_patch_is_dropped_before_the_binding() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -217,7 +217,7 @@ async def test_nothing_that_waits_is_written_once_a_pod_is_to_be_bound() -> None
         patches.write(pod, BROKEN, None)
         settled = world.live.tasks.start(patches.settle(pod.uid), name="settle")
         await world.until(lambda: len(world.patches()) == 1)
-        assert not settled.done(), "the one under way comes first"
+        assert not settled.done(), "the patch being sent comes first"
         held.set()
         await settled
         await world.rest()
@@ -225,7 +225,7 @@ async def test_nothing_that_waits_is_written_once_a_pod_is_to_be_bound() -> None
 
 
 @on_a_loop
-async def test_who_has_nothing_under_way_is_not_held_up() -> None:
+async def test_a_pod_without_a_patch_being_sent_does_not_wait() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -235,7 +235,7 @@ async def test_who_has_nothing_under_way_is_not_held_up() -> None:
 
 
 @on_a_loop
-async def test_an_expectation_is_taken_back_before_the_watch_showed_it() -> None:
+async def test_an_expected_node_is_cleared_before_the_watch_shows_it() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -250,7 +250,7 @@ async def test_an_expectation_is_taken_back_before_the_watch_showed_it() -> None
 
 
 @on_a_loop
-async def test_an_expectation_that_came_true_is_not_taken_back() -> None:
+async def test_an_expected_node_is_not_cleared_after_the_binding() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -261,13 +261,13 @@ async def test_an_expectation_that_came_true_is_not_taken_back() -> None:
         assert not patches.write(pod, None, "")
 
 
-# -- trouble --------------------------------------------------------------------------------------
+# -- failures -------------------------------------------------------------------------------------
 
 
 @on_a_loop
-async def test_a_refused_patch_is_logged_and_the_next_one_goes_out() -> None:
+async def test_a_rejected_patch_is_logged_and_the_next_is_sent() -> None:
     world = World()
-    world.network.reply("PATCH /status", refusal(403, "Forbidden", "not you"))
+    world.network.reply("PATCH /status", rejection(403, "Forbidden", "not you"))
     async with world.running():
         world.live.scheduler.stop_scheduling()
         pod = a_pod(world)
@@ -282,7 +282,7 @@ async def test_a_refused_patch_is_logged_and_the_next_one_goes_out() -> None:
 
 
 @on_a_loop
-async def test_a_text_that_cannot_be_sent_holds_nobody_up() -> None:
+async def test_a_message_that_cannot_be_encoded_does_not_delay_other_patches() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
@@ -290,7 +290,7 @@ async def test_a_text_that_cannot_be_sent_holds_nobody_up() -> None:
         for n in range(SENDING_MAX - 1):
             world.live.patches.write(a_pod(world, name=f"p-{n}"), FULL, None)
         pod = a_pod(world)
-        world.live.patches.write(pod, Verdict("Unschedulable", "\ud800"), None)
+        world.live.patches.write(pod, UnschedulableCondition("Unschedulable", "\ud800"), None)
         world.live.patches.write(a_pod(world, name="next"), FULL, None)
         await world.until(lambda: written(world, "next") != [])
         held.set()

@@ -1,4 +1,4 @@
-"""The loop while an extender is awaited: what goes on, what stands still, what ends the wait."""
+"""The scheduling loop while an attempt waits for an extender."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from kubesched.app.swap import Swap
 from kubesched.client.resources import NODES
-from kubesched.extender.asking import Extenders
-from kubesched.extender.http_extender import ExtenderError, HTTPExtender
+from kubesched.extender.client.extenders import Extenders
+from kubesched.extender.client.http_extender import HTTPExtender
+from kubesched.framework.handle import ExtenderError
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.tasks import Tasks
+from kubesched.run.swap import Swap
 from tests.unit.builders import Wire, pod_wire
 from tests.unit.extender.scripted_extenders import ScriptedExtender, failing, names
 from tests.unit.scheduler.live_world import World, on_a_loop
@@ -30,7 +31,7 @@ CONFIGURED = {"extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "f
 def a_world(*members: ScriptedExtender, **how: Any) -> World:
     """Return a scheduler of two nodes whose extenders are scripted."""
     world = World(config=CONFIGURED, **how)
-    world.live.scheduler.cycle.go_by(scripted(world, *members))
+    world.live.scheduler.cycle.use_extenders(scripted(world, *members))
     for name in ("n1", "n2"):
         world.put("ADDED", a_node(name), NODES)
     return world
@@ -39,30 +40,30 @@ def a_world(*members: ScriptedExtender, **how: Any) -> World:
 def scripted(world: World, *members: ScriptedExtender) -> Extenders:
     return Extenders(
         cast("Sequence[HTTPExtender]", members),
-        stand_in=world.cache.stand_in,
+        placeholder_rows=world.cache.add_placeholders,
         log=world.log,
         metrics=world.metrics,
     )
 
 
 @on_a_loop
-async def test_what_extenders_leave_over_is_where_the_pod_goes() -> None:
+async def test_a_pod_goes_to_a_node_that_extenders_allow() -> None:
     extender = ScriptedExtender(filters=lambda _: names("n2"))
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
     assert world.bindings() == {"pod": "n2"}
-    assert extender.asked == [("filter", ["n1", "n2"])]
+    assert extender.calls == [("filter", ["n1", "n2"])]
 
 
 @on_a_loop
-async def test_changes_wait_until_the_attempt_is_over() -> None:
+async def test_changes_wait_until_the_attempt_ends() -> None:
     extender = ScriptedExtender(held=asyncio.Event())
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
-        await world.until(lambda: bool(extender.asked))
+        await world.until(lambda: bool(extender.calls))
         world.put("ADDED", a_node("n3"), NODES)
         for _ in range(100):
             await SystemClock().sleep(0)
@@ -72,23 +73,23 @@ async def test_changes_wait_until_the_attempt_is_over() -> None:
         extender.held.set()
         await world.rest()
         assert world.cache.snapshot().node_count == 3
-    assert [given for _, given in extender.asked] == [["n1", "n2"], ["n1", "n2"]]
+    assert [given for _, given in extender.calls] == [["n1", "n2"], ["n1", "n2"]]
     assert set(world.bindings()) == {"pod"}
 
 
 @on_a_loop
-async def test_who_may_place_no_more_gives_up_waiting_and_tells_nobody() -> None:
+async def test_stopping_cancels_the_wait_for_an_extender_without_an_event() -> None:
     extender = ScriptedExtender(held=asyncio.Event())
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
-        await world.until(lambda: bool(extender.asked))
+        await world.until(lambda: bool(extender.calls))
         await world.live.stop_scheduling()
         await world.rest()
         assert world.bindings() == {}
         assert world.events() == world.patches() == []
         assert world.where("pod") == "Backoff"
-        # The lease is won again.
+        # This scheduler leads again.
         assert extender.held is not None
         extender.held.set()
         world.live.start_scheduling()
@@ -97,25 +98,25 @@ async def test_who_may_place_no_more_gives_up_waiting_and_tells_nobody() -> None
 
 
 @on_a_loop
-async def test_the_process_ends_at_once_while_an_extender_is_awaited() -> None:
+async def test_the_process_ends_at_once_while_an_extender_is_called() -> None:
     extender = ScriptedExtender(held=asyncio.Event())
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     world.live.tasks.start(world.live.scheduler.run(), name="scheduler")
     world.live.start_scheduling()
-    await world.until(lambda: bool(extender.asked))
+    await world.until(lambda: bool(extender.calls))
     stopping = Tasks().start(world.live.stop(), name="stop")
     await world.until(stopping.done)
     assert world.bindings() == {}
 
 
 @on_a_loop
-async def test_a_pod_that_was_deleted_meanwhile_is_not_put_back() -> None:
+async def test_a_pod_deleted_meanwhile_is_not_requeued() -> None:
     extender = ScriptedExtender(held=asyncio.Event())
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
-        await world.until(lambda: bool(extender.asked))
+        await world.until(lambda: bool(extender.calls))
         world.put("DELETED", pod_wire("pod"))
         await world.live.stop_scheduling()
         await world.rest()
@@ -125,7 +126,7 @@ async def test_a_pod_that_was_deleted_meanwhile_is_not_put_back() -> None:
 
 @pytest.mark.parametrize("ignorable", [False, True])
 @on_a_loop
-async def test_an_extender_that_fails_fails_the_attempt_unless_it_may_be_ignored(
+async def test_a_failing_extender_fails_the_attempt_unless_it_is_ignorable(
     ignorable: bool,
 ) -> None:
     extender = ScriptedExtender(filters=failing("Post: EOF"), is_ignorable=ignorable)
@@ -145,35 +146,35 @@ async def test_an_extender_that_fails_fails_the_attempt_unless_it_may_be_ignored
 
 
 @on_a_loop
-async def test_any_change_of_the_cluster_wakes_a_pod_that_extenders_refused() -> None:
+async def test_every_cluster_event_wakes_a_pod_that_extenders_rejected() -> None:
     extender = ScriptedExtender(filters=lambda _: names(n1="busy", n2="busy"))
     world = a_world(extender)
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
         assert world.where("pod") == "Unschedulable"
-        assert len(extender.asked) == 1
+        assert len(extender.calls) == 1
         (event,) = world.events("FailedScheduling")
         assert event["note"].startswith("0/2 nodes are available: 2 busy.")
         world.put("ADDED", pod_wire("other", nodeName="n1"))
         await world.rest()
-        assert len(extender.asked) == 2
+        assert len(extender.calls) == 2
 
 
 @on_a_loop
-async def test_other_extenders_are_asked_from_the_next_pod_on_and_the_old_ones_closed() -> None:
+async def test_replaced_extenders_are_used_from_the_next_pod_on_and_old_ones_closed() -> None:
     former = ScriptedExtender(filters=lambda _: names("n1"))
     world = World(config=CONFIGURED)
-    old = world.live.generation
-    # What the configuration built is replaced by what a test can follow.
+    old = world.live.profile_set
+    # Replace the configured extenders by scripted ones.
     object.__setattr__(old, "extenders", scripted(world, former))
-    world.live.scheduler.cycle.go_by(old.extenders)
+    world.live.scheduler.cycle.use_extenders(old.extenders)
     for name in ("n1", "n2"):
         world.put("ADDED", a_node(name), NODES)
     world.put("ADDED", pod_wire("first"))
     async with world.running():
         await world.rest()
-        putting = Swap(world.live).put_in_force(World().live.settings)
+        putting = Swap(world.live).apply(World().live.settings)
         swapping = Tasks().start(putting, name="swap")
         await world.until(swapping.done)
         new = swapping.result()
@@ -186,13 +187,13 @@ async def test_other_extenders_are_asked_from_the_next_pod_on_and_the_old_ones_c
         await world.until(lambda: former.is_closed)
     assert world.bindings()["first"] == "n1"
     assert set(world.bindings()) == {"first", "second"}
-    assert [given for _, given in former.asked] == [["n1", "n2"]]
+    assert [given for _, given in former.calls] == [["n1", "n2"]]
 
 
 @on_a_loop
 async def test_a_scheduler_that_ends_closes_its_connections() -> None:
     extender = ScriptedExtender(scores=ExtenderError("down"))
     world = a_world()
-    object.__setattr__(world.live.generation, "extenders", scripted(world, extender))
+    object.__setattr__(world.live.profile_set, "extenders", scripted(world, extender))
     await world.live.stop_tasks()
     assert extender.is_closed

@@ -27,7 +27,7 @@ class Index:
         """Add a wheel of version 1.0."""
         path = self.folder / f"{name}-1.0-{tags}.whl"
         lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.0"]
-        lines += [f"Requires-Dist: {one}" for one in needs]
+        lines += [f"Requires-Dist: {need}" for need in needs]
         with ZipFile(path, "w") as archive:
             archive.writestr(f"{name}-1.0.dist-info/METADATA", "\n".join(lines) + "\n")
             archive.writestr(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
@@ -106,7 +106,7 @@ def test_a_wheel_that_needs_a_newer_libc_does_not_count(
     assert (status, lines[1:]) == (1, ["    no wheel of fast==1.0"])
 
 
-def test_what_a_package_needs_on_one_python_only_has_to_be_pinned(
+def test_requirements_for_one_python_version_have_to_be_pinned(
     index: Index, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index.wheel("plain", needs=("backport; python_version < '3.14'", "other[x]; extra == 'more'"))

@@ -1,4 +1,4 @@
-"""Assertions pass on what is so, and tell why when it is not."""
+"""Assertions about decisions, and their failure messages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kubesched.testing import (
     assert_fits,
     assert_placed,
     assert_prefers,
-    assert_refused,
+    assert_rejected,
     assert_waits,
     decided,
 )
 
 
 class OnlyBlue:
-    """Lets pods on blue nodes only, and prefers those whose name comes late."""
+    """Rejects nodes that are not blue, and prefers names late in the alphabet."""
 
     name = "OnlyBlue"
 
@@ -31,7 +31,7 @@ class OnlyBlue:
 
 
 class WaitsForOthers:
-    """Has every pod wait for permission."""
+    """Makes every pod wait on permit."""
 
     name = "WaitsForOthers"
 
@@ -44,13 +44,13 @@ only_blue = pytest.mark.cluster(plugins=[OnlyBlue])
 
 
 @only_blue
-def test_what_is_so_passes(cluster: Cluster) -> None:
+def test_true_assertions_pass(cluster: Cluster) -> None:
     cluster.add(a_node("red"), a_node("a", labels=BLUE), a_node("z", labels=BLUE), a_pod("web"))
     cluster.schedule()
     assert_placed(cluster, "web")
     assert_placed(cluster, "default/web", on="z")
     assert_placed(cluster, "web", on=["a", "z"])
-    assert_refused(cluster, "web", "red", by="OnlyBlue", because="not blue")
+    assert_rejected(cluster, "web", "red", by="OnlyBlue", because="not blue")
     assert_fits(cluster, "web", "a", "z")
     assert_prefers(cluster, "web", "z", "a")
     assert_prefers(cluster, "web", "z", "a", by="OnlyBlue")
@@ -72,23 +72,23 @@ def test_a_pod_on_another_node_is_explained(cluster: Cluster) -> None:
 
 
 @only_blue
-def test_a_pod_that_waits_is_explained_with_what_would_help(cluster: Cluster) -> None:
+def test_a_pending_pod_is_explained_with_counterfactuals(cluster: Cluster) -> None:
     cluster.add(a_node("n1", labels=BLUE, capacity={"cpu": "1"}), a_node("red"))
     cluster.add(a_pod("big", requests={"cpu": "3"}))
     cluster.schedule()
     with pytest.raises(AssertionError) as failed:
         assert_placed(cluster, "big")
     told = str(failed.value)
-    assert told.startswith("default/big has no node\ndefault/big is unschedulable, refused by ")
+    assert told.startswith("default/big has no node\ndefault/big is unschedulable, rejected by ")
     assert "Event: FailedScheduling: 0/2 nodes are available: 1 Insufficient cpu" in told
     assert "  NodeResourcesFit: Insufficient cpu: n1\n" in told
     assert "  OnlyBlue: node(s) not blue: red\n" in told
-    assert "What would help:\n" in told
-    assert "  lacks 2 cpu on n1 (opens n1)\n" in told
+    assert "Changes that would make the pod fit:\n" in told
+    assert "  lacks 2 cpu on n1 (for n1)\n" in told
 
 
 @only_blue
-def test_waiting_is_for_a_reason(cluster: Cluster) -> None:
+def test_assert_waits_checks_the_reason(cluster: Cluster) -> None:
     cluster.add(a_node("red"), a_pod("web"))
     with pytest.raises(AssertionError, match="default/web was not tried yet"):
         assert_waits(cluster, "web")
@@ -105,36 +105,36 @@ def test_waiting_is_for_a_reason(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster(plugins=[WaitsForOthers])
-def test_waiting_for_permission_is_waiting(cluster: Cluster) -> None:
+def test_waiting_on_permit_counts_as_waiting(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
     cluster.schedule()
-    assert_waits(cluster, "web", because="waits for the permission of WaitsForOthers")
+    assert_waits(cluster, "web", because="waits for permission from WaitsForOthers")
 
 
 @only_blue
-def test_a_refusal_is_by_the_one_that_is_named(cluster: Cluster) -> None:
+def test_assert_rejected_checks_the_plugin(cluster: Cluster) -> None:
     cluster.add(a_node("red", capacity={"cpu": "1"}), a_node("a", labels=BLUE))
     cluster.add(a_pod("web", requests={"cpu": "2"}))
-    # Two refuse the node; the one that comes first hides the other from the event.
-    assert_refused(cluster, "web", "red")
-    assert_refused(cluster, "web", "red", by="NodeResourcesFit", because="Insufficient cpu")
-    assert_refused(cluster, "web", "red", by="OnlyBlue")
+    # Two plugins reject the node; only the first one is in the event.
+    assert_rejected(cluster, "web", "red")
+    assert_rejected(cluster, "web", "red", by="NodeResourcesFit", because="Insufficient cpu")
+    assert_rejected(cluster, "web", "red", by="OnlyBlue")
     for wrong in ({"by": "NodeName"}, {"because": "green"}, {"by": "OnlyBlue", "because": "cpu"}):
         with pytest.raises(AssertionError) as failed:
-            assert_refused(cluster, "web", "red", **wrong)
-        assert str(failed.value).startswith("red is not refused to default/web b")
-        assert "What plugins say of red, which is refused:" in str(failed.value)
+            assert_rejected(cluster, "web", "red", **wrong)
+        assert str(failed.value).startswith("red is not rejected for default/web b")
+        assert "Node red is rejected:" in str(failed.value)
         assert "Unschedulable: node(s) not blue" in str(failed.value)
-    with pytest.raises(AssertionError, match="a is not refused to default/web"):
-        assert_refused(cluster, "web", "red", "a")
+    with pytest.raises(AssertionError, match="a is not rejected for default/web"):
+        assert_rejected(cluster, "web", "red", "a")
 
 
 @only_blue
-def test_what_does_not_fit_or_is_not_preferred_is_explained(cluster: Cluster) -> None:
+def test_failed_fits_and_preferences_are_explained(cluster: Cluster) -> None:
     cluster.add(a_node("red"), a_node("a", labels=BLUE), a_node("z", labels=BLUE), a_pod("web"))
     with pytest.raises(AssertionError) as failed:
         assert_fits(cluster, "web", "a", "red")
-    assert str(failed.value).startswith("default/web does not fit on red\nWhat plugins say of red")
+    assert str(failed.value).startswith("default/web does not fit on red\nNode red")
     with pytest.raises(AssertionError) as failed:
         assert_prefers(cluster, "web", "a", "z", by="OnlyBlue")
     first = "default/web does not prefer a to z by OnlyBlue: a has 40, z has 100"
@@ -143,23 +143,23 @@ def test_what_does_not_fit_or_is_not_preferred_is_explained(cluster: Cluster) ->
         assert_prefers(cluster, "web", "z", "red")
 
 
-def test_a_node_that_is_not_there_is_said(cluster: Cluster) -> None:
+def test_an_unknown_node_is_reported(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
-    with pytest.raises(AssertionError, match="there is no node n7; there are n1"):
-        assert_refused(cluster, "web", "n7")
+    with pytest.raises(AssertionError, match="node n7 not found; there are n1"):
+        assert_rejected(cluster, "web", "n7")
 
 
-def test_a_pod_refused_as_a_whole_is_refused_by_every_node(cluster: Cluster) -> None:
+def test_a_pod_rejected_by_pre_filter_is_rejected_on_every_node(cluster: Cluster) -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}
     cluster.add(a_node("n1"), a_pod("web", volumes=[claim]))
     cluster.schedule()
-    assert_refused(cluster, "web", "n1", because='persistentvolumeclaim "gone" not found')
-    with pytest.raises(AssertionError, match="Refused as a whole by VolumeRestrictions: pers"):
+    assert_rejected(cluster, "web", "n1", because='persistentvolumeclaim "gone" not found')
+    with pytest.raises(AssertionError, match="Rejected on all nodes by VolumeRestrictions: pers"):
         assert_placed(cluster, "web")
 
 
 @only_blue
-def test_a_decision_can_be_asked_about(cluster: Cluster) -> None:
+def test_a_decision_can_be_requested(cluster: Cluster) -> None:
     cluster.add(a_node("red"), a_node("a", labels=BLUE), a_node("z", labels=BLUE), a_pod("web"))
     found = decided(cluster, "web")
     assert (found.node, found.fitting) == ("z", ["a", "z"])

@@ -1,4 +1,4 @@
-"""Pods and nodes of the public test kit, written out."""
+"""The builders of pods and nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kubesched.testing import a_node, a_pod
 
 
-def test_a_pod_asks_for_nothing_unless_told() -> None:
+def test_a_pod_requests_nothing_by_default() -> None:
     assert a_pod("web") == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -35,7 +35,7 @@ def test_a_pod_takes_any_field_of_its_spec() -> None:
     }
 
 
-def test_a_node_is_roomy_where_nothing_is_said() -> None:
+def test_a_node_has_a_large_capacity_by_default() -> None:
     node = a_node("n1", capacity={"cpu": "1"}, labels={"disk": "ssd"})
     assert node["metadata"]["labels"] == {"kubernetes.io/hostname": "n1", "disk": "ssd"}
     assert node["status"]["allocatable"] == {
@@ -59,6 +59,6 @@ def test_taints_are_written_as_kubectl_takes_them() -> None:
     }
 
 
-def test_a_text_that_is_no_taint_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no taint such as team=blue:NoSchedule"):
+def test_an_invalid_taint_is_rejected() -> None:
+    with pytest.raises(ValueError, match="is not a taint such as team=blue:NoSchedule"):
         a_node("n1", taints=["blue"])

@@ -1,4 +1,4 @@
-"""The scheduler alone, as authors of plugins test with it."""
+"""The in-memory `Cluster` of the test kit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesched.testing.cluster import Cluster
 
 
 class OnlyBlue:
-    """Lets pods on blue nodes only."""
+    """Rejects nodes that are not blue."""
 
     name = "OnlyBlue"
 
@@ -19,7 +19,7 @@ class OnlyBlue:
 
 
 class WaitsForOthers:
-    """Has every pod wait for permission."""
+    """Makes every pod wait on permit."""
 
     name = "WaitsForOthers"
 
@@ -27,7 +27,7 @@ class WaitsForOthers:
         return wait("not yet"), 60.0
 
 
-def test_a_pod_goes_where_it_fits(cluster: Cluster) -> None:
+def test_a_pod_is_placed_where_it_fits(cluster: Cluster) -> None:
     cluster.add(a_node("small", capacity={"cpu": "1"}), a_node("big"))
     cluster.add(a_pod("web", requests={"cpu": "2"}))
     cluster.schedule()
@@ -36,7 +36,7 @@ def test_a_pod_goes_where_it_fits(cluster: Cluster) -> None:
     assert cluster.events("web") == [("Scheduled", "Successfully assigned default/web to big")]
 
 
-def test_a_pod_waits_and_says_why_until_there_is_room(cluster: Cluster) -> None:
+def test_a_pod_waits_with_a_message_until_there_is_room(cluster: Cluster) -> None:
     cluster.add(a_node("n1", capacity={"cpu": "1"}), a_pod("web", requests={"cpu": "2"}))
     cluster.schedule()
     assert cluster.node_of("web") == ""
@@ -48,7 +48,7 @@ def test_a_pod_waits_and_says_why_until_there_is_room(cluster: Cluster) -> None:
     assert cluster.why("web") == ""
 
 
-def test_an_object_that_changes_is_put_again(cluster: Cluster) -> None:
+def test_a_changed_object_is_replaced(cluster: Cluster) -> None:
     cluster.add(a_node("n1", taints=["team=blue:NoSchedule"]), a_pod("web"))
     cluster.schedule()
     assert "untolerated taint" in cluster.why("web")
@@ -57,7 +57,7 @@ def test_an_object_that_changes_is_put_again(cluster: Cluster) -> None:
     assert cluster.placed() == {"default/web": "n1"}
 
 
-def test_a_more_important_pod_takes_the_place_of_another(cluster: Cluster) -> None:
+def test_a_pod_of_higher_priority_preempts(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("low", requests={"cpu": "3"}, priority=1))
     cluster.schedule()
     cluster.add(a_pod("high", requests={"cpu": "3"}, priority=1000))
@@ -68,7 +68,7 @@ def test_a_more_important_pod_takes_the_place_of_another(cluster: Cluster) -> No
 
 
 @pytest.mark.cluster(plugins=[OnlyBlue])
-def test_a_plugin_is_asked(cluster: Cluster) -> None:
+def test_a_plugin_is_called(cluster: Cluster) -> None:
     cluster.add(a_node("red"), a_pod("web"))
     cluster.schedule()
     assert cluster.why("web").startswith("0/1 nodes are available: 1 node(s) not blue.")
@@ -78,7 +78,7 @@ def test_a_plugin_is_asked(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster(plugins=[WaitsForOthers])
-def test_time_passes_as_the_test_says(cluster: Cluster) -> None:
+def test_the_test_controls_the_clock(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
     cluster.schedule()
     assert cluster.state("web") == "waitingOnPermit"
@@ -88,7 +88,7 @@ def test_time_passes_as_the_test_says(cluster: Cluster) -> None:
     assert "timeout" in cluster.why("web")
 
 
-def test_a_removed_node_takes_no_pods(cluster: Cluster) -> None:
+def test_a_removed_node_gets_no_pods(cluster: Cluster) -> None:
     cluster.add(a_node("n1"))
     cluster.remove("Node", "n1")
     cluster.add(a_pod("shop", namespace="prod"))
@@ -99,13 +99,13 @@ def test_a_removed_node_takes_no_pods(cluster: Cluster) -> None:
         cluster.remove("Node", "n1")
 
 
-def test_a_kind_that_no_scheduler_reads_is_refused(cluster: Cluster) -> None:
-    with pytest.raises(ValueError, match="does not look at"):
+def test_an_unwatched_kind_is_rejected(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match="does not watch"):
         cluster.add({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}})
 
 
 class _Polls:
-    """Reads something from outside every ten seconds, and places pods only once it is known."""
+    """Reads an external value every ten seconds, and rejects pods before the first one."""
 
     name = "Polls"
 
@@ -124,7 +124,7 @@ class _Polls:
 
 
 class _Prepares:
-    """Takes five seconds to make a node ready for a pod."""
+    """Takes five seconds in pre_bind."""
 
     name = "Prepares"
 
@@ -136,7 +136,7 @@ class _Prepares:
 
 
 @pytest.mark.cluster(plugins=[_Polls])
-def test_a_plugin_starts_a_task_while_it_is_made(cluster: Cluster) -> None:
+def test_a_plugin_starts_a_task_in_its_constructor(cluster: Cluster) -> None:
     cluster.add(a_node("n"), a_pod("early"))
     cluster.schedule()
     assert "nothing was read yet" in cluster.why("early")
@@ -147,7 +147,7 @@ def test_a_plugin_starts_a_task_while_it_is_made(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster(plugins=[_Prepares])
-def test_a_plugin_that_sleeps_goes_by_the_clock_of_the_test(cluster: Cluster) -> None:
+def test_a_sleeping_plugin_uses_the_clock_of_the_test(cluster: Cluster) -> None:
     cluster.add(a_node("n"), a_pod("web"))
     cluster.schedule()
     assert cluster.node_of("web") == ""

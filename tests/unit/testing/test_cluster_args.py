@@ -1,4 +1,4 @@
-"""Plugins with arguments in a `Cluster`, and what is in it."""
+"""Arguments of plugins in a `Cluster`, and its documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ColorArgs(msgspec.Struct, frozen=True):
 
 
 class OnlyColor:
-    """Lets pods on nodes of a colour only."""
+    """Rejects nodes of other colours."""
 
     name = "OnlyColor"
 
@@ -34,20 +34,20 @@ class OnlyColor:
 
 
 @pytest.mark.cluster(plugins=[OnlyColor])
-def test_without_arguments_the_defaults_hold(cluster: Cluster) -> None:
+def test_without_arguments_the_defaults_apply(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
     cluster.schedule()
     assert_waits(cluster, "web", because="1 node(s) not blue")
 
 
 @pytest.mark.cluster(plugins=[OnlyColor], args={"OnlyColor": {"color": "red"}})
-def test_arguments_are_given_by_the_name_of_the_plugin(cluster: Cluster) -> None:
+def test_arguments_are_passed_by_the_name_of_the_plugin(cluster: Cluster) -> None:
     cluster.add(a_node("n1", labels={"color": "blue"}), a_pod("web"))
     cluster.schedule()
     assert_waits(cluster, "web", because="1 node(s) not red")
 
 
-def test_arguments_that_are_refused_leave_nothing_open() -> None:
+def test_rejected_arguments_leave_no_open_loop() -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with pytest.raises(ConfigError, match="did you mean 'color'"):
@@ -56,7 +56,7 @@ def test_arguments_that_are_refused_leave_nothing_open() -> None:
     assert [str(one.message) for one in told] == []
 
 
-def test_documents_are_what_is_there_and_ones_own(cluster: Cluster) -> None:
+def test_documents_are_copies_of_the_objects(cluster: Cluster) -> None:
     cluster.add(a_node("n1"), a_pod("web"))
     cluster.schedule()
     node, pod = cluster.documents()

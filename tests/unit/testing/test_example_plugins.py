@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kubesched.app.outside_plugins import load_plugin
+from kubesched.profile.plugin_loading import load_plugin
 from kubesched.testing import check_plugin
 from tests.unit.cli.running import EXAMPLE_PLUGINS
 
 
-def test_both_spellings_of_spare_gpu() -> None:
+def test_both_forms_of_spare_gpu() -> None:
     one = load_plugin(f"{EXAMPLE_PLUGINS}/spare_gpu.py:SpareGpu")
     columns = load_plugin(f"{EXAMPLE_PLUGINS}/spare_gpu_columns.py:SpareGpu")
     assert check_plugin(one.factory, columns.factory).score_range == (0, 100)
@@ -17,4 +17,4 @@ def test_not_on_spot() -> None:
     plugin = load_plugin(f"{EXAMPLE_PLUGINS}/not_on_spot.py:NotOnSpot")
     everybody = check_plugin(plugin.factory)
     important = check_plugin(plugin.factory, args={"priorityMin": 1})
-    assert 0 < important.refused_count < everybody.refused_count
+    assert 0 < important.rejected_count < everybody.rejected_count

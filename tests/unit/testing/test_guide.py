@@ -1,4 +1,4 @@
-"""docs/testing-plugins.md: its examples, as they stand there."""
+"""The examples of docs/testing-plugins.md."""
 
 from __future__ import annotations
 

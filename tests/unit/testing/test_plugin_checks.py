@@ -1,4 +1,4 @@
-"""`check_plugin` lets plugins pass that keep the rules, and names the rule of those that do not."""
+"""`check_plugin` accepts valid plugins, and names the rules that others break."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kubesched import (
     unschedulable,
     wait,
 )
+from kubesched.framework.pod_keys import TemplatePod
 from kubesched.testing import ConfigError, PluginCheckError, a_node, a_pod, check_plugin
 from tests.property.spellings import PAIRS
 
@@ -40,14 +41,14 @@ def check(*plugins: Any, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_both_spellings_of_a_good_plugin_pass(pair: str) -> None:
+def test_both_forms_of_a_valid_plugin_pass(pair: str) -> None:
     report = check_plugin(*PAIRS[pair])
     assert report.pod_count > 20
-    assert (report.refused_count > 0) == ("filter" in report.points)
+    assert (report.rejected_count > 0) == ("filter" in report.points)
     assert (report.score_range is not None) == ("score" in report.points)
 
 
-def test_the_report_tells_what_the_plugin_did() -> None:
+def test_the_report_counts_rejections_and_scores() -> None:
     class OnlyA:
         name = "OnlyA"
 
@@ -60,12 +61,12 @@ def test_the_report_tells_what_the_plugin_did() -> None:
     report = check(OnlyA)
     assert report.name == "OnlyA"
     assert report.points == ("filter", "score")
-    assert (report.pod_count, report.refused_count, report.passed_count) == (2, 4, 2)
+    assert (report.pod_count, report.rejected_count, report.passed_count) == (2, 4, 2)
     assert report.score_range == (30, 70)
 
 
 class Plain:
-    """What the faulty ones are made of."""
+    """The base class of faulty plugins."""
 
     name = "Faulty"
 
@@ -105,7 +106,7 @@ class Forgets(Plain):
 
 
 class Alternates(Plain):
-    """Refuses the node that it is asked about first, of every three."""
+    """Rejects the first of every three nodes that it is called for."""
 
     def filter(self, state: Any, pod: Any, node: Any) -> Any:
         return unschedulable("the first") if next(self.calls) % 3 == 0 else None
@@ -186,9 +187,9 @@ class RegistersText(Plain):
         ),
         (ReturnsText, "filter() returns something other than a Status or None", "str 'no' for"),
         (Waits, "filter() may not return Wait", "later"),
-        (HandsOutTasks, "filter() returns something to wait for", "for node n1"),
-        (Forgets, "asked again it answers the same", "(first), nothing (again)"),
-        (Alternates, "made anew or with nodes reversed it answers the same", "the first"),
+        (HandsOutTasks, "filter() returns an awaitable", "for node n1"),
+        (Forgets, "repeated calls return the same", "(first), nothing (again)"),
+        (Alternates, "a new instance and reversed nodes return the same", "the first"),
         (TooHigh, "score() leaves 0 to 100", "101 for node n1"),
         (Negative, "score() leaves 0 to 100", "-1 for node n1"),
         (NotANumber, "score() returns no integer", "NaN for node n1"),
@@ -198,22 +199,22 @@ class RegistersText(Plain):
         (OneScoreTooFew, "score_nodes() returns another shape", "(1,) for 2 nodes"),
         (Floats, "score_nodes() returns no integers", "float64"),
         (WritesColumns, "score_nodes() raises", "read-only"),
-        (NamesNobody, "pre_filter() names nodes that there are not", "n9"),
+        (NamesNobody, "pre_filter() names unknown nodes", "n9"),
         (EnqueuesText, "pre_enqueue() returns something other than a Status or None", "'no'"),
-        (RegistersText, "events_to_register() returns something else", "Node/Add"),
+        (RegistersText, "events_to_register() returns something other", "Node/Add"),
     ],
 )
 def test_a_broken_rule_is_named_with_an_example(plugin: Any, rule: str, example: str) -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(plugin)
     told = str(failed.value)
-    assert told.startswith("Faulty does not keep the rules:\n")
+    assert told.startswith("Faulty breaks the rules:\n")
     assert f"  {rule}" in told
     assert example in told
 
 
 class MaskOfNumbers:
-    """Refuses with a mask that is none."""
+    """Rejects with an invalid mask."""
 
     name = "Faulty"
 
@@ -221,12 +222,12 @@ class MaskOfNumbers:
         return [Rejected(nodes.pod_count, unschedulable("no"))]
 
 
-class RefusesWithSkip(MaskOfNumbers):
+class RejectsWithSkip(MaskOfNumbers):
     def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
         return [Rejected(nodes.unschedulable, SKIP)]
 
 
-class RefusesWithNothing(MaskOfNumbers):
+class RejectsWithNothing(MaskOfNumbers):
     def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
         return None
 
@@ -234,9 +235,9 @@ class RefusesWithNothing(MaskOfNumbers):
 @pytest.mark.parametrize(
     ("plugin", "rule"),
     [
-        (MaskOfNumbers, "filter_nodes() has a mask that is no bool per node"),
-        (RefusesWithSkip, "filter_nodes() refuses with something that is no refusal"),
-        (RefusesWithNothing, "filter_nodes() returns something other than a list of Rejected"),
+        (MaskOfNumbers, "filter_nodes() has a mask that is not one bool per node"),
+        (RejectsWithSkip, "filter_nodes() rejects with a status that is no rejection"),
+        (RejectsWithNothing, "filter_nodes() returns something other than a list of Rejected"),
     ],
 )
 def test_a_broken_rule_of_a_column_filter_is_named(plugin: Any, rule: str) -> None:
@@ -250,7 +251,7 @@ def test_a_change_of_the_pod_is_found() -> None:
         def pre_enqueue(self, pod: Any) -> Any:
             pod.priority = pod.priority + 1
 
-    with pytest.raises(PluginCheckError, match=r"pre_enqueue\(\) raises|stays as it is"):
+    with pytest.raises(PluginCheckError, match=r"pre_enqueue\(\) raises|stay unchanged"):
         check(Promotes)
 
 
@@ -263,7 +264,7 @@ def test_a_change_inside_of_an_object_is_found() -> None:
         check(Adds)
 
 
-def test_spellings_that_differ_are_found_out() -> None:
+def test_differing_forms_are_reported() -> None:
     class NotThree:
         name = "NotThree"
 
@@ -281,7 +282,7 @@ def test_spellings_that_differ_are_found_out() -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(NotThree, NotThreeColumns)
     assert (
-        "  both spellings agree:\n"
+        "  both forms return the same:\n"
         "    small, pod default/there: on node n3: Unschedulable 'cordoned' (one node), "
         "UnschedulableAndUnresolvable 'cordoned' (columns)\n"
     ) in str(failed.value)
@@ -314,11 +315,14 @@ def test_raising_a_status_and_adding_reasons_up_agree_with_returning_them() -> N
                 ]
             )
 
-    assert check(OneNode, Columns).refused_count == 1
+    assert check(OneNode, Columns).rejected_count == 1
+
+
+NO_ROOM = unschedulable("not for this pod")
 
 
 class CountsPods:
-    """Says truly what it reads."""
+    """Declares its reads correctly."""
 
     name = "CountsPods"
 
@@ -333,27 +337,27 @@ class CountsPods:
 
 
 class CountsSilently(CountsPods):
-    """Reads what it does not say."""
+    """Reads more than it declares."""
 
     def reads(self, pod: Any) -> Any:
         return Reads(nodes=True)
 
 
 class CountsAll(CountsPods):
-    """Lets one node's pods count for all others."""
+    """Scores all nodes by the pods of all nodes."""
 
     def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
         return np.full(len(nodes), min(nodes.view.whole().pod_count.sum(), 100))
 
 
 class ArraysOnly(CountsPods):
-    """Cannot be asked about a row."""
+    """Fails for one row."""
 
     def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
         return np.minimum(nodes.pod_count, 2)[:] * np.ones(len(nodes), dtype=np.int64)
 
 
-def test_a_plugin_that_says_what_it_reads_passes() -> None:
+def test_a_plugin_with_correct_reads_passes() -> None:
     assert check(CountsPods).score_range == (0, 10)
 
 
@@ -362,16 +366,62 @@ def test_a_plugin_that_says_what_it_reads_passes() -> None:
     [
         (
             CountsSilently,
-            "it reads no more than reads() says:\n    small, pod default/there: a pod",
+            "it reads no more than reads() declares:\n    small, pod default/there: another pod",
         ),
-        (CountsAll, "a pod more on n1 changes what it says of n2"),
-        (ArraysOnly, "asked about one row it answers as for all:\n"),
+        (CountsAll, "another pod on n1 changes the result for n2"),
+        (ArraysOnly, "one row gets the same result as all rows:\n"),
     ],
 )
-def test_a_plugin_that_reads_more_is_found_out(plugin: Any, fault: str) -> None:
+def test_undeclared_reads_are_reported(plugin: Any, fault: str) -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(plugin)
     assert fault in str(failed.value)
+
+
+class ForImportant(CountsPods):
+    """Rejects nodes by fields of the pod that the report has to name."""
+
+    def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        hit: Any = (
+            pod.priority > 100
+            or "team" in pod.annotations
+            or pod.spec.runtime_class_name == "gvisor"
+        )
+        return [Rejected(np.full(len(nodes), hit) if len(np.shape(nodes.rows)) else hit, NO_ROOM)]
+
+
+class BehindTheBack(CountsPods):
+    """Reads the pod without being noticed."""
+
+    read = staticmethod(lambda pod: pod.priority > 100)
+
+    def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        if isinstance(pod, TemplatePod):
+            pod = object.__getattribute__(pod, "_pod")
+        hit: Any = type(self).read(pod)
+        return [Rejected(np.full(len(nodes), hit) if len(np.shape(nodes.rows)) else hit, NO_ROOM)]
+
+
+def test_the_report_names_the_fields_of_the_pod_that_are_read() -> None:
+    fields = check(ForImportant).pod_fields
+    assert fields == ("annotations", "priority", "spec.runtime_class_name")
+    assert check(CountsPods).pod_fields == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "read"),
+    [
+        ("priority", lambda pod: pod.priority > 100),
+        ("annotations", lambda pod: any("varied" in name for name in pod.annotations)),
+        ("spec.runtime_class_name", lambda pod: bool(pod.spec.runtime_class_name)),
+        ("spec.priority_class_name", lambda pod: bool(pod.spec.priority_class_name)),
+    ],
+)
+def test_a_field_that_is_read_unnoticed_is_named(field: str, read: Any) -> None:
+    plugin = type("BehindTheBack", (BehindTheBack,), {"read": staticmethod(read)})
+    with pytest.raises(PluginCheckError) as failed:
+        check(plugin)
+    assert f"another {field} changes a result, and was read unnoticed" in str(failed.value)
 
 
 class ByName:
@@ -403,11 +453,11 @@ def test_a_queue_sort_that_is_an_order_passes() -> None:
 @pytest.mark.parametrize(
     ("plugin", "fault"),
     [
-        (ByNameOrSame, "less() is an order:\n    small: default/there goes before itself"),
-        (ByNameBackwards, "sort_key() sorts as less() does:\n    small: not so for default/th"),
+        (ByNameOrSame, "less() is an order:\n    small: default/there precedes itself"),
+        (ByNameBackwards, "sort_key() sorts as less() does:\n    small: not for default/th"),
     ],
 )
-def test_a_queue_sort_that_is_no_order_is_found_out(plugin: Any, fault: str) -> None:
+def test_a_queue_sort_that_is_no_order_is_reported(plugin: Any, fault: str) -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(plugin)
     assert fault in str(failed.value)
@@ -420,7 +470,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class Limited:
-    """Takes arguments, a handle, and wants something fetched in the background."""
+    """Takes arguments and a handle, and starts a background task."""
 
     name = "Limited"
 
@@ -437,18 +487,18 @@ class Limited:
         return unschedulable("full") if node.pod_count >= self.args.pods_max else None
 
 
-def test_arguments_and_a_handle_are_given() -> None:
-    assert check(Limited).refused_count == 0
-    assert check(Limited, args={"podsMax": 0}).refused_count == 6
+def test_plugins_get_arguments_and_a_handle() -> None:
+    assert check(Limited).rejected_count == 0
+    assert check(Limited, args={"podsMax": 0}).rejected_count == 6
     with pytest.raises(ConfigError, match="did you mean 'podsMax'"):
         check(Limited, args={"podMax": 0})
 
 
-def test_what_is_no_plugin_is_refused() -> None:
+def test_a_class_without_extension_points_is_rejected() -> None:
     class Nothing:
         name = "Nothing"
 
     with pytest.raises(TypeError, match="extends no extension point"):
         check(Nothing)
-    with pytest.raises(ValueError, match="no cluster has a pod to ask about"):
+    with pytest.raises(ValueError, match="no cluster has a pod to check"):
         check_plugin(Plain, clusters={"empty": [a_node("n1")]})

@@ -1,4 +1,4 @@
-"""Recorded clusters: what is in them, and how tests get at them."""
+"""Recorded clusters: their contents and their loading."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kubesched.testing import (
 )
 
 
-def test_those_that_are_named_are_there() -> None:
+def test_every_listed_recording_exists() -> None:
     found = sorted(path.stem for path in recorded_path("web-shop").parent.glob("*.json"))
     assert found == sorted(RECORDED)
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_pods_run_where_kubernetes_put_them_and_some_wait(name: str) -> None:
+def test_recordings_have_bound_and_pending_pods(name: str) -> None:
     objects = recorded(name)
     nodes = {one["metadata"]["name"] for one in objects if one["kind"] == "Node"}
     homes = [one["spec"].get("nodeName") for one in objects if one["kind"] == "Pod"]
@@ -35,12 +35,12 @@ def test_pods_run_where_kubernetes_put_them_and_some_wait(name: str) -> None:
     assert 4 <= len(waiting_pods(objects)) < len(homes)
 
 
-def test_each_call_returns_objects_of_its_own() -> None:
+def test_each_call_returns_new_objects() -> None:
     recorded("web-shop")[0]["metadata"]["name"] = "changed"
     assert recorded("web-shop")[0]["metadata"]["name"] != "changed"
 
 
-def test_a_scheduler_places_what_can_be_placed(recorded_cluster: Cluster) -> None:
+def test_pending_pods_of_a_recording_are_scheduled(recorded_cluster: Cluster) -> None:
     waiting = waiting_pods(recorded_cluster.documents())
     recorded_cluster.schedule()
     placed = [pod for pod in waiting if recorded_cluster.node_of(pod)]
@@ -49,15 +49,15 @@ def test_a_scheduler_places_what_can_be_placed(recorded_cluster: Cluster) -> Non
 
 
 @pytest.mark.cluster(recorded="gpu-pool")
-def test_the_fixture_brings_one_by_name(cluster: Cluster) -> None:
+def test_the_fixture_loads_a_recording_by_name(cluster: Cluster) -> None:
     cluster.schedule()
     assert_placed(cluster, "ml/notebook", on=["gpu-1", "gpu-2", "gpu-3", "gpu-4"])
     assert_waits(cluster, "ml/forgot-toleration", because="4 node(s) had untolerated taint(s)")
-    # It may take the place of a trainer, which has a priority below zero.
+    # It may preempt a trainer, which has a negative priority.
     assert_placed(cluster, "ml/finetune", on=["gpu-1", "gpu-2", "gpu-3"])
 
 
-def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+def test_a_users_file_is_read(tmp_path: Path) -> None:
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
     items = [a_node("n1"), a_pod("web"), deployment]
     (tmp_path / "mine.json").write_text(json.dumps({"kind": "List", "items": items}))
@@ -66,7 +66,7 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     assert waiting_pods(objects) == ["default/web"]
 
 
-def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_recording_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere is neither a recorded cluster"):
         recorded("nowhere")
     for text in ("{", "[]", '{"items": 1}'):

@@ -1,1 +1,1 @@
-"""Making room by evicting less important pods; for any post-filter plugin to use."""
+"""Preemption: finds pods of lower priority to evict; for use by PostFilter plugins."""

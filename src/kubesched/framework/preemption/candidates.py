@@ -1,7 +1,7 @@
-"""What a dry run found on each node: victims, or why there are none; and whose hurt least.
+"""Preemption candidates: the victims that a dry run found on each node, and the choice of a node.
 
-Owns the form, columns over all nodes that were looked at, and the pick among them. One node's
-victims are put together when they are asked for.
+Outcomes are columns over all nodes of the dry run; the victims of one node become objects when they
+are read.
 Upstream: pkg/scheduler/framework/preemption/preemption.go pickOneNodeForPreemption
 """
 
@@ -14,103 +14,103 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IdColumn, IntColumn
-from kubesched.columns.view import ClusterView, Rows
 from kubesched.framework.interface import Victims
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
+from kubesched.snapshot.node_columns import BoolColumn, IdColumn, IntColumn
+from kubesched.snapshot.view import ClusterView, Rows
 
-# Upstream adds it to each priority, so that more victims are worse whatever their sign.
+# Upstream adds it to each priority, so that more victims cost more even if negative.
 _PRIORITY_OFFSET = 2**31
 
 
 class DryRunOutcomes:
-    """Some rows, each with victims or with a refusal."""
+    """The outcome of a dry run on some rows: victims, or a rejection."""
 
-    __slots__ = ("is_victim", "pods", "refusals", "rows", "view", "violations")
+    __slots__ = ("is_victim", "pods", "rejections", "rows", "view", "violations")
 
     def __init__(
         self,
         view: ClusterView,
         rows: Rows,
-        refusals: Verdicts,
+        rejections: Verdicts,
         victims: tuple[IdColumn, BoolColumn, BoolColumn] | None = None,
     ) -> None:
-        """Take over what was found.
+        """Store the outcomes.
 
         Args:
-            view: of the cluster.
-            rows: that were looked at.
-            refusals: why a row is no candidate, or that it is one.
-            victims: a line of pods for each row, most important first; which of them have to go;
-                and which of them break a budget. None if no row is a candidate.
+            view: The cluster.
+            rows: The rows of the dry run.
+            rejections: Why a row is no candidate; success for a candidate.
+            victims: The pods of each row, the most important first; which of them are victims; and
+                which of them violate a budget. None if no row is a candidate.
         """
-        nobody = np.zeros((len(rows), 0), dtype=np.int32)
-        pods, is_victim, breaks = victims or (nobody, nobody >= 0, nobody >= 0)
+        no_pods = np.zeros((len(rows), 0), dtype=np.int32)
+        pods, is_victim, violates = victims or (no_pods, no_pods >= 0, no_pods >= 0)
         self.view = view
         self.rows = rows
-        self.refusals = refusals
+        self.rejections = rejections
         self.pods = pods
         self.is_victim = is_victim
-        self.violations: IntColumn = (is_victim & breaks).sum(axis=1)
+        self.violations: IntColumn = (is_victim & violates).sum(axis=1)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[Victims | Status]:
-        return (self[place] for place in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
-    def __getitem__(self, place: int) -> Victims | Status:
-        refusal = self.refusals[place]
-        if not refusal.is_success:
-            return refusal
-        pods = self.pods[place, self.is_victim[place]].tolist()
+    def __getitem__(self, position: int) -> Victims | Status:
+        rejection = self.rejections[position]
+        if not rejection.is_success:
+            return rejection
+        pods = self.pods[position, self.is_victim[position]].tolist()
         return Victims(
-            self.view.name_of(int(self.rows[place])),
+            self.view.name_of(int(self.rows[position])),
             tuple(map(self.view.bound_pod, pods)),
-            int(self.violations[place]),
+            int(self.violations[position]),
         )
 
     def candidates(self) -> Iterator[Victims]:
-        """Yield the victims on each row where evicting makes room."""
-        return (found for found in self if isinstance(found, Victims))
+        """Yield the victims of each candidate row."""
+        return (outcome for outcome in self if isinstance(outcome, Victims))
 
     @property
     def is_candidate(self) -> BoolColumn:
-        """Return where evicting makes room."""
-        return self.refusals.fits
+        """Return which rows are candidates."""
+        return self.rejections.fits
 
 
-def pick_one(found: Sequence[DryRunOutcomes]) -> Victims | None:
-    """Return the candidate that hurts least, by upstream's criteria in their order."""
+def pick_one(chunks: Sequence[DryRunOutcomes]) -> Victims | None:
+    """Return the best candidate by upstream's criteria, in their order."""
     # Parity: preemption.go pickOneNodeForPreemption, v1.36. The first of full ties is one of the
     # outcomes that upstream's map order can give.
-    left = [(outcomes, np.flatnonzero(outcomes.is_candidate)) for outcomes in found]
+    ties = [(outcomes, np.flatnonzero(outcomes.is_candidate)) for outcomes in chunks]
     for criterion in _CRITERIA:
-        # Who is worse by one criterion is not asked about by the next.
-        left = [(outcomes, places) for outcomes, places in left if len(places)]
-        values = [criterion(outcomes, places) for outcomes, places in left]
+        # Each criterion judges only the ties of the one before.
+        ties = [(outcomes, rows) for outcomes, rows in ties if len(rows)]
+        values = [criterion(outcomes, rows) for outcomes, rows in ties]
         best = min((column.min() for column in values), default=None)
-        left = [
-            (one, places[of_one == best])
-            for (one, places), of_one in zip(left, values, strict=True)
+        ties = [
+            (outcomes, rows[column == best])
+            for (outcomes, rows), column in zip(ties, values, strict=True)
         ]
-    for outcomes, places in left:
-        if len(places):
-            victims = outcomes[places.item(0)]
+    for outcomes, rows in ties:
+        if len(rows):
+            victims = outcomes[rows.item(0)]
             assert isinstance(victims, Victims)
             return victims
     return None
 
 
 def pick_one_of(candidates: Collection[Victims]) -> Victims | None:
-    """Return the candidate that hurts least, where victims are as somebody else named them."""
-    # Parity: preemption.go SelectCandidate, v1.36, as in `pick_one`; there the victims of a row are
-    # in the order of importance, here the first stands for the most important one.
-    return min(candidates, key=_hurt, default=None)
+    """Return the best candidate of those that extenders returned."""
+    # Parity: preemption.go SelectCandidate, v1.36, as in `pick_one`. Extenders may return victims
+    # in any order; the first one counts as the most important.
+    return min(candidates, key=_cost, default=None)
 
 
-def _hurt(victims: Victims) -> tuple[int, int, int, int, float]:
+def _cost(victims: Victims) -> tuple[int, int, int, int, float]:
     pods = victims.pods
     highest = max(pod.priority for pod in pods)
     starts_s = [pod.start_s for pod in pods if pod.priority == highest and pod.start_s is not None]
@@ -134,21 +134,19 @@ def _highest_priority(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
 
 
 def _summed_priorities(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
-    raised = outcomes.view.pods.priority.take(outcomes.pods[chosen], mode="wrap")
-    raised += _PRIORITY_OFFSET
-    raised *= outcomes.is_victim[chosen]
-    summed: IntColumn = raised.sum(axis=1)
-    return summed
+    priorities = outcomes.view.pods.priority.take(outcomes.pods[chosen], mode="wrap")
+    priorities += _PRIORITY_OFFSET
+    priorities *= outcomes.is_victim[chosen]
+    return priorities.sum(axis=1)
 
 
 def _victim_count(outcomes: DryRunOutcomes, chosen: Rows) -> IntColumn:
-    count: IntColumn = outcomes.is_victim[chosen].sum(axis=1)
-    return count
+    return outcomes.is_victim[chosen].sum(axis=1)
 
 
 def _earliest_start(outcomes: DryRunOutcomes, chosen: Rows) -> NDArray[np.float64]:
     # Parity: pkg/scheduler/util/utils.go GetEarliestPodStartTime, v1.36: of the most important
-    # victims; one that has not started, starts now.
+    # victims; a victim that has not started counts as starting now.
     pods, columns = outcomes.pods[chosen], outcomes.view.pods
     highest = _highest_priority(outcomes, chosen)
     counts = outcomes.is_victim[chosen] & (columns.priority[pods] == highest[:, None])
@@ -163,4 +161,4 @@ _CRITERIA: tuple[Callable[[DryRunOutcomes, Rows], NDArray[Any]], ...] = (
     _victim_count,
     _earliest_start,
 )
-"""The columns by which candidates are compared; less is better."""
+"""The columns by which candidates are compared; lower is better."""

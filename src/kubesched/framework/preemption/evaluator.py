@@ -1,7 +1,7 @@
-"""Preemption from eligibility to the chosen node: pure, it gives a plan.
+"""The preemption evaluator: from the pod's eligibility to the chosen node and its victims.
 
-Owns candidates, the order of looking, and the pick. Evicting is the binding side's work, and so is
-waiting: where extenders have a say, what is returned is to be awaited.
+Evicts nothing: `scheduler.preemption` does. With extenders that support preemption, the result must
+be awaited.
 Upstream: pkg/scheduler/framework/preemption/preemption.go
 """
 
@@ -11,66 +11,58 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import numpy as np
 
-from kubesched.columns.object_store import ObjectStore
-from kubesched.columns.view import ClusterView, Rows
+from kubesched.api.field_errors import aggregate_text
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Extender, ExtenderError, Handle
 from kubesched.framework.interface import (
     NodeStatuses,
-    PostFilterAnswer,
     PostFilterResult,
+    PostFilterReturn,
     Victims,
 )
-from kubesched.framework.preemption.budgets import Budgets, budgets_of
 from kubesched.framework.preemption.candidates import DryRunOutcomes, pick_one, pick_one_of
+from kubesched.framework.preemption.disruption_budgets import DisruptionBudgets, budgets_of
 from kubesched.framework.preemption.dry_run import NO_VICTIMS, DryRun
 from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdicts import NodeToStatus, Verdicts, unavailable_text
 from kubesched.kit.log import Ref
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
-from kubesched.objects.policy import PodDisruptionBudget
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView, Rows
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
 class Evaluator:
-    """Finds whom to evict so that a pod fits."""
+    """Finds victims whose eviction lets a pod fit."""
 
     def __init__(self, handle: Handle, candidate_count: Callable[[int], int]) -> None:
-        """Make an evaluator.
-
-        Args:
-            handle: of the plugin that asks.
-            candidate_count: how many candidates are enough, of so many nodes.
-        """
+        """Create an evaluator; `candidate_count` returns how many suffice for a number of nodes."""
         self._handle = handle
         self._candidate_count = candidate_count
-        self._budgets: tuple[ObjectStore[PodDisruptionBudget], int, Budgets] | None = None
+        self._budgets: DisruptionBudgets | None = None
+        self._budgets_key: tuple[object, int] = (None, -1)
 
-    def preempt(self, state: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterAnswer:
-        """Return the plan, or why there is none; nobody outside is asked."""
-        found = self._found(state, pod, statuses)
-        return found if isinstance(found, tuple) else self._plan(pod, pick_one(found))
-
-    def preempt_asking(
+    def preempt(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
-    ) -> PostFilterAnswer | Awaitable[PostFilterAnswer]:
-        """Return the plan, or why there is none; extenders are asked where the state lets us wait.
+    ) -> PostFilterReturn | Awaitable[PostFilterReturn]:
+        """Return the chosen node, or why there is none.
 
-        What is returned is to be awaited then.
+        Extenders are called if the state permits waiting; then the result must be awaited.
         """
-        found = self._found(state, pod, statuses)
-        if isinstance(found, tuple):
-            return found
+        outcomes = self._find_candidates(state, pod, statuses)
+        if isinstance(outcomes, tuple):
+            return outcomes
         extenders = self._extenders_for(pod) if state.may_wait else ()
-        return self._ask(extenders, pod, found) if extenders else self._plan(pod, pick_one(found))
+        if not extenders:
+            return self._nominate(pod, pick_one(outcomes))
+        return self._call_extenders(extenders, pod, outcomes)
 
-    def _found(
+    def _find_candidates(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
-    ) -> list[DryRunOutcomes] | PostFilterAnswer:
-        """Return what was found where, if there is a candidate, else the answer."""
-        # Parity: preemption.go Preempt, v1.36. Upstream reads the pod anew first; here no watch
+    ) -> list[DryRunOutcomes] | PostFilterReturn:
+        """Return the outcomes of the dry run if there is a candidate, otherwise the result."""
+        # Parity: preemption.go Preempt, v1.36. Upstream re-reads the pod first; here no watch
         # event is applied between the start of an attempt and this.
         view, log, ref = self._handle.snapshot, self._handle.log, Ref(pod.namespace, pod.name)
         reason = why_not_eligible(view, pod, statuses)
@@ -83,21 +75,21 @@ class Evaluator:
             rows = np.concatenate((rows[first:], rows[:first]))
         else:
             log.info("Preemption will not help schedule pod on any node", level=3, pod=ref)
-        refusals = Verdicts(len(rows))
-        found = self._dry_run(state, pod, rows, refusals)
-        if any(one.is_candidate.any() for one in found):
-            return found
-        if refusals.first_error() is not None:
-            given = (refusals[place] for place in range(len(rows)))
-            errors = [status.message for status in given if status.code is Code.ERROR]
+        rejections = Verdicts(len(rows))
+        outcomes = self._dry_run(state, pod, rows, rejections)
+        if any(chunk.is_candidate.any() for chunk in outcomes):
+            return outcomes
+        if rejections.first_error() is not None:
+            by_row = (rejections[position] for position in range(len(rows)))
+            errors = [status.message for status in by_row if status.code is Code.ERROR]
             return None, error(aggregate_text(errors))
         text = "No preemption candidate is found; preemption is not helpful for scheduling"
         log.info(text, level=2, pod=ref)
-        given_up = NodeToStatus(view, NOT_HELPFUL)
-        given_up.set_all(rows, refusals)
-        return PostFilterResult(""), unschedulable(unavailable_text(view.node_count, given_up))
+        rejected = NodeToStatus(view, NOT_HELPFUL)
+        rejected.set_all(rows, rejections)
+        return PostFilterResult(""), unschedulable(unavailable_text(view.node_count, rejected))
 
-    def _plan(self, pod: PodInfo, best: Victims | None) -> PostFilterAnswer:
+    def _nominate(self, pod: PodInfo, best: Victims | None) -> PostFilterReturn:
         if best is None:
             return None, unschedulable("no candidate node for preemption")
         text = "the target node for the preemption is determined"
@@ -108,86 +100,87 @@ class Evaluator:
     # -- extenders --------------------------------------------------------------------------------
 
     def _extenders_for(self, pod: PodInfo) -> Sequence[Extender]:
-        asked = (one for one in self._handle.extenders if one.supports_preemption)
-        return [extender for extender in asked if extender.is_interested(pod)]
+        supporting = (e for e in self._handle.extenders if e.supports_preemption)
+        return [extender for extender in supporting if extender.is_interested(pod)]
 
-    async def _ask(
-        self, extenders: Sequence[Extender], pod: PodInfo, found: Sequence[DryRunOutcomes]
-    ) -> PostFilterAnswer:
-        """Pick among the candidates that extenders leave, each seeing what the one before left."""
+    async def _call_extenders(
+        self, extenders: Sequence[Extender], pod: PodInfo, outcomes: Sequence[DryRunOutcomes]
+    ) -> PostFilterReturn:
+        """Choose among the candidates that extenders accept, one extender after the other."""
         # Parity: preemption.go callExtenders, v1.36.
-        left: Mapping[str, Victims] = {
-            victims.node_name: victims for one in found for victims in one.candidates()
+        candidates: Mapping[str, Victims] = {
+            victims.node_name: victims for chunk in outcomes for victims in chunk.candidates()
         }
         for extender in extenders:
-            answer = await self._left_by(extender, pod, left)
-            if isinstance(answer, Status):
-                return None, answer
-            left = answer
-            if not left:
+            accepted = await self._accepted_by(extender, pod, candidates)
+            if isinstance(accepted, Status):
+                return None, accepted
+            candidates = accepted
+            if not candidates:
                 break
-        return self._plan(pod, pick_one_of(left.values()))
+        return self._nominate(pod, pick_one_of(candidates.values()))
 
-    async def _left_by(
+    async def _accepted_by(
         self, extender: Extender, pod: PodInfo, candidates: Mapping[str, Victims]
     ) -> Mapping[str, Victims] | Status:
-        """Return the candidates that one extender leaves, or the error that ends it all."""
+        """Return the candidates that one extender accepts, or the error that ends preemption."""
         log = self._handle.log
         try:
-            left = await extender.process_preemption(pod, candidates, self._handle.snapshot)
+            accepted = await extender.process_preemption(pod, candidates, self._handle.snapshot)
         except ExtenderError as problem:
             if not extender.is_ignorable:
                 return error(str(problem))
             text = "Skipped extender as it returned error and has ignorable flag set"
             log.info(text, level=2, extender=extender.name, err=str(problem))
             return candidates
-        for name in [name for name, victims in left.items() if not victims.pods]:
+        for name in [name for name, victims in accepted.items() if not victims.pods]:
             if not extender.is_ignorable:
                 return error(f'expected at least one victim pod on node "{name}"')
-            del left[name]
+            del accepted[name]
             text = "Ignored node for which the extender didn't report victims"
             log.info(text, level=2, node=name, extender=extender.name)
-        return left
+        return accepted
 
     # -- dry runs ---------------------------------------------------------------------------------
 
     def _dry_run(
-        self, state: CycleState, pod: PodInfo, rows: Rows, refusals: Verdicts
+        self, state: CycleState, pod: PodInfo, rows: Rows, rejections: Verdicts
     ) -> list[DryRunOutcomes]:
-        """Look at candidate nodes in their order until enough are found; note what refuses them."""
+        """Dry-run nodes in order until enough candidates are found; collect rejections."""
         view = self._handle.snapshot
         enough = self._candidate_count(len(rows))
         hopeless = view.importance.lowest_priority(rows) >= pod.priority
-        refusals.refuse(hopeless, NO_VICTIMS)
-        left = np.flatnonzero(~hopeless)
+        rejections.reject(hopeless, NO_VICTIMS)
+        remaining = np.flatnonzero(~hopeless)
         outcomes: list[DryRunOutcomes] = []
-        if len(left) == 0:
+        if len(remaining) == 0:
             return outcomes
-        trial = DryRun(self._handle.filters, state, pod, self._current_budgets(view))
-        found = found_without = start = 0
-        while start < len(left) and not (found_without and found >= enough):
-            # Never more at once than could still be wanted, so that looking stops where it should.
-            size = 1 if trial.wants_single_rows else max(enough - found, 1)
-            chunk = left[start : start + size]
-            start += len(chunk)
-            outcome = trial.select(view, rows[chunk])
-            refusals.override(chunk, outcome.refusals)
+        dry_run = DryRun(self._handle.filters, state, pod, self._current_budgets(view))
+        found = found_without_violation = 0
+        while len(remaining) and not (found_without_violation and found >= enough):
+            # Never more at once than still needed: the search stops where upstream's does.
+            size = 1 if dry_run.needs_single_rows else max(enough - found, 1)
+            chunk, remaining = remaining[:size], remaining[size:]
+            outcome = dry_run.select(view, rows[chunk])
+            rejections.add_rejections(chunk, outcome.rejections)
             candidates = outcome.is_candidate
             found += int(np.count_nonzero(candidates))
-            found_without += int(np.count_nonzero(candidates & (outcome.violations == 0)))
+            without_violation = candidates & (outcome.violations == 0)
+            found_without_violation += int(np.count_nonzero(without_violation))
             outcomes.append(outcome)
         return outcomes
 
-    def _current_budgets(self, view: ClusterView) -> Budgets:
-        store, known = view.objects.pod_disruption_budgets, self._budgets
-        if known is None or known[0] is not store or known[1] != store.epoch:
-            coverage = None if known is None else known[2].coverage
-            self._budgets = known = (store, store.epoch, budgets_of(store, coverage))
-        return known[2]
+    def _current_budgets(self, view: ClusterView) -> DisruptionBudgets:
+        store, budgets = view.objects.store_of(PodDisruptionBudget), self._budgets
+        if budgets is None or self._budgets_key != (store, store.epoch):
+            previous = None if budgets is None else budgets.coverage
+            self._budgets = budgets = budgets_of(store, previous)
+            self._budgets_key = (store, store.epoch)
+        return budgets
 
 
 def why_not_eligible(view: ClusterView, pod: PodInfo, statuses: NodeStatuses) -> str:
-    """Return why the pod may not evict others now; empty if it may."""
+    """Return why the pod may not preempt others now; empty if it may."""
     # Parity: default_preemption.go PodEligibleToPreemptOthers, v1.36.
     if pod.shape.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."

@@ -1,23 +1,19 @@
-"""Whether a change of a pod or a node may let a pod in that affinity kept out.
+"""Queueing hints of InterPodAffinity: whether a changed pod or node may help a rejected pod.
 
-Owns the queueing hints. Never looks at the whole cluster.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
-from kubesched.columns.pod_columns import BoundPod
+from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.interface import HintReads
-from kubesched.model.affinity_terms import AffinityTerm
-from kubesched.model.cluster_event import QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo, PodShape
 from kubesched.plugins.inter_pod_affinity.matching import matches_all
-
-AnyPod: TypeAlias = PodInfo | BoundPod
+from kubesched.plugins.queueing_hints import AnyPod, has_node, queue_if
+from kubesched.snapshot.affinity_terms import AffinityTerm
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 
 class UnparsableTermsError(ValueError):
@@ -35,10 +31,10 @@ def after_pod_change(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> Qu
     # Parity: interpodaffinity/plugin.go isSchedulableAfterPodChange, v1.36.
     if old is not None and new is not None and pod.uid == new.uid:
         return QueueingHint.QUEUE
-    if not (_has_place(old) and _has_place(new)):
+    if not all(changed is None or has_node(changed) for changed in (old, new)):
         return QueueingHint.QUEUE_SKIP
     try:
-        return _hint(_pod_matters(pod, old, new))
+        return queue_if(_pod_matters(pod, old, new))
     except UnparsableTermsError:
         # Parity: a hint that fails has the pod tried again.
         return QueueingHint.QUEUE
@@ -49,17 +45,9 @@ def after_node_change(pod: PodInfo, old: NodeInfo | None, new: NodeInfo | None) 
     # Parity: interpodaffinity/plugin.go isSchedulableAfterNodeChange, v1.36.
     assert new is not None, "the plugin does not register for nodes that go"
     try:
-        return _hint(_affinity_moves(pod, old, new) or _anti_affinity_moves(pod, old, new))
+        return queue_if(_affinity_moves(pod, old, new) or _anti_affinity_moves(pod, old, new))
     except UnparsableTermsError:
         return QueueingHint.QUEUE
-
-
-def _hint(queue: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP
-
-
-def _has_place(pod: AnyPod | None) -> bool:
-    return pod is None or bool(pod.node_name or pod.nominated_node_name)
 
 
 def _pod_matters(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> bool:

@@ -1,26 +1,35 @@
-"""Which pods a term means, in both directions.
+"""Which pods match a term: tallies of own terms by label class, of existing pods' by term set.
 
-Owns the tallies: own terms over label classes, existing pods' terms over term sets. Never knows
-what a match is worth to a node.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
-from kubesched.columns.counts import Answers, DomainTable, Tally
-from kubesched.columns.domains import Sums, Topology
-from kubesched.columns.interning import Interner, grown
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.pod_columns import LabelClass
-from kubesched.columns.view import ClusterView
-from kubesched.model.affinity_terms import NO_LABELS, AffinityTerm, TermSet
-from kubesched.model.pod_info import PodInfo
+from kubesched.api.namespace import Namespace
+from kubesched.plugins.pod_changes import (
+    REQUIRED,
+    PodChange,
+    RejectedPod,
+    distinct_texts,
+    selector_text,
+    with_affinity,
+    without_one,
+)
+from kubesched.snapshot.affinity_terms import NO_LABELS, AffinityTerm, TermSet
+from kubesched.snapshot.interning import Interner, LookupTable, grown
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_columns import LabelClass
+from kubesched.snapshot.pod_counts import DomainTable, Tally
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import Sums, Topology
+from kubesched.snapshot.view import ClusterView
 
 WeighedTerms: TypeAlias = "Iterable[tuple[AffinityTerm, int]]"
 
@@ -42,7 +51,7 @@ def resolve(view: ClusterView, term: AffinityTerm) -> AffinityTerm:
         return term
     selected = {
         namespace.metadata.name
-        for namespace in view.objects.namespaces
+        for namespace in view.objects.store_of(Namespace)
         if selector.matches(namespace.metadata.labels)
     }
     return replace(term, namespaces=term.namespaces | selected) if selected else term
@@ -57,7 +66,7 @@ def pods_matching_all(view: ClusterView, terms: tuple[AffinityTerm, ...]) -> Tal
 
     def make() -> Tally:
         candidates = counters.class_postings.candidates(terms[0].selector)
-        return Tally(counters, Answers(view.label_classes, matches, candidates))
+        return Tally(counters, LookupTable(view.label_classes, matches, candidates))
 
     # Neither the weight nor the topology key has a say in which pods match.
     parts = ((t.namespaces, t.selector, t.namespace_selector) for t in terms)
@@ -73,14 +82,12 @@ def table_of(topology: Topology, tally: Tally, key: str) -> DomainTable:
 class TermSetColumn:
     """A number for every term set, by id."""
 
-    __slots__ = ("_column", "_term_sets")
-
     def __init__(self, term_sets: Interner[TermSet]) -> None:
         self._term_sets = term_sets
         self._column: IntColumn = np.zeros(max(len(term_sets), 16), dtype=np.int64)
 
     def add(self, place: int, amount: int) -> None:
-        """Add to the number of one term set, which no tally has asked for yet."""
+        """Add to the number of a term set that no tally has read yet."""
         self._column = grown(self._column, place + 1)
         self._column[place] += amount
 
@@ -93,8 +100,6 @@ class TermSetColumn:
 
 class MatchingTerms:
     """For one topology key: which term sets match the incoming pod, and what their pods add."""
-
-    __slots__ = ("_table", "_topology", "_touched", "_touched_table", "_view", "key", "weights")
 
     def __init__(self, view: ClusterView, key: str) -> None:
         self._view = view
@@ -138,27 +143,10 @@ class MatchingTerms:
 class Subject:
     """The incoming pod as existing pods' terms see it, and which of them match."""
 
-    __slots__ = (
-        "_known",
-        "_labels",
-        "_namespace",
-        "_namespace_labels",
-        "_term_sets",
-        "_terms_of",
-        "_view",
-        "by_key",
-    )
-
     def __init__(
         self, view: ClusterView, pod: PodInfo, terms_of: Callable[[TermSet], WeighedTerms]
     ) -> None:
-        """Ask no term yet.
-
-        Args:
-            view: the cluster.
-            pod: the incoming pod.
-            terms_of: the terms of a set that are asked about, each with its weight.
-        """
+        """Take the pod, and a function that returns the terms of a set with their weights."""
         self._view = view
         self._term_sets = view.term_sets
         self._namespace = pod.namespace
@@ -169,19 +157,60 @@ class Subject:
         self.by_key: dict[str, MatchingTerms] = {}
 
     def follow(self) -> None:
-        """Ask the term sets that are new."""
+        """Match the term sets that are new."""
         term_sets = self._term_sets
         count = len(term_sets.values)
         if self._known == count:
             return
-        asked: Iterable[int] = range(self._known, count)
+        new: Iterable[int] = range(self._known, count)
         if self._known == 0:
-            asked = self._view.counters.term_postings.candidates(self._labels)
+            new = self._view.counters.term_postings.candidates(self._labels)
         self._known = count
-        for place in asked:
+        for place in new:
             for term, weight in self._terms_of(term_sets.values[place]):
                 if term.matches(self._namespace, self._labels, self._namespace_labels):
                     key = term.topology_key
                     if key not in self.by_key:
                         self.by_key[key] = MatchingTerms(self._view, key)
                     self.by_key[key].add(place, weight)
+
+
+def affinity_changes(rejected: RejectedPod) -> Iterator[PodChange]:
+    """Yield the pod without each required term of pod affinity and anti-affinity."""
+    affinity = rejected.pod.object.spec.affinity
+    if affinity is None:
+        return
+    for attribute, wire_name, words in (
+        ("pod_affinity", "podAffinity", "pod affinity"),
+        ("pod_anti_affinity", "podAntiAffinity", "pod anti-affinity"),
+    ):
+        part = getattr(affinity, attribute)
+        terms = () if part is None else part.required_during_scheduling_ignored_during_execution
+        details = {
+            number: (
+                term.topology_key,
+                selector_text(term.label_selector),
+                f"in {', '.join(term.namespaces)}" if term.namespaces else "",
+            )
+            for number, term in enumerate(terms)
+        }
+        for number, text in distinct_texts(details, least=1).items():
+            yield PodChange(
+                f"{words.replace(' ', '-')}-term",
+                f"spec.affinity.{wire_name}.{REQUIRED}[{number}]",
+                f"without the {words} term over {text}",
+                _without_term(attribute, terms[number]),
+            )
+
+
+def _without_term(attribute: str, term: object) -> Callable[[PodInfo], PodInfo]:
+    def edit(pod: PodInfo) -> PodInfo:
+        affinity = pod.object.spec.affinity
+        part = getattr(affinity, attribute)
+        terms = part.required_during_scheduling_ignored_during_execution
+        fewer = msgspec.structs.replace(
+            part, required_during_scheduling_ignored_during_execution=without_one(terms, term)
+        )
+        return with_affinity(pod, **{attribute: fewer})
+
+    return edit

@@ -1,6 +1,5 @@
-"""The plugin: its extension points, each a few lines over the modules beside it.
+"""The extension points of InterPodAffinity, each a few lines over the modules beside it.
 
-Owns the texts of errors and what is written into an attempt's state. Never counts by itself.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
 
@@ -8,75 +7,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.postings import TermPostings
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.api.namespace import Namespace
 from kubesched.config.types import InterPodAffinityArgs
 from kubesched.config.validate_args import validate_inter_pod_affinity_args
-from kubesched.framework.cycle_state import CycleState, StateNotFoundError
+from kubesched.framework.cluster_event import ActionType, EventResource
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import (
-    EventRegistration,
-    FilterVerdict,
-    Reads,
-    Rejected,
-    SignFragment,
-)
-from kubesched.framework.status import (
-    SKIP,
-    Status,
-    StatusError,
-    error,
-    unresolvable,
-    unschedulable,
-)
-from kubesched.model.affinity_terms import NO_TERMS
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
+from kubesched.framework.interface import EventRegistration, FilterVerdict, Reads
+from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.plugins.inter_pod_affinity.filtering import (
     PRE_FILTER_KEY,
     FilterPlan,
     PreFilterState,
 )
-from kubesched.plugins.inter_pod_affinity.following import PreferredFollower, RequiredFollower
 from kubesched.plugins.inter_pod_affinity.hints import (
     after_node_change,
     after_pod_change,
     reads_after_pod_change,
 )
-from kubesched.plugins.inter_pod_affinity.scoring import (
-    PRE_SCORE_KEY,
-    PreScoreState,
-    ScorePlan,
+from kubesched.plugins.inter_pod_affinity.incremental import (
+    IncrementalPreferences,
+    IncrementalTerms,
 )
+from kubesched.plugins.inter_pod_affinity.matching import affinity_changes
+from kubesched.plugins.inter_pod_affinity.scoring import PRE_SCORE_KEY, PreScoreState, ScorePlan
+from kubesched.plugins.queueing_hints import on
+from kubesched.plugins.record import InTreePlugin, checked_args
+from kubesched.plugins.topology_plugin import TopologyPlugin, state_not_found
+from kubesched.snapshot.affinity_terms import NO_TERMS
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.term_index import TermPostings
+from kubesched.snapshot.view import ClusterView, NodeTable
 
-LABELS_SIGNER = "v1.Pod.Labels"
 _READS = Reads(terms=True)
 _IDLE = Reads(terms=True, idle=True)
 
 
-class InterPodAffinity:
-    """Keeps pods near to, or away from, the pods their terms and those of others name."""
+class InterPodAffinity(TopologyPlugin):
+    """Keeps pods near to, or away from, the pods that their own and existing pods' terms select."""
 
     name = "InterPodAffinity"
+    pre_filter_key = PRE_FILTER_KEY
+    pre_score_key = PRE_SCORE_KEY
+    no_filter_state = state_not_found("error reading", PRE_FILTER_KEY)
+    no_score_state = state_not_found("failed to read", PRE_SCORE_KEY)
 
     def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, InterPodAffinityArgs):
-            got = "<nil>" if args is None else "*runtime.Unknown"
-            raise ValueError(f"want args to be of type InterPodAffinityArgs, got {got}")
-        problems = validate_inter_pod_affinity_args(args)
-        if problems:
-            raise ValueError(aggregate_text(problems))
+        own_args = checked_args(args, InterPodAffinityArgs, validate_inter_pod_affinity_args)
         self._handle = handle
-        self._hard_pod_affinity_weight = args.hard_pod_affinity_weight
-        self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+        self._hard_pod_affinity_weight = own_args.hard_pod_affinity_weight
+        self._ignores_existing = own_args.ignore_preferred_terms_of_existing_pods
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that nothing is read by a pod without terms whom no term can match."""
+        """Return that nothing is read for a pod without terms that no term can match."""
         if pod.terms is not NO_TERMS:
             return None
         postings = self._handle.snapshot.counters.term_postings.follow()
@@ -103,55 +87,31 @@ class InterPodAffinity:
         # Most clusters have no such term, and most pods are none of theirs.
         if not concerned and not view.counters.term_postings.follow().has_required_anti_affinity:
             return SKIP
-        found = PreFilterState(self._filter_plan(view, pod))
-        if found.is_idle:
+        plan = self._filter_plan(view, pod)
+        if plan.is_idle:
             return SKIP
-        state.write(PRE_FILTER_KEY, found)
+        state.write(PRE_FILTER_KEY, PreFilterState(plan))
         return None
 
     def _filter_plan(self, view: ClusterView, pod: PodInfo) -> FilterPlan:
         counters, key = view.counters, (self, "filter", pod.template)
         plan: FilterPlan | None = counters.kept(key)
-        if plan is None or plan.namespaces_epoch != view.objects.namespaces.epoch:
+        if plan is None or plan.namespaces_epoch != view.objects.store_of(Namespace).epoch:
             plan = FilterPlan(view, pod)
-            counters.keep(key, plan, plan.byte_count)
+            counters.keep(key, plan, plan.nbytes)
         else:
             plan.follow(counters.topology)
         return plan
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
-        """Refuse nodes that break a required term, the pod's own or an existing pod's."""
-        found = _pre_filter_state(state)
-        if isinstance(found, Status):
-            return [Rejected(np.ones(len(nodes), dtype=np.bool_), found)]
-        return found.rejections(nodes)
+        """Reject nodes that break a required term, the pod's own or an existing pod's."""
+        return self._rejections(state, nodes)
 
-    def filter_follower(self, pod: PodInfo, view: ClusterView) -> RequiredFollower | None:
-        """Return what refuses nodes for all pods of a template; None to be asked each time."""
+    def incremental_filter(self, pod: PodInfo, view: ClusterView) -> IncrementalTerms | None:
+        """Return the kept verdict of a template; None if it cannot be kept."""
         if pod.terms.error or not view.counters.keeps:
             return None
-        return RequiredFollower(self._filter_plan(view, pod), view.whole())
-
-    def add_pods(
-        self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
-    ) -> Status | None:
-        """Suppose one more pod on each node."""
-        return self._shift(state, added, nodes, 1)
-
-    def remove_pods(
-        self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
-    ) -> Status | None:
-        """Suppose one pod less on each node."""
-        return self._shift(state, removed, nodes, -1)
-
-    def _shift(
-        self, state: CycleState, pods: PodRows, nodes: NodeTable, sign: int
-    ) -> Status | None:
-        found = _pre_filter_state(state)
-        if isinstance(found, Status):
-            return found
-        found.shift(pods, nodes, sign)
-        return None
+        return IncrementalTerms(self._filter_plan(view, pod), view.whole())
 
     # -- score --------------------------------------------------------------------------------
 
@@ -166,65 +126,48 @@ class InterPodAffinity:
         prefers = terms.preferred_affinity or terms.preferred_anti_affinity
         if not prefers and not self._can_add(counters.term_postings.follow()):
             return SKIP
-        found = PreScoreState(self._score_plan(nodes.view, pod), counters.topology)
-        if found.is_untouched:
+        weights = PreScoreState(self._score_plan(nodes.view, pod), counters.topology)
+        if weights.is_untouched:
             return SKIP
-        state.write(PRE_SCORE_KEY, found)
+        state.write(PRE_SCORE_KEY, weights)
         return None
 
     def _score_plan(self, view: ClusterView, pod: PodInfo) -> ScorePlan:
         counters, key = view.counters, (self, "score", pod.template)
         plan: ScorePlan | None = counters.kept(key)
-        if plan is None or plan.namespaces_epoch != view.objects.namespaces.epoch:
+        if plan is None or plan.namespaces_epoch != view.objects.store_of(Namespace).epoch:
             plan = ScorePlan(view, pod, self._hard_pod_affinity_weight)
             plan.weights(counters.topology)
-            counters.keep(key, plan, plan.byte_count)
+            counters.keep(key, plan, plan.nbytes)
         return plan
 
-    def score_follower(self, pod: PodInfo, view: ClusterView) -> PreferredFollower | None:
-        """Return what scores nodes for all pods of a template; None to be asked each time."""
+    def incremental_score(self, pod: PodInfo, view: ClusterView) -> IncrementalPreferences | None:
+        """Return the kept scores of a template; None if they cannot be kept."""
         if pod.terms.error or not view.counters.keeps:
             return None
-        skips = self._ignores_existing and not _has_preferred_terms(pod)
-        if skips:
-            return PreferredFollower(None)
+        if self._ignores_existing and not _has_preferred_terms(pod):
+            return IncrementalPreferences(None)
         plan = self._score_plan(view, pod)
         plan.tables(view.counters.topology)
-        return PreferredFollower(plan)
+        return IncrementalPreferences(plan)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
         """Return the sum of the weights of each node's domains."""
-        return _pre_score_state(state).raw_scores(nodes)
+        return self._score_state(state).raw_scores(nodes)
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
-        """Stretch the scores from 0 to 100."""
-        return _pre_score_state(state).normalized(scores)
+        """Scale the scores to 0 to 100."""
+        return self._score_state(state).normalized(scores)
 
     # -- queue --------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the events that may cure a refusal."""
         pod_actions = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         node_actions = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return [
-            EventRegistration(
-                ClusterEvent(EventResource.POD, pod_actions),
-                after_pod_change,
-                reads=reads_after_pod_change,
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.NODE, node_actions), after_node_change, reads="shape"
-            ),
+            on(EventResource.POD, pod_actions, after_pod_change, reads=reads_after_pod_change),
+            on(EventResource.NODE, node_actions, after_node_change, reads="shape"),
         ]
-
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Return the labels, or why the pod depends on where others are."""
-        if pod.terms.declared:
-            return unschedulable("pods with InterPodAffinity are not signable")
-        # Without preferred terms of existing pods the labels have nothing to say.
-        if self._ignores_existing:
-            return []
-        return [SignFragment(LABELS_SIGNER, dict(pod.labels))]
 
 
 def _has_preferred_terms(pod: PodInfo) -> bool:
@@ -238,20 +181,4 @@ def _has_preferred_terms(pod: PodInfo) -> bool:
     return any(w and w.preferred_during_scheduling_ignored_during_execution for w in wires)
 
 
-def _pre_filter_state(state: CycleState) -> PreFilterState | Status:
-    try:
-        found = state.read(PRE_FILTER_KEY)
-    except StateNotFoundError as problem:
-        return error(f'error reading "{PRE_FILTER_KEY}" from cycleState: {problem}')
-    assert isinstance(found, PreFilterState)
-    return found
-
-
-def _pre_score_state(state: CycleState) -> PreScoreState:
-    try:
-        found = state.read(PRE_SCORE_KEY)
-    except StateNotFoundError as problem:
-        text = f'failed to read "{PRE_SCORE_KEY}" from cycleState: {problem}'
-        raise StatusError(error(text)) from problem
-    assert isinstance(found, PreScoreState)
-    return found
+PLUGIN = InTreePlugin(plugin=InterPodAffinity, pod_changes=affinity_changes)

@@ -1,6 +1,5 @@
 """Preferred terms, the pod's own and those of existing pods, as a weight per domain.
 
-Owns the weights of an attempt's scoring. Never refuses a node.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go
 """
 
@@ -12,13 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kubesched.columns.counts import DomainTable, Tally
-from kubesched.columns.domains import Topology
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.api.namespace import Namespace
 from kubesched.framework.interface import NODE_SCORE_MAX
-from kubesched.model.affinity_terms import TermSet
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.inter_pod_affinity.matching import (
     MatchingTerms,
     Subject,
@@ -27,9 +21,15 @@ from kubesched.plugins.inter_pod_affinity.matching import (
     resolve,
     table_of,
 )
+from kubesched.snapshot.affinity_terms import TermSet
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.pod_counts import DomainTable, Tally
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import Topology
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
-# Up to so many distinct scores are stretched once for all nodes.
+# At most this many distinct scores are stretched once for all nodes.
 STRETCHED_MAX = 1024
 
 
@@ -40,17 +40,6 @@ WeighedTable: TypeAlias = tuple[DomainTable, int]
 class ScorePlan:
     """What all pods of a template are scored by, as long as namespaces are the same."""
 
-    __slots__ = (
-        "_existing",
-        "_found",
-        "_known",
-        "_own",
-        "_tables",
-        "_touched",
-        "namespaces_epoch",
-        "topology",
-    )
-
     def __init__(self, view: ClusterView, pod: PodInfo, hard_pod_affinity_weight: int) -> None:
         # Parity: interpodaffinity/scoring.go processExistingPod, v1.36.
         def terms_of(term_set: TermSet) -> WeighedTerms:
@@ -59,7 +48,7 @@ class ScorePlan:
             yield from ((term, term.weight) for term in term_set.preferred_affinity)
             yield from ((term, -term.weight) for term in term_set.preferred_anti_affinity)
 
-        self.namespaces_epoch = view.objects.namespaces.epoch
+        self.namespaces_epoch = view.objects.store_of(Namespace).epoch
         own = [(term, term.weight) for term in pod.terms.preferred_affinity]
         own += [(term, -term.weight) for term in pod.terms.preferred_anti_affinity]
         self._own: list[tuple[str, Tally, int]] = [
@@ -73,11 +62,11 @@ class ScorePlan:
         """How many topology keys the latter have."""
         self._touched: list[bool] = []
         """Which of the tables a term touched last time."""
-        self._found: dict[str, list[WeighedTable]] = {}
+        self._by_key: dict[str, list[WeighedTable]] = {}
         self.topology: Topology | None = None
 
     @property
-    def byte_count(self) -> int:
+    def nbytes(self) -> int:
         """Return about how much memory this takes."""
         own = sum(table.nbytes for _, table, _, matching in self._tables if matching is None)
         return own + 100_000 * len(self._existing.by_key)
@@ -96,18 +85,18 @@ class ScorePlan:
             is_any = table.nonzero_count > 0
             touched.append(is_any or (matching is not None and matching.is_touched(topology)))
         if touched != self._touched:
-            self._touched, self._found = touched, {}
+            self._touched, self._by_key = touched, {}
             for (key, table, weight, _), is_any in zip(self._tables, touched, strict=True):
                 if is_any:
-                    self._found.setdefault(key, []).append((table, weight))
-        return self._found
+                    self._by_key.setdefault(key, []).append((table, weight))
+        return self._by_key
 
     def _list_tables(self, topology: Topology) -> None:
         existing = self._existing.by_key
         own = self._own
         self._tables = [(key, table_of(topology, tally, key), w, None) for key, tally, w in own]
-        self._tables += [(key, one.table(topology), 1, one) for key, one in existing.items()]
-        self._known, self._touched, self._found = len(existing), [], {}
+        self._tables += [(key, terms.table(topology), 1, terms) for key, terms in existing.items()]
+        self._known, self._touched, self._by_key = len(existing), [], {}
         self.topology = topology
 
     def weights(self, topology: Topology) -> dict[str, IntColumn]:
@@ -137,7 +126,7 @@ class PreScoreState:
         self._plan = plan
         self._topology = topology
         self._weights: dict[str, IntColumn] | None = None
-        """None until they are wanted."""
+        """None until they are needed."""
 
     def weights(self) -> dict[str, IntColumn]:
         """Return the weight of each domain by topology key, for keys that a term touches."""
@@ -156,8 +145,8 @@ class PreScoreState:
         """Return the sum of the weights of each node's domains."""
         scores: IntColumn | None = None
         for key, weights in self.weights().items():
-            here = weights.take(self._topology.column(nodes, key))
-            scores = here if scores is None else np.add(scores, here, out=scores)
+            more = weights.take(self._topology.column(nodes, key))
+            scores = more if scores is None else np.add(scores, more, out=scores)
         return np.zeros(len(nodes), dtype=np.int64) if scores is None else scores
 
     def normalized(self, scores: IntColumn) -> IntColumn:
@@ -183,7 +172,7 @@ def stretched_one_by_one(above: Iterable[int], width: int) -> list[int]:
     if width == 0:
         return [0 for _ in above]
     whole, highest = float(width), float(NODE_SCORE_MAX)
-    return [int(one / whole * highest) for one in above]
+    return [int(score / whole * highest) for score in above]
 
 
 def stretched(above: IntColumn, width: int) -> IntColumn:

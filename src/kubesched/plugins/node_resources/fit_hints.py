@@ -1,42 +1,37 @@
-"""Whether an event makes room for a pod that did not fit.
+"""Queueing hints of NodeResourcesFit: whether an event makes room for a rejected pod.
 
-Owns the queueing hints of NodeResourcesFit. Never looks at the cluster: only at the pod and at what
-changed.
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-from kubesched.columns.pod_columns import BoundPod
-from kubesched.model.cluster_event import QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
+from kubesched.framework.cluster_event import QueueingHint
+from kubesched.plugins.queueing_hints import AnyPod, has_node, queue_if
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
 
-AnyPod: TypeAlias = PodInfo | BoundPod
 _DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 def after_pod_event(pod: PodInfo, old: AnyPod, new: AnyPod | None) -> QueueingHint:
-    """Tell whether a deleted or shrunk pod makes room."""
+    """Queue if a deleted or shrunk pod makes room."""
     # Parity: fit.go isSchedulableAfterPodEvent, v1.36.
-    if new is None:
-        return _hint(bool(old.node_name or old.nominated_node_name))
-    return _hint(_scale_down_helps(pod, old, new))
+    return queue_if(has_node(old) if new is None else _scale_down_helps(pod, old, new))
 
 
 def after_node_change(pod: PodInfo, old: NodeInfo | None, new: NodeInfo) -> QueueingHint:
-    """Tell whether a node came, or grew in something the pod asks for, and is large enough."""
+    """Queue if a node came, or grew in a requested resource, and is large enough."""
     # Parity: fit.go isSchedulableAfterNodeChange, v1.36.
-    return _hint(_fits_empty(pod, new) and (old is None or _grew(pod, old, new)))
+    return queue_if(_fits_empty(pod, new) and (old is None or _grew(pod, old, new)))
 
 
 def after_device_class_event(
     pod: PodInfo, old: Mapping[str, Any] | None, new: Mapping[str, Any]
 ) -> QueueingHint:
-    """Tell whether a device class, as a document, came to stand for a resource of the pod's."""
+    """Queue if a device class, as a document, now provides a resource that the pod requests."""
     # Parity: fit.go isSchedulableAfterDeviceClassEvent, v1.36.
     name = _extended_resource(new)
     if old is not None:
@@ -44,16 +39,12 @@ def after_device_class_event(
             return QueueingHint.QUEUE_SKIP
     elif f"{_DEVICE_CLASS_PREFIX}{new['metadata']['name']}" in pod.requests:
         return QueueingHint.QUEUE
-    return _hint(name is not None and name in pod.requests)
+    return queue_if(name is not None and name in pod.requests)
 
 
 def _extended_resource(device_class: Mapping[str, Any]) -> str | None:
     spec: Mapping[str, str] = device_class.get("spec") or {}
     return spec.get("extendedResourceName")
-
-
-def _hint(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.QUEUE_SKIP
 
 
 def _scale_down_helps(pod: PodInfo, old: AnyPod, new: AnyPod) -> bool:
@@ -64,8 +55,8 @@ def _scale_down_helps(pod: PodInfo, old: AnyPod, new: AnyPod) -> bool:
     before, after = old.shape.usage, new.shape.usage
     return any(
         before[resource] > after[resource]
-        for resource, wanted in pod.shape.usage.items()
-        if wanted != 0
+        for resource, request in pod.shape.usage.items()
+        if request
     )
 
 

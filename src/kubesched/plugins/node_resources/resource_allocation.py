@@ -1,49 +1,43 @@
-"""Requested, allocated and allocatable of the resources a profile scores by.
+"""The form of a scoring strategy, and how it is evaluated over a row or over columns.
 
-Owns which resources count on which node, over a table (arrays) or over a row (plain integers), and
-division as Go divides. Never knows a strategy.
+A `Strategy` gives the score of one resource and how the scores of all resources are averaged. From
+it derive the score of a row by its counters, of a row by resource names, of a table, and of a table
+whose numbers overflow as Go's do. `ScoredResources` decides which resources count for which pod.
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import SMALL_BITS, BoolColumn, IntColumn, NodeCells, NodeLines
-from kubesched.columns.rules import Values
-from kubesched.columns.view import NodeRow, NodeTable
+from kubesched.api.resource_requests import CPU, MEMORY, is_scalar_resource
 from kubesched.config.types import ResourceSpec
 from kubesched.framework.normalize import truncated_divide
-from kubesched.framework.status import StatusError, error
-from kubesched.model.pod_info import PodInfo, Resources
-from kubesched.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from kubesched.snapshot.expressions import Values, as_int
+from kubesched.snapshot.node_columns import (
+    NONZERO_LEFT,
+    SMALL_BITS,
+    BoolColumn,
+    IntColumn,
+    NodeCounters,
+    ResourceMatrix,
+)
+from kubesched.snapshot.pod_info import Resources
+from kubesched.snapshot.view import NodeRow, NodeTable
 
-RESOURCES_KEY = "v1.Pod.Spec.ContainerRequestsAndOverheads()"
 ONE_BIT = np.array(1, dtype=np.int32)
 """To halve scores by: an array of their width halves a few in half the time."""
-_NOT_FOUND = error("resources not found")
 
-Score: TypeAlias = "Callable[[Values, Values], Values]"
-"""The score of a resource by what is requested and allocatable of it, which is never zero.
-
-What is requested may be used up."""
-Scorer: TypeAlias = "Callable[[NodeTable | NodeRow, Counted], Values]"
-CellsScorer: TypeAlias = "Callable[[NodeCells], int]"
-LinesScorer: TypeAlias = "Callable[[NodeLines], NDArray[Any]]"
-
-
-class ScoredResource(NamedTuple):
-    """A resource that counts for one pod."""
-
-    name: str
-    weight: int
-    request: int
-    is_nonzero: bool
-    """Whether pods that ask for nothing are counted as something."""
+Columns: TypeAlias = "Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]"
+"""See `Strategy.of_columns`."""
+RowScorer: TypeAlias = "Callable[[NodeCounters], int]"
+MatrixScorer: TypeAlias = "Callable[[ResourceMatrix], NDArray[Any]]"
 
 
 class Counted(NamedTuple):
@@ -53,6 +47,7 @@ class Counted(NamedTuple):
     is_small: bool
     """Whether floats hold the requests, a hundred times over."""
     specs: list[tuple[str, int, bool]]
+    """Name, weight, and whether pods without a request count as something."""
     names: tuple[str, ...]
     weights: tuple[int, ...]
     weight_sum: int
@@ -60,12 +55,19 @@ class Counted(NamedTuple):
     """The columns all of them are read from; None if that differs."""
 
     @property
-    def resources(self) -> tuple[ScoredResource, ...]:
-        """Return all that is known of each."""
-        return tuple(
-            ScoredResource(name, weight, request, is_nonzero)
-            for (name, weight, is_nonzero), request in zip(self.specs, self.requests, strict=True)
-        )
+    def is_nonzero(self) -> bool:
+        """Return whether pods without a request count as something, for each resource."""
+        return self.kind == "nonzero_requested"
+
+    @property
+    def is_by_matrix(self) -> bool:
+        """Return whether they are what a `ResourceMatrix` has, and floats hold the requests."""
+        return self.is_small and self.kind is not None and self.names == (CPU, MEMORY)
+
+    @property
+    def resources(self) -> list[tuple[str, int, bool, int]]:
+        """Return the name, weight, `is_nonzero` and request of each."""
+        return [(*spec, request) for spec, request in zip(self.specs, self.requests, strict=True)]
 
 
 class Allocations(NamedTuple):
@@ -79,63 +81,51 @@ class Allocations(NamedTuple):
     """What is allocated, and what the pod would add."""
     allocatable: NDArray[np.float64] | NDArray[np.int64]
     """Where it is zero, the resource is left out of the node's score."""
-    there: BoolColumn | None
-    """Where it is not zero; None if it is nowhere."""
-
-
-class _Choice(NamedTuple):
-    """What is the same for all pods that want the same extended resources."""
-
-    specs: list[tuple[str, int, bool]]
-    names: tuple[str, ...]
-    weights: tuple[int, ...]
-    weight_sum: int
-    kind: str | None
+    offered: BoolColumn | None
+    """Where it is not zero; None if it is zero nowhere."""
 
 
 class ScoredResources:
     """The resources a profile scores by."""
 
     def __init__(self, resources: Sequence[ResourceSpec], *, use_requested: bool) -> None:
-        """Choose real requests, or cpu and memory that are never nothing."""
+        """Choose real requests, or a default for pods that request no cpu or memory."""
         self._specs = [
-            (one.name, one.weight, not use_requested and one.name in (CPU, MEMORY))
-            for one in resources
+            (resource.name, resource.weight, not use_requested and resource.name in (CPU, MEMORY))
+            for resource in resources
         ]
-        self._scalars = [one.name for one in resources if is_scalar_resource(one.name)]
-        self._choices: dict[tuple[str, ...], _Choice] = {}
+        self._scalars = [name for name, _, _ in self._specs if is_scalar_resource(name)]
+        self._counted: dict[tuple[str, ...], Counted] = {}
+        """By the extended resources that pods do not request, without requests."""
 
     def of_pod(self, requests: Resources) -> Counted:
         """Return those that count for a pod of these requests."""
-        # An extended resource the pod does not want says nothing about where it should go.
-        unwanted: tuple[str, ...] = ()
-        if self._scalars:
-            unwanted = tuple(name for name in self._scalars if not requests[name])
-        choice = self._choices.get(unwanted)
-        if choice is None:
-            choice = self._choices[unwanted] = self._choice(unwanted)
-        wanted = tuple(map(requests.__getitem__, choice.names))
-        bits = 0
-        for request in wanted:
-            bits |= request
-        return Counted(wanted, not bits >> SMALL_BITS, *choice)
+        # An extended resource that the pod does not request does not affect where it should go.
+        unrequested = tuple([name for name in self._scalars if not requests[name]])
+        counted = self._counted.get(unrequested)
+        if counted is None:
+            counted = self._counted[unrequested] = self._without(unrequested)
+        amounts = tuple(map(requests.__getitem__, counted.names))
+        return counted._replace(requests=amounts, is_small=are_small(amounts))
 
-    def _choice(self, unwanted: tuple[str, ...]) -> _Choice:
-        specs = [spec for spec in self._specs if spec[0] not in unwanted]
+    def _without(self, unrequested: tuple[str, ...]) -> Counted:
+        specs = [spec for spec in self._specs if spec[0] not in unrequested]
         weights = tuple(weight for _, weight, _ in specs)
         kinds = {_kind(is_nonzero) for _, _, is_nonzero in specs}
-        return _Choice(
-            specs,
-            tuple(name for name, _, _ in specs),
-            weights,
-            sum(weights),
-            kinds.pop() if len(kinds) == 1 else None,
+        return Counted(
+            requests=(),
+            is_small=True,
+            specs=specs,
+            names=tuple(name for name, _, _ in specs),
+            weights=weights,
+            weight_sum=sum(weights),
+            kind=kinds.pop() if len(kinds) == 1 else None,
         )
 
 
-def not_found(nodes: NodeTable | NodeRow, counted: Counted) -> NoReturn:
-    """Score by no resource at all, which is an error."""
-    raise StatusError(_NOT_FOUND)
+def are_small(amounts: Iterable[int]) -> bool:
+    """Return whether floats hold the amounts, a hundred times over."""
+    return not reduce(or_, amounts, 0) >> SMALL_BITS
 
 
 def _kind(is_nonzero: bool) -> str:
@@ -152,13 +142,13 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
         allocated = nodes.lines(counted.kind, names, dtype)
     else:
         allocated = np.empty((len(names), len(nodes)), dtype=dtype)
-        for line, one in zip(allocated, counted.resources, strict=True):
-            line[:] = nodes.lines(_kind(one.is_nonzero), (one.name,), dtype)[0]
+        for line, (name, _, is_nonzero) in zip(allocated, counted.specs, strict=True):
+            line[:] = nodes.lines(_kind(is_nonzero), (name,), dtype)[0]
     requested = np.empty_like(allocated)
     for line, before, request in zip(requested, allocated, counted.requests, strict=True):
         np.add(before, request, out=line)
-    there = None if nodes.all_offer(names) or allocatable.all() else allocatable != 0
-    return Allocations(allocated, requested, allocatable, there)
+    offered = None if nodes.all_offer(names) or allocatable.all() else allocatable != 0
+    return Allocations(allocated, requested, allocatable, offered)
 
 
 def is_by_floats(nodes: NodeTable, counted: Counted) -> bool:
@@ -168,20 +158,15 @@ def is_by_floats(nodes: NodeTable, counted: Counted) -> bool:
     return len(counted.names) > 0 and nodes.all_offer(counted.names) and len(nodes) > 0
 
 
-def is_by_lines(counted: Counted) -> bool:
-    """Return whether what counts is what `NodeLines` have, and floats hold the requests."""
-    return counted.is_small and counted.kind is not None and counted.names == (CPU, MEMORY)
-
-
 class _Scratch:
-    """Memory for what is worked out on the way: taking it anew costs as much as using it."""
+    """Memory for intermediate results: allocating it costs as much as using it."""
 
     def __init__(self) -> None:
         self._memory: NDArray[np.float64] = np.empty(0)
         self._lines = self._memory.reshape(0, 0)
 
     def lines(self, count: int, length: int) -> NDArray[np.float64]:
-        """Return that many lines, which nobody uses beyond the call that asked for them."""
+        """Return that many lines, for the use within one call."""
         if self._lines.shape != (count, length):
             size = count * length
             if len(self._memory) < size:
@@ -203,19 +188,17 @@ def as_table(row: NodeTable | NodeRow) -> NodeTable:
     return row.view.nodes_at(np.array([row.rows], dtype=np.int64))
 
 
-def percent_of(part: Values, whole: Values) -> Values:
+def percent_of(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[Any]:
     """Return `100 * part / whole` as Go divides integers; the part's array is used up."""
     part *= 100
     return quotient(part, whole)
 
 
-def quotient(dividend: Values, divisor: Values) -> Values:
+def quotient(dividend: NDArray[Any], divisor: Values) -> NDArray[Any]:
     """Divide as Go divides integers; the dividend's array is used up.
 
     Floats stand for integers that are not negative, and give quotients that int32 holds.
     """
-    if not isinstance(dividend, np.ndarray):
-        return dividend // divisor
     if dividend.dtype == np.float64:
         # A quotient of integers that floats hold is never rounded up to the next integer.
         np.divide(dividend, divisor, out=dividend)
@@ -225,25 +208,138 @@ def quotient(dividend: Values, divisor: Values) -> Values:
     return truncated_divide(dividend, divisor)
 
 
-def weighted_mean(nodes: NodeTable | NodeRow, counted: Counted, score: Score) -> Values:
-    """Return the mean score of the resources a node has, cut off towards zero."""
-    if isinstance(nodes, NodeRow):
-        return _row_mean(nodes, counted, score)
-    if not counted.names:
-        return np.zeros(len(nodes), dtype=np.int64)
-    return mean_of(allocations(nodes, counted), counted, score)
+class Strategy(NamedTuple):
+    """How well nodes are used: the score of one resource, from which all else is derived.
+
+    Both forms get what would be requested and what is allocatable, which is never zero.
+    """
+
+    of_row: Callable[[int, int], int]
+    """The score by plain integers, none of which is large."""
+    of_columns: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
+    """The same by columns of floats or int64; what is requested may be used up."""
+    leaves_out_zeros: bool = False
+    """Whether a resource that scores nothing does not weigh either, and means are rounded."""
+    of_left: Callable[[NDArray[np.float64], Counted, bool], NDArray[np.int32]] | None = None
+    """A quicker form of the mean, by the percentages that are left with the pod, which are used up,
+    and whether some may be negative; for nodes that offer every resource."""
+
+    def scores(self, nodes: NodeTable | NodeRow, counted: Counted) -> Values:
+        """Return the score of each node; of a row, one number."""
+        if isinstance(nodes, NodeRow):
+            if is_by_integers(nodes, counted):
+                return self._mean_of_row(nodes, counted)
+            return self.scores(as_table(nodes), counted).item()
+        if self.of_left is not None and is_by_floats(nodes, counted) and counted.is_nonzero:
+            hundredfold = nodes.lines(NONZERO_LEFT, counted.names, np.float64)
+            left = SCRATCH.lines(*hundredfold.shape)
+            np.subtract(hundredfold, _hundredfold(counted), out=left)
+            left /= nodes.lines("allocatable", counted.names, np.float64)
+            return self.of_left(left, counted, True)
+        if not counted.names:
+            return np.zeros(len(nodes), dtype=np.int64)
+        amounts = allocations(nodes, counted)
+        mean = _rounded_mean if self.leaves_out_zeros else mean_of
+        return mean(amounts, counted, self.of_columns)
+
+    def row_rule(self, counted: Counted) -> RowScorer | None:
+        """Return the score of a row by its counters; None if these lack a resource that counts."""
+        if not counted.is_by_matrix or not counted.is_nonzero:
+            return None
+        of_row, (cpu, memory) = self.of_row, counted.requests
+        cpu_weight, memory_weight = counted.weights
+        weight_sum, leaves_out_zeros = counted.weight_sum, self.leaves_out_zeros
+
+        def score(counters: NodeCounters) -> int:
+            cpu_whole, memory_whole = counters.cpu_allocatable, counters.memory_allocatable
+            by_cpu = by_memory = 0
+            if cpu_whole:
+                by_cpu = of_row(counters.cpu_nonzero + cpu, cpu_whole)
+            if memory_whole:
+                by_memory = of_row(counters.memory_nonzero + memory, memory_whole)
+            if leaves_out_zeros:
+                return _rounded_row_mean(((by_cpu, cpu_weight), (by_memory, memory_weight)))
+            if cpu_whole and memory_whole:
+                return (by_cpu * cpu_weight + by_memory * memory_weight) // weight_sum
+            return by_cpu or by_memory
+
+        return score
+
+    def matrix_rule(self, counted: Counted) -> MatrixScorer | None:
+        """Return the score of some rows by a matrix; None if that lacks a resource that counts."""
+        of_left = self.of_left
+        if of_left is None or not counted.is_by_matrix or not counted.is_nonzero:
+            return None
+        hundredfold = np.array(_hundredfold(counted))
+        (cpu,), (memory,) = hundredfold.tolist()
+
+        def score(matrix: ResourceMatrix) -> NDArray[np.int32]:
+            left = np.subtract(matrix.hundredfold_nonzero_left, hundredfold, out=matrix.scratch)
+            left /= matrix.allocatable
+            lowest = matrix.lowest_left
+            return of_left(left, counted, lowest[3] < cpu or lowest[4] < memory)
+
+        return score
+
+    def _mean_of_row(self, row: NodeRow, counted: Counted) -> int:
+        of_row, scores = self.of_row, []
+        offered, nonzero, taken = row.allocatable, row.nonzero_requested, row.requested
+        for name, weight, is_nonzero, request in counted.resources:
+            whole = offered[name]
+            if whole:
+                allocated = nonzero[name] if is_nonzero else taken[name]
+                scores.append((of_row(allocated + request, whole), weight))
+        if self.leaves_out_zeros:
+            return _rounded_row_mean(scores)
+        weights = sum([weight for _, weight in scores])
+        return sum([score * weight for score, weight in scores]) // weights if weights else 0
 
 
-def mean_of(found: Allocations, counted: Counted, score: Score) -> IntColumn:
-    """Return the mean score of what was found of at least one resource."""
-    _, requested, allocatable, there = found
+def _hundredfold(counted: Counted) -> list[list[float]]:
+    return [[100.0 * request] for request in counted.requests]
+
+
+def _rounded_row_mean(scores: Iterable[tuple[int, int]]) -> int:
+    """Return the mean of the scores that are not zero, rounded."""
+    total = weights = 0
+    for score, weight in scores:
+        if score > 0:
+            total += weight * score
+            weights += weight
+    mean: int = _rounded(total / max(weights, 1))
+    return mean
+
+
+def _rounded_mean(amounts: Allocations, counted: Counted, of_columns: Columns) -> IntColumn:
+    _, requested, allocatable, offered = amounts
+    if offered is not None:
+        allocatable = np.where(offered, allocatable, 1)
+    total = weights = np.zeros(requested.shape[1], dtype=np.int64)
+    for place, weight in enumerate(counted.weights):
+        scores = of_columns(requested[place], allocatable[place])
+        weighs = scores > 0 if offered is None else offered[place] & (scores > 0)
+        total = total + weight * np.where(weighs, scores, 0)
+        weights = weights + weight * weighs
+    means: IntColumn = _rounded(total / np.maximum(weights, 1))
+    return means
+
+
+def _rounded(means: Values) -> Values:
+    # Go rounds halves away from zero; means are never negative here.
+    whole = as_int(means)
+    return whole + as_int(2 * (means - whole))
+
+
+def mean_of(amounts: Allocations, counted: Counted, score: Columns) -> IntColumn:
+    """Return the mean score of at least one resource."""
+    _, requested, allocatable, offered = amounts
     weight_sums: Values = counted.weight_sum
-    if there is None:
+    if offered is None:
         scores = score(requested, allocatable)
     else:
-        scores = score(requested, np.where(there, allocatable, 1))
-        scores *= there
-        weight_sums = np.maximum(np.dot(counted.weights, there), 1).astype(scores.dtype)
+        scores = score(requested, np.where(offered, allocatable, 1))
+        scores *= offered
+        weight_sums = np.maximum(np.dot(counted.weights, offered), 1).astype(scores.dtype)
     total = _weighed(scores[0], counted.weights[0])
     for line, weight in zip(scores[1:], counted.weights[1:], strict=True):
         total += _weighed(line, weight)
@@ -257,33 +353,6 @@ def _weighed(scores: NDArray[np.float64], weight: int) -> NDArray[np.float64]:
     return scores
 
 
-def _row_mean(row: NodeRow, counted: Counted, score: Score) -> int:
-    if not is_by_integers(row, counted):
-        mean: int = weighted_mean(as_table(row), counted, score).item()
-        return mean
-    offered, nonzero, taken = row.allocatable, row.nonzero_requested, row.requested
-    total = weights = 0
-    for name, weight, request, is_nonzero in counted.resources:
-        whole = offered[name]
-        if whole:
-            allocated = nonzero[name] if is_nonzero else taken[name]
-            total += weight * score(allocated + request, whole)
-            weights += weight
-    return total // weights if weights else 0
-
-
 def widened(scores: Values) -> Values:
-    """Return scores as the contract wants columns: of 64 bits."""
+    """Return scores as 64-bit integers, as the plugin contract has columns."""
     return scores.astype(np.int64, copy=False) if isinstance(scores, np.ndarray) else scores
-
-
-def sign_requests(pod: PodInfo) -> dict[str, object]:
-    """Return the pod's requests as a part of its signature."""
-    scalars = {name: value for name, value in pod.requests.items() if is_scalar_resource(name)}
-    return {
-        "MilliCPU": pod.requests[CPU],
-        "Memory": pod.requests[MEMORY],
-        "EphemeralStorage": pod.requests[EPHEMERAL_STORAGE],
-        "AllowedPodNumber": 0,
-        "ScalarResources": scalars or None,
-    }

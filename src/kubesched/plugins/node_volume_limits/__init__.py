@@ -1,5 +1,1 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of a driver."""
-
-from kubesched.plugins.node_volume_limits.plugin import NodeVolumeLimits
-
-__all__ = ["NodeVolumeLimits"]
+"""NodeVolumeLimits: limits how many volumes of a driver a node attaches."""

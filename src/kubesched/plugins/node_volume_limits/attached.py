@@ -1,7 +1,6 @@
 """The volumes that nodes hold, counted per row and driver.
 
-Owns which row holds what, and recounts a row when its pods, its attachments or the objects behind
-them changed; a count equals at any time what counting anew would give. Never knows a limit.
+A row is counted again when its pods, its attachments or the objects behind them change.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go Filter
 """
 
@@ -14,15 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.columns.interning import grown
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.rules import Values, looked_up
-from kubesched.columns.trial import Trial
-from kubesched.columns.view import ClusterView, NodeTable, Rows
 from kubesched.plugins.node_volume_limits.resolve import may_be_attached
 from kubesched.plugins.node_volume_limits.uses import NO_VOLUME, NOTHING, VolumeUses
+from kubesched.snapshot.expressions import Values, looked_up
+from kubesched.snapshot.interning import grown
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.trial import Trial
+from kubesched.snapshot.view import ClusterView, NodeTable, Rows
 
-# So many more uses that nobody has any longer are kept than there are others.
+# How many more unused uses than used ones are kept before they are dropped.
 _DEAD_MAX: Final = 1024
 _CHANGES_ONE_BY_ONE_MAX: Final = 64
 
@@ -35,7 +34,7 @@ class Held:
     by_pods: frozenset[int]
     in_all: frozenset[int]
     problem: str
-    """Why the volumes of its pods cannot be told, if so."""
+    """The error that kept the volumes of its pods from being resolved, if any."""
 
 
 class AttachedVolumes:
@@ -86,7 +85,7 @@ class AttachedVolumes:
         self._counts: list[IntColumn] = []
         self._are_holding: BoolColumn = np.zeros(0, dtype=np.bool_)
         self.problems: dict[int, str] = {}
-        """Why the volumes of a row's pods cannot be told, where that is so."""
+        """The error by row, where the volumes of its pods cannot be resolved."""
         for row in self._rows_with_volumes(view):
             self._count(row)
 
@@ -102,11 +101,11 @@ class AttachedVolumes:
 
     def _may_hold(self, view: ClusterView) -> BoolColumn:
         """Return by shape whether its pods may hold a volume."""
-        known, shapes = self._are_holding, view.pods.shapes
-        if len(known) < len(shapes):
-            new = [any(map(may_be_attached, shape.volumes)) for shape in shapes[len(known) :]]
-            known = self._are_holding = np.append(known, new)
-        return known
+        are_holding, shapes = self._are_holding, view.pods.shapes
+        if len(are_holding) < len(shapes):
+            new = [any(map(may_be_attached, shape.volumes)) for shape in shapes[len(are_holding) :]]
+            are_holding = self._are_holding = np.append(are_holding, new)
+        return are_holding
 
     def _rows_with(self, use: int) -> Collection[int]:
         name = self._uses.node_attached_to(use)
@@ -117,23 +116,23 @@ class AttachedVolumes:
     def held_by(self, pods: Sequence[int], node_name: str) -> Held:
         """Return what a node of some pods holds; `follow` comes first."""
         uses, volume_of, problem = self._uses, self._uses.volume_of, ""
-        found: dict[int, None] = {}
+        held: dict[int, None] = {}
         shapes = self._view.pods.shape[pods].tolist() if pods else ()
         for index, shape in zip(pods, shapes, strict=True):
             holding = uses.by_shape.get(shape)
             if holding is NOTHING:
                 continue  # Most pods have no such volume.
             holding = uses.of_pod(shape, self._view.bound_pod(index))
-            found.update(dict.fromkeys(holding.uses))
+            held.update(dict.fromkeys(holding.uses))
             problem = problem or holding.problem
-        by_pods = {volume_of[use] for use in found}
+        by_pods = {volume_of[use] for use in held}
         by_pods.discard(NO_VOLUME)
         in_all = by_pods
         attached = uses.on_node.get(node_name)
         if attached is not None:
             in_all = by_pods.union(volume_of[use] for use in attached)
             in_all.discard(NO_VOLUME)
-        return Held(tuple(found), frozenset(by_pods), frozenset(in_all), problem)
+        return Held(tuple(held), frozenset(by_pods), frozenset(in_all), problem)
 
     def _count(self, row: int) -> None:
         pods, name = self._view.pods_on(row), self._view.name_of(row)
@@ -171,19 +170,15 @@ class AttachedVolumes:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def live(self, rows: Rows | int) -> LiveCounts:
-        """Return what rows, or one row, hold as it is."""
-        return LiveCounts(self, rows)
-
     def supposed(self, nodes: NodeTable) -> SupposedCounts:
-        """Return what the nodes of a trial would hold."""
+        """Return the counts that the nodes of a trial would have."""
         trial = nodes.usage
-        assert isinstance(trial, Trial), "whoever asks knows"
+        assert isinstance(trial, Trial), "callers pass a trial"
         positions = trial.moved_positions(self._may_hold(nodes.view))
         held = [
             self.held_by(trial.pods_on(position), nodes.name(position)) for position in positions
         ]
-        return SupposedCounts(self.live(nodes.rows), self._uses, len(nodes), positions, held)
+        return SupposedCounts(LiveCounts(self, nodes.rows), self._uses, len(nodes), positions, held)
 
     def count_of_driver(self, driver: str) -> IntColumn:
         """Return how many volumes of a driver each row has; more rows may follow."""
@@ -198,11 +193,6 @@ class AttachedVolumes:
         """Return the rows whose pods use a volume."""
         uses = self._uses.uses_of(self._uses.volume_named(unique_name))
         return set().union(*(self._rows_of.get(use, ()) for use in uses))
-
-    def is_on(self, unique_name: str, row: int) -> bool:
-        """Tell whether pods of a row use a volume."""
-        uses = self._uses.uses_of(self._uses.volume_named(unique_name))
-        return any(row in self._rows_of.get(use, ()) for use in uses)
 
 
 class LiveCounts:
@@ -220,26 +210,26 @@ class LiveCounts:
         """Return how many of some volumes pods there use."""
         rows = self._rows
         if not isinstance(rows, np.ndarray):
-            return sum(self._attached.is_on(name, rows) for name in unique_names)
-        found = [on for on in map(self._attached.rows_with, unique_names) if on]
-        if not found:
+            return sum(rows in self._attached.rows_with(name) for name in unique_names)
+        using = [users for users in map(self._attached.rows_with, unique_names) if users]
+        if not using:
             return 0
         counts = np.zeros(int(rows.max(initial=0)) + 1, dtype=np.int64)
-        for on in found:
-            places = np.fromiter(on, np.int64, len(on))
+        for users in using:
+            places = np.fromiter(users, np.int64, len(users))
             counts[places[places < len(counts)]] += 1
         return counts[rows]
 
     def problems(self) -> dict[str, Values]:
-        """Return where the volumes of pods cannot be told, by why not."""
-        known, rows = self._attached.problems, self._rows
-        if not known:
+        """Return by error where the volumes of pods cannot be resolved."""
+        problems, rows = self._attached.problems, self._rows
+        if not problems:
             return {}
         if not isinstance(rows, np.ndarray):
-            return {known[rows]: True} if rows in known else {}
+            return {problems[rows]: True} if rows in problems else {}
         return {
-            text: np.isin(rows, [row for row, why in known.items() if why == text])
-            for text in sorted(set(known.values()))
+            text: np.isin(rows, [row for row, why in problems.items() if why == text])
+            for text in sorted(set(problems.values()))
         }
 
 
@@ -254,15 +244,6 @@ class SupposedCounts:
         positions: list[int],
         held: Sequence[Held],
     ) -> None:
-        """Take over what nodes would hold.
-
-        Args:
-            live: the counts of all of them as they are.
-            uses: by number.
-            node_count: how many nodes there are.
-            positions: of those that would hold something else.
-            held: what these would hold.
-        """
         self._live = live
         self._uses = uses
         self._node_count = node_count
@@ -272,27 +253,27 @@ class SupposedCounts:
     def of_driver(self, driver: str) -> Values:
         """Return how many volumes of a driver there are."""
         place, driver_of = self._uses.drivers.get(driver, -1), self._uses.driver_of
-        there = [sum(driver_of[v] == place for v in one.in_all) for one in self._held]
-        return self._with(self._live.of_driver(driver), there)
+        counts = [sum(driver_of[v] == place for v in held.in_all) for held in self._held]
+        return self._with(self._live.of_driver(driver), counts)
 
     def of_pods(self, unique_names: Sequence[str]) -> Values:
         """Return how many of some volumes pods there use."""
         volumes = {self._uses.volume_named(name) for name in unique_names}
-        there = [len(one.by_pods & volumes) for one in self._held]
-        return self._with(self._live.of_pods(unique_names), there)
+        counts = [len(held.by_pods & volumes) for held in self._held]
+        return self._with(self._live.of_pods(unique_names), counts)
 
     def problems(self) -> dict[str, Values]:
-        """Return where the volumes of pods cannot be told, by why not."""
+        """Return by error where the volumes of pods cannot be resolved."""
         live = self._live.problems()
         return {
-            text: self._with(live.get(text, False), [one.problem == text for one in self._held])
-            for text in sorted(({one.problem for one in self._held} - {""}).union(live))
+            text: self._with(live.get(text, False), [held.problem == text for held in self._held])
+            for text in sorted(({held.problem for held in self._held} - {""}).union(live))
         }
 
-    def _with(self, live: Values, there: Sequence[int | bool]) -> Values:
-        """Return the counts with those of the nodes that would hold something else."""
-        if not there:
+    def _with(self, live: Values, changed: Sequence[int | bool]) -> Values:
+        """Return the live values, replaced on the nodes that would hold other volumes."""
+        if not changed:
             return live
         column = np.array(np.broadcast_to(live, self._node_count))
-        column[self._positions] = there
+        column[self._positions] = changed
         return column

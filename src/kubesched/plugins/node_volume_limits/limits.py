@@ -1,6 +1,5 @@
-"""How many volumes each driver attaches to each node, as columns.
+"""How many volumes each driver attaches to each node, as columns that follow the CSINodes.
 
-Owns what CSINodes tell, row by row, followed as they and the nodes change. Never counts a volume.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go getVolumeLimits
 """
 
@@ -10,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.columns.interning import grown
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import ClusterView
-from kubesched.objects.storage import CSINode
+from kubesched.api.storage import CSINode
+from kubesched.snapshot.interning import grown
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.view import ClusterView
 
-# Above every limit a CSINode can tell, which has 32 bits.
+# Above every limit of a CSINode, which has 32 bits.
 NO_LIMIT: Final = 2**32
 
 
@@ -27,7 +26,8 @@ class LimitColumns:
         self._forget()
 
     def _forget(self) -> None:
-        self._seen = self._epoch = self._node_epoch = -1
+        self._epochs = (-1, -1)
+        """Those of the CSINodes and of the nodes: a row may be another node's."""
         self._csi_nodes: list[CSINode | None] = []
         self._by_driver: dict[str, IntColumn] = {}
         self.has_csi_node: BoolColumn = np.zeros(0, dtype=np.bool_)
@@ -40,24 +40,19 @@ class LimitColumns:
         return self._by_driver.get(driver)
 
     def follow(self, view: ClusterView) -> None:
-        """Take over what CSINodes tell now."""
+        """Update the limits from the CSINodes."""
         if self._cluster is not view.identity or not view.counters.keeps:
             self._cluster = view.identity
             self._forget()
-        epoch = view.objects.csi_nodes.epoch
-        if epoch != self._epoch:
-            rows = list(range(view.row_count))
-        elif view.node_epoch != self._node_epoch:
-            # Which node a row is of may be another; the log has every such row.
-            rows = view.rows_changed_since(self._seen).tolist()
-        else:
+        store = view.objects.store_of(CSINode)
+        epochs = (store.epoch, view.node_epoch)
+        if epochs == self._epochs:
             return
-        self._seen, self._epoch, self._node_epoch = view.stamp, epoch, view.node_epoch
+        self._epochs = epochs
         self._make_room(view.row_count)
-        known, find = self._csi_nodes, view.objects.csi_nodes.get
-        for row in rows:
-            csi_node = find(view.name_of(row))
-            if csi_node is not known[row]:
+        for row, previous in enumerate(self._csi_nodes):
+            csi_node = store.get(view.name_of(row))
+            if csi_node is not previous:
                 self._set(row, csi_node)
 
     def _make_room(self, row_count: int) -> None:
@@ -82,7 +77,7 @@ class LimitColumns:
 
 
 def limits_of(csi_node: CSINode) -> dict[str, int]:
-    """Return the limits a CSINode tells, by driver."""
+    """Return the limits of a CSINode by driver."""
     return {
         driver.name: driver.allocatable.count
         for driver in csi_node.spec.drivers

@@ -1,7 +1,5 @@
-"""NodeVolumeLimits: a node attaches only so many volumes of a driver.
+"""NodeVolumeLimits: rejects nodes whose CSINode does not allow the pod's volumes in addition.
 
-Owns the comparison of the volumes on a node with what its drivers tell in CSINode. Never looks at
-where a volume can be reached from: VolumeBinding does.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
 """
 
@@ -9,24 +7,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.columns.rules import is_any, looked_up, negate
-from kubesched.columns.view import LiveUsage, NodeRow, NodeTable
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.api.volumes import Volume
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
 from kubesched.framework.interface import (
     READS_NOTHING,
     EventRegistration,
     FilterVerdict,
     Reads,
     Rejected,
-    SignFragment,
 )
 from kubesched.framework.status import SKIP, Status, error, unschedulable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo, PodShape
-from kubesched.objects.pod import Volume
-from kubesched.objects.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
-from kubesched.plugins.csi_translation import plugin_of_inline
+from kubesched.plugins.csi_translation import plugin_of
 from kubesched.plugins.node_volume_limits.attached import (
     AttachedVolumes,
     LiveCounts,
@@ -34,7 +34,16 @@ from kubesched.plugins.node_volume_limits.attached import (
 )
 from kubesched.plugins.node_volume_limits.limits import NO_LIMIT, LimitColumns, limits_of
 from kubesched.plugins.node_volume_limits.resolve import Volumes, may_be_attached, new_volumes
-from kubesched.plugins.pod_volumes import reads_of_claim_hint, refers_to, sign_volumes
+from kubesched.plugins.pod_volumes import (
+    after_claim_event,
+    reads_after_claim_event,
+    volume_changes,
+)
+from kubesched.plugins.queueing_hints import has_node, on, queue_if
+from kubesched.plugins.record import InTreePlugin
+from kubesched.snapshot.expressions import is_any, looked_up, negate
+from kubesched.snapshot.pod_info import PodInfo, PodShape
+from kubesched.snapshot.view import LiveUsage, NodeRow, NodeTable
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED: Final = "node(s) exceed max volume count"
 
@@ -52,12 +61,11 @@ _READS: Final = Reads(
 
 
 class NodeVolumeLimits:
-    """Refuses nodes that could not attach all of the pod's volumes."""
+    """Rejects nodes that could not attach all of the pod's volumes."""
 
     name = "NodeVolumeLimits"
-    same_for_family = True
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self) -> None:
         self._limits = LimitColumns()
         self._attached = AttachedVolumes()
 
@@ -77,7 +85,7 @@ class NodeVolumeLimits:
     def filter_nodes(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
-        """Refuse nodes where old and new volumes of a driver exceed its limit."""
+        """Reject nodes where old and new volumes of a driver exceed its limit."""
         view, verdicts = nodes.view, []
         self._limits.follow(view)
         known = looked_up(self._limits.has_csi_node, nodes.rows)
@@ -91,34 +99,15 @@ class NodeVolumeLimits:
                 verdicts += self._over_limits(nodes, new)
         return verdicts
 
-    def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
-        """Return what of the pod decides here: its volumes."""
-        return sign_volumes(pod)
-
     def events_to_register(self) -> list[EventRegistration]:
-        """Return the events that may let a refused pod fit."""
+        add, update, delete = ActionType.ADD, ActionType.UPDATE, ActionType.DELETE
+        claims, attachments = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.VOLUME_ATTACHMENT
         return [
-            EventRegistration(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
-            EventRegistration(
-                ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE),
-                _after_csi_node_updated,
-                reads="nothing",
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.POD, ActionType.DELETE),
-                _after_pod_deleted,
-                reads="nothing",
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
-                _after_claim_added,
-                reads=reads_of_claim_hint,
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
-                _after_attachment_deleted,
-                reads="shape",
-            ),
+            on(EventResource.CSI_NODE, add),
+            on(EventResource.CSI_NODE, update, _after_csi_node_updated, reads="nothing"),
+            on(EventResource.POD, delete, _after_pod_deleted, reads="nothing"),
+            on(claims, add, after_claim_event, reads=reads_after_claim_event),
+            on(attachments, delete, _after_attachment_deleted, reads="shape"),
         ]
 
     def _over_limits(self, nodes: NodeTable | NodeRow, new: Volumes) -> list[Rejected]:
@@ -134,8 +123,8 @@ class NodeVolumeLimits:
             if column is None:
                 continue
             limit = looked_up(column, nodes.rows)
-            wanted = [name for name, of_driver in new.items() if of_driver == driver]
-            more = len(wanted) - counts.of_pods(wanted)
+            names = [name for name, of_driver in new.items() if of_driver == driver]
+            more = len(names) - counts.of_pods(names)
             over = (limit != NO_LIMIT) & (more > 0) & (counts.of_driver(driver) + more > limit)
             rejections.append(Rejected(over, _EXCEEDED))
         return rejections
@@ -143,40 +132,32 @@ class NodeVolumeLimits:
     def _counts(self, nodes: NodeTable | NodeRow) -> LiveCounts | SupposedCounts:
         self._attached.follow(nodes.view)
         if isinstance(nodes, NodeRow) or isinstance(nodes.usage, LiveUsage):
-            return self._attached.live(nodes.rows)
+            return LiveCounts(self._attached, nodes.rows)
         return self._attached.supposed(nodes)
 
 
 def _after_csi_node_updated(_pod: PodInfo, old: CSINode, new: CSINode) -> QueueingHint:
     before, after = limits_of(old), limits_of(new)
     # Parity: csi.go isSchedulableAfterCSINodeUpdated, v1.36: no limit counts as a limit of zero.
-    raised = any(limit > before.get(driver, 0) for driver, limit in after.items())
-    return QueueingHint.QUEUE if raised else QueueingHint.QUEUE_SKIP
+    return queue_if(any(limit > before.get(driver, 0) for driver, limit in after.items()))
 
 
 def _after_pod_deleted(_pod: PodInfo, old: PodInfo, _new: None) -> QueueingHint:
-    had_node = bool(old.node_name or old.nominated_node_name)
-    frees = had_node and any(map(may_be_attached, old.shape.volumes))
-    return QueueingHint.QUEUE if frees else QueueingHint.QUEUE_SKIP
-
-
-def _after_claim_added(
-    pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
-) -> QueueingHint:
-    return QueueingHint.QUEUE if refers_to(pod, new) else QueueingHint.QUEUE_SKIP
+    return queue_if(has_node(old) and any(map(may_be_attached, old.shape.volumes)))
 
 
 def _after_attachment_deleted(pod: PodInfo, old: VolumeAttachment, _new: None) -> QueueingHint:
-    for volume in pod.shape.volumes:
-        if volume.persistent_volume_claim is not None or _is_attached_by(
-            old.spec.attacher, volume, pod.shape
-        ):
-            return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(
+        any(
+            volume.persistent_volume_claim is not None
+            or _is_attached_by(old.spec.attacher, volume, pod.shape)
+            for volume in pod.shape.volumes
+        )
+    )
 
 
 def _is_attached_by(attacher: str, volume: Volume, shape: PodShape) -> bool:
-    plugin = plugin_of_inline(volume)
+    plugin = plugin_of(volume)
     if plugin is None:
         return False
     try:
@@ -185,3 +166,11 @@ def _is_attached_by(attacher: str, volume: Volume, shape: PodShape) -> bool:
         # Parity: csi.go isSchedulableAfterVolumeAttachmentDeleted, v1.36: an error queues the pod.
         return True
     return plugin.driver == attacher
+
+
+PLUGIN = InTreePlugin(
+    plugin=NodeVolumeLimits,
+    watches=(PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, VolumeAttachment),
+    pod_changes=volume_changes,
+    has_shared_changes=True,
+)

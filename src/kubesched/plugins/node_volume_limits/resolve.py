@@ -1,7 +1,5 @@
-"""Which volumes of a driver a pod's volumes stand for.
+"""Resolves the volumes of a pod, through claim, persistent volume and class, to driver and handle.
 
-Owns the way from a volume through claim, persistent volume and class to driver and handle. Never
-counts them.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go filterAttachableVolumes
 """
 
@@ -10,26 +8,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubesched.columns.object_store import ObjectStores
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.volumes import Volume
 from kubesched.framework.status import Status, StatusError, error, unresolvable
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.pod import Volume
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.csi_translation import (
     MIGRATED_PLUGIN_NAMES,
+    PLUGIN_BY_NAME,
     InTreePlugin,
-    plugin_named,
-    plugin_of_inline,
-    plugin_of_volume,
+    plugin_of,
 )
 from kubesched.plugins.pod_volumes import (
+    CLAIM,
     NO_NAME,
     ClaimUse,
-    claim_not_found_text,
     claim_use,
     class_of_claim,
+    not_found_text,
     not_owner_text,
 )
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
 
 # Upstream draws 32 random letters once, so that a claim without a volume cannot be taken for a
 # volume; no handle can hold this one either.
@@ -40,18 +38,18 @@ Volumes = Mapping[str, str]
 
 
 def may_be_attached(volume: Volume) -> bool:
-    """Tell whether a volume of a pod could be one that a driver attaches."""
+    """Return whether a volume of a pod could be one that a driver attaches."""
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
-        or plugin_of_inline(volume) is not None
+        or plugin_of(volume) is not None
     )
 
 
 def new_volumes(pod: PodInfo, objects: ObjectStores, has_csi_node: bool) -> Volumes | Status:
     """Return the volumes a pod would bring, on nodes with or without a CSINode."""
     volumes: Sequence[Volume] = pod.shape.volumes
-    if any(plugin_of_inline(volume) is not None for volume in volumes):
+    if any(plugin_of(volume) is not None for volume in volumes):
         # Texts name the pod's own volumes; those of its shape may be another pod's.
         volumes = pod.spec.volumes or ()
     try:
@@ -72,7 +70,7 @@ def _resolve(
         else:
             claim = _claim(pod, use, objects)
             volume_name = claim.spec.volume_name
-            bound = objects.persistent_volumes.get(volume_name) if volume_name else None
+            bound = objects.store_of(PersistentVolume).get(volume_name) if volume_name else None
             handle = claim_handle(claim, bound, objects, has_csi_node)
         if handle is not None:
             driver, name = handle
@@ -84,9 +82,9 @@ def _claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> PersistentVolu
     if not use.claim_name:
         raise StatusError(error(NO_NAME))
     key = f"{pod.namespace}/{use.claim_name}"
-    claim = objects.persistent_volume_claims.get(key)
+    claim = objects.store_of(PersistentVolumeClaim).get(key)
     if claim is None:
-        missing = claim_not_found_text(use.claim_name)
+        missing = not_found_text(CLAIM, use.claim_name)
         raise StatusError(unresolvable(f"looking up PVC {key}: {missing}"))
     problem = not_owner_text(pod, claim) if use.is_ephemeral else None
     if problem is not None:
@@ -96,7 +94,7 @@ def _claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> PersistentVolu
 
 def inline_handle(volume: Volume, namespace: str, has_csi_node: bool) -> tuple[str, str] | None:
     """Return driver and handle of a volume that names no claim; StatusError if it is wrong."""
-    plugin = plugin_of_inline(volume)
+    plugin = plugin_of(volume)
     if plugin is None or not _is_migrated(plugin, has_csi_node):
         return None
     try:
@@ -113,7 +111,7 @@ def claim_handle(
     objects: ObjectStores,
     has_csi_node: bool,
 ) -> tuple[str, str] | None:
-    """Return driver and handle of a claim, given its volume; None if it does not count."""
+    """Return driver and handle of a claim, with its volume; None if it does not count."""
     # Parity: csi.go getCSIDriverInfo, v1.36. A claim whose volume is not there yet counts by class.
     if volume is None:
         driver = _driver_of_class(claim, objects, has_csi_node)
@@ -126,7 +124,7 @@ def claim_handle(
 def _volume_handle(volume: PersistentVolume, has_csi_node: bool) -> tuple[str, str]:
     if volume.spec.csi is not None:
         return volume.spec.csi.driver, volume.spec.csi.volume_handle
-    plugin = plugin_of_volume(volume)
+    plugin = plugin_of(volume.spec)
     if plugin is None or not _is_migrated(plugin, has_csi_node):
         return "", ""
     try:
@@ -140,10 +138,10 @@ def _volume_handle(volume: PersistentVolume, has_csi_node: bool) -> tuple[str, s
 def _driver_of_class(
     claim: PersistentVolumeClaim, objects: ObjectStores, has_csi_node: bool
 ) -> str:
-    storage_class = objects.storage_classes.get(class_of_claim(claim))
+    storage_class = objects.store_of(StorageClass).get(class_of_claim(claim))
     if storage_class is None:
         return ""
-    plugin = plugin_named(storage_class.provisioner)
+    plugin = PLUGIN_BY_NAME.get(storage_class.provisioner)
     if plugin is None:
         return storage_class.provisioner
     return plugin.driver if _is_migrated(plugin, has_csi_node) else ""

@@ -1,8 +1,6 @@
-"""Uses of volumes by pods and attachments, and the volume each stands for.
+"""Uses of volumes by pods and attachments, each resolved to a volume.
 
-Owns the numbers of uses, volumes and drivers, and what each use was resolved to; follows claims,
-volumes, classes and attachments by asking which of the objects it read are others now. Never knows
-a row.
+Follows claims, volumes, classes and attachments by comparing the objects it read with those stored.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go filterAttachableVolumes,
 getNodeVolumeAttachmentInfo
 """
@@ -12,20 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import compress
 from operator import is_not
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from kubesched.columns.object_store import ObjectStore, ObjectStores
-from kubesched.columns.pod_columns import BoundPod
+from kubesched.api.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.api.volumes import Volume
 from kubesched.framework.status import StatusError
-from kubesched.model.pod_info import PodShape
-from kubesched.objects.pod import Volume
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kubesched.plugins.node_volume_limits.resolve import (
     claim_handle,
     inline_handle,
     may_be_attached,
 )
 from kubesched.plugins.pod_volumes import NO_NAME, claim_use, not_owner_text
+from kubesched.snapshot.object_store import ObjectStore, ObjectStores
+from kubesched.snapshot.pod_columns import BoundPod
+from kubesched.snapshot.pod_info import PodShape
 
 NO_VOLUME: Final = -1
 
@@ -33,14 +36,11 @@ NO_VOLUME: Final = -1
 _NO_KEY: Final = ""
 
 
-class Holding:
-    """The volumes a pod uses, or why they cannot be told."""
+class Holding(NamedTuple):
+    """The volumes a pod uses, or the error that kept them from being resolved."""
 
-    __slots__ = ("problem", "uses")
-
-    def __init__(self, uses: tuple[int, ...] = (), problem: str = "") -> None:
-        self.uses = uses
-        self.problem = problem
+    uses: tuple[int, ...] = ()
+    problem: str = ""
 
 
 NOTHING: Final = Holding()
@@ -50,9 +50,9 @@ _EACH_ITS_OWN: Final = Holding()
 
 
 class VolumeUses:
-    """Uses by number: a claim, an in-line volume or an attachment, with the volume it stands for.
+    """Uses by number: a claim, an in-line volume or an attachment, with the volume it is of.
 
-    Two uses may stand for one volume, and a use for another volume after its objects changed.
+    Two uses may be of one volume, and a use of another volume after its objects changed.
     """
 
     def __init__(self, objects: ObjectStores) -> None:
@@ -73,7 +73,7 @@ class VolumeUses:
         self._attached: dict[int, VolumeAttachment] = {}
         self._attachments: dict[str, tuple[VolumeAttachment, int]] = {}
         self.by_shape: dict[int, Holding] = {}
-        """What pods of each shape use, as far as that was asked."""
+        """The uses of pods by shape, as far as they were needed."""
         self._epochs = self._current_epochs()
         self._attachment_epoch = -1
         self.on_node: dict[str, dict[int, None]] = {}
@@ -87,14 +87,14 @@ class VolumeUses:
         """Return how many of the uses are by attachments that are there."""
         return len(self._attachments)
 
-    # -- who uses what --------------------------------------------------------------------------
+    # -- uses -----------------------------------------------------------------------------------
 
     def of_pod(self, shape: int, pod: BoundPod) -> Holding:
-        """Return what a bound pod uses, given the number of its shape."""
-        found = self.by_shape.get(shape)
-        if found is None:
-            found = self.by_shape[shape] = self._of_shape(pod.shape)
-        return self._of_volumes(pod.shape, pod) if found is _EACH_ITS_OWN else found
+        """Return the uses of a bound pod, by the number of its shape."""
+        holding = self.by_shape.get(shape)
+        if holding is None:
+            holding = self.by_shape[shape] = self._of_shape(pod.shape)
+        return self._of_volumes(pod.shape, pod) if holding is _EACH_ITS_OWN else holding
 
     def _of_shape(self, shape: PodShape) -> Holding:
         if not any(map(may_be_attached, shape.volumes)):
@@ -126,7 +126,7 @@ class VolumeUses:
         return Holding(tuple(uses))
 
     def _of_inline(self, volume: Volume, namespace: str) -> tuple[int, ...]:
-        # Nodes are asked for their pods' volumes only where they have limits, hence a CSINode.
+        # Volumes of pods are counted only on nodes with limits, hence with a CSINode.
         handle = inline_handle(volume, namespace, has_csi_node=True)
         if handle is None:
             return ()
@@ -153,7 +153,7 @@ class VolumeUses:
         self.volume_of.append(NO_VOLUME)
         return len(self.volume_of) - 1
 
-    # -- what it stands for -----------------------------------------------------------------------
+    # -- volumes ----------------------------------------------------------------------------------
 
     def volume_named(self, unique_name: str) -> int:
         """Return a volume by its unique name, `NO_VOLUME` if nothing uses it."""
@@ -164,7 +164,7 @@ class VolumeUses:
         return tuple(self._uses_of.get(volume, ()))
 
     def _resolve(self, use: int) -> bool:
-        """Find the volume of a claim's or attachment's use anew; return whether it is another."""
+        """Resolve the use of a claim or attachment again; return whether its volume changed."""
         attachment = self._attached.get(use)
         handle: tuple[str, str] | None = None
         if attachment is not None:
@@ -173,7 +173,7 @@ class VolumeUses:
             if volume is not None and volume.spec.csi is not None:
                 handle = attachment.spec.attacher, volume.spec.csi.volume_handle
         elif self._claim_keys[use]:
-            claim = self._objects.persistent_volume_claims.get(self._claim_keys[use])
+            claim = self._objects.store_of(PersistentVolumeClaim).get(self._claim_keys[use])
             self._claims[use] = claim
             volume = self._read_volume(use, _NO_KEY if claim is None else claim.spec.volume_name)
             # Parity: csi.go filterAttachableVolumes, v1.36: a claim that is gone does not count.
@@ -187,7 +187,7 @@ class VolumeUses:
         return self._stand_for(use, self._volume_id(f"{driver}/{name}", driver))
 
     def _read_volume(self, use: int, name: str) -> PersistentVolume | None:
-        volume = self._objects.persistent_volumes.get(name) if name else None
+        volume = self._objects.store_of(PersistentVolume).get(name) if name else None
         self._volume_names[use], self._bound[use] = name, volume
         return volume
 
@@ -214,44 +214,41 @@ class VolumeUses:
     def _current_epochs(self) -> tuple[int, int, int]:
         objects = self._objects
         return (
-            objects.persistent_volume_claims.epoch,
-            objects.persistent_volumes.epoch,
-            objects.storage_classes.epoch,
+            objects.store_of(PersistentVolumeClaim).epoch,
+            objects.store_of(PersistentVolume).epoch,
+            objects.store_of(StorageClass).epoch,
         )
 
     def follow(self) -> list[int]:
-        """Resolve what other objects stand for now; return the uses whose objects are others."""
+        """Resolve the uses whose objects were replaced again; return them."""
         epochs = self._current_epochs()
         if epochs == self._epochs:
             return []
         (claims, volumes, classes), self._epochs = self._epochs, epochs
-        if classes != epochs[2]:
-            touched: set[int] = set(range(len(self)))
-        else:
-            touched = set()
-            if claims != epochs[0]:
-                store = self._objects.persistent_volume_claims
-                touched.update(_differing(store, self._claim_keys, self._claims))
-            if volumes != epochs[1]:
-                bound_store = self._objects.persistent_volumes
-                touched.update(_differing(bound_store, self._volume_names, self._bound))
+        touched: set[int] = set(range(len(self))) if classes != epochs[2] else set()
+        if claims != epochs[0]:
+            store = self._objects.store_of(PersistentVolumeClaim)
+            touched.update(_differing(store, self._claim_keys, self._claims))
+        if volumes != epochs[1]:
+            bound_store = self._objects.store_of(PersistentVolume)
+            touched.update(_differing(bound_store, self._volume_names, self._bound))
         order = sorted(touched)
         for use in order:
             self._resolve(use)
         return order
 
     def follow_attachments(self) -> list[str]:
-        """Take over the attachments; return the names of nodes that have others now."""
-        store = self._objects.volume_attachments
+        """Update the attachments; return the names of the nodes where they changed."""
+        store = self._objects.store_of(VolumeAttachment)
         if store.epoch == self._attachment_epoch:
             return []
         self._attachment_epoch = store.epoch
         current = {attachment.key: attachment for attachment in store}
         nodes: dict[str, None] = {}
-        for key, (known, use) in list(self._attachments.items()):
-            if current.get(key) is not known:
-                self._drop_attachment(key, known, use)
-                nodes[known.spec.node_name] = None
+        for key, (attachment, use) in list(self._attachments.items()):
+            if current.get(key) is not attachment:
+                self._drop_attachment(key, attachment, use)
+                nodes[attachment.spec.node_name] = None
         for key, attachment in current.items():
             if key not in self._attachments:
                 self._add_attachment(key, attachment)
@@ -273,10 +270,10 @@ class VolumeUses:
         self._attached.pop(use, None)
         self._volume_names[use], self._bound[use] = _NO_KEY, None
         self._stand_for(use, NO_VOLUME)
-        there = self.on_node.get(attachment.spec.node_name)
-        if there is not None:
-            there.pop(use, None)
-            if not there:
+        uses = self.on_node.get(attachment.spec.node_name)
+        if uses is not None:
+            uses.pop(use, None)
+            if not uses:
                 del self.on_node[attachment.spec.node_name]
 
     def node_attached_to(self, use: int) -> str | None:
@@ -285,7 +282,7 @@ class VolumeUses:
         return None if attachment is None else attachment.spec.node_name
 
 
-def _differing(store: ObjectStore[Any], keys: list[str], known: Sequence[object]) -> list[int]:
-    """Return the places whose key has another object now than is known."""
+def _differing(store: ObjectStore[Any], keys: list[str], previous: Sequence[object]) -> list[int]:
+    """Return the places whose key has another object now."""
     current = map(store.get, keys)
-    return list(compress(range(len(keys)), map(is_not, current, known)))
+    return list(compress(range(len(keys)), map(is_not, current, previous)))

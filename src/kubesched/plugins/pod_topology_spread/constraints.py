@@ -1,22 +1,28 @@
 """Spread constraints, compiled: the pod's own, or the defaults with the selector of its owners.
 
-Owns which constraints hold for a pod and which pods they speak of. Never counts pods.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go,
 pkg/scheduler/framework/plugins/helper/spread.go
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kubesched.columns.object_store import ObjectStores
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.affinity import TopologySpreadConstraint
-from kubesched.objects.meta import LabelSelector, OwnerReference
-from kubesched.objects.selectors import Selector, label_selector, selector_from_set
-from kubesched.objects.workloads import Service
+from kubesched.api.affinity import TopologySpreadConstraint
+from kubesched.api.label_selectors import Selector, label_selector, selector_from_set
+from kubesched.api.meta import LabelSelector, OwnerReference
+from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubesched.plugins.pod_changes import (
+    PodChange,
+    RejectedPod,
+    distinct_texts,
+    selector_text,
+    without_part,
+)
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -79,17 +85,14 @@ def _selector(wire: TopologySpreadConstraint, labels: Mapping[str, str]) -> Sele
 class ConstraintSource:
     """Finds the constraints of pods; keeps those of a template until a service or owner changes.
 
-    As long as they are true, the very same tuple is handed out for all pods of one template.
+    Until then, all pods of a template get the identical tuple.
     """
 
     def __init__(
-        self,
-        objects: Callable[[], ObjectStores],
-        defaults: Sequence[TopologySpreadConstraint],
+        self, objects: Callable[[], ObjectStores], defaults: Sequence[TopologySpreadConstraint]
     ) -> None:
         self.defaults = tuple(defaults)
-        # Default constraints have no selector of their own, hence nothing that could fail to parse
-        # and nothing that a pod's labels have a say in.
+        # Default constraints have no selector that could fail to parse or depend on a pod's labels.
         self._defaults = {
             action: compile_constraints(self.defaults, {}, action)
             for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
@@ -97,10 +100,10 @@ class ConstraintSource:
         self._objects = objects
         self._own: dict[object, Constraints] = {}
         self._from_defaults: dict[object, Constraints] = {}
-        self._from: ObjectStores | None = None
-        self._epoch = -1
+        self._source: tuple[ObjectStores | None, int] = (None, -1)
+        """The stores and their epoch from which the defaults were made."""
         self._services = ServicesByLabel(())
-        self._services_epoch = -1
+        self._services_source: tuple[ObjectStores | None, int] = (None, -1)
 
     def constraints_of(self, pod: PodInfo, action: str) -> Constraints:
         """Return the pod's own constraints of an action, or the defaults if it lists none at all.
@@ -113,40 +116,35 @@ class ConstraintSource:
             defaults = self._defaults[action]
             return self._default_constraints(pod, action, defaults) if defaults else ()
         key = (action, pod.template)
-        found = self._own.get(key)
-        if found is None:
-            found = _own_constraints(pod, action)
+        constraints = self._own.get(key)
+        if constraints is None:
+            constraints = _own_constraints(pod, action)
             if len(self._own) >= CONSTRAINTS_COUNT_MAX:
                 self._own.clear()
-            self._own[key] = found
-        return found
+            self._own[key] = constraints
+        return constraints
 
     def _default_constraints(self, pod: PodInfo, action: str, defaults: Constraints) -> Constraints:
         # Parity: podtopologyspread/common.go buildDefaultConstraints, v1.36.
         objects = self._objects()
-        if not pod.owners and not len(objects.services):
+        if pod.controller is None and not len(objects.store_of(Service)):
             return ()
         epoch = sum(getattr(objects, name).epoch for name in SELECTING_STORES)
-        if (
-            objects is not self._from
-            or epoch != self._epoch
-            or len(self._from_defaults) >= CONSTRAINTS_COUNT_MAX
-        ):
-            if objects is not self._from or objects.services.epoch != self._services_epoch:
-                self._services = ServicesByLabel(objects.services)
-                self._services_epoch = objects.services.epoch
-            self._from_defaults, self._from, self._epoch = {}, objects, epoch
+        source = (objects, epoch)
+        if source != self._source or len(self._from_defaults) >= CONSTRAINTS_COUNT_MAX:
+            services = objects.store_of(Service)
+            if (objects, services.epoch) != self._services_source:
+                self._services = ServicesByLabel(services)
+                self._services_source = (objects, services.epoch)
+            self._from_defaults, self._source = {}, source
         key = (action, pod.template)
-        found = self._from_defaults.get(key)
-        if found is None:
+        constraints = self._from_defaults.get(key)
+        if constraints is None:
             selector = default_selector(pod, objects, self._services)
-            found = (
-                ()
-                if selector.is_empty
-                else tuple(replace(constraint, selector=selector) for constraint in defaults)
-            )
-            self._from_defaults[key] = found
-        return found
+            used = () if selector.is_empty else defaults
+            constraints = tuple(replace(constraint, selector=selector) for constraint in used)
+            self._from_defaults[key] = constraints
+        return constraints
 
 
 def _own_constraints(pod: PodInfo, action: str) -> Constraints:
@@ -172,12 +170,12 @@ class ServicesByLabel:
 
     def selected_by(self, pod: PodInfo) -> dict[str, str]:
         """Return the labels by which services select a pod, all of them together."""
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for label, value in pod.labels.items():
             for service in self._by_label.get((pod.namespace, label, value), ()):
                 if service.spec.selector.items() <= pod.labels.items():
-                    found.update(service.spec.selector)
-        return found
+                    labels.update(service.spec.selector)
+        return labels
 
 
 def default_selector(pod: PodInfo, objects: ObjectStores, services: ServicesByLabel) -> Selector:
@@ -186,7 +184,7 @@ def default_selector(pod: PodInfo, objects: ObjectStores, services: ServicesByLa
     labels = services.selected_by(pod)
     owner = pod.controller
     if owner is not None and _is_kind(owner, "v1", "ReplicationController"):
-        controller = objects.replication_controllers.get(f"{pod.namespace}/{owner.name}")
+        controller = objects.store_of(ReplicationController).get(f"{pod.namespace}/{owner.name}")
         if controller is not None:
             labels.update(controller.spec.selector)
     selector = selector_from_set(labels)
@@ -197,14 +195,12 @@ def default_selector(pod: PodInfo, objects: ObjectStores, services: ServicesByLa
 def _set_selector(
     namespace: str, owner: OwnerReference, objects: ObjectStores
 ) -> LabelSelector | None:
-    key = f"{namespace}/{owner.name}"
+    controller: ReplicaSet | StatefulSet | None = None
     if _is_kind(owner, "apps/v1", "ReplicaSet"):
-        replica_set = objects.replica_sets.get(key)
-        return None if replica_set is None else replica_set.spec.selector
-    if _is_kind(owner, "apps/v1", "StatefulSet"):
-        stateful_set = objects.stateful_sets.get(key)
-        return None if stateful_set is None else stateful_set.spec.selector
-    return None
+        controller = objects.store_of(ReplicaSet).get(f"{namespace}/{owner.name}")
+    elif _is_kind(owner, "apps/v1", "StatefulSet"):
+        controller = objects.store_of(StatefulSet).get(f"{namespace}/{owner.name}")
+    return None if controller is None else controller.spec.selector
 
 
 def _is_kind(owner: OwnerReference, api_version: str, kind: str) -> bool:
@@ -219,3 +215,20 @@ def _with_parsed(selector: Selector, wire: LabelSelector) -> Selector:
         # Parity: upstream leaves out the selector of an owner that does not parse.
         return selector
     return selector.with_requirements(*other.requirements) if other.selectable else selector
+
+
+def spread_changes(rejected: RejectedPod) -> Iterator[PodChange]:
+    """Yield the pod without each of its hard spread constraints."""
+    constraints = rejected.pod.object.spec.topology_spread_constraints
+    hard = {
+        number: (wire.topology_key, f"maxSkew {wire.max_skew}", selector_text(wire.label_selector))
+        for number, wire in enumerate(constraints)
+        if wire.when_unsatisfiable == DO_NOT_SCHEDULE
+    }
+    for number, text in distinct_texts(hard, least=2).items():
+        yield PodChange(
+            "spread-constraint",
+            f"spec.topologySpreadConstraints[{number}]",
+            f"without the spread constraint over {text}",
+            without_part("topology_spread_constraints", constraints[number]),
+        )

@@ -1,6 +1,5 @@
 """Which pods and which nodes a spread constraint counts.
 
-Owns the tallies of matching pods and the inclusion of nodes. Never judges a node.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go
 """
 
@@ -10,29 +9,32 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from kubesched.columns.counts import Answers, Tally
-from kubesched.columns.domains import Places
-from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.pod_columns import LabelClass
-from kubesched.columns.rules import (
-    DO_NOT_SCHEDULE_EFFECTS,
-    required_node_affinity_mask,
-    taints_tolerated_mask,
-)
-from kubesched.columns.view import ClusterView
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.selectors import Selector
+from kubesched.api.label_selectors import Selector
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
+from kubesched.snapshot.expressions import (
+    DO_NOT_SCHEDULE_EFFECTS,
+    is_allowed,
+    is_tolerated,
+)
+from kubesched.snapshot.interning import LookupTable
+from kubesched.snapshot.node_columns import BoolColumn
+from kubesched.snapshot.pod_columns import LabelClass
+from kubesched.snapshot.pod_counts import Tally
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import Places
+from kubesched.snapshot.view import ClusterView
 
 
-def matching_classes(view: ClusterView, namespace: str, selector: Selector) -> Answers:
+def matching_classes(
+    view: ClusterView, namespace: str, selector: Selector
+) -> LookupTable[LabelClass]:
     """Return which label classes a selector means in a namespace: 1 or 0 by class id."""
 
     def matches(label_class: LabelClass) -> int:
         return label_class.namespace == namespace and selector.matches(label_class.labels)
 
     candidates = view.counters.class_postings.candidates(selector)
-    return Answers(view.label_classes, matches, candidates)
+    return LookupTable(view.label_classes, matches, candidates)
 
 
 def matching_pods(view: ClusterView, namespace: str, selector: Selector) -> Tally:
@@ -43,7 +45,7 @@ def matching_pods(view: ClusterView, namespace: str, selector: Selector) -> Tall
         # Parity: podtopologyspread/common.go countPodsMatchSelector, v1.36: a selector that matches
         # everything counts nothing, and a pod that is being deleted does not count.
         classes = (
-            Answers(view.label_classes, _nothing, ())
+            LookupTable(view.label_classes, _nothing, ())
             if selector.is_empty
             else matching_classes(view, namespace, selector)
         )
@@ -111,10 +113,10 @@ class Inclusion:
         for key in sorted(self._keys):
             included &= nodes.label(key) >= 0
         if constraint.honors_affinity:
-            included &= required_node_affinity_mask(nodes, self._pod)
+            included &= is_allowed(nodes, self._pod)
         if constraint.honors_taints:
             tolerations = self._pod.tolerations
-            included &= taints_tolerated_mask(nodes, tolerations, DO_NOT_SCHEDULE_EFFECTS)
-        whole = np.zeros(self._topology.row_count, dtype=np.bool_)
-        whole[nodes.rows] = included
-        return whole
+            included &= is_tolerated(nodes, tolerations, DO_NOT_SCHEDULE_EFFECTS)
+        over_rows = np.zeros(self._topology.row_count, dtype=np.bool_)
+        over_rows[nodes.rows] = included
+        return over_rows

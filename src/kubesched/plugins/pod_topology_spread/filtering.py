@@ -1,6 +1,5 @@
-"""Hard spread constraints: how many pods each domain has, and which nodes would skew it.
+"""Hard spread constraints: counts of matching pods by domain, and the nodes that would skew them.
 
-Owns the counts of an attempt and of its trials. Never scores.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
 """
 
@@ -11,21 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.columns.counts import DomainTable, Values
-from kubesched.columns.domains import Places, SameRows
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import ClusterView, NodeTable
-from kubesched.framework.followers import Refusal, rejections
+from kubesched.framework.incremental import RejectedRows, rejections
 from kubesched.framework.interface import Rejected
 from kubesched.framework.status import unresolvable, unschedulable
-from kubesched.model.pod_info import PodInfo
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.counting import (
     Inclusion,
     matching_classes,
     matching_pods,
 )
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.pod_counts import DomainTable, PodWeights
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import Places, SameRows
+from kubesched.snapshot.trial import PodRows
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 CONSTRAINTS_NOT_MATCH = unschedulable("node(s) didn't match pod topology spread constraints")
 NODE_LABEL_NOT_MATCH = unresolvable(
@@ -45,19 +44,7 @@ class Lowest(NamedTuple):
 
 
 class DomainCounts:
-    """One constraint's counts as the cluster is; nothing here changes in a trial."""
-
-    __slots__ = (
-        "_are_all",
-        "_existing",
-        "bearable",
-        "classes",
-        "constraint",
-        "domains",
-        "included",
-        "is_critical",
-        "table",
-    )
+    """The counts of one constraint in the cluster; a trial does not change them."""
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
@@ -66,7 +53,7 @@ class DomainCounts:
         self.domains = domains = view.counters.topology.domains(key)
         self.constraint = constraint
         self.bearable = constraint.max_skew - int(selector.matches(pod.labels))
-        """How many pods more than the least a domain may have before this one comes."""
+        """How many pods more than the least a domain may have before this pod comes."""
         tally = matching_pods(view, pod.namespace, selector)
         self.included: BoolColumn = inclusion.rows(constraint)
         """Which rows count, over all rows."""
@@ -80,7 +67,7 @@ class DomainCounts:
         self.is_critical = len(self._existing) < constraint.min_domains
         """Whether there are too few domains to spread over."""
         # An empty selector counts no pod of the cluster, but every pod of a trial.
-        self.classes: Values = (
+        self.classes: PodWeights = (
             matching_classes(view, pod.namespace, selector) if selector.is_empty else tally.values
         )
 
@@ -110,20 +97,18 @@ class DomainCounts:
 class HardPlan:
     """What all pods of a template count by, as long as the nodes are the same."""
 
-    __slots__ = ("constraints", "counts", "refusals", "topology")
-
     def __init__(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> None:
         # Parity: podtopologyspread/filtering.go calPreFilterState, v1.36.
         self.constraints = constraints
         self.topology = view.counters.topology
         inclusion = Inclusion(view, pod, constraints, require_all=True)
         self.counts = tuple(DomainCounts(view, pod, inclusion, c) for c in constraints)
-        self.refusals: list[Refusal] = []
-        """In the order of the constraints; rows are too crowded by the last limit asked about."""
+        self.rejected_rows: list[RejectedRows] = []
+        """In the order of the constraints; rows are too crowded by the last limit set."""
         for counts in self.counts:
             if not counts.domains.is_everywhere:
-                self.refusals.append((SameRows(counts.domains.lacking), NODE_LABEL_NOT_MATCH))
-            self.refusals.append((counts.table.above(COUNT_MAX), CONSTRAINTS_NOT_MATCH))
+                self.rejected_rows.append((SameRows(counts.domains.lacking), NODE_LABEL_NOT_MATCH))
+            self.rejected_rows.append((counts.table.above(COUNT_MAX), CONSTRAINTS_NOT_MATCH))
 
     @property
     def nbytes(self) -> int:
@@ -132,7 +117,7 @@ class HardPlan:
 
 
 class PreFilterState:
-    """The counts of all hard constraints, and what a trial has added or taken on each row."""
+    """The counts of all hard constraints, and what a trial has added or removed on each row."""
 
     __slots__ = ("_deltas", "_least", "_lowest", "_plan")
 
@@ -144,7 +129,7 @@ class PreFilterState:
         """By constraint; None until a trial changes anything."""
 
     def follow(self) -> None:
-        """Have the counts as they are now."""
+        """Bring the counts up to date."""
         # Clones share the lists, so they are replaced.
         self._least = [counts.least() for counts in self._plan.counts]
         self._lowest = [None] * len(self._least)
@@ -157,16 +142,16 @@ class PreFilterState:
         return copy
 
     def shift(self, pods: PodRows, nodes: NodeTable, sign: int) -> None:
-        """Add or take one pod on each row."""
+        """Add or remove one pod on each row."""
         # Parity: podtopologyspread/filtering.go updateWithPod, v1.36: neither a deletion timestamp
         # nor an empty selector is looked at, so that a count may go below zero.
         if not pods.present.any():
             return
-        known, deltas = self._deltas, list[IntColumn]()
+        previous, deltas = self._deltas, list[IntColumn]()
         for place, matched in enumerate(self.matched(pods)):
             moved = matched & self._plan.counts[place].included[nodes.rows]
             change = sign * moved.astype(np.int64)
-            deltas.append(change if known is None else known[place] + change)
+            deltas.append(change if previous is None else previous[place] + change)
         # Clones share the list and the arrays, so they are replaced and never written.
         self._deltas = deltas
 
@@ -176,18 +161,18 @@ class PreFilterState:
         for counts in self._plan.counts:
             yield pods.present & (counts.classes.up_to_date()[label_class] != 0)
 
-    def refusals(self) -> list[Refusal]:
-        """Return which rows are refused, as the cluster is; always the same list."""
+    def rejected_rows(self) -> list[RejectedRows]:
+        """Return the rejected rows of the present cluster; always the same list."""
         for counts, least in zip(self._plan.counts, self._least, strict=True):
             counts.table.above(counts.bearable + least)
-        return self._plan.refusals
+        return self._plan.rejected_rows
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
         """Return the verdicts in the order of the constraints."""
         # Parity: podtopologyspread/filtering.go Filter, v1.36.
         over, deltas = self._plan.topology.over, self._deltas
         if deltas is None:
-            return list(rejections(self.refusals(), self._plan.topology, nodes))
+            return list(rejections(self.rejected_rows(), self._plan.topology, nodes))
         verdicts: list[Rejected] = []
         for place, counts in enumerate(self._plan.counts):
             if not counts.domains.is_everywhere:
@@ -202,13 +187,13 @@ class PreFilterState:
     def _supposed_least(
         self, place: int, nodes: NodeTable, column: Places, own: IntColumn
     ) -> IntColumn | int:
-        """Return the least count of any domain, for each node as its trial supposes it.
+        """Return for each node the least count of any domain in its trial.
 
         Args:
-            place: of the constraint.
-            nodes: the rows of the trial.
-            column: their domains.
-            own: the count of each row's own domain in its trial.
+            place: The index of the constraint.
+            nodes: The rows of the trial.
+            column: The domain of each row.
+            own: The count of each row's own domain in its trial.
         """
         counts = self._plan.counts[place]
         if counts.is_critical:

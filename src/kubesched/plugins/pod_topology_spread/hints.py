@@ -1,23 +1,19 @@
-"""Whether a change of a pod or a node may let a pod spread that could not.
+"""Queueing hints of PodTopologySpread: whether a changed pod or node may help a rejected pod.
 
-Owns the queueing hints. Never looks at the whole cluster.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
-from kubesched.columns.pod_columns import BoundPod
+from kubesched.api.times import parse_time
+from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.interface import HintReads
-from kubesched.model.cluster_event import QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo, PodShape
-from kubesched.objects.times import parse_time
 from kubesched.plugins.pod_topology_spread.constraints import Constraints
-
-AnyPod: TypeAlias = PodInfo | BoundPod
+from kubesched.plugins.queueing_hints import AnyPod, has_node, queue_if
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 
 def reads_after_pod_change(shape: PodShape, _old: object, _new: object) -> HintReads:
@@ -31,17 +27,13 @@ def reads_after_node_change(shape: PodShape, _old: object, _new: object) -> Hint
     return "shape" if shape.spread_constraints else "template"
 
 
-def _hint(queue: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if queue else QueueingHint.QUEUE_SKIP
-
-
 def is_involved(pod: PodInfo, *events: AnyPod | None) -> bool:
     """Return whether the changed pod, before and after, takes part in the pod's spreading."""
     # Parity: podtopologyspread/plugin.go involvedInTopologySpreading, v1.36.
     return all(
         event is None
         or event.uid == pod.uid
-        or (bool(event.node_name or event.nominated_node_name) and event.namespace == pod.namespace)
+        or (has_node(event) and event.namespace == pod.namespace)
         for event in events
     )
 
@@ -52,10 +44,10 @@ def after_pod_change(
     """Return the hint for a pod that came, went or changed and is involved."""
     # Parity: podtopologyspread/plugin.go isSchedulableAfterPodChange, v1.36.
     if old is not None and new is not None:
-        return _hint(_update_matters(pod, constraints, old, new))
+        return queue_if(_update_matters(pod, constraints, old, new))
     changed = new if new is not None else old
     assert changed is not None, "an event has an old or a new object"
-    return _hint(any(c.selector.matches(changed.labels) for c in constraints))
+    return queue_if(any(c.selector.matches(changed.labels) for c in constraints))
 
 
 def _update_matters(pod: PodInfo, constraints: Constraints, old: AnyPod, new: AnyPod) -> bool:
@@ -75,14 +67,14 @@ def after_node_change(
     had = old is not None and _has_all_keys(old.labels, constraints)
     has = new is not None and _has_all_keys(new.labels, constraints)
     if old is None or new is None:
-        return _hint(had or has)
+        return queue_if(had or has)
     if had != has:
         return QueueingHint.QUEUE
     moved = any(
         old.labels.get(c.topology_key, "") != new.labels.get(c.topology_key, "")
         for c in constraints
     )
-    return _hint(has and (moved or _taints(old) != _taints(new)))
+    return queue_if(has and (moved or _taints(old) != _taints(new)))
 
 
 def _has_all_keys(labels: Mapping[str, str], constraints: Constraints) -> bool:

@@ -1,6 +1,5 @@
-"""The plugin: its extension points, each a few lines over the modules beside it.
+"""The extension points of PodTopologySpread, each a few lines over the modules beside it.
 
-Owns the texts of errors and what is written into an attempt's state. Never counts by itself.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 """
 
@@ -9,27 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.trial import PodRows
-from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.config.types import PodTopologySpreadArgs
 from kubesched.config.validate_args import validate_pod_topology_spread_args
-from kubesched.framework.cycle_state import CycleState, StateNotFoundError
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.interface import (
-    EventRegistration,
-    FilterVerdict,
-    Reads,
-    Rejected,
-    SignFragment,
-)
-from kubesched.framework.status import SKIP, Status, StatusError, error, unschedulable
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.node_info import NodeInfo
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
+from kubesched.framework.interface import EventRegistration, FilterVerdict, Reads
+from kubesched.framework.status import SKIP, Status, error
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -37,49 +23,51 @@ from kubesched.plugins.pod_topology_spread.constraints import (
     SYSTEM_DEFAULTS,
     Constraints,
     ConstraintSource,
+    spread_changes,
 )
-from kubesched.plugins.pod_topology_spread.filtering import (
-    PRE_FILTER_KEY,
-    HardPlan,
-    PreFilterState,
-)
-from kubesched.plugins.pod_topology_spread.following import Given, HardFollower, SoftFollower
+from kubesched.plugins.pod_topology_spread.filtering import PRE_FILTER_KEY, HardPlan, PreFilterState
 from kubesched.plugins.pod_topology_spread.hints import (
-    AnyPod,
     after_node_change,
     after_pod_change,
     is_involved,
     reads_after_node_change,
     reads_after_pod_change,
 )
-from kubesched.plugins.pod_topology_spread.scoring import (
-    PRE_SCORE_KEY,
-    PreScoreState,
-    SoftPlan,
+from kubesched.plugins.pod_topology_spread.incremental import (
+    IncrementalHardSpread,
+    IncrementalSoftSpread,
+    TemplateConstraints,
 )
+from kubesched.plugins.pod_topology_spread.scoring import PRE_SCORE_KEY, PreScoreState, SoftPlan
+from kubesched.plugins.queueing_hints import AnyPod, on
+from kubesched.plugins.record import InTreePlugin, checked_args
+from kubesched.plugins.topology_plugin import TopologyPlugin, state_not_found
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.node_info import NodeInfo
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 _IDLE = Reads(idle=True)
 _IDLE_BY_DEFAULTS = Reads(objects=SELECTING_STORES, idle=True)
 
 
-class PodTopologySpread:
+class PodTopologySpread(TopologyPlugin):
     """Keeps the number of matching pods even over the values of node labels."""
 
     name = "PodTopologySpread"
+    pre_filter_key = PRE_FILTER_KEY
+    pre_score_key = PRE_SCORE_KEY
+    no_filter_state = state_not_found("reading", PRE_FILTER_KEY)
+    no_score_state = state_not_found("error reading", PRE_SCORE_KEY)
 
     def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, PodTopologySpreadArgs):
-            got = "<nil>" if args is None else "*runtime.Unknown"
-            raise ValueError(f"want args to be of type PodTopologySpreadArgs, got {got}")
-        problems = validate_pod_topology_spread_args(args)
-        if problems:
-            raise ValueError(aggregate_text(problems))
-        self._system_defaulted = args.defaulting_type == "System"
-        defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+        own_args = checked_args(args, PodTopologySpreadArgs, validate_pod_topology_spread_args)
+        self._system_defaulted = own_args.defaulting_type == "System"
+        defaults = SYSTEM_DEFAULTS if self._system_defaulted else own_args.default_constraints
         self._source = ConstraintSource(lambda: handle.snapshot.objects, defaults)
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that a pod without constraints is nothing to this plugin; else, ask anew."""
+        """Declare that a pod without constraints is skipped; otherwise keep nothing."""
         if pod.shape.spread_constraints:
             return None
         for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
@@ -113,49 +101,27 @@ class PodTopologySpread:
         return plan
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
-        """Refuse nodes that lack a key or would skew the spread."""
-        found = _pre_filter_state(state)
-        if isinstance(found, Status):
-            return [Rejected(np.ones(len(nodes), dtype=np.bool_), found)]
-        return found.rejections(nodes)
+        """Reject nodes that lack a topology key or would skew the spread."""
+        return self._rejections(state, nodes)
 
-    def filter_follower(self, pod: PodInfo, view: ClusterView) -> HardFollower | None:
-        """Return what refuses nodes for all pods of a template; None to be asked each time."""
-        given = self._given(pod, view, DO_NOT_SCHEDULE)
-        if given is None:
+    def incremental_filter(self, pod: PodInfo, view: ClusterView) -> IncrementalHardSpread | None:
+        """Return the kept verdict of a template; None if it cannot be kept."""
+        of_template = self._template_constraints(pod, view, DO_NOT_SCHEDULE)
+        if of_template is None:
             return None
-        constraints = given.constraints
+        constraints = of_template.constraints
         plan = self._hard_plan(view, pod, constraints) if constraints else None
-        return HardFollower(given, plan, view.whole())
+        return IncrementalHardSpread(of_template, plan, view.whole())
 
-    def _given(self, pod: PodInfo, view: ClusterView, action: str) -> Given | None:
+    def _template_constraints(
+        self, pod: PodInfo, view: ClusterView, action: str
+    ) -> TemplateConstraints | None:
         if not view.counters.keeps:
             return None
         try:
-            return Given(view, partial(self._source.constraints_of, pod, action))
+            return TemplateConstraints(view, partial(self._source.constraints_of, pod, action))
         except ValueError:
-            return None  # Whoever asks is told.
-
-    def add_pods(
-        self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
-    ) -> Status | None:
-        """Suppose one more pod on each node."""
-        return self._shift(state, added, nodes, 1)
-
-    def remove_pods(
-        self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
-    ) -> Status | None:
-        """Suppose one pod less on each node."""
-        return self._shift(state, removed, nodes, -1)
-
-    def _shift(
-        self, state: CycleState, pods: PodRows, nodes: NodeTable, sign: int
-    ) -> Status | None:
-        found = _pre_filter_state(state)
-        if isinstance(found, Status):
-            return found
-        found.shift(pods, nodes, sign)
-        return None
+            return None  # PreFilter and PreScore report it.
 
     # -- score --------------------------------------------------------------------------------
 
@@ -187,26 +153,27 @@ class PodTopologySpread:
             counters.keep(key, plan, plan.nbytes)
         return plan
 
-    def score_follower(self, pod: PodInfo, view: ClusterView) -> SoftFollower | None:
-        """Return what scores nodes for all pods of a template; None to be asked each time."""
-        given = self._given(pod, view, SCHEDULE_ANYWAY)
-        if given is None:
+    def incremental_score(self, pod: PodInfo, view: ClusterView) -> IncrementalSoftSpread | None:
+        """Return the kept scores of a template; None if they cannot be kept."""
+        of_template = self._template_constraints(pod, view, SCHEDULE_ANYWAY)
+        if of_template is None:
             return None
-        constraints = given.constraints
-        return SoftFollower(given, self._soft_plan(view, pod, constraints) if constraints else None)
+        constraints = of_template.constraints
+        plan = self._soft_plan(view, pod, constraints) if constraints else None
+        return IncrementalSoftSpread(of_template, plan)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
-        """Return the weighted number of matching pods near each node."""
-        return _pre_score_state(state).raw_scores(nodes)
+        """Return the weighted number of matching pods in each node's domains."""
+        return self._score_state(state).raw_scores(nodes)
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
-        """Turn the scores round."""
-        return _pre_score_state(state).normalized(scores)
+        """Scale the scores to 0 to 100: the fewest pods give the most."""
+        return self._score_state(state).normalized(scores)
 
     # -- queue --------------------------------------------------------------------------------
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Return the events that may cure a refusal."""
+        pods, nodes = EventResource.POD, EventResource.NODE
         pod_actions = (
             ActionType.ADD
             | ActionType.UPDATE_POD_LABEL
@@ -220,19 +187,11 @@ class PodTopologySpread:
             | ActionType.UPDATE_NODE_TAINT
         )
         return [
-            EventRegistration(
-                ClusterEvent(EventResource.POD, pod_actions),
-                self._is_schedulable_after_pod_change,
-                reads=reads_after_pod_change,
-            ),
-            EventRegistration(
-                ClusterEvent(EventResource.NODE, node_actions),
-                self._is_schedulable_after_node_change,
-                reads=reads_after_node_change,
-            ),
+            on(pods, pod_actions, self._after_pod_change, reads=reads_after_pod_change),
+            on(nodes, node_actions, self._after_node_change, reads=reads_after_node_change),
         ]
 
-    def _is_schedulable_after_pod_change(
+    def _after_pod_change(
         self, pod: PodInfo, old: AnyPod | None, new: AnyPod | None
     ) -> QueueingHint:
         if not is_involved(pod, old, new):
@@ -244,7 +203,7 @@ class PodTopologySpread:
             return QueueingHint.QUEUE
         return after_pod_change(pod, constraints, old, new)
 
-    def _is_schedulable_after_node_change(
+    def _after_node_change(
         self, pod: PodInfo, old: NodeInfo | None, new: NodeInfo | None
     ) -> QueueingHint:
         try:
@@ -253,29 +212,9 @@ class PodTopologySpread:
             return QueueingHint.QUEUE
         return after_node_change(constraints, old, new)
 
-    def sign_pod(self, pod: PodInfo) -> Sequence[SignFragment] | Status:
-        """Return nothing to sign, or why the pod depends on where others are."""
-        if pod.shape.spread_constraints:
-            return unschedulable("pods with topology constraints are not signable")
-        if self._source.defaults:
-            return unschedulable("pods with default topology constraints are not signable")
-        return []
 
-
-def _pre_filter_state(state: CycleState) -> PreFilterState | Status:
-    try:
-        found = state.read(PRE_FILTER_KEY)
-    except StateNotFoundError as problem:
-        return error(f'reading "{PRE_FILTER_KEY}" from cycleState: {problem}')
-    assert isinstance(found, PreFilterState)
-    return found
-
-
-def _pre_score_state(state: CycleState) -> PreScoreState:
-    try:
-        found = state.read(PRE_SCORE_KEY)
-    except StateNotFoundError as problem:
-        text = f'error reading "{PRE_SCORE_KEY}" from cycleState: {problem}'
-        raise StatusError(error(text)) from problem
-    assert isinstance(found, PreScoreState)
-    return found
+PLUGIN = InTreePlugin(
+    plugin=PodTopologySpread,
+    watches=(Service, ReplicationController, ReplicaSet, StatefulSet),
+    pod_changes=spread_changes,
+)

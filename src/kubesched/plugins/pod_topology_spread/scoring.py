@@ -1,6 +1,5 @@
 """Soft spread constraints: the fewer matching pods a node's domains have, the better the node.
 
-Owns the counts of an attempt's scoring. Never refuses a node.
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go
 """
 
@@ -11,16 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.counts import DomainTable, Tally
-from kubesched.columns.domains import Places, Topology
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.view import ClusterView, NodeTable
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.framework.normalize import truncated_divide
-from kubesched.model.pod_info import PodInfo
+from kubesched.golang.math import go_log
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.counting import Inclusion, matching_pods
-from kubesched.plugins.pod_topology_spread.logarithm import go_log
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.pod_counts import DomainTable, Tally
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import Places, Topology
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 PRE_SCORE_KEY = "PreScorePodTopologySpread"
 _INVALID_SCORE = -1
@@ -28,8 +27,6 @@ _INVALID_SCORE = -1
 
 class SoftCounts:
     """One constraint: how many pods count for each row, or for each domain of rows."""
-
-    __slots__ = ("_domains", "constraint", "key", "missing", "table", "tally")
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, inclusion: Inclusion, constraint: Constraint
@@ -75,8 +72,6 @@ class SoftCounts:
 class SoftPlan:
     """What all pods of a template are scored by, as long as the nodes are the same."""
 
-    __slots__ = ("_fitting", "are_counts", "constraints", "counts", "require_all", "topology")
-
     def __init__(
         self, view: ClusterView, pod: PodInfo, constraints: Constraints, *, require_all: bool
     ) -> None:
@@ -97,7 +92,7 @@ class SoftPlan:
         return by_place + sum((counts.table or counts.tally).nbytes for counts in self.counts)
 
     def follow(self) -> None:
-        """Have all counts as they are now."""
+        """Bring all counts up to date."""
         for counts in self.counts:
             if counts.table is not None:
                 counts.table.follow()
@@ -106,14 +101,14 @@ class SoftPlan:
 
     def fitting(self, nodes: NodeTable) -> Fitting:
         """Return what follows from which nodes fit; kept while they are the same."""
-        found = self._fitting
-        if found is None or found.rows is not nodes.rows:
+        fitting = self._fitting
+        if fitting is None or fitting.rows is not nodes.rows:
             ignored = self.lacking(nodes) if self.require_all else None
             weights = tuple(
                 np.float64(go_log(self._size(c, nodes, ignored) + 2)) for c in self.counts
             )
-            found = self._fitting = Fitting(nodes.rows, ignored, weights)
-        return found
+            fitting = self._fitting = Fitting(nodes.rows, ignored, weights)
+        return fitting
 
     def lacking(self, nodes: NodeTable) -> BoolColumn | None:
         """Return which nodes lack a topology key; None for none of them."""

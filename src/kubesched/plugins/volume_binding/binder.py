@@ -1,7 +1,6 @@
-"""Finds and assumes the volumes of a pod's claims.
+"""Finds volumes for a pod's claims on each node, and assumes those of the chosen node.
 
-Owns the sorting of claims into bound and unbound ones, the verdict on nodes by groups of equal
-masks, and what is assumed when a node was chosen. Never talks to the API server.
+`volume_writes` sends them to the API server.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go
 """
 
@@ -15,22 +14,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import NodeTable
-from kubesched.framework.handle import Logger
-from kubesched.kit.log import NullLog, Ref
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.storage import (
+from kubesched.api.storage import (
+    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageClass,
     VolumeNodeAffinity,
 )
-from kubesched.plugins.csi_translation import (
-    MIGRATED_PLUGIN_NAMES,
-    InTreePlugin,
-    plugin_of_volume,
-)
+from kubesched.framework.handle import Logger
+from kubesched.kit.log import NullLog, Ref
+from kubesched.plugins.csi_translation import MIGRATED_PLUGIN_NAMES, InTreePlugin, plugin_of
 from kubesched.plugins.pod_volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     binding_mode_unset_text,
@@ -41,6 +34,11 @@ from kubesched.plugins.pod_volumes import (
 )
 from kubesched.plugins.volume_binding.assume_cache import AssumeCache, AssumeError
 from kubesched.plugins.volume_binding.delayed_search import (
+    REASON_BIND_CONFLICT,
+    REASON_NODE_CONFLICT,
+    REASON_NOT_ENOUGH_SPACE,
+    REASON_VOLUME_NOT_EXIST,
+    REASONS,
     SELECTED_NODE,
     DelayedSearch,
     Outcome,
@@ -52,22 +50,26 @@ from kubesched.plugins.volume_binding.hints import MIGRATED_PLUGINS
 from kubesched.plugins.volume_binding.masks import AffinityRows, node_affinity_mask
 from kubesched.plugins.volume_binding.matching import ClassVolumes, bound_volume
 from kubesched.plugins.volume_binding.volume_index import VolumeIndex
+from kubesched.snapshot.node_columns import BoolColumn
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import NodeTable
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 
 
 class BindingError(Exception):
-    """Something about a pod's claims is wrong in itself, on whatever node."""
+    """The claims of a pod are invalid on every node."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundCheck:
-    """What a bound claim's volume means for some nodes."""
+    """The check of a bound claim's volume on some nodes."""
 
     reachable: BoolColumn | None = None
     """Where it can be used; None: everywhere."""
     failed: BoolColumn | None = None
-    """Where it cannot be told; None: nowhere."""
+    """Where the check failed with an error; None: nowhere."""
     error: str = ""
     is_missing: bool = False
     """The volume is not there."""
@@ -77,53 +79,40 @@ class BoundCheck:
 class Findings:
     """The verdict on the claims, one entry per node."""
 
-    node_conflict: BoolColumn
-    bind_conflict: BoolColumn
-    not_enough_space: BoolColumn
-    volume_missing: BoolColumn
+    conflicts: dict[str, BoolColumn]
+    """Where there is a conflict, by its reason, in upstream's order."""
     errors: dict[str, BoolColumn]
     group: NDArray[np.int64]
-    """Which of `volumes` is the node's; meaningless where the node was refused."""
+    """Which of `volumes` is the node's; meaningless where the node was rejected."""
     volumes: list[PodVolumes]
 
     @classmethod
     def over(cls, count: int) -> Findings:
-        """Return a verdict that refuses none of `count` nodes."""
-
-        def none() -> BoolColumn:
-            return np.zeros(count, dtype=np.bool_)
-
-        group = np.zeros(count, dtype=np.int64)
-        return cls(none(), none(), none(), none(), {}, group, [PodVolumes()])
+        """Return a verdict that rejects none of `count` nodes."""
+        conflicts = {reason: np.zeros(count, dtype=np.bool_) for reason in REASONS}
+        return cls(conflicts, {}, np.zeros(count, dtype=np.int64), [PodVolumes()])
 
     def take(self, positions: NDArray[np.int64]) -> Findings:
         """Return the verdict on some of the nodes."""
-        return Findings(
-            self.node_conflict[positions],
-            self.bind_conflict[positions],
-            self.not_enough_space[positions],
-            self.volume_missing[positions],
-            {text: where[positions] for text, where in self.errors.items()},
-            self.group[positions],
-            self.volumes,
+        conflicts, errors = (
+            {text: mask[positions] for text, mask in masks.items()}
+            for masks in (self.conflicts, self.errors)
         )
+        return Findings(conflicts, errors, self.group[positions], self.volumes)
 
     def fail(self, where: BoolColumn, text: str) -> None:
-        """Note an error on some nodes."""
+        """Record an error on some nodes."""
         if where.any():
             self.errors[text] = self.errors.get(text, False) | where
 
-    def refused(self) -> BoolColumn:
+    def rejected(self) -> BoolColumn:
         """Return where not all claims have, or can get, a volume."""
-        conflicts = self.node_conflict | self.bind_conflict
-        return conflicts | self.not_enough_space | self.volume_missing | self.failed()
+        return np.logical_or.reduce([*self.conflicts.values(), *self.errors.values()])
 
     def failed(self) -> BoolColumn:
         """Return where an error ended the search."""
-        ended = np.zeros_like(self.node_conflict)
-        for where in self.errors.values():
-            ended |= where
-        return ended
+        nowhere = np.zeros(len(self.group), dtype=np.bool_)
+        return np.logical_or.reduce([nowhere, *self.errors.values()])
 
 
 class VolumeBinder:
@@ -131,24 +120,21 @@ class VolumeBinder:
 
     def __init__(self, log: Logger | None = None) -> None:
         self._log: Logger = log or NullLog()
-        self._volumes: AssumeCache[PersistentVolume] = AssumeCache("persistentvolumes", log)
+        self.volumes = AssumeCache(PersistentVolume, "persistentvolumes", log)
+        self.claims = AssumeCache(PersistentVolumeClaim, "persistentvolumeclaims", log)
         self._index = VolumeIndex()
         self._affinities = AffinityRows(self._index)
-        self._claims: AssumeCache[PersistentVolumeClaim] = AssumeCache(
-            "persistentvolumeclaims", log
-        )
 
     def take_over(self, former: VolumeBinder) -> None:
-        """Go on with what another has assumed; either may take it back."""
-        self._volumes, self._claims = former._volumes, former._claims
+        """Share the assumed objects of another binder."""
+        self.volumes, self.claims = former.volumes, former.claims
 
     # -- claims ---------------------------------------------------------------------------------
 
     def claims_of(self, pod: PodInfo, objects: ObjectStores) -> PodVolumeClaims:
-        """Return the pod's claims by what must happen to them; BindingError if one is wrong."""
+        """Return the pod's claims by what must happen to them; BindingError if one is invalid."""
         # Parity: binder.go GetPodVolumeClaims, v1.36.
-        sorted_claims: tuple[list[PersistentVolumeClaim], ...] = ([], [], [])
-        bound, delayed, immediate = sorted_claims
+        bound, delayed, immediate = (list[PersistentVolumeClaim]() for _ in range(3))
         for claim in self._claims_used(pod, objects):
             if is_fully_bound(claim):
                 bound.append(claim)
@@ -162,21 +148,21 @@ class VolumeBinder:
     def _volumes_of_classes(
         self, names: Iterable[str], objects: ObjectStores
     ) -> dict[str, ClassVolumes]:
-        store, found = objects.persistent_volumes, {}
+        store, volumes = objects.store_of(PersistentVolume), {}
         for name in dict.fromkeys(names):
             assumed = {
                 volume.metadata.name: volume
-                for volume in self._volumes.all_of(store)
+                for volume in self.volumes.all_of(objects)
                 if class_of_volume(volume) == name
             }
-            found[name] = ClassVolumes(self._index.pool(store, name), assumed)
-        return found
+            volumes[name] = ClassVolumes(self._index.pool(store, name), assumed)
+        return volumes
 
     def _claims_used(self, pod: PodInfo, objects: ObjectStores) -> list[PersistentVolumeClaim]:
         claims = []
         for use in claim_uses(pod):
             key = f"{pod.namespace}/{use.claim_name}"
-            claim = self._claims.get(objects.persistent_volume_claims, key)
+            claim = self.claims.get(objects, key)
             if claim is None:
                 missing = f'persistentvolumeclaims "{key}" not found'
                 raise BindingError(f'error getting PVC "{key}": {missing}')
@@ -201,7 +187,7 @@ class VolumeBinder:
     def check_bound(
         self, claims: Sequence[PersistentVolumeClaim], nodes: NodeTable
     ) -> list[BoundCheck]:
-        """Return what each claim's volume means for the nodes; the first in the way tells why."""
+        """Check each claim's volume on the nodes; the first that fails gives the reason."""
         # Parity: binder.go checkBoundClaims, v1.36.
         checks = []
         for claim in claims:
@@ -216,7 +202,7 @@ class VolumeBinder:
         self, claim: PersistentVolumeClaim, objects: ObjectStores
     ) -> PersistentVolume | None:
         """Return the volume of a bound claim, as it is assumed to be."""
-        return self._volumes.get(objects.persistent_volumes, claim.spec.volume_name)
+        return self.volumes.get(objects, claim.spec.volume_name)
 
     def find(self, claims: PodVolumeClaims, nodes: NodeTable) -> Findings:
         """Return on which nodes all claims have, or can get, a volume the node can reach."""
@@ -233,12 +219,12 @@ class VolumeBinder:
         undecided = np.ones(len(nodes), dtype=np.bool_)
         for check in self.check_bound(claims, nodes):
             if check.is_missing:
-                findings.volume_missing |= undecided
+                findings.conflicts[REASON_VOLUME_NOT_EXIST] |= undecided
             if check.failed is not None:
                 findings.fail(check.failed & undecided, check.error)
                 undecided &= ~check.failed
             if check.reachable is not None:
-                findings.node_conflict |= undecided & ~check.reachable
+                findings.conflicts[REASON_NODE_CONFLICT] |= undecided & ~check.reachable
                 undecided &= check.reachable
 
     def _check_unbound(self, claims: PodVolumeClaims, nodes: NodeTable, findings: Findings) -> None:
@@ -250,32 +236,32 @@ class VolumeBinder:
         if selected:
             elsewhere = np.array([{name} != selected for name in nodes.names], dtype=np.bool_)
         failed = findings.failed()
-        findings.bind_conflict |= elsewhere & ~failed
-        asked = ~elsewhere & ~failed
-        if not asked.any():
+        findings.conflicts[REASON_BIND_CONFLICT] |= elsewhere & ~failed
+        reachable_nodes = ~elsewhere & ~failed
+        if not reachable_nodes.any():
             return
         try:
-            part = nodes if asked.all() else nodes.take(asked)
+            part = nodes if reachable_nodes.all() else nodes.take(reachable_nodes)
             search = DelayedSearch(claims, part, self._index, self._affinities)
         except ValueError as problem:
-            findings.fail(asked, str(problem))
+            findings.fail(reachable_nodes, str(problem))
             return
         outcomes, group = search.run()
-        _spread(findings, np.flatnonzero(asked), outcomes, group)
+        _spread(findings, np.flatnonzero(reachable_nodes), outcomes, group)
 
     # -- assuming -------------------------------------------------------------------------------
 
     def assume(
         self, pod: PodInfo, node_name: str, volumes: PodVolumes, objects: ObjectStores
     ) -> tuple[PodVolumes, bool]:
-        """Take the volumes for the pod's; return them as assumed, and whether all were bound.
+        """Assume the volumes for the pod; return them, and whether all were bound.
 
-        AssumeError tells what is in the way; nothing is assumed then.
+        Raises AssumeError, and assumes nothing, if an object has changed meanwhile.
         """
         # Parity: binder.go AssumePodVolumes, v1.36.
         fields = {"pod": Ref(pod.namespace, pod.name), "node": Ref("", node_name)}
         self._log.info("AssumePodVolumes", level=4, **fields)
-        if self._all_bound(pod, objects):
+        if self.bound_claims_of(pod, objects) is not None:
             text = "AssumePodVolumes: all PVCs bound and nothing to do"
             self._log.info(text, level=4, **fields)
             return volumes, True
@@ -285,47 +271,36 @@ class VolumeBinder:
             for claim, volume in volumes.static_bindings:
                 bound, changed = bound_volume(volume, claim)
                 if changed:
-                    self._volumes.assume(objects.persistent_volumes, bound)
+                    self.volumes.assume(objects, bound)
                 bindings.append((claim, bound))
             for claim in volumes.dynamic_provisions:
                 marked = {**claim.metadata.annotations, SELECTED_NODE: node_name}
                 metadata = msgspec.structs.replace(claim.metadata, annotations=marked)
-                wanted = msgspec.structs.replace(claim, metadata=metadata)
-                self._claims.assume(objects.persistent_volume_claims, wanted)
-                provisions.append(wanted)
+                selected = msgspec.structs.replace(claim, metadata=metadata)
+                self.claims.assume(objects, selected)
+                provisions.append(selected)
         except AssumeError:
             self.revert(PodVolumes(tuple(bindings), tuple(provisions)))
             raise
         return PodVolumes(tuple(bindings), tuple(provisions)), False
 
     def revert(self, volumes: PodVolumes) -> None:
-        """Give back what was assumed."""
+        """Drop the assumed states."""
         for _, volume in volumes.static_bindings:
-            self._volumes.restore(volume)
+            self.volumes.restore(volume)
         for claim in volumes.dynamic_provisions:
-            self._claims.restore(claim)
-
-    def stored_volume(self, name: str, objects: ObjectStores) -> PersistentVolume:
-        """Return a volume as the API server last showed it; AssumeError if it is not there."""
-        return self._volumes.stored(objects.persistent_volumes, name)
-
-    def stored_claim(self, key: str, objects: ObjectStores) -> PersistentVolumeClaim:
-        """Return a claim as the API server last showed it; AssumeError if it is not there."""
-        return self._claims.stored(objects.persistent_volume_claims, key)
-
-    def _all_bound(self, pod: PodInfo, objects: ObjectStores) -> bool:
-        return self.bound_claims_of(pod, objects) is not None
+            self.claims.restore(claim)
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether the claim has its volume for good."""
+    """Return whether the claim has its volume for good."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def _is_delayed(claim: PersistentVolumeClaim, objects: ObjectStores) -> bool:
     # Parity: storage/volume/pv_helpers.go IsDelayBindingMode, v1.36.
     class_name = class_of_claim(claim)
-    storage_class = objects.storage_classes.get(class_name) if class_name else None
+    storage_class = objects.store_of(StorageClass).get(class_name) if class_name else None
     if storage_class is None:
         return False
     if storage_class.volume_binding_mode is None:
@@ -334,8 +309,8 @@ def _is_delayed(claim: PersistentVolumeClaim, objects: ObjectStores) -> bool:
 
 
 def migrated_plugin_of(volume: PersistentVolume) -> InTreePlugin | None:
-    """Return what moves an in-tree volume to a driver, on nodes that say so."""
-    plugin = plugin_of_volume(volume)
+    """Return the CSI migration of an in-tree volume, on nodes that have migrated."""
+    plugin = plugin_of(volume.spec)
     return None if plugin is None or plugin.name not in MIGRATED_PLUGIN_NAMES else plugin
 
 
@@ -373,13 +348,13 @@ def _affinity_mask(affinity: VolumeNodeAffinity | None, nodes: NodeTable) -> Boo
 
 
 def _migrated_mask(plugin_name: str, nodes: NodeTable) -> BoolColumn:
-    csi_nodes = nodes.view.objects.csi_nodes
-    found = (csi_nodes.get(name) for name in nodes.names)
+    csi_nodes = nodes.view.objects.store_of(CSINode)
+    of_nodes = (csi_nodes.get(name) for name in nodes.names)
     return np.array(
         [
             csi_node is not None
             and plugin_name in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
-            for csi_node in found
+            for csi_node in of_nodes
         ],
         dtype=np.bool_,
     )
@@ -396,11 +371,11 @@ def _spread(
     def nodes_of(flags: Sequence[bool]) -> NDArray[np.intp]:
         return positions[np.array(flags, dtype=np.bool_)[group]]
 
-    findings.bind_conflict[nodes_of([one.bind_conflict for one in outcomes])] = True
-    findings.not_enough_space[nodes_of([one.not_enough_space for one in outcomes])] = True
-    for text in dict.fromkeys(one.error for one in outcomes if one.error):
-        where = np.zeros_like(findings.bind_conflict)
-        where[nodes_of([one.error == text for one in outcomes])] = True
+    for reason in (REASON_BIND_CONFLICT, REASON_NOT_ENOUGH_SPACE):
+        findings.conflicts[reason][nodes_of([o.conflict == reason for o in outcomes])] = True
+    for text in dict.fromkeys(outcome.error for outcome in outcomes if outcome.error):
+        where = np.zeros(len(findings.group), dtype=np.bool_)
+        where[nodes_of([outcome.error == text for outcome in outcomes])] = True
         findings.fail(where, text)
-    findings.volumes = [one.volumes for one in outcomes]
+    findings.volumes = [outcome.volumes for outcome in outcomes]
     findings.group[positions] = group

@@ -1,7 +1,6 @@
 """Upstream's claim-by-claim choice of volumes, once for each group of nodes alike.
 
-Owns the masks that tell nodes apart for delayed claims, and the choice within a group. Never knows
-a bound claim, and assumes nothing.
+Masks over nodes tell the groups apart.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go findMatchingVolumes,
 checkVolumeProvisions
 """
@@ -15,9 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.view import NodeTable
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from kubesched.plugins.pod_volumes import class_of_claim
 from kubesched.plugins.volume_binding.hints import volume_limit
 from kubesched.plugins.volume_binding.masks import (
@@ -32,7 +35,22 @@ from kubesched.plugins.volume_binding.matching import (
     requests_storage,
 )
 from kubesched.plugins.volume_binding.volume_index import ANYWHERE, VolumeIndex
+from kubesched.snapshot.node_columns import BoolColumn
+from kubesched.snapshot.view import NodeTable
 
+REASONS: Final = (
+    "node(s) didn't match PersistentVolume's node affinity",
+    "node(s) didn't find available persistent volumes to bind",
+    "node(s) did not have enough free storage",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+)
+"""Why VolumeBinding rejects a node, in upstream's order."""
+(
+    REASON_NODE_CONFLICT,
+    REASON_BIND_CONFLICT,
+    REASON_NOT_ENOUGH_SPACE,
+    REASON_VOLUME_NOT_EXIST,
+) = REASONS
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
@@ -64,8 +82,8 @@ class Outcome:
     """The verdict on delayed claims for all nodes of one group."""
 
     volumes: PodVolumes = PodVolumes()
-    bind_conflict: bool = False
-    not_enough_space: bool = False
+    conflict: str = ""
+    """The reason why not all claims can get a volume."""
     error: str = ""
 
 
@@ -104,8 +122,8 @@ class _Masks:
             position_of = np.full(self._nodes.view.row_count, -1, dtype=np.int64)
             position_of[self._nodes.rows] = np.arange(len(self._nodes))
             self._position_of = position_of.tolist()
-        known = self._position_of
-        positions = [position for row in rows if (position := known[row]) >= 0]
+        by_row = self._position_of
+        positions = [position for row in rows if (position := by_row[row]) >= 0]
         if len(positions) > _FEW:
             column = self._columns[place] = np.zeros(len(self._nodes), dtype=np.bool_)
             column[positions] = True
@@ -197,22 +215,22 @@ class DelayedSearch:
                 to_provision.append(candidates.claim)
             else:
                 chosen[volume.metadata.name] = (candidates.claim, volume)
-        # Parity: binder.go checkVolumeProvisions, v1.36: the first claim in the way tells why.
+        # Parity: binder.go checkVolumeProvisions, v1.36: the first claim in the way is the reason.
         for claim in to_provision:
             provision = self._provisions[claim.key]
             if provision.error:
                 return Outcome(error=provision.error)
             if not (provision.is_provisioned and provision.topology in holds):
-                return Outcome(bind_conflict=True)
+                return Outcome(conflict=REASON_BIND_CONFLICT)
             if provision.capacity not in holds:
-                return Outcome(not_enough_space=True)
+                return Outcome(conflict=REASON_NOT_ENOUGH_SPACE)
         return Outcome(PodVolumes(tuple(chosen.values()), tuple(to_provision)))
 
     def _provision(self, claim: PersistentVolumeClaim) -> _Provision:
         class_name = class_of_claim(claim)
         if not class_name:
             return _Provision(error=f'no class for claim "{claim.key}"')
-        storage_class = self._nodes.view.objects.storage_classes.get(class_name)
+        storage_class = self._nodes.view.objects.store_of(StorageClass).get(class_name)
         if storage_class is None:
             return _Provision(error=f'failed to find storage class "{class_name}"')
         if storage_class.provisioner in ("", _NO_PROVISIONER):
@@ -232,14 +250,14 @@ class DelayedSearch:
     def _place_of_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> int:
         # Parity: binder.go hasEnoughCapacity, v1.36.
         objects = self._nodes.view.objects
-        driver = objects.csi_drivers.get(storage_class.provisioner)
+        driver = objects.store_of(CSIDriver).get(storage_class.provisioner)
         if not requests_storage(claim) or driver is None or not driver.spec.storage_capacity:
             return _ALWAYS
         class_name, size_bytes = storage_class.metadata.name, requested_by(claim).value()
 
         def enough() -> BoolColumn:
             mask = np.zeros(len(self._nodes), dtype=np.bool_)
-            for capacity in objects.csi_storage_capacities:
+            for capacity in objects.store_of(CSIStorageCapacity):
                 limit = volume_limit(capacity)
                 if (
                     capacity.storage_class_name == class_name
@@ -253,5 +271,5 @@ class DelayedSearch:
 
 
 def is_selected(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a node was already chosen to make the claim's volume for."""
+    """Return whether a node was already chosen to make the claim's volume for."""
     return SELECTED_NODE in claim.metadata.annotations

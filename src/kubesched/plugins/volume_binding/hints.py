@@ -1,6 +1,5 @@
-"""Which changes of storage objects, nodes and drivers may let a refused pod fit.
+"""Queueing hints of VolumeBinding: which changes may help a rejected pod.
 
-Owns the events VolumeBinding wakes pods for. Never reads the cluster.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go EventsToRegister
 """
 
@@ -8,18 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.framework.interface import EventRegistration
-from kubesched.model.cluster_event import ActionType, ClusterEvent, EventResource, QueueingHint
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.quantity import Quantity, parse_quantity
-from kubesched.objects.storage import (
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
-    PersistentVolumeClaim,
     StorageClass,
 )
-from kubesched.plugins.pod_volumes import reads_of_claim_hint, refers_to
+from kubesched.framework.cluster_event import ActionType, EventResource, QueueingHint
+from kubesched.framework.interface import EventRegistration
+from kubesched.plugins.pod_volumes import after_claim_event, reads_after_claim_event
+from kubesched.plugins.queueing_hints import on, queue_if
+from kubesched.snapshot.pod_info import PodInfo
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -34,36 +33,17 @@ def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
 
 
 def registrations() -> list[EventRegistration]:
-    """Return the events that may let a refused pod fit, in upstream's order."""
+    """Return the events that may let a rejected pod fit, in upstream's order."""
     changed = ActionType.ADD | ActionType.UPDATE
+    claims, capacities = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.CSI_STORAGE_CAPACITY
     return [
-        EventRegistration(
-            ClusterEvent(EventResource.STORAGE_CLASS, changed),
-            after_storage_class_changed,
-            reads="nothing",
-        ),
-        EventRegistration(
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changed),
-            after_claim_changed,
-            reads=reads_of_claim_hint,
-        ),
-        EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME, changed)),
-        EventRegistration(
-            ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-        ),
-        EventRegistration(
-            ClusterEvent(EventResource.CSI_NODE, changed), after_csi_node_changed, reads="nothing"
-        ),
-        EventRegistration(
-            ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE),
-            after_csi_driver_changed,
-            reads="shape",
-        ),
-        EventRegistration(
-            ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, changed),
-            after_capacity_changed,
-            reads="nothing",
-        ),
+        on(EventResource.STORAGE_CLASS, changed, after_storage_class_changed, reads="nothing"),
+        on(claims, changed, after_claim_event, reads=reads_after_claim_event),
+        on(EventResource.PERSISTENT_VOLUME, changed),
+        on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        on(EventResource.CSI_NODE, changed, after_csi_node_changed, reads="nothing"),
+        on(EventResource.CSI_DRIVER, ActionType.UPDATE, after_csi_driver_changed, reads="shape"),
+        on(capacities, changed, after_capacity_changed, reads="nothing"),
     ]
 
 
@@ -71,25 +51,18 @@ def after_storage_class_changed(
     _pod: PodInfo, old: StorageClass | None, new: StorageClass
 ) -> QueueingHint:
     """Queue for a new class, or one whose allowed topologies changed."""
-    return _queue_if(old is None or old.allowed_topologies != new.allowed_topologies)
-
-
-def after_claim_changed(
-    pod: PodInfo, _old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
-) -> QueueingHint:
-    """Queue if the pod's volumes stand for the claim."""
-    return _queue_if(refers_to(pod, new))
+    return queue_if(old is None or old.allowed_topologies != new.allowed_topologies)
 
 
 def after_csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode) -> QueueingHint:
     """Queue for a new node, or one on which other plugins have migrated."""
-    return _queue_if(old is None or _migrated(old) != _migrated(new))
+    return queue_if(old is None or _migrated(old) != _migrated(new))
 
 
 def after_csi_driver_changed(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
-    """Queue if a driver of the pod's in-line volumes no longer tells its capacity."""
+    """Queue if a driver of the pod's in-line volumes no longer reports its capacity."""
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
-    return _queue_if(
+    return queue_if(
         stopped
         and any(
             volume.csi is not None and volume.csi.driver == new.metadata.name
@@ -102,15 +75,10 @@ def after_capacity_changed(
     _pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity
 ) -> QueueingHint:
     """Queue for a new capacity, or one that allows larger volumes."""
-    if old is None:
-        return QueueingHint.QUEUE
-    before, after = volume_limit(old), volume_limit(new)
-    return _queue_if(after is not None and (before is None or after.value() > before.value()))
+    before, after = None if old is None else volume_limit(old), volume_limit(new)
+    grew = after is not None and (before is None or after.value() > before.value())
+    return queue_if(old is None or grew)
 
 
 def _migrated(csi_node: CSINode) -> str:
     return csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
-
-
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.QUEUE_SKIP

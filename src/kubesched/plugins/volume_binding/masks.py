@@ -1,6 +1,5 @@
 """Which nodes a volume, a class or a capacity can be used from, as columns.
 
-Owns matching of labels over label columns for storage objects. Never knows a claim.
 Upstream: staging/src/k8s.io/component-helpers/storage/volume/helpers.go CheckNodeAffinity,
 pkg/apis/core/v1/helper/helpers.go MatchTopologySelectorTerms
 """
@@ -12,21 +11,22 @@ from itertools import pairwise
 
 import numpy as np
 
-from kubesched.columns.node_columns import BoolColumn
-from kubesched.columns.rules import match_requirement
-from kubesched.columns.view import ClusterView, NodeTable
-from kubesched.objects.affinity import NodeSelector, TopologySelectorTerm
-from kubesched.objects.label_selectors import new_requirement, sorted_selector
-from kubesched.objects.meta import LabelSelector
-from kubesched.objects.selectors import (
+from kubesched.api.affinity import NodeSelector, TopologySelectorTerm
+from kubesched.api.label_selectors import (
     MATCH_NOTHING,
     Operator,
     Requirement,
     Selector,
-    compile_node_selector,
     label_selector,
+    new_requirement,
+    sorted_selector,
 )
+from kubesched.api.meta import LabelSelector
+from kubesched.api.node_selectors import compile_node_selector
 from kubesched.plugins.volume_binding.volume_index import VolumeIndex
+from kubesched.snapshot.expressions import match_requirement
+from kubesched.snapshot.node_columns import BoolColumn
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 _SELECTOR_COUNT_MAX = 16384
 
@@ -45,39 +45,39 @@ class AffinityRows:
         of = (view.identity, view.node_epoch, self._index.generation)
         if of != self._of or not view.counters.keeps:
             self._of, self._rows, self._by_value = of, {}, {}
-        found = self._rows.get(affinity)
-        if found is None:
-            found = self._rows[affinity] = self._find(view, affinity)
-        return found
+        rows = self._rows.get(affinity)
+        if rows is None:
+            rows = self._rows[affinity] = self._find(view, affinity)
+        return rows
 
     def _find(self, view: ClusterView, affinity: int) -> list[int]:
         required = self._index.affinities[affinity]
-        assert required is not None, "what holds everywhere is not asked about"
-        wanted = _wanted_values(required)
-        if wanted is not None:
-            # Each local volume names a host of its own: not every host is asked for each of them.
-            key, values = wanted
-            by_value, known = self._rows_by_value(view, key), view.label_values(key)
-            places = dict.fromkeys(place for v in values if (place := known.id_of(v)) >= 0)
+        assert required is not None, "ANYWHERE is not looked up"
+        single = _single_label(required)
+        if single is not None:
+            # Each local volume names a host of its own: they are not compared with every host.
+            key, values = single
+            by_value, ids = self._rows_by_value(view, key), view.label_values(key)
+            places = dict.fromkeys(place for v in values if (place := ids.id_of(v)) >= 0)
             return [row for place in places for row in by_value[place]]
         nodes = view.whole()
         rows: list[int] = nodes.rows[node_affinity_mask(nodes, required)].tolist()
         return rows
 
     def _rows_by_value(self, view: ClusterView, key: str) -> list[list[int]]:
-        found = self._by_value.get(key)
-        if found is None:
+        by_value = self._by_value.get(key)
+        if by_value is None:
             ids = view.label_ids(key)
             order = np.argsort(ids, kind="stable")
             starts = np.searchsorted(ids[order], np.arange(len(view.label_values(key)) + 1))
             rows, bounds = order.tolist(), starts.tolist()
-            found = [rows[a:b] for a, b in pairwise(bounds)]
-            self._by_value[key] = found
-        return found
+            by_value = [rows[a:b] for a, b in pairwise(bounds)]
+            self._by_value[key] = by_value
+        return by_value
 
 
 @lru_cache(maxsize=_SELECTOR_COUNT_MAX)
-def _wanted_values(required: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
+def _single_label(required: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
     """Return key and values if one label with one of some values is all that is demanded."""
     selectors = _label_selectors(required)
     if len(selectors) != 1 or not selectors[0].selectable or len(selectors[0].requirements) != 1:
@@ -98,8 +98,8 @@ def node_affinity_mask(nodes: NodeTable, required: NodeSelector) -> BoolColumn:
 
 @lru_cache(maxsize=_SELECTOR_COUNT_MAX)
 def _label_selectors(required: NodeSelector) -> tuple[Selector, ...]:
-    # Parity: storage/volume/helpers.go CheckNodeAffinity, v1.36: the node is given without a name,
-    # so fields are never asked about; a term that does not parse never matches.
+    # Parity: storage/volume/helpers.go CheckNodeAffinity, v1.36: upstream passes no node name,
+    # so fields are never matched; a term that does not parse never matches.
     return tuple(
         Selector() if term.labels is None else term.labels
         for term in compile_node_selector(required).terms
@@ -159,6 +159,6 @@ def labels_mask(nodes: NodeTable, selector: Selector) -> BoolColumn:
 def _one_of_mask(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
     # Not through a look-up table: each local volume names a host of its own, and would ask about
     # the names of all hosts.
-    ids, known = nodes.label(requirement.key), nodes.label_values(requirement.key)
-    places = [place for place in map(known.id_of, requirement.values) if place >= 0]
+    ids, label_values = nodes.label(requirement.key), nodes.label_values(requirement.key)
+    places = [place for place in map(label_values.id_of, requirement.values) if place >= 0]
     return ids == places[0] if len(places) == 1 else np.isin(ids, places)

@@ -1,7 +1,6 @@
-"""Which volume a claim gets: all of the choice that does not depend on the node, and the rest.
+"""Matches claims with volumes: first what does not depend on the node, then the rest.
 
-Owns the conditions between a claim and a volume, and the choice of the smallest. Never evaluates a
-node affinity: it is given which masks hold.
+The caller passes the node affinities that hold.
 Upstream: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go
 """
 
@@ -15,10 +14,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from kubesched.objects.meta import ObjectReference
-from kubesched.objects.quantity import Quantity, parse_quantity
-from kubesched.objects.selectors import Selector, label_selector
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.label_selectors import Selector, label_selector
+from kubesched.api.meta import ObjectReference
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volume_binding.volume_index import (
     VolumeIndex,
     VolumeKind,
@@ -49,7 +48,7 @@ class ClassVolumes:
     def free_for(self, claim: PersistentVolumeClaim) -> list[int]:
         """Return the places of the volumes a claim could get on some node, smallest first.
 
-        ValueError tells that the claim's selector does not parse.
+        Raises ValueError if the claim's selector does not parse.
         """
         selector, pool = _selector_of(claim), self.pool
         chosen = pool.free_for(requested_by(claim), _kind_wanted_by(claim))
@@ -70,9 +69,9 @@ class Candidates:
         index: VolumeIndex,
         mask_of: Callable[[int], int],
     ) -> None:
-        """Take the volumes of the claim's class, and what numbers the mask of a node affinity.
+        """Take the volumes of the claim's class, and a function that numbers node affinities.
 
-        ValueError tells that the claim's selector does not parse.
+        Raises ValueError if the claim's selector does not parse.
         """
         self.claim = claim
         self._free = volumes.pool.free
@@ -104,24 +103,24 @@ class Candidates:
 
 
 def requested_by(claim: PersistentVolumeClaim) -> Quantity:
-    """Return how much a claim asks for; nothing if it does not say."""
+    """Return the storage request of a claim; zero if it has none."""
     text = claim.spec.resources.requests.get(_STORAGE)
     return _ZERO if text is None else parse_quantity(text)
 
 
 def requests_storage(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim says how much it asks for."""
+    """Return whether a claim has a storage request."""
     return _STORAGE in claim.spec.resources.requests
 
 
 def capacity_of(volume: PersistentVolume) -> Quantity:
-    """Return how much a volume holds."""
+    """Return the capacity of a volume."""
     text = volume.spec.capacity.get(_STORAGE)
     return _ZERO if text is None else parse_quantity(text)
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume is, or is to be, the claim's."""
+    """Return whether a volume is, or is to be, the claim's."""
     # Parity: pv_helpers.go IsVolumeBoundToClaim, v1.36.
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.name, ref.namespace) != (meta.name, meta.namespace):
@@ -166,20 +165,21 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
 
 
 def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether nothing but the node is in the way of a volume that is the claim's."""
-    spec, wanted = volume.spec, claim.spec
+    """Return whether nothing but the node is in the way of a volume that is the claim's."""
+    spec, required = volume.spec, claim.spec
     return (
         not capacity_of(volume) < requested_by(claim)
-        and mode_of(spec.volume_mode) == mode_of(wanted.volume_mode)
-        and (spec.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
+        and mode_of(spec.volume_mode) == mode_of(required.volume_mode)
+        and (spec.volume_attributes_class_name or "")
+        == (required.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
     )
 
 
 def _kind_wanted_by(claim: PersistentVolumeClaim) -> Callable[[VolumeKind], bool]:
-    wanted = claim.spec
-    mode, access_modes = mode_of(wanted.volume_mode), frozenset(wanted.access_modes)
-    attributes_class = wanted.volume_attributes_class_name or ""
+    required = claim.spec
+    mode, access_modes = mode_of(required.volume_mode), frozenset(required.access_modes)
+    attributes_class = required.volume_attributes_class_name or ""
 
     def suits(kind: VolumeKind) -> bool:
         return (

@@ -1,6 +1,5 @@
-"""VolumeBinding: every claim of a pod has, or can get, a volume the node can reach.
+"""VolumeBinding: rejects nodes where a claim of the pod neither has nor can get a volume.
 
-Owns the extension points. Never matches a claim itself: `binder` does.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/volume_binding.go
 """
 
@@ -12,12 +11,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import IntColumn
-from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import LiveUsage, NodeTable, Rows
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from kubesched.config.types import VolumeBindingArgs
 from kubesched.config.validate_args import validate_volume_binding_args
-from kubesched.framework.cycle_state import CycleState, StateNotFoundError
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import ApiCallError, Handle
 from kubesched.framework.interface import (
     READS_NOTHING,
@@ -27,20 +31,18 @@ from kubesched.framework.interface import (
     PreBindPreFlightResult,
     Reads,
     Rejected,
-    SignFragment,
 )
 from kubesched.framework.status import SKIP, Status, error, unresolvable
 from kubesched.kit.log import Ref
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.field_errors import aggregate_text
-from kubesched.objects.storage import PersistentVolumeClaim
 from kubesched.plugins.pod_volumes import (
+    CLAIM,
     ClaimUse,
-    claim_not_found_text,
     claim_uses,
+    not_found_text,
     not_owner_text,
-    sign_volumes,
+    volume_changes,
 )
+from kubesched.plugins.record import InTreePlugin, Write, checked_args
 from kubesched.plugins.volume_binding.assume_cache import AssumeError
 from kubesched.plugins.volume_binding.binder import (
     BindingError,
@@ -49,22 +51,25 @@ from kubesched.plugins.volume_binding.binder import (
     VolumeBinder,
     migrated_plugin_of,
 )
-from kubesched.plugins.volume_binding.delayed_search import PodVolumeClaims, PodVolumes
+from kubesched.plugins.volume_binding.delayed_search import (
+    REASON_NODE_CONFLICT,
+    REASON_VOLUME_NOT_EXIST,
+    PodVolumeClaims,
+    PodVolumes,
+)
 from kubesched.plugins.volume_binding.hints import registrations
 from kubesched.plugins.volume_binding.volume_writes import VolumeWriter, Writing
-
-REASON_NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
-REASON_BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
-REASON_NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
-REASON_VOLUME_NOT_EXIST: Final = (
-    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-)
+from kubesched.snapshot.node_columns import IntColumn
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import LiveUsage, NodeTable, Rows
 
 NO_VOLUMES: Final = PodVolumes()
 
 _STATE_KEY: Final = "VolumeBinding"
 _UNKNOWN: Final = -1
 _NODE_CONFLICT: Final = unresolvable(REASON_NODE_CONFLICT)
+_NOT_FOUND: Final = error("not found")
 _READS: Final = Reads(
     nodes=True, objects=("csi_nodes", "persistent_volume_claims", "persistent_volumes")
 )
@@ -89,11 +94,11 @@ class BindingState:
         return self.claims is not None and not self.claims.unbound_delayed
 
     def remember(self, nodes: NodeTable, findings: Findings) -> None:
-        """Keep what was found for the rows that were not refused."""
+        """Keep what was found for the rows that were not rejected."""
         missing = nodes.view.row_count - len(self._group)
         if missing > 0:
             self._group = np.append(self._group, np.full(missing, _UNKNOWN, dtype=np.int64))
-        accepted = ~findings.refused()
+        accepted = ~findings.rejected()
         self._group[nodes.rows[accepted]] = findings.group[accepted] + len(self._found)
         self._found += findings.volumes
         if len(nodes) >= len(self._judged_rows):
@@ -118,30 +123,23 @@ class BindingState:
 
 
 class VolumeBinding:
-    """Refuses nodes that cannot reach the pod's volumes; assumes the volumes of the chosen one."""
+    """Rejects nodes that cannot reach the pod's volumes; assumes the volumes of the chosen one."""
 
     name = "VolumeBinding"
-    same_for_family = True
     reserves_if_skipped = False
 
     def __init__(self, args: object, handle: Handle) -> None:
-        if not isinstance(args, VolumeBindingArgs):
-            raise ValueError(
-                f"want args to be of type VolumeBindingArgs, got {type(args).__name__}"
-            )
-        problems = validate_volume_binding_args(args)
-        if problems:
-            raise ValueError(aggregate_text(problems))
+        own_args = checked_args(args, VolumeBindingArgs, validate_volume_binding_args)
         self._handle = handle
         self._binder = VolumeBinder(handle.log)
-        self._writer = VolumeWriter(handle, self._binder, args.bind_timeout_seconds)
+        self._writer = VolumeWriter(handle, self._binder, own_args.bind_timeout_seconds)
 
     def take_over(self, former: VolumeBinding) -> None:
-        """Go on with what the one before has assumed: its pods may not be bound yet."""
+        """Take over the assumed volumes after a reload: their pods may not be bound yet."""
         self._binder.take_over(former._binder)
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that node and volumes decide if all claims are bound; if not, ask anew."""
+        """Return that verdicts depend on nodes and volumes if all claims are bound; else None."""
         uses = list(claim_uses(pod))
         if not uses:
             return READS_NOTHING
@@ -164,12 +162,16 @@ class VolumeBinding:
         if volume is None:
             return REASON_VOLUME_NOT_EXIST
         if migrated_plugin_of(volume) is not None:
-            return (volume.metadata.name, objects.persistent_volumes.epoch, objects.csi_nodes.epoch)
+            return (
+                volume.metadata.name,
+                objects.store_of(PersistentVolume).epoch,
+                objects.store_of(CSINode).epoch,
+            )
         affinity = volume.spec.node_affinity
         return None if affinity is None else affinity.required
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Find the pod's claims; refuse it where one is missing, lost, or waits to be bound."""
+        """Find the pod's claims; reject it where one is missing, lost, or waits to be bound."""
         objects = nodes.view.objects
         uses = list(claim_uses(pod))
         for use in uses:
@@ -189,20 +191,19 @@ class VolumeBinding:
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
-        """Refuse nodes that cannot reach, find or provision a volume of the pod."""
-        try:
-            found: BindingState = state.read(_STATE_KEY)
-        except StateNotFoundError as missing:
-            return [Rejected(np.ones(len(nodes), dtype=np.bool_), error(str(missing)))]
-        claims = found.claims or PodVolumeClaims()
+        """Reject nodes that cannot reach, find or provision a volume of the pod."""
+        binding: BindingState | None = state.get(_STATE_KEY)
+        if binding is None:
+            return [Rejected(np.ones(len(nodes), dtype=np.bool_), _NOT_FOUND)]
+        claims = binding.claims or PodVolumeClaims()
         if not claims.unbound_delayed:
-            return _refusals(self._binder.check_bound(claims.bound, nodes), len(nodes))
-        # Pods that come or go decide nothing here, so that a trial finds what was found before.
+            return _rejections(self._binder.check_bound(claims.bound, nodes), len(nodes))
+        # Verdicts do not depend on pods, so a trial reuses what was found before.
         is_trial = not isinstance(nodes.usage, LiveUsage)
-        findings = found.judged(nodes) if is_trial else None
+        findings = binding.judged(nodes) if is_trial else None
         if findings is None:
             findings = self._binder.find(claims, nodes)
-            found.remember(nodes, findings)
+            binding.remember(nodes, findings)
         if findings.errors:
             self._count_failure("predicate", int(np.count_nonzero(findings.failed())))
         return _all_reasons(findings)
@@ -217,37 +218,36 @@ class VolumeBinding:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """Assume the volumes and claims that were found for the chosen node."""
-        try:
-            found: BindingState = state.read(_STATE_KEY)
-        except StateNotFoundError as missing:
-            return error(str(missing))
-        if found.claims is None:
+        binding: BindingState | None = state.get(_STATE_KEY)
+        if binding is None:
+            return _NOT_FOUND
+        if binding.claims is None:
             return None
         view = self._handle.snapshot
-        volumes = found.volumes_at(view.row_of(node_name))
+        volumes = binding.volumes_at(view.row_of(node_name))
         if volumes is None:
-            found.all_bound = True
+            binding.all_bound = True
             return None
         try:
-            assumed, found.all_bound = self._binder.assume(pod, node_name, volumes, view.objects)
+            assumed, binding.all_bound = self._binder.assume(pod, node_name, volumes, view.objects)
         except AssumeError as problem:
             self._count_failure("assume")
             return error(str(problem))
-        if not found.needs_nothing:
-            found.assumed[node_name] = assumed
+        if not binding.needs_nothing:
+            binding.assumed[node_name] = assumed
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give back the volumes and claims that were assumed; harmless if none were."""
-        found: BindingState | None = state.get(_STATE_KEY)
-        volumes = None if found is None else self._volumes_for(found, node_name)
+        binding: BindingState | None = state.get(_STATE_KEY)
+        volumes = None if binding is None else self._volumes_for(binding, node_name)
         if volumes is not None:
             self._binder.revert(volumes)
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[PreBindPreFlightResult, Status | None]:
-        """Tell whether there are volumes to bind; binding them may go beside other plugins."""
+        """Return whether there are volumes to bind; binding them may go beside other plugins."""
         volumes = self._volumes_to_bind(state, node_name)
         verdict = volumes if isinstance(volumes, Status) else None
         return PreBindPreFlightResult(allow_parallel=True), verdict
@@ -257,7 +257,7 @@ class VolumeBinding:
         volumes = self._volumes_to_bind(state, node_name)
         if isinstance(volumes, Status):
             return None if volumes.is_skip else volumes
-        found: BindingState = state.read(_STATE_KEY)
+        binding: BindingState = state.read(_STATE_KEY)
         log, ref = self._handle.log, Ref(pod.namespace, pod.name)
         log.info("Trying to bind volumes for pod", level=5, pod=ref)
         writing, failure = Writing.of(volumes), True
@@ -269,62 +269,52 @@ class VolumeBinding:
             return error(str(problem))
         finally:
             # What was written stays assumed until the watch shows it, whatever became of the rest.
-            found.assumed[node_name] = writing.still_assumed()
+            binding.assumed[node_name] = writing.still_assumed()
             if failure:
                 self._count_failure("bind")
         log.info("Success binding volumes for pod", level=5, pod=ref)
         return None
 
-    def sign_pod(self, pod: PodInfo) -> list[SignFragment]:
-        """Return what of the pod decides here: its volumes."""
-        return sign_volumes(pod)
-
     def events_to_register(self) -> list[EventRegistration]:
-        """Return the events that may let a refused pod fit."""
         return registrations()
 
     def _volumes_to_bind(self, state: CycleState, node_name: str) -> PodVolumes | Status:
-        try:
-            found: BindingState = state.read(_STATE_KEY)
-        except StateNotFoundError as missing:
-            return error(str(missing))
-        if found.all_bound:
+        binding: BindingState | None = state.get(_STATE_KEY)
+        if binding is None:
+            return _NOT_FOUND
+        if binding.all_bound:
             return SKIP
-        volumes = self._volumes_for(found, node_name)
+        volumes = self._volumes_for(binding, node_name)
         if volumes is None:
             return error(f'no pod volume found for node "{node_name}"')
         return volumes
 
-    def _volumes_for(self, found: BindingState, node_name: str) -> PodVolumes | None:
-        assumed = found.assumed.get(node_name)
+    def _volumes_for(self, binding: BindingState, node_name: str) -> PodVolumes | None:
+        assumed = binding.assumed.get(node_name)
         if assumed is not None:
             return assumed
-        return found.volumes_at(self._handle.snapshot.row_of(node_name))
+        return binding.volumes_at(self._handle.snapshot.row_of(node_name))
 
     def _count_failure(self, operation: str, count: int = 1) -> None:
-        # Only a running scheduler counts.
+        # Metrics exist in a running scheduler only.
         metrics = getattr(self._handle, "metrics", None)
         if metrics is not None:
             metrics.volume_scheduling_stage_error_total.labels(operation).inc(count)
 
 
 def _all_reasons(findings: Findings) -> AllReasons:
-    """Return whom delayed and bound claims together refuse, with every reason."""
+    """Return the rejections of delayed and bound claims together, with every reason."""
     failed = findings.failed()
-    # An error leaves no other reasons.
-    reasons = (
-        (findings.node_conflict & ~failed, REASON_NODE_CONFLICT),
-        (findings.bind_conflict & ~failed, REASON_BIND_CONFLICT),
-        (findings.not_enough_space & ~failed, REASON_NOT_ENOUGH_SPACE),
-        (findings.volume_missing & ~failed, REASON_VOLUME_NOT_EXIST),
-    )
     rejections = [Rejected(mask, error(text)) for text, mask in findings.errors.items()]
-    rejections += [Rejected(mask, unresolvable(text)) for mask, text in reasons if mask.any()]
+    for reason, mask in findings.conflicts.items():
+        alone = mask & ~failed  # An error leaves no other reasons.
+        if alone.any():
+            rejections.append(Rejected(alone, unresolvable(reason)))
     return AllReasons(rejections)
 
 
-def _refusals(checks: Sequence[BoundCheck], node_count: int) -> list[Rejected]:
-    """Return whom bound claims refuse; where several do, the first tells why."""
+def _rejections(checks: Sequence[BoundCheck], node_count: int) -> list[Rejected]:
+    """Return the rejections of bound claims; the first one gives the reason."""
     rejections = []
     for check in checks:
         if check.is_missing:
@@ -340,14 +330,14 @@ def _refusals(checks: Sequence[BoundCheck], node_count: int) -> list[Rejected]:
 def _problem_of_claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> str | None:
     # Parity: volume_binding.go podHasPVCs, v1.36.
     name = use.claim_name
-    claim = objects.persistent_volume_claims.get(f"{pod.namespace}/{name}")
+    claim = objects.store_of(PersistentVolumeClaim).get(f"{pod.namespace}/{name}")
     if claim is None:
         if use.is_ephemeral:
             return (
                 "waiting for ephemeral volume controller to create the "
                 f'persistentvolumeclaim "{name}"'
             )
-        return claim_not_found_text(name)
+        return not_found_text(CLAIM, name)
     if claim.status.phase == "Lost":
         return (
             f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
@@ -356,3 +346,15 @@ def _problem_of_claim(pod: PodInfo, use: ClaimUse, objects: ObjectStores) -> str
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
     return not_owner_text(pod, claim) if use.is_ephemeral else None
+
+
+PLUGIN = InTreePlugin(
+    plugin=VolumeBinding,
+    watches=(PersistentVolume, PersistentVolumeClaim, StorageClass, CSIDriver, CSIStorageCapacity),
+    writes=tuple(
+        Write("", plural, ("patch",), "binding volumes (VolumeBinding)")
+        for plural in ("persistentvolumes", "persistentvolumeclaims")
+    ),
+    pod_changes=volume_changes,
+    has_shared_changes=True,
+)

@@ -1,7 +1,5 @@
-"""Persistent volumes by storage class, ready to be chosen from.
+"""Persistent volumes by storage class, with what depends on the volume alone worked out once.
 
-Owns what of the choice depends on the volume alone, worked out once per volume and kept until
-another object takes its place. Never knows a node, nor what was assumed of a volume.
 Upstream: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go FindMatchingVolume
 """
 
@@ -14,24 +12,24 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.columns.node_columns import BoolColumn, IntColumn
-from kubesched.columns.object_store import ObjectStore
-from kubesched.objects.affinity import NodeSelector
-from kubesched.objects.quantity import Quantity, parse_quantity
-from kubesched.objects.storage import PersistentVolume
-from kubesched.objects.wire import QuantityText
+from kubesched.api.affinity import NodeSelector
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.storage import PersistentVolume
+from kubesched.api.wire import QuantityText
 from kubesched.plugins.pod_volumes import class_of_volume
+from kubesched.snapshot.node_columns import BoolColumn, IntColumn
+from kubesched.snapshot.object_store import ObjectStore
 
 ANYWHERE: Final = 0
 """The number of the node affinity of volumes that have none."""
 
 _STORAGE: Final = "storage"
-# So many more node affinities that no volume has any longer are kept than there are volumes.
+# How many more node affinities than volumes are kept before unused ones are dropped.
 _DEAD_MAX: Final = 1024
 
 
 class VolumeKind(NamedTuple):
-    """What a claim asks of a volume's nature."""
+    """The kind of volume that a claim requires."""
 
     mode: str
     attributes_class: str
@@ -75,7 +73,7 @@ class VolumePool:
         return self._by_claim.get((namespace, claim_name), ())
 
     def free_for(self, requested: Quantity, suits: Callable[[VolumeKind], bool]) -> BoolColumn:
-        """Return which free volumes hold as much as is asked for, and are of a kind that suits."""
+        """Return which free volumes are large enough and of a suitable kind."""
         by_kind = np.array([suits(kind) for kind in self._kinds], dtype=np.bool_)
         least = bisect_left(self._capacities, requested)
         chosen: BoolColumn = (self._ranks >= least) & by_kind[self._free_kinds]
@@ -104,11 +102,11 @@ class VolumeIndex:
     def pool(self, store: ObjectStore[PersistentVolume], class_name: str) -> VolumePool:
         """Return the volumes of a class."""
         self._follow(store)
-        found = self._pools.get(class_name)
-        if found is None:
+        pool = self._pools.get(class_name)
+        if pool is None:
             entries = self._by_class.get(class_name, ())
-            found = self._pools[class_name] = VolumePool(entries, list(self._kinds))
-        return found
+            pool = self._pools[class_name] = VolumePool(entries, list(self._kinds))
+        return pool
 
     def affinity_of(self, volume: PersistentVolume) -> int:
         """Return the number of a volume's node affinity."""
@@ -126,10 +124,10 @@ class VolumeIndex:
         if store is not self._store or len(self.affinities) > 2 * len(store) + _DEAD_MAX:
             self._forget()
         self._store, self._epoch = store, store.epoch
-        known, self._entries, self._by_class = self._entries, {}, {}
+        previous, self._entries, self._by_class = self._entries, {}, {}
         for volume in store:
             name = volume.metadata.name
-            entry = known.get(name)
+            entry = previous.get(name)
             if entry is None or entry.volume is not volume:
                 entry = self._entry(volume)
             self._entries[name] = entry

@@ -1,7 +1,6 @@
-"""Binds the volumes of a pod for real: writes what was assumed, then waits for the controllers.
+"""Writes the assumed volumes of a pod, then waits for the controllers to bind them.
 
-Owns the requests, what is checked while waiting, and for how long. Never chooses a volume, and
-never undoes what was written: the next attempt finds it.
+Never undoes what was written: the next attempt finds it.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go BindPodVolumes, bindAPIUpdate,
 checkBindings
 """
@@ -15,13 +14,10 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from kubesched.columns.object_store import ObjectStores
-from kubesched.columns.view import ClusterView, NodeTable
+from kubesched.api.meta import ObjectReference
+from kubesched.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.handle import Handle
 from kubesched.kit.log import Ref
-from kubesched.model.pod_info import PodInfo
-from kubesched.objects.meta import ObjectReference
-from kubesched.objects.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volume_binding.assume_cache import AssumeError, ObjectT
 from kubesched.plugins.volume_binding.binder import (
     BindingError,
@@ -31,6 +27,9 @@ from kubesched.plugins.volume_binding.binder import (
 )
 from kubesched.plugins.volume_binding.delayed_search import SELECTED_NODE, PodVolumes
 from kubesched.plugins.volume_binding.matching import BOUND_BY_CONTROLLER
+from kubesched.snapshot.object_store import ObjectStores
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.view import ClusterView, NodeTable
 
 _CHECK_EVERY_S: Final = 1.0
 _VOLUMES: Final = "persistentvolumes"
@@ -44,7 +43,7 @@ class Writing:
     assumed: PodVolumes
     bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]]
     claims: list[PersistentVolumeClaim]
-    """Both as the API server answered, as far as it has."""
+    """Both as in the responses of the API server, as far as they came."""
     volumes_done: int = 0
     claims_done: int = 0
 
@@ -60,7 +59,7 @@ class Writing:
         )
 
     def still_assumed(self) -> PodVolumes:
-        """Return what giving back is to speak of: volumes as they are now, claims as assumed."""
+        """Return what to revert: volumes as they are now, claims as assumed."""
         # Parity: binder.go bindAPIUpdate, v1.36: the answer takes the place of the volume in the
         # attempt's state, so that an update is never taken for undone; that of a claim does not.
         return PodVolumes(tuple(self.bindings), self.assumed.dynamic_provisions)
@@ -124,7 +123,7 @@ class VolumeWriter:
         """Write the change; return the object with the version it has since."""
         # Differs: upstream PUTs the whole object, of which we keep only what scheduling reads. A
         # merge patch of the same fields with the same resourceVersion has the same effect: nothing
-        # else changes, and the server refuses it with the same text if the object is another now.
+        # else changes, and the server rejects it with the same text if the object is another now.
         meta = obj.metadata
         client = self._handle.client
         answer = await client.patch_object(resource, meta.namespace, meta.name, patch)
@@ -135,7 +134,7 @@ class VolumeWriter:
     # -- waiting ----------------------------------------------------------------------------------
 
     async def _wait(self, pod: PodInfo, node_name: str, writing: Writing) -> None:
-        """Look every second, until all is bound, something is wrong, or time is up."""
+        """Check every second until all claims are bound, one fails, or the timeout ends."""
         # Parity: apimachinery/pkg/util/wait PollUntilContextTimeout, v1.36: not at once, and no
         # more when the time is up at that very moment.
         clock = self._handle.clock
@@ -168,7 +167,7 @@ class VolumeWriter:
         if row < 0:
             missing = f'node "{node_name}" not found'
             raise BindingError(f'failed to get node "{node_name}": {missing}')
-        if view.objects.csi_nodes.get(node_name) is None:
+        if view.objects.store_of(CSINode).get(node_name) is None:
             self._handle.log.info(
                 "Could not get a CSINode object for the node",
                 level=4,
@@ -183,8 +182,8 @@ class VolumeWriter:
         """Return whether a claim is bound to the volume that was written for it."""
         objects, name = nodes.view.objects, volume.metadata.name
         try:
-            shown = self._binder.stored_volume(name, objects)
-            shown_claim = self._binder.stored_claim(claim.key, objects)
+            shown = self._binder.volumes.stored(objects, name)
+            shown_claim = self._binder.claims.stored(objects, claim.key)
         except AssumeError as problem:
             raise BindingError(f"failed to check binding: {problem}") from problem
         if _version(volume) > _version(shown):
@@ -196,10 +195,10 @@ class VolumeWriter:
         return is_fully_bound(shown_claim)
 
     def _has_any_volume(self, claim: PersistentVolumeClaim, nodes: NodeTable) -> bool:
-        """Return whether a claim got the volume that was asked for."""
+        """Return whether a claim got the volume that was requested."""
         objects, node_name = nodes.view.objects, nodes.name(0)
         try:
-            shown = self._binder.stored_claim(claim.key, objects)
+            shown = self._binder.claims.stored(objects, claim.key)
         except AssumeError as problem:
             raise BindingError(f"failed to check provisioning pvc: {problem}") from problem
         if _version(claim) > _version(shown):
@@ -207,7 +206,7 @@ class VolumeWriter:
         name, annotations = shown.metadata.name, shown.metadata.annotations
         if not annotations:
             raise BindingError(f'selectedNode annotation reset for PVC "{name}"')
-        # Who fails to make a volume takes the node's name away, so that another node is tried.
+        # A provisioner that fails removes the selected node, so that another node is tried.
         if annotations.get(SELECTED_NODE, "") != node_name:
             raise BindingError(f'provisioning failed for PVC "{name}"')
         return self._is_made(shown, nodes, objects) and is_fully_bound(shown)
@@ -219,7 +218,7 @@ class VolumeWriter:
         name = claim.spec.volume_name
         if not name:
             return True
-        volume = objects.persistent_volumes.get(name)
+        volume = objects.store_of(PersistentVolume).get(name)
         if volume is None:
             return False
         _check_reachable(volume, nodes)
@@ -247,7 +246,7 @@ def claim_patch(claim: PersistentVolumeClaim) -> dict[str, Any]:
 def _whole(reference: ObjectReference) -> dict[str, str | None]:
     """Return a reference of which no field of an older one survives a merge."""
     fields = msgspec.structs.fields(ObjectReference)
-    return {one.encode_name: getattr(reference, one.name) or None for one in fields}
+    return {field.encode_name: getattr(reference, field.name) or None for field in fields}
 
 
 def _check_reachable(volume: PersistentVolume, nodes: NodeTable, untranslated: str = "") -> None:

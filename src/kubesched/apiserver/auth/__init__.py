@@ -1,1 +1,0 @@
-"""Who is asking, and whether they may."""

@@ -1,1 +1,0 @@
-"""The ways of changing part of a document, and who owns which field."""

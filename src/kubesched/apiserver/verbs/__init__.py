@@ -1,1 +1,0 @@
-"""What clients can do to objects, alike for every kind."""

@@ -1,1 +1,0 @@
-"""The composition root: the one place that knows every concrete class."""

@@ -1,0 +1,1 @@
+"""One scheduling attempt as plain functions over a snapshot and a profile."""

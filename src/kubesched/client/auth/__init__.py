@@ -1,0 +1,1 @@
+"""Credentials: kubeconfig files, tokens, client certificates and exec plugins."""

@@ -1,0 +1,1 @@
+"""Kubernetes Events: series, correlation and writing."""

@@ -1,0 +1,1 @@
+"""Requests on the wire: connections, TLS, proxies, priorities and rate limits."""

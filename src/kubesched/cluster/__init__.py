@@ -1,0 +1,1 @@
+"""An embedded Kubernetes cluster: API server, controllers, kubelets and the playground."""

@@ -1,0 +1,36 @@
+"""Error messages of admission plugins.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/errors.go
+"""
+
+from __future__ import annotations
+
+from kubesched.cluster.apiserver.documents import Document
+from kubesched.cluster.apiserver.errors import ApiError, forbidden
+from kubesched.cluster.apiserver.strategy import Request
+
+
+def rejection(document: Document | None, request: Request, why: str) -> ApiError:
+    """Return Forbidden about the object of a request."""
+    metadata = (document or {}).get("metadata") or {}
+    name = metadata.get("name") or metadata.get("generateName") or request.name or "Unknown"
+    return forbidden(request.group, request.resource, name, why)
+
+
+def is_about(request: Request, resource: str, *, group: str = "", subresource: str = "") -> bool:
+    """Return whether a request is about a resource itself, or about one part of it."""
+    return (
+        request.resource == resource
+        and request.group == group
+        and request.subresource == subresource
+    )
+
+
+class Plugin:
+    """A plugin that does nothing; the others are made from it."""
+
+    def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
+        """Mutate, or reject."""
+
+    def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
+        """Validate, after all mutations."""

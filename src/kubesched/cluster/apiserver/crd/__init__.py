@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions and their instances."""

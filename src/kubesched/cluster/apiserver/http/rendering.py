@@ -1,0 +1,208 @@
+"""Renders objects: whole, as a Table, or as PartialObjectMetadata.
+
+Responses and watch events. The columns are in `tables`.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubesched.cluster.apiserver import tables
+from kubesched.cluster.apiserver.documents import Document, metadata_of
+from kubesched.cluster.apiserver.http.negotiation import Representation, Shape
+from kubesched.cluster.apiserver.resources import Resource
+from kubesched.cluster.apiserver.storage.watch_cache import Entry
+from kubesched.cluster.apiserver.verbs.context import Context, decode, encode
+from kubesched.cluster.apiserver.verbs.reading import Page
+from kubesched.cluster.apiserver.verbs.watching import INITIAL_EVENTS_END
+
+_PARTIAL: Final = "PartialObjectMetadata"
+_META: Final = "meta.k8s.io"
+
+
+def rendering_of(context: Context, resource: Resource, wanted: Representation) -> Whole:
+    """Return the requested rendering."""
+    if wanted.shape is Shape.TABLE:
+        return Rows(context, resource, wanted)
+    if wanted.shape is Shape.PARTIAL:
+        return MetadataOnly(context, resource, wanted)
+    return Whole(context, resource, wanted)
+
+
+class Whole:
+    """Objects as they are."""
+
+    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
+        self._context = context
+        self._resource = resource
+        self._wanted = wanted
+        self.key = f"{resource.api_version}/{resource.kind}"
+
+    def of(self, resource: Resource) -> Whole:
+        """Return the same rendering of another resource."""
+        return type(self)(self._context, resource, self._wanted)
+
+    def one(self, document: Document) -> bytes:
+        """Return one object of an answer."""
+        return encode(document)
+
+    def stored(self, entry: Entry) -> bytes:
+        """Return one object as stored."""
+        return self._context.data(self._resource, entry)
+
+    def listed(self, page: Page) -> bytes:
+        """Return a list."""
+        resource = self._resource
+        prefix = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
+        # Parity: items of built-in kinds do not repeat what the list says already.
+        cut = 0 if resource.is_custom else len(prefix)
+        parts: list[bytes] = []
+        for entry in page.entries:
+            data = self._context.data(resource, entry)
+            parts.append(b"{" + data[cut:] if cut and data.startswith(prefix) else data)
+        head = encode(
+            {
+                "kind": resource.list_kind,
+                "apiVersion": resource.api_version,
+                # Parity: lists of custom kinds say that there is no more.
+                "metadata": ({"continue": ""} if resource.is_custom else {}) | list_metadata(page),
+            }
+        )
+        return b"".join((head[:-1], b',"items":[', b",".join(parts), b"]}"))
+
+    def frame(self, kind: str, entry: Entry) -> bytes:
+        """Return the bytes of one event."""
+        return b"".join((b'{"type":"', kind.encode(), b'","object":', self.stored(entry), b"}\n"))
+
+    def frame_as_of(self, kind: str, entry: Entry, version: int) -> bytes:
+        """Return the bytes of an event whose object has another resource version."""
+        return self.frame(kind, self._moved(entry, version))
+
+    def _moved(self, entry: Entry, version: int) -> Entry:
+        document: Document = decode(entry.data)
+        metadata_of(document)["resourceVersion"] = str(version)
+        return Entry(entry.key, version, encode(document), entry.labels, entry.fields)
+
+    def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
+        """Return the bytes of a bookmark."""
+        shown = self._bookmarked(_bookmark_metadata(version, ends=ends_initial_events))
+        return encode({"type": "BOOKMARK", "object": shown}) + b"\n"
+
+    def _bookmarked(self, metadata: Document) -> Document:
+        resource = self._resource
+        shown: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
+        shown["metadata"] = metadata
+        return {**shown, **resource.empty_object}
+
+
+class MetadataOnly(Whole):
+    """Objects without spec and status."""
+
+    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
+        super().__init__(context, resource, wanted)
+        self.key = f"{self.key}/{_PARTIAL}"
+
+    def one(self, document: Document) -> bytes:
+        """Return one object of an answer."""
+        return encode(tables.partial_metadata(document))
+
+    def stored(self, entry: Entry) -> bytes:
+        """Return one object as stored."""
+        return encode(tables.partial_metadata(self._context.document(self._resource, entry)))
+
+    def listed(self, page: Page) -> bytes:
+        """Return a list."""
+        items = [
+            tables.partial_metadata(self._context.document(self._resource, entry))
+            for entry in page.entries
+        ]
+        return encode(
+            {
+                "kind": f"{_PARTIAL}List",
+                "apiVersion": f"{_META}/v1",
+                "metadata": list_metadata(page),
+                # Parity: a list that is converted has null for nothing.
+                "items": items or None,
+            }
+        )
+
+    def _bookmarked(self, metadata: Document) -> Document:
+        return {"kind": _PARTIAL, "apiVersion": f"{_META}/v1", "metadata": metadata}
+
+
+class Rows(Whole):
+    """Objects as rows of a table. One for each watch: the columns come with the first rows only."""
+
+    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
+        super().__init__(context, resource, wanted)
+        self._has_columns = True
+        self.key = f"{self.key}/Table/{id(self)}"
+
+    def _table(self, documents: list[Document]) -> Document:
+        table = tables.table_of(
+            self._resource,
+            documents,
+            include_object=self._wanted.include_object,
+            now_s=self._context.clock.now_s(),
+        )
+        table["apiVersion"] = f"{_META}/{self._wanted.meta_version}"
+        return table
+
+    def one(self, document: Document) -> bytes:
+        """Return one object of an answer."""
+        table = self._table([document])
+        table["metadata"] = {"resourceVersion": metadata_of(document).get("resourceVersion", "")}
+        return encode(table)
+
+    def stored(self, entry: Entry) -> bytes:
+        """Return one object as stored."""
+        return self.one(self._context.document(self._resource, entry))
+
+    def listed(self, page: Page) -> bytes:
+        """Return a list."""
+        documents = [self._context.document(self._resource, entry) for entry in page.entries]
+        table = self._table(documents)
+        table["metadata"] = list_metadata(page)
+        return encode(table)
+
+    def frame(self, kind: str, entry: Entry) -> bytes:
+        """Return the bytes of one event."""
+        document = self._context.document(self._resource, entry)
+        table = self._table([document])
+        table["metadata"] = {"resourceVersion": metadata_of(document).get("resourceVersion", "")}
+        if self._has_columns:
+            self._has_columns = False
+        else:
+            table["columnDefinitions"] = None
+        return encode({"type": kind, "object": table}) + b"\n"
+
+    def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
+        """Return the bytes of a bookmark."""
+        metadata = _bookmark_metadata(version, ends=ends_initial_events)
+        shown: Document = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        shown["metadata"] = metadata
+        table = self._table([{**shown, **self._resource.empty_object}])
+        table["metadata"] = {"resourceVersion": str(version)}
+        if self._has_columns:
+            self._has_columns = False
+        else:
+            table["columnDefinitions"] = None
+        return encode({"type": "BOOKMARK", "object": table}) + b"\n"
+
+
+def list_metadata(page: Page) -> dict[str, Any]:
+    """Return the metadata of a list."""
+    metadata: dict[str, Any] = {"resourceVersion": str(page.version)}
+    if page.token:
+        metadata["continue"] = page.token
+    if page.remaining:
+        metadata["remainingItemCount"] = page.remaining
+    return metadata
+
+
+def _bookmark_metadata(version: int, *, ends: bool) -> Document:
+    metadata: Document = {"resourceVersion": str(version)}
+    if ends:
+        metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
+    return metadata

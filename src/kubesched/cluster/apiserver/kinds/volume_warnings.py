@@ -1,0 +1,120 @@
+"""Warnings about volumes.
+
+Upstream: pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go
+"""
+
+from __future__ import annotations
+
+from kubesched.api.quantity import parse_quantity
+from kubesched.cluster.apiserver.documents import Document
+from kubesched.golang.strconv import go_quote
+
+# Kind: the name in paths, the text.
+_GONE = {
+    "photonPersistentDisk": (
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    "gitRepo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    "scaleIO": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+}
+_GONE_LATER = {
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+_FILES = {"configMap": "ConfigMap", "secret": "Secret", "downwardAPI": "DownwardAPI"}
+# A path, and of which kind and name what brings it there.
+_File = tuple[str, tuple[str, str]]
+
+
+def volume_warnings(volumes: list[Document], path: str) -> list[str]:
+    """Return warnings about a pod's volumes."""
+    found: list[str] = []
+    for index, volume in enumerate(volumes):
+        _gone(volume, _GONE, f"{path}[{index}]", found)
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            child = f"{path}[{index}].ephemeral.volumeClaimTemplate.spec"
+            found.extend(claim_size_warnings(template.get("spec") or {}, child))
+        _gone(volume, _GONE_LATER, f"{path}[{index}]", found)
+    for volume in volumes:
+        _overlaps(volume, found)
+    return found
+
+
+def _gone(volume: Document, kinds: dict[str, tuple[str, str]], path: str, found: list[str]) -> None:
+    for kind, (shown, text) in kinds.items():
+        if volume.get(kind) is not None:
+            found.append(f"{path}.{shown}: {text}")
+
+
+def claim_size_warnings(spec: Document, path: str) -> list[str]:
+    """Return warnings about the size a claim asks for."""
+    found = []
+    resources = spec.get("resources") or {}
+    for which in ("requests", "limits"):
+        text = (resources.get(which) or {}).get("storage")
+        if text is not None and parse_quantity(text).milli_value() % 1000:
+            shown = f"fractional byte value {go_quote(text)} is invalid, must be an integer"
+            found.append(f"{path}.resources.{which}[storage]: {shown}")
+    return found
+
+
+def _overlaps(volume: Document, found: list[str]) -> None:
+    name = volume.get("name") or ""
+    for kind, shown in _FILES.items():
+        source = volume.get(kind)
+        if source is not None and source.get("items"):
+            about = (shown, source.get("secretName" if kind == "secret" else "name") or "")
+            files = [(one.get("path") or "", ("", "")) for one in source["items"]]
+            _note_overlaps(files, name, about, found)
+    projected = volume.get("projected")
+    if projected is not None:
+        files = []
+        for source in projected.get("sources") or ():
+            if not source:
+                found.append(f"volume {go_quote(name)} (Projected) has no sources provided")
+            files += _files_of(source)
+        _note_overlaps(files, name, ("Projected", ""), found)
+
+
+def _files_of(source: Document) -> list[_File]:
+    for kind, shown in _FILES.items():
+        part = source.get(kind)
+        if part is not None and part.get("items"):
+            origin = (shown, part.get("name") or "")
+            return [(one.get("path") or "", origin) for one in part["items"]]
+    token = source.get("serviceAccountToken")
+    if token is None:
+        return []
+    return [(token.get("path") or "", ("ServiceAccountToken", ""))]
+
+
+def _note_overlaps(files: list[_File], name: str, about: tuple[str, str], found: list[str]) -> None:
+    seen: list[_File] = []
+    for path, origin in files:
+        one = (path.rstrip("/"), origin)
+        for other in seen:
+            if one[0] and other[0] and _covers(one[0], other[0]):
+                text = f"{_shown(one)} with {_shown(other)}"
+                start = f"volume {go_quote(name)} ({_shown_origin(about)})"
+                found.append(f"{start}: overlapping paths: {text}")
+        seen.append(one)
+
+
+def _covers(first: str, second: str) -> bool:
+    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
+
+
+def _shown(file: _File) -> str:
+    path, origin = file
+    return f"{go_quote(path)} ({_shown_origin(origin)})" if origin[0] else go_quote(path)
+
+
+def _shown_origin(origin: tuple[str, str]) -> str:
+    kind, name = origin
+    return f"{kind} {go_quote(name)}" if kind in {"ConfigMap", "Secret"} else kind

@@ -1,0 +1,69 @@
+"""Field order of documents, as Go writes them.
+
+Only error messages depend on it.
+Upstream: encoding/json; gopkg.in/evanphx/json-patch.v4, which sorts what it opens
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.api.schema.types import ListOf, MapOf, Struct, Type
+
+
+def go_ordered(of: Type | None, value: Any, opened: Any = None) -> Any:
+    """Return a value with its fields in order: structs as declared, maps and opened ones sorted.
+
+    Args:
+        of: the value's type, None where it is not known.
+        value: decoded JSON.
+        opened: which parts a patch has opened, as nested dicts; None where it has not.
+    """
+    if isinstance(value, list):
+        element = of.element if isinstance(of, ListOf) else None
+        return [
+            go_ordered(element, one, _part(opened, str(index))) for index, one in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        return value
+    names = sorted(value)
+    if isinstance(of, Struct) and opened is None:
+        place = {name: index for index, name in enumerate(of.fields)}
+        names.sort(key=lambda name: place.get(name, len(place)))
+    return {
+        name: go_ordered(_field_type(of, name), value[name], _part(opened, name)) for name in names
+    }
+
+
+def _field_type(of: Type | None, name: str) -> Type | None:
+    if isinstance(of, Struct):
+        found = of.fields.get(name)
+        return None if found is None else found.type
+    return of.value if isinstance(of, MapOf) else None
+
+
+def _part(opened: Any, name: str) -> Any:
+    return opened.get(name) if isinstance(opened, dict) else None
+
+
+def opened_by_operations(operations: Any) -> dict[str, Any]:
+    """Return what the operations of a JSON patch open: every container on a path to a value."""
+    opened: dict[str, Any] = {}
+    for operation in operations if isinstance(operations, list) else ():
+        for name in ("path", "from"):
+            path = operation.get(name) if isinstance(operation, dict) else None
+            if isinstance(path, str):
+                _open(opened, path.split("/")[1:-1])
+    return opened
+
+
+def _open(opened: dict[str, Any], steps: list[str]) -> None:
+    for step in steps:
+        opened = opened.setdefault(step.replace("~1", "/").replace("~0", "~"), {})
+
+
+def opened_by_merge(patch: Any) -> dict[str, Any]:
+    """Return what a merge patch opens: every map it has a map for."""
+    if not isinstance(patch, dict):
+        return {}
+    return {name: opened_by_merge(part) for name, part in patch.items() if isinstance(part, dict)}

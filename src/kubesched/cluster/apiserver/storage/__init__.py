@@ -1,0 +1,1 @@
+"""The store of the embedded API server: objects, watch history and persistence."""

@@ -1,0 +1,1 @@
+"""Verbs: create, get, list, watch, update, patch and delete, for all kinds."""

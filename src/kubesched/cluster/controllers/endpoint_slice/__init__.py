@@ -1,0 +1,1 @@
+"""EndpointSlices of services."""

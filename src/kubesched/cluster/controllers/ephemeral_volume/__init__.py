@@ -1,0 +1,1 @@
+"""PersistentVolumeClaims of ephemeral volumes."""

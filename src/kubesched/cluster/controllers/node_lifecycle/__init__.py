@@ -1,0 +1,1 @@
+"""Node lifecycle: heartbeats, conditions, taints and zones."""

@@ -1,0 +1,1 @@
+"""Binding, provisioning and reclaiming of persistent volumes."""

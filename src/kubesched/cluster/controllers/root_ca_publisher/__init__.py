@@ -1,0 +1,1 @@
+"""The ConfigMap kube-root-ca.crt of every namespace."""

@@ -1,0 +1,1 @@
+"""The default ServiceAccount of every namespace."""

@@ -1,0 +1,1 @@
+"""Eviction of pods by NoExecute taints."""

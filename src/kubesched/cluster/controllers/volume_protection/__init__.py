@@ -1,0 +1,1 @@
+"""Protection of claims and volumes that are in use."""

@@ -1,0 +1,1 @@
+"""Starts clusters for the playground and for tests, embedded or real."""

@@ -1,1 +1,0 @@
-"""One scheduling attempt as plain functions over a view and a profile."""

@@ -1,0 +1,1 @@
+"""Explanations: one attempt as a record, as counterfactuals and as text."""

@@ -1,0 +1,1 @@
+"""Calls the HTTP extenders that a configuration names."""

@@ -1,0 +1,1 @@
+"""`kubesched extender`: Python plugins served to another scheduler."""

@@ -1,0 +1,1 @@
+"""Runs the plugins of a profile, extension point by extension point."""

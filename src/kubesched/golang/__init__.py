@@ -1,0 +1,1 @@
+"""Text, JSON, YAML, times, durations, base64, CSV and PEM as Go reads and writes them."""

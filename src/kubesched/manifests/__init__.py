@@ -1,0 +1,1 @@
+"""From manifest files and workloads to the objects of a cluster."""

@@ -1,0 +1,1 @@
+"""Metrics: definitions, storage and the Prometheus text format."""

@@ -1,1 +1,0 @@
-"""The scheduler's own values: immutable, shared by everything above."""

@@ -1,0 +1,1 @@
+"""From a configuration to profiles: loading plugins and building the framework that runs them."""

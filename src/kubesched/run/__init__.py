@@ -1,0 +1,1 @@
+"""A scheduler on a live cluster: options, wiring, reload, RBAC and the doctor."""

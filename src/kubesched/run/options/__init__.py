@@ -1,0 +1,1 @@
+"""The command line of `kubesched run`: flags, their values and their validation."""

@@ -1,0 +1,1 @@
+"""`kubesched run --shadow`: decides beside another scheduler and compares."""

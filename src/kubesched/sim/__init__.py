@@ -1,1 +1,0 @@
-"""What-if runs: pods placed one after the other in memory, as the running scheduler would."""

@@ -1,0 +1,1 @@
+"""Simulated runs over a cluster in memory."""

@@ -1,0 +1,1 @@
+"""The arithmetic of controllers, without I/O: the pods, claims and budgets they imply."""
