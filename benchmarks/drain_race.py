@@ -21,11 +21,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 import msgspec  # noqa: E402
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.race import RACERS, Race, run_race  # noqa: E402
+from benchmarks.race import BASELINE, RACERS, Race, run_race  # noqa: E402
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
 from benchmarks.race_report import (  # noqa: E402
     SHORT_WORKLOADS,
     WORKLOADS,
+    baseline_table,
     missed,
     racers_table,
     ratio_table,
@@ -35,12 +36,14 @@ from benchmarks.workload import load_workload, workload_names  # noqa: E402
 from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "DRAIN.md"
-MARK = "drain"
+MARK, BASELINE_MARK = "drain", "baseline"
 EPILOG = """examples:
   drain_race.py --short                    1,000 nodes and pods, three workloads, one round
   drain_race.py --write                    5,000 nodes and pods, three rounds, into DRAIN.md
   drain_race.py --workloads one-template --racers kube-scheduler,limit
   drain_race.py --check                    fail where a figure is not reached
+  drain_race.py --baseline ../before/.venv/bin/kubesched --write
+                                           an earlier version races, too
 """
 
 
@@ -61,6 +64,8 @@ def main() -> int:
             options.save.write_bytes(msgspec.json.encode(results))
     results = {name: results[name] for name in names}
     say(*ratio_table(results, titles), "")
+    if options.baseline:
+        say(*baseline_table(results, titles), "")
     say(f"{machine.description()}; took {perf_counter() - start_s:.0f} s")
     failures = missed(results)
     say(*(f"missed: {failure}" for failure in failures))
@@ -85,6 +90,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workloads", type=chosen(workload_names()))
     parser.add_argument("--short", action="store_true", help="small, does it all still work?")
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="of one race")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="KUBESCHED", help="command of another version, to race too"
+    )
     parser.add_argument("--check", action="store_true", help="fail where a figure is missed")
     parser.add_argument("--save", type=Path, help="where to write all figures as JSON")
     parser.add_argument("--add", type=Path, help="saved figures of workloads that are not raced")
@@ -93,6 +101,11 @@ def parsed() -> argparse.Namespace:
     options.nodes = options.nodes or (1000 if options.short else 5000)
     options.pods = options.pods or options.nodes
     options.rounds = options.rounds or (1 if options.short else 3)
+    if options.baseline:
+        options.baseline = options.baseline.absolute()
+        if not options.baseline.is_file():
+            parser.error(f"--baseline: {options.baseline} does not exist")
+        options.racers = [*options.racers, BASELINE]
     if options.workloads is None:
         options.workloads = list(SHORT_WORKLOADS if options.short else WORKLOADS)
     return options
@@ -127,7 +140,9 @@ def race_workload(name: str, options: argparse.Namespace) -> list[Race]:
             turn = number % len(options.racers)
             for racer in options.racers[turn:] + options.racers[:turn]:
                 pod_count = course.create_burst(options.pods)
-                race = run_race(cluster, racer, pod_count, options.timeout)
+                race = run_race(
+                    cluster, racer, pod_count, options.timeout, baseline=options.baseline
+                )
                 races.append(race)
                 say(
                     f"  {name} {number + 1}: {racer} {race.rate:.0f} pods/s, "
@@ -147,6 +162,8 @@ def write(
     for name, races in results.items():
         parts.extend([*racers_table(titles[name], races), ""])
     put_between(RESULTS, MARK, parts)
+    if options.baseline:
+        put_between(RESULTS, BASELINE_MARK, [head, "", *baseline_table(results, titles), ""])
 
 
 def say(*lines: str) -> None:

@@ -10,6 +10,7 @@ import base64
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -21,6 +22,7 @@ from kubesched.kit.clock import SystemClock
 from kubesched.testing import (
     SCHEDULERS,
     RealCluster,
+    SchedulerName,
     SchedulerProcess,
     SchedulerSettings,
     Usage,
@@ -29,6 +31,7 @@ from kubesched.testing import (
 )
 
 LIMIT = "limit"
+BASELINE = "baseline"
 RACERS = (*SCHEDULERS, LIMIT)
 _BINDER = Path(__file__).with_name("limit_binder.py")
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -102,8 +105,20 @@ def run_race(
     timeout_s: float,
     *,
     settings: SchedulerSettings = _SETTINGS,
+    baseline: Path | None = None,
 ) -> Race:
-    """Start a racer, wait until it has bound everything, and end it."""
+    """Start a racer, wait until it has bound everything, and end it.
+
+    Args:
+        cluster: where the pods wait.
+        racer: one of `RACERS`, or `BASELINE`.
+        pod_count: the number of pods that wait.
+        timeout_s: of the race.
+        settings: of the schedulers.
+        baseline: the kubesched command that the racer `BASELINE` starts.
+    """
+    if racer == BASELINE:
+        settings = replace(settings, command=[str(baseline), "run"])
     return asyncio.run(_Course(cluster, racer, pod_count, settings).run(timeout_s))
 
 
@@ -178,7 +193,7 @@ class _Course:
             assert ca_file is not None
             process = group.start(LIMIT, [*command, "--ca", ca_file, "--namespace", NAMESPACE])
             return process.pid, lambda: group.stop(LIMIT)
-        name = next(one for one in SCHEDULERS if one == self._racer)
+        name: SchedulerName = "kube-scheduler" if self._racer == "kube-scheduler" else "kubesched"
         started: SchedulerProcess = start_scheduler(self._cluster, group, name, self._settings)
         return started.pid, started.kill
 

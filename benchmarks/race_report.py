@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.race import LIMIT, Race
+from benchmarks.race import BASELINE, LIMIT, Race
 
 REFERENCE, TESTED = "kube-scheduler", "kubesched"
 
@@ -38,6 +38,10 @@ SHORT_WORKLOADS = ("one-template", "hard-spread-zone", "anti-affinity-host")
 _RACERS_HEAD = (
     "| | pods/s | spread | CPU ms/pod | API server's CPU ms/pod | peak MB "
     "| last event after s | bound after s | first binding s after start | CPU s before it |"
+)
+_BASELINE_HEAD = (
+    "| workload | pods/s before | now | now / before | CPU a pod, now / before "
+    "| peak memory | last event |"
 )
 _RATIOS_HEAD = (
     "| workload | pods/s, times kube-scheduler's | wanted | CPU a pod, of kube-scheduler's "
@@ -79,6 +83,25 @@ def ratio_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[
             f"| {wanted.cpu:.2f} | {_marked(f'{found.memory:.2f}', found.memory <= 1)} "
             f"| {_marked(f'{found.events:.2f}', found.events <= 1)} | {_share(found.limit)} |"
         )
+    return lines
+
+
+def baseline_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[str]:
+    """Return the lines of the table that compares kubesched with another version of it."""
+    lines = [_BASELINE_HEAD, "|---|---:|---:|---:|---:|---:|---:|"]
+    for name, races in results.items():
+        found = _by_racer(races)
+        if BASELINE in found and TESTED in found:
+            before, now = found[BASELINE], found[TESTED]
+            cells = [
+                f"{_middle(before, lambda race: race.rate):.0f}",
+                f"{_middle(now, lambda race: race.rate):.0f}",
+                f"{_ratio(now, before, lambda race: race.rate):.2f}",
+                f"{_ratio(now, before, lambda race: race.cpu_ms):.2f}",
+                f"{_ratio(now, before, lambda race: race.peak_mb):.2f}",
+                f"{_ratio(now, before, lambda race: race.events_s):.2f}",
+            ]
+            lines.append(f"| {titles[name]} | {' | '.join(cells)} |")
     return lines
 
 
@@ -128,17 +151,12 @@ def ratios(races: Iterable[Race]) -> Ratios | None:
     if REFERENCE not in found or TESTED not in found:
         return None
     ours, theirs = found[TESTED], found[REFERENCE]
-
-    def ratio(value: Callable[[Race], float]) -> float:
-        below = _middle(theirs, value)
-        return _middle(ours, value) / below if below else 0.0
-
     limit = _middle(found[LIMIT], lambda race: race.rate) if LIMIT in found else 0.0
     return Ratios(
-        rate=ratio(lambda race: race.rate),
-        cpu=ratio(lambda race: race.cpu_ms),
-        memory=ratio(lambda race: race.peak_mb),
-        events=ratio(lambda race: race.events_s),
+        rate=_ratio(ours, theirs, lambda race: race.rate),
+        cpu=_ratio(ours, theirs, lambda race: race.cpu_ms),
+        memory=_ratio(ours, theirs, lambda race: race.peak_mb),
+        events=_ratio(ours, theirs, lambda race: race.events_s),
         limit=_middle(ours, lambda race: race.rate) / limit if limit else None,
     )
 
@@ -152,6 +170,11 @@ def _by_racer(races: Iterable[Race]) -> dict[str, list[Race]]:
 
 def _middle(races: Sequence[Race], value: Callable[[Race], float]) -> float:
     return median(value(race) for race in races)
+
+
+def _ratio(ours: Sequence[Race], theirs: Sequence[Race], value: Callable[[Race], float]) -> float:
+    below = _middle(theirs, value)
+    return _middle(ours, value) / below if below else 0.0
 
 
 def _marked(text: str, is_met: bool) -> str:

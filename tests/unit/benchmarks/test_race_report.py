@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.race import Race
-from benchmarks.race_report import missed, racers_table, ratio_table, ratios
+from benchmarks.race_report import baseline_table, missed, racers_table, ratio_table, ratios
 
 
 def a_race(racer: str, seconds: float, **changed: float) -> Race:
@@ -66,3 +66,12 @@ def test_tables_have_a_row_a_racer_and_a_row_a_workload() -> None:
     rows = ratio_table({"one-template": races}, {"one-template": "title"})
     assert "| title | 2.5 |" in rows[2]
     assert "**1.00**" in rows[2], "the CPU is as much as kube-scheduler's"
+
+
+def test_another_version_of_kubesched_is_compared() -> None:
+    before = [a_race("baseline", seconds, cpu_s=2.0, peak_mb=50.0) for seconds in (4.0, 5.0, 9.0)]
+    now = [a_race("kubesched", seconds, cpu_s=1.0) for seconds in (3.0, 4.0, 8.0)]
+    table = baseline_table(
+        {"one-template": [*before, *now], "soft-spread": now}, {"one-template": "t"}
+    )
+    assert table[2:] == ["| t | 200 | 250 | 1.25 | 0.50 | 2.00 | 0.80 |"]

@@ -46,6 +46,8 @@ class SchedulerSettings:
     config: Mapping[str, Any] = field(default_factory=dict)
     """Additional fields of the configuration file."""
     flags: Sequence[str] = ()
+    command: Sequence[str] = ()
+    """The command to start, without flags; the built or installed one if empty."""
 
     def document(self, server: ApiServer) -> dict[str, Any]:
         """Return the configuration file."""
@@ -227,7 +229,7 @@ def start_scheduler(
     path = _config_path(group, label)
     path.write_text(yaml.safe_dump(settings.document(server), sort_keys=False))
     flags = [f"--config={path}", *_serving_flags(settings), *settings.flags]
-    process = group.start(label, [*scheduler_command(name), *flags])
+    process = group.start(label, [*(settings.command or scheduler_command(name)), *flags])
     return SchedulerProcess(name, label, group, process, settings.port)
 
 
