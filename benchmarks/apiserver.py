@@ -1,7 +1,7 @@
 """Benchmark of the embedded API server: throughput and memory.
 
 Required with 5,000 nodes and 20,000 pods: a list of all pods in 2 s, 1,000 pod creations per second
-for 20 s with three watchers that see every one, in less than 1 GB. Server, creators and watchers
+for 20 s with three watchers that see each of them, in less than 1 GB. Server, creators and watchers
 are separate processes.
 """
 
@@ -27,11 +27,11 @@ from benchmarks import machine  # noqa: E402
 from benchmarks.results import put_between, today  # noqa: E402
 
 EPILOG = """examples:
-  apiserver.py                    everything, plain HTTP and HTTPS, paced and unpaced
-  apiserver.py --short            a small cluster for some seconds: does it all still work?
-  apiserver.py --check            fail where a figure is not reached
-  apiserver.py --profile FILE     where the server's time goes, in cProfile's format
-  apiserver.py --data FILE        with everything kept in a file
+  apiserver.py                    HTTP and HTTPS, paced and unpaced
+  apiserver.py --short            a small cluster for some seconds: check that everything works
+  apiserver.py --check            fail if a target is missed
+  apiserver.py --profile FILE     write the server's profile in cProfile's format
+  apiserver.py --data FILE        persist all objects in a file
 """
 LIST_S_MAX, RATE, MEMORY_MB_MAX = 2.0, 1000, 1000
 WATCHERS, CREATORS = 3, 16
@@ -42,7 +42,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Figures:
-    """What one server did."""
+    """The figures of one server."""
 
     name: str
     load: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory_mb(self, name: str) -> float:
-        """Return its resident memory: VmRSS now, VmHWM at the most."""
+        """Return its resident memory: VmRSS for the current value, VmHWM for the peak."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024 / 1e6
@@ -77,9 +77,9 @@ class Server:
 
 @contextmanager
 def running(options: argparse.Namespace, *, tls: bool) -> Iterator[Server]:
-    """Run the server as people do."""
-    with tempfile.TemporaryDirectory(prefix="kubesched-benchmark-") as place:
-        kubeconfig = Path(place, "kubeconfig")
+    """Run the server's command."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-benchmark-") as directory:
+        kubeconfig = Path(directory, "kubeconfig")
         command = [sys.executable, "-m", "kubesched.cli.main", "apiserver", "--port", "0"]
         if options.profile:
             command[1:2] = ["-m", "cProfile", "-o", str(options.profile), "-m"]
@@ -116,8 +116,8 @@ def outcome(process: subprocess.Popen[str]) -> dict[str, Any]:
     text = process.communicate(timeout=900)[0]
     if process.returncode:
         raise SystemExit("a client failed")
-    found: dict[str, Any] = msgspec.json.decode(text.splitlines()[-1])
-    return found
+    measurements: dict[str, Any] = msgspec.json.decode(text.splitlines()[-1])
+    return measurements
 
 
 def burst(server: Server, prefix: str, count: int, rate: float) -> dict[str, Any]:
@@ -128,10 +128,10 @@ def burst(server: Server, prefix: str, count: int, rate: float) -> dict[str, Any
         raise SystemExit("the watches did not open")
     cpu = server.cpu_s()
     creating = client(server, "create", prefix=prefix, count=count, rate=rate, connections=CREATORS)
-    found = outcome(creating)
-    found["watched"] = outcome(watching)
-    found["server cpu"] = server.cpu_s() - cpu
-    return found
+    measurements = outcome(creating)
+    measurements["watched"] = outcome(watching)
+    measurements["server cpu"] = server.cpu_s() - cpu
+    return measurements
 
 
 def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
@@ -147,9 +147,9 @@ def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
         figures.load_cpu_s = server.cpu_s() - cpu
         figures.loaded_mb = server.memory_mb("VmRSS")
         figures.lists = outcome(client(server, "list", connections=3))
-        say(f"{figures.name}: {options.rate} pods a second for {seconds} s")
+        say(f"{figures.name}: creating {options.rate} pods per second for {seconds} s")
         figures.paced = burst(server, "paced", options.rate * seconds, options.rate)
-        say(f"{figures.name}: as many as it can")
+        say(f"{figures.name}: creating pods at full speed")
         figures.unpaced = burst(server, "unpaced", options.rate * seconds // 2, 0)
         figures.peak_mb = server.memory_mb("VmHWM")
         start = perf_counter()
@@ -161,27 +161,27 @@ def measure(options: argparse.Namespace, *, tls: bool) -> Figures:
 
 def problems(figures: Figures, options: argparse.Namespace) -> list[str]:
     """Return the failed requirements."""
-    found = []
-    for name, one in (("paced", figures.paced), ("unpaced", figures.unpaced)):
-        if one["wrong"]:
-            found.append(f"{figures.name}, {name}: refused: {one['wrong']}")
-        if not all(one["watched"]["complete"]):
-            found.append(f"{figures.name}, {name}: watchers saw {one['watched']['seen']}")
+    failures = []
+    for name, run in (("paced", figures.paced), ("unpaced", figures.unpaced)):
+        if run["failures"]:
+            failures.append(f"{figures.name}, {name}: failed requests: {run['failures']}")
+        if not all(run["watched"]["complete"]):
+            failures.append(f"{figures.name}, {name}: watchers saw {run['watched']['seen']}")
     if not options.check:
-        return found
+        return failures
     slowest = max(figures.lists["seconds"])
     if slowest > LIST_S_MAX:
-        found.append(f"{figures.name}: a list took {slowest:.2f} s")
+        failures.append(f"{figures.name}: a list took {slowest:.2f} s")
     rate = figures.paced["count"] / figures.paced["seconds"]
     if rate < options.rate * 0.99:
-        found.append(f"{figures.name}: {rate:.0f} pods a second")
+        failures.append(f"{figures.name}: {rate:.0f} pods per second")
     if figures.peak_mb > MEMORY_MB_MAX:
-        found.append(f"{figures.name}: {figures.peak_mb:.0f} MB")
-    return found
+        failures.append(f"{figures.name}: {figures.peak_mb:.0f} MB")
+    return failures
 
 
 def table(all_figures: Sequence[Figures]) -> str:
-    """Return the figures for people."""
+    """Return the figures as a Markdown table."""
     lines = [
         "| | " + " | ".join(figures.name for figures in all_figures) + " |",
         "|---|" + "---:|" * len(all_figures),
@@ -196,26 +196,26 @@ def table(all_figures: Sequence[Figures]) -> str:
     row("list of all pods, slowest of 3", [ms(max(one.lists["seconds"])) for one in all_figures])
     row("its size", [f"{one.lists['megabytes']:.0f} MB" for one in all_figures])
     for name in ("paced", "unpaced"):
-        found = [getattr(one, name) for one in all_figures]
-        row(f"{name}: created a second", [f"{one['count'] / one['seconds']:.0f}" for one in found])
+        runs = [getattr(one, name) for one in all_figures]
+        row(f"{name}: created a second", [f"{run['count'] / run['seconds']:.0f}" for run in runs])
         row(
             f"{name}: latency p50 / p99 / max",
-            [f"{ms(one['p50'])} / {ms(one['p99'])} / {ms(one['max'])}" for one in found],
+            [f"{ms(run['p50'])} / {ms(run['p99'])} / {ms(run['max'])}" for run in runs],
         )
         row(
             f"{name}: created a second of the server's CPU",
-            [f"{one['count'] / one['server cpu']:.0f}" for one in found],
+            [f"{run['count'] / run['server cpu']:.0f}" for run in runs],
         )
         row(
             f"{name}: CPU seconds of creator / watchers",
-            [f"{one['cpu']:.1f} / {one['watched']['cpu']:.1f}" for one in found],
+            [f"{run['cpu']:.1f} / {run['watched']['cpu']:.1f}" for run in runs],
         )
         row(
             f"{name}: watchers that saw everything once",
-            [f"{sum(one['watched']['complete'])} of {WATCHERS}" for one in found],
+            [f"{sum(run['watched']['complete'])} of {WATCHERS}" for run in runs],
         )
     row(
-        "resident, loaded / at the most",
+        "resident, loaded / peak",
         [f"{one.loaded_mb:.0f} / {one.peak_mb:.0f} MB" for one in all_figures],
     )
     row("from SIGTERM to the end", [ms(one.end_s) for one in all_figures])
@@ -223,7 +223,7 @@ def table(all_figures: Sequence[Figures]) -> str:
 
 
 def write(text: str) -> None:
-    """Put the figures into the results."""
+    """Write the figures to APISERVER.md."""
     put_between(RESULTS, "figures", [f"{today()}. {machine.description()}.", "", text])
 
 
@@ -237,13 +237,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--short", action="store_true", help="a small cluster, few seconds")
-    parser.add_argument("--check", action="store_true", help="fail where a figure is not reached")
-    parser.add_argument("--write", action="store_true", help="put the figures into APISERVER.md")
-    parser.add_argument("--rate", type=int, default=RATE, help="creations a second")
+    parser.add_argument(
+        "--short", action="store_true", help="use a small cluster for a few seconds"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if a target is missed")
+    parser.add_argument("--write", action="store_true", help="write the figures to APISERVER.md")
+    parser.add_argument("--rate", type=int, default=RATE, help="creations per second")
     parser.add_argument("--scheme", choices=["http", "https", "both"], default="both")
     parser.add_argument("--profile", type=Path, help="write the server's profile to this file")
-    parser.add_argument("--data", type=Path, help="have the server keep its objects in this file")
+    parser.add_argument("--data", type=Path, help="persist the server's objects in this file")
     options = parser.parse_args(argv)
     schemes = {"http": [False], "https": [True], "both": [False, True]}[options.scheme]
     all_figures = [measure(options, tls=tls) for tls in schemes]
@@ -251,10 +253,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"{text}\n{machine.description()}\n")
     if options.write:
         write(text)
-    wrong = [one for figures in all_figures for one in problems(figures, options)]
-    for one in wrong:
-        say(f"FAILED: {one}")
-    return int(bool(wrong))
+    failures = [text for figures in all_figures for text in problems(figures, options)]
+    for text in failures:
+        say(f"FAILED: {text}")
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

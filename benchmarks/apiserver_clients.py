@@ -1,6 +1,6 @@
 """Client processes of the API server benchmark: creators and watchers.
 
-Each prints one line of JSON at its end; a watcher prints `watching` when all its watches are open.
+Each prints one line of JSON before it ends; a watcher prints `watching` when all watches are open.
 """
 
 import argparse
@@ -28,26 +28,26 @@ PATHS = {"pods": PODS, "nodes": NODES}
 
 
 class Metadata(msgspec.Struct):
-    """What a watcher reads of an object."""
+    """The metadata that a watcher reads."""
 
     name: str = ""
 
 
-class Shown(msgspec.Struct):
-    """An object, as a watcher reads it."""
+class WatchedObject(msgspec.Struct):
+    """The part of an object that a watcher reads."""
 
     metadata: Metadata
 
 
 class Event(msgspec.Struct):
-    """An event, as a watcher reads it."""
+    """The part of an event that a watcher reads."""
 
     type: str
-    object: Shown
+    object: WatchedObject
 
 
 def pod(prefix: str, number: int) -> dict[str, Any]:
-    """Return a pod as a controller creates it."""
+    """Return a pod like those that controllers create."""
     labels = {"app": f"app-{number % 300}", "tier": "web", "pod-template-hash": "6d4cf56db6"}
     container = {
         "name": "main",
@@ -68,7 +68,7 @@ def pod(prefix: str, number: int) -> dict[str, Any]:
 
 
 def node(prefix: str, number: int) -> dict[str, Any]:
-    """Return a node as a kubelet registers it, with the images of a used one."""
+    """Return a node like those that kubelets register, with images."""
     name = f"{prefix}-{number:06}"
     amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "200Gi"}
     labels = {
@@ -96,7 +96,7 @@ MAKERS = {"pods": pod, "nodes": node}
 
 
 def session_of(kubeconfig: Path, connections: int) -> aiohttp.ClientSession:
-    """Return kept connections to the server of a kubeconfig."""
+    """Return persistent connections to the server of a kubeconfig."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     tls: ssl.SSLContext | bool = True
@@ -121,7 +121,7 @@ async def create(options: argparse.Namespace) -> dict[str, Any]:
     bodies = [msgspec.json.encode(make(options.prefix, number)) for number in range(options.count)]
     clock = SystemClock()
     latencies: list[float] = []
-    wrong: list[str] = []
+    failures: list[str] = []
     numbers: Iterator[int] = iter(range(options.count))
     async with session_of(options.kubeconfig, options.connections) as session:
         start, cpu = perf_counter(), process_time()
@@ -137,17 +137,17 @@ async def create(options: argparse.Namespace) -> dict[str, Any]:
                 async with session.post(path, data=bodies[number], headers=headers) as answer:
                     text = await answer.read()
                 if answer.status != 201:
-                    wrong.append(f"{answer.status} {text[:300]!r}")
+                    failures.append(f"{answer.status} {text[:300]!r}")
                 latencies.append(perf_counter() - began)
 
         await asyncio.gather(*(worker() for _ in range(options.connections)))
         took_s, cpu_s = perf_counter() - start, process_time() - cpu
     latencies.sort()
     return {
-        "count": len(latencies) - len(wrong),
+        "count": len(latencies) - len(failures),
         "seconds": took_s,
         "cpu": cpu_s,
-        "wrong": wrong[:3],
+        "failures": failures[:3],
         "p50": latencies[len(latencies) // 2],
         "p99": latencies[len(latencies) * 99 // 100],
         "max": latencies[-1],
@@ -155,7 +155,7 @@ async def create(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def watch(options: argparse.Namespace) -> dict[str, Any]:
-    """Watch pods until every awaited one was seen by every watcher, each once."""
+    """Watch pods until every watcher has seen the expected number."""
     decoder = msgspec.json.Decoder(Event)
     opened: list[int] = []
     async with session_of(options.kubeconfig, options.connections) as session:
@@ -185,7 +185,7 @@ async def watch(options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def read(options: argparse.Namespace) -> dict[str, Any]:
-    """List everything a few times, beginning to end of the answer."""
+    """List all pods a few times; measure until the answer is complete."""
     times = []
     async with session_of(options.kubeconfig, 1) as session:
         for _ in range(options.connections):
@@ -205,8 +205,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resource", choices=list(PATHS), default="pods")
     parser.add_argument("--prefix", default="pod")
     parser.add_argument("--count", type=int, default=0)
-    parser.add_argument("--rate", type=float, default=0.0, help="a second; 0: as fast as it goes")
-    parser.add_argument("--connections", type=int, default=16, help="or watchers, or lists")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="creations per second; 0: unlimited"
+    )
+    parser.add_argument(
+        "--connections", type=int, default=16, help="number of connections, watchers or lists"
+    )
     options = parser.parse_args(argv)
     work = {"create": create, "watch": watch, "list": read}[options.work]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,8 +1,7 @@
 """Memory after a simulated week of churn.
 
 Rollouts, Jobs and StatefulSets replace pods under new names and labels, an autoscaler replaces
-nodes. The number of pods and nodes stays the same, so a table that grows keeps something that is
-gone.
+nodes. The number of pods and nodes stays the same, so a table that grows keeps deleted objects.
 """
 
 import argparse
@@ -36,11 +35,11 @@ from kubesched.cache.cache import Cache  # noqa: E402
 from kubesched.kit.rng import RandomStream  # noqa: E402
 from kubesched.snapshot.pod_info import PodInfo  # noqa: E402
 
-# A table may hold as many dead as living, and some, before it is worth tidying up.
+# A table may hold as many dead entries as live ones, plus some, before it is cleaned up.
 DEAD_MAX = 2_048
-# Tables with their own bound, however small they begin.
+# Tables with a fixed bound, regardless of their initial size.
 BOUNDED = {"cache._cluster.log._entries": 2 * 65_536}
-# Resident memory over the second half of the week: in the end, and from part to part.
+# Limits of resident memory over the second half of the week: total growth, and slope per part.
 RESIDENT, RESIDENT_GROWTH_MAX, SLOPE_MAX = "resident MB", 1.1, 0.02
 ROLLOUT_LENGTH = 50
 SHOWN_MIN, SHOWN_DEPTH = 100, 3
@@ -58,7 +57,7 @@ def _pod(labels: Document, owner: str, image: str, **spec: object) -> Document:
     return {"metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
-# What replaces pods, with its share in a hundred: Deployments roll out, Jobs come and go,
+# The owners of replaced pods with their percentage: Deployments roll out, Jobs come and go,
 # StatefulSets grow and shrink.
 KINDS: tuple[tuple[int, Document], ...] = (
     (
@@ -157,14 +156,14 @@ class World:
                 self._start(place)
 
     def replace_pod(self, *, decide: bool) -> None:
-        """Have a pod leave and another come, where it was or where it is decided to go."""
+        """Replace a pod by another one, on the same node or where the scheduler places it."""
         place = self._rng.below(self.node_count)
         if self.placed[place]:
             self._end(self.placed[place].pop(self._rng.below(len(self.placed[place]))))
             self._start(place, decide=decide)
 
     def replace_node(self) -> None:
-        """Have a node go with its pods, and another come with others."""
+        """Replace a node and its pods."""
         place = self._rng.below(self.node_count)
         leaving, self.placed[place] = self.placed[place], []
         for uid in leaving:
@@ -234,7 +233,7 @@ def simulate(world: World, options: argparse.Namespace) -> Iterator[dict[str, fl
 
 
 def measured(world: World) -> dict[str, float]:
-    """Return table sizes and resident memory, garbage collected."""
+    """Return table sizes and resident memory after a garbage collection."""
     gc.collect()
     return {**world.table_sizes(), RESIDENT: machine.resident_mb()}
 
@@ -242,10 +241,10 @@ def measured(world: World) -> dict[str, float]:
 def grown_too_much(samples: Sequence[dict[str, float]]) -> list[str]:
     """Return the tables that kept too many deleted objects, and memory if it grows.
 
-    What is kept to be quick fills up first: tables are compared with the end of the first part,
-    memory with the middle of the week, when the change log and the budgets of plans and counts are
-    as full as they get. From then on it must neither be much more in the end, nor rise part by
-    part. What profiles keep has a budget in bytes, and shows in the resident memory.
+    Caches fill up first: tables are compared with the end of the first part, memory with the middle
+    of the week, when the change log and the budgets of kept verdicts and counts are full. From then
+    on, memory must neither be much larger at the end, nor rise part by part. The profiles' caches
+    have a budget in bytes, and are part of the resident memory.
 
     Args:
         samples: the sizes at the beginning and after each part.
@@ -256,7 +255,7 @@ def grown_too_much(samples: Sequence[dict[str, float]]) -> list[str]:
         for name in last
         if name.startswith("cache.")
     }
-    grown = [name for name, most in allowed.items() if last[name] > most]
+    grown = [name for name, size_max in allowed.items() if last[name] > size_max]
     resident = [sample[RESIDENT] for sample in samples[len(samples) // 2 :]]
     if resident[-1] > max(resident[0], 1) * RESIDENT_GROWTH_MAX or slope(resident) > SLOPE_MAX:
         grown.append(RESIDENT)
@@ -272,33 +271,39 @@ def slope(values: Sequence[float]) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Simulate, print a table of sizes; with --check, 1 if something has grown for good."""
+    """Simulate and print a table of sizes; with --check, return 1 if a table keeps growing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=500)
     parser.add_argument("--pods-per-node", type=int, default=20)
     parser.add_argument("--pod-replacements", type=int, default=50_000)
     parser.add_argument("--node-replacements", type=int, default=3_000)
-    parser.add_argument("--decide-every", type=int, default=10, metavar="N", help="0: decide none")
-    parser.add_argument("--parts", type=int, default=7, help="sizes are shown after each")
+    parser.add_argument(
+        "--decide-every", type=int, default=10, metavar="N", help="schedule every Nth pod; 0: none"
+    )
+    parser.add_argument(
+        "--parts", type=int, default=7, help="parts of the week; print the sizes after each"
+    )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--check", action="store_true", help="fail if something has grown for good")
+    parser.add_argument("--check", action="store_true", help="fail if a table keeps growing")
     parser.add_argument("--all", action="store_true", help="show every table")
     options = parser.parse_args(argv)
     world = World(options.nodes, options.pods_per_node, options.seed)
-    found = list(simulate(world, options))
-    table = Table("after part", *(str(part) for part in range(len(found))), pad_edge=False)
-    grown = grown_too_much(found)
-    for name, last in found[-1].items():
-        moved = name.count(".") <= SHOWN_DEPTH and last > max(found[0].get(name, 0), SHOWN_MIN)
-        if options.all or name in grown or moved or name == RESIDENT:
-            table.add_row(name, *(f"{sample.get(name, 0):,.0f}" for sample in found))
+    samples = list(simulate(world, options))
+    table = Table("after part", *(str(part) for part in range(len(samples))), pad_edge=False)
+    grown = grown_too_much(samples)
+    for name, last in samples[-1].items():
+        has_risen = name.count(".") <= SHOWN_DEPTH and last > max(
+            samples[0].get(name, 0), SHOWN_MIN
+        )
+        if options.all or name in grown or has_risen or name == RESIDENT:
+            table.add_row(name, *(f"{sample.get(name, 0):,.0f}" for sample in samples))
     console = Console(width=None if sys.stdout.isatty() else 150)
     console.print(table)
-    late = slope([sample[RESIDENT] for sample in found[len(found) // 2 :]])
+    late = slope([sample[RESIDENT] for sample in samples[len(samples) // 2 :]])
     console.print(f"{world.decisions:,} decisions. {machine.description()}")
-    console.print(f"Resident memory over the second half: {late:+.1%} a part")
+    console.print(f"Resident memory over the second half: {late:+.1%} per part")
     if grown:
-        console.print(f"kept what is gone: {', '.join(grown)}")
+        console.print(f"keeps deleted objects: {', '.join(grown)}")
     return int(options.check and bool(grown))
 
 

@@ -1,12 +1,12 @@
 """Decisions on a burst, in memory, and their cost.
 
 Owns what a measured decision is: PreFilter to the chosen node, assume into the columns and
-Reserve, through the framework users use. Parsing is timed apart.
+Reserve, through the public framework. Parsing is timed separately.
 
-A pod that fits nowhere goes through PostFilter, and its text is made. If that nominates a node,
-the nomination is written, the victims leave at once (no kubelet has to be waited for) and the pod
-is tried again at once: victims leaving is what would wake it, and it is the most important one
-waiting. Such a pod is one decision: both attempts and the eviction count.
+A pod that fits nowhere goes through PostFilter and gets its message. If PostFilter nominates a
+node, the nomination is written, the victims are removed without waiting for a kubelet, and the pod
+is retried immediately: the removal would requeue it, and it has the highest priority of all pending
+pods. Both attempts and the evictions count as one decision.
 Upstream: pkg/scheduler/schedule_one.go
 """
 
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import user_plugins
+from benchmarks.burst_result import BurstResult
 from benchmarks.generate import Line, burst_of
 from benchmarks.machine import resident_mb
-from benchmarks.taken import Taken
 from benchmarks.workload import Workload
 from kubesched.api.decode import decode_as, decode_object
 from kubesched.api.node import Node
@@ -45,8 +45,8 @@ from kubesched.profile.build import Built, build
 from kubesched.snapshot.pod_info import PodInfo
 
 
-class Drained(Taken, frozen=True, kw_only=True):
-    """What one run of a workload took."""
+class Drained(BurstResult, frozen=True, kw_only=True):
+    """The result of one run of a workload."""
 
     parse_seconds: float
     max_us: float
@@ -54,7 +54,7 @@ class Drained(Taken, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a burst is decided on."""
+    """The limits of a run, and whether verdicts are kept."""
 
     seconds_max: float
     """The maximum duration of a run."""
@@ -82,7 +82,7 @@ def load(cache: Cache, lines: Iterable[Line]) -> list[PodInfo]:
 
 
 def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
-    """Return the profiles a workload's configuration names, keeping verdicts or not."""
+    """Return the profiles of a workload's configuration, with or without kept verdicts."""
     config = default_config() if workload.config is None else load_config_object(workload.config)
     registry = Registry()
     for name in workload.user_plugins:
@@ -91,7 +91,7 @@ def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
     built = build(
         config,
         out_of_tree=registry,
-        # As the running scheduler has them: behind a fence.
+        # Sandboxed, as in the running scheduler.
         sandboxed=lambda profile, plugin: sandboxed(guard, Budgets(), profile, plugin),
     )
     if not caching:
@@ -101,7 +101,7 @@ def build_profiles(workload: Workload, *, caching: bool = True) -> Built:
 
 
 class _Uncounted:
-    """Counts no faults: a plugin that has one fails the run."""
+    """Fails the run at the first fault of a plugin."""
 
     def show(self) -> None:
         """Show nothing."""
@@ -122,7 +122,7 @@ class Drain:
     preempting: int = 0
     unschedulable: int = 0
     last_host: str = ""
-    """Where the last pod that fitted went."""
+    """The node of the last placed pod."""
     latencies_ns: list[int] = field(default_factory=list)
 
     def run(self, burst: list[PodInfo], seconds_max: float) -> float:
@@ -141,21 +141,21 @@ class Drain:
 
     def decide(self, pod: PodInfo) -> None:
         """Decide on one pod."""
-        plan = self.attempt(pod)
-        if plan is None:
+        preemption = self.attempt(pod)
+        if preemption is None:
             return
-        assert plan.victims is not None
-        for victim in plan.victims.pods:
-            # Of a pod that leaves, only the uid is read.
+        assert preemption.victims is not None
+        for victim in preemption.victims.pods:
+            # Removal reads only the uid.
             self.cache.remove_pod(cast("PodInfo", victim))
-        self.cache.nominate_pod(pod, plan.nominated_node_name)
-        pod.nominated_node_name = plan.nominated_node_name
+        self.cache.nominate_pod(pod, preemption.nominated_node_name)
+        pod.nominated_node_name = preemption.nominated_node_name
         self.preempting += 1
-        again = self.attempt(pod)
-        assert again is None, f"pod {pod.key} does not fit where it was promised a place"
+        second = self.attempt(pod)
+        assert second is None, f"pod {pod.key} does not fit on its nominated node"
 
     def attempt(self, pod: PodInfo) -> PostFilterResult | None:
-        """Try a pod once; return the plan if it has to evict others first."""
+        """Try a pod once; return PostFilter's result if it nominated a node."""
         view = self.cache.snapshot()
         profile = self.built.profiles[pod.scheduler_name]
         self.built.handles[profile.name].view = view
@@ -163,14 +163,14 @@ class Drain:
         try:
             result = run_without_extenders(schedule_pod(profile, view, state, pod, self.search))
         except FitError as failure:
-            plan, status = profile.run_post_filter_plugins(
+            preemption, status = profile.run_post_filter_plugins(
                 state, pod, failure.diagnosis.node_to_status
             )
             failure.diagnosis.post_filter_message = status.message
             text = str(failure)
             assert text.startswith("0/")
-            if status.is_success and plan is not None and plan.nominated_node_name:
-                return plan
+            if status.is_success and preemption is not None and preemption.nominated_node_name:
+                return preemption
             self.unschedulable += 1
             return None
         self.cache.assume_pod(pod, result.suggested_host)
@@ -191,11 +191,11 @@ def drain(
     """Load the objects of a workload, then decide on its burst.
 
     Args:
-        cache: the cluster, which is changed.
-        workload: what is run.
-        lines: the objects it adds, and its burst.
-        limits: how long, and with what kept.
-        around: entered when all is loaded, left when the last decision is made.
+        cache: the cluster; decisions change it.
+        workload: the workload to run.
+        lines: the workload's objects, and its burst.
+        limits: the maximum duration, and whether verdicts are kept.
+        around: entered after loading, left after the last decision.
     """
     others, waiting = burst_of(lines)
     load(cache, others)

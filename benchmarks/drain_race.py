@@ -1,8 +1,8 @@
 """Races on a real API server: kube-scheduler, kubesched and a binder that does not decide.
 
-Owns the command line of `make bench-drain`. Nodes and waiting pods are made beforehand, then a
-racer is started, and the time from its first to its last binding taken; racers take turns on one
-API server, round by round.
+Owns the command line of `make bench-drain`. Creates the nodes and the pending pods, then starts a
+racer and measures the time from its first to its last binding. The racers take turns on one API
+server, round by round.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ EPILOG = """examples:
   drain_race.py --short                    1,000 nodes and pods, three workloads, one round
   drain_race.py --write                    5,000 nodes and pods, three rounds, into DRAIN.md
   drain_race.py --workloads one-template --racers kube-scheduler,limit
-  drain_race.py --check                    fail where a figure is not reached
+  drain_race.py --check                    fail if a target is missed
   drain_race.py --baseline ../before/.venv/bin/kubesched --write
-                                           an earlier version races, too
+                                           race an earlier version, too
 """
 
 
 def main() -> int:
-    """Race and report."""
+    """Run the races and print the tables."""
     options = parsed()
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start_s = perf_counter()
     results = saved(options.add) if options.add else {}
@@ -67,36 +67,44 @@ def main() -> int:
     if options.baseline:
         say(*baseline_table(results, titles), "")
     say(f"{machine.description()}; took {perf_counter() - start_s:.0f} s")
-    failures = missed(results)
-    say(*(f"missed: {failure}" for failure in failures))
+    misses = missed(results)
+    say(*(f"missed: {miss}" for miss in misses))
     if options.write:
         write(results, titles, options)
     incomplete = [race for races in results.values() for race in races if race.bound < race.pods]
-    return 1 if incomplete or (options.check and failures) else 0
+    return 1 if incomplete or (options.check and misses) else 0
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n", 1)[0],
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--nodes", type=int)
-    parser.add_argument("--pods", type=int, help="as many as nodes, or as the workload has")
-    parser.add_argument("--pods-per-node", type=int, default=0, help="bound before the race")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--racers", type=chosen(RACERS), default=list(RACERS))
-    parser.add_argument("--workloads", type=chosen(workload_names()))
-    parser.add_argument("--short", action="store_true", help="small, does it all still work?")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="of one race")
     parser.add_argument(
-        "--baseline", type=Path, metavar="KUBESCHED", help="command of another version, to race too"
+        "--pods", type=int, help="maximum of pending pods; as many as nodes by default"
     )
-    parser.add_argument("--check", action="store_true", help="fail where a figure is missed")
-    parser.add_argument("--save", type=Path, help="where to write all figures as JSON")
-    parser.add_argument("--add", type=Path, help="saved figures of workloads that are not raced")
-    parser.add_argument("--write", action="store_true", help="put the tables into DRAIN.md")
+    parser.add_argument(
+        "--pods-per-node", type=int, default=0, help="bound pods per node before the race"
+    )
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--racers", type=comma_separated(RACERS), default=list(RACERS))
+    parser.add_argument("--workloads", type=comma_separated(workload_names()))
+    parser.add_argument(
+        "--short", action="store_true", help="run a small race to check that everything works"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="limit of one race"
+    )
+    parser.add_argument(
+        "--baseline", type=Path, metavar="KUBESCHED", help="also race this kubesched command"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if a target is missed")
+    parser.add_argument("--save", type=Path, help="write all figures to this file as JSON")
+    parser.add_argument("--add", type=Path, help="add the figures of a file written by --save")
+    parser.add_argument("--write", action="store_true", help="write the tables to DRAIN.md")
     options = parser.parse_args()
     options.nodes = options.nodes or (1000 if options.short else 5000)
     options.pods = options.pods or options.nodes
@@ -116,27 +124,27 @@ def saved(path: Path) -> dict[str, list[Race]]:
     return msgspec.json.decode(path.read_bytes(), type=dict[str, list[Race]])
 
 
-def chosen(known: list[str] | tuple[str, ...]) -> Callable[[str], list[str]]:
-    """Return a parser of names with commas between them."""
+def comma_separated(known: list[str] | tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Return a parser of comma-separated names."""
 
-    def names(text: str) -> list[str]:
-        found = text.split(",")
-        unknown = [name for name in found if name not in known]
+    def parse(text: str) -> list[str]:
+        names = text.split(",")
+        unknown = [name for name in names if name not in known]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not of {', '.join(known)}")
-        return found
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not in {', '.join(known)}")
+        return names
 
-    return names
+    return parse
 
 
 def race_workload(name: str, options: argparse.Namespace) -> list[Race]:
-    """Let the racers take turns on one workload, on a new API server."""
+    """Race on one workload, on a new API server; the racers take turns."""
     races = []
     with real_cluster("bare") as cluster:
         course = RaceCluster(cluster, load_workload(name), options.nodes, options.pods_per_node)
         course.fill()
         for number in range(options.rounds):
-            # The first racer finds a colder server: another one begins in each round.
+            # The first racer meets a colder server: a different one begins in each round.
             turn = number % len(options.racers)
             for racer in options.racers[turn:] + options.racers[:turn]:
                 pod_count = course.create_burst(options.pods)
@@ -155,7 +163,7 @@ def race_workload(name: str, options: argparse.Namespace) -> list[Race]:
 def write(
     results: dict[str, list[Race]], titles: dict[str, str], options: argparse.Namespace
 ) -> None:
-    """Put the tables into DRAIN.md."""
+    """Write the tables to DRAIN.md."""
     size = f"{options.nodes:,} nodes, up to {options.pods:,} pods, {options.rounds} rounds: medians"
     head = f"{today()}. {machine.description()}. {size}."
     parts = [head, "", *ratio_table(results, titles), ""]

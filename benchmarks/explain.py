@@ -50,8 +50,8 @@ EXAMPLES = 3
 def measured(
     cache: Cache, built: Built, burst: list[PodInfo], search: Search
 ) -> tuple[list[int], list[int]]:
-    """Decide on a burst; return the nanoseconds of each decision, and of taking it down."""
-    deciding, taking = [], []
+    """Decide on a burst; return the nanoseconds of each decision, and of recording it."""
+    deciding, recording = [], []
     for pod in burst:
         view, state = cache.snapshot(), CycleState()
         profile = built.profiles[pod.scheduler_name]
@@ -64,20 +64,20 @@ def measured(
             end = perf_counter_ns()
             attempt = AttemptRecord(profile, view, pod, state, failure=failure, message=text)
             attempt.summary(top=TOP, examples=EXAMPLES)
-            taking.append(perf_counter_ns() - end)
+            recording.append(perf_counter_ns() - end)
             deciding.append(end - start)
             continue
         end = perf_counter_ns()
         AttemptRecord(profile, view, pod, state, result=result).summary(top=TOP, examples=EXAMPLES)
-        taking.append(perf_counter_ns() - end)
+        recording.append(perf_counter_ns() - end)
         deciding.append(end - start)
         cache.assume_pod(pod, result.suggested_host)
         profile.run_reserve_plugins_reserve(state, pod, result.suggested_host)
-    return deciding, taking
+    return deciding, recording
 
 
 def main() -> int:
-    """Print a line for each workload: microseconds, median."""
+    """Print the median microseconds of each workload."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("workloads", nargs="*", default=WORKLOADS)
     parser.add_argument("--nodes", type=int, default=5000)
@@ -85,7 +85,7 @@ def main() -> int:
     options = parser.parse_args()
     keep_heap()
     collect_rarely()
-    head = f"{'workload':<22}{'nodes looked at':>16}{'decision µs':>13}{'taken down µs':>15}"
+    head = f"{'workload':<22}{'evaluated nodes':>16}{'decision µs':>13}{'recording µs':>15}"
     sys.stdout.write(f"{head}\n")
     for name in options.workloads:
         workload = load_workload(name)
@@ -96,10 +96,10 @@ def main() -> int:
             load(cache, others)
             burst = load(cache, waiting)
             built = build_profiles(workload)
-            deciding, taking = measured(cache, built, burst, Search(all_nodes=all_nodes))
+            deciding, recording = measured(cache, built, burst, Search(all_nodes=all_nodes))
             scope = "all" if all_nodes else "sampled"
-            decision, taken = median(deciding) / 1000, median(taking) / 1000
-            sys.stdout.write(f"{name:<22}{scope:>16}{decision:>13.0f}{taken:>15.0f}\n")
+            decision, record = median(deciding) / 1000, median(recording) / 1000
+            sys.stdout.write(f"{name:<22}{scope:>16}{decision:>13.0f}{record:>15.0f}\n")
             sys.stdout.flush()
     return 0
 

@@ -1,8 +1,8 @@
 """Race of kube-scheduler with our extender and with one in Go.
 
-Owns the command line and the tables of EXTENDER.md. Both extenders keep pods off a pool of nodes
-and prefer large nodes, with names (`nodeCacheCapable`) and with whole nodes; before the race both
-must return the same.
+Owns the command line and the tables of EXTENDER.md. Both extenders exclude a pool of nodes and
+prefer large nodes, called with names (`nodeCacheCapable`) and with whole nodes. Before the race,
+both must return the same results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.drain_race import chosen, say  # noqa: E402
+from benchmarks.drain_race import comma_separated, say  # noqa: E402
 from benchmarks.extender_course import (  # noqa: E402
     GO,
     NONE,
@@ -30,7 +30,7 @@ from benchmarks.extender_course import (  # noqa: E402
     SETTINGS,
     Calls,
     ExtenderRace,
-    ask,
+    measure_calls,
     race_once,
 )
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
@@ -42,23 +42,23 @@ from kubesched.testing import RealCluster  # noqa: E402
 Item = TypeVar("Item")
 RESULTS = ROOT / "benchmarks" / "EXTENDER.md"
 MARK = "extender"
-WANTED = 1.0
+RATIO_MIN = 1.0
 TITLES = {
     "names": "node names (`nodeCacheCapable: true`)",
     "nodes": "whole nodes (`nodeCacheCapable: false`)",
 }
 EPILOG = """examples:
-  extender.py --short      200 nodes, one round: does it all still work?
+  extender.py --short      200 nodes, one round: check that everything works
   extender.py --write      1,000 nodes, 500 pods, three rounds, into EXTENDER.md
-  extender.py --check      fail where our extender is the slower one
+  extender.py --check      fail if our extender is slower
   extender.py --settings nodes --racers 'kubesched extender'
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Race and report."""
+    """Run the races and print the tables."""
     options = parsed(argv)
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start_s = perf_counter()
     with real_cluster("bare") as cluster:
@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             cluster, load_workload("one-template"), options.nodes, options.pods_per_node
         )
         course.fill()
-        calls = list(asked(cluster, options))
-        races = list(raced(cluster, course, options))
+        calls = list(measured_calls(cluster, options))
+        races = list(run_races(cluster, course, options))
     tables = report(races, calls)
     say("", *tables, "", f"{machine.description()}; took {perf_counter() - start_s:.0f} s")
     wrong = [*differences(calls), *mistakes(races)]
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").split("\n", 1)[0],
         epilog=EPILOG,
@@ -90,14 +90,20 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--nodes", type=int)
     parser.add_argument("--pods", type=int)
-    parser.add_argument("--pods-per-node", type=int, default=5, help="bound before the race")
+    parser.add_argument(
+        "--pods-per-node", type=int, default=5, help="bound pods per node before the race"
+    )
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--racers", type=chosen(RACERS), default=list(RACERS))
-    parser.add_argument("--settings", type=chosen(tuple(SETTINGS)), default=list(SETTINGS))
-    parser.add_argument("--short", action="store_true", help="small, does it all still work?")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="of one race")
-    parser.add_argument("--check", action="store_true", help="fail where we are the slower one")
-    parser.add_argument("--write", action="store_true", help="put the tables into EXTENDER.md")
+    parser.add_argument("--racers", type=comma_separated(RACERS), default=list(RACERS))
+    parser.add_argument("--settings", type=comma_separated(tuple(SETTINGS)), default=list(SETTINGS))
+    parser.add_argument(
+        "--short", action="store_true", help="run a small race to check that everything works"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=300.0, metavar="S", help="limit of one race"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if our extender is slower")
+    parser.add_argument("--write", action="store_true", help="write the tables to EXTENDER.md")
     options = parser.parse_args(argv)
     options.nodes = options.nodes or (200 if options.short else 1000)
     options.pods = options.pods or (100 if options.short else 500)
@@ -105,28 +111,28 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def asked(cluster: RealCluster, options: argparse.Namespace) -> Iterator[Calls]:
-    """Ask each extender about all nodes, with names and with nodes."""
+def measured_calls(cluster: RealCluster, options: argparse.Namespace) -> Iterator[Calls]:
+    """Call each extender with all nodes, by names and as whole nodes."""
     for setting in options.settings:
         for racer in options.racers:
             if racer != NONE:
-                found = ask(cluster, racer, setting)
+                calls = measure_calls(cluster, racer, setting)
                 say(
-                    f"  {setting}: {racer} filters in {found.filter_ms:.2f} ms, "
-                    f"prioritizes in {found.prioritize_ms:.2f} ms"
+                    f"  {setting}: {racer} filters in {calls.filter_ms:.2f} ms, "
+                    f"prioritizes in {calls.prioritize_ms:.2f} ms"
                 )
-                yield found
+                yield calls
 
 
-def raced(
+def run_races(
     cluster: RealCluster, course: RaceCluster, options: argparse.Namespace
 ) -> Iterator[ExtenderRace]:
-    """Let the racers take turns; another one begins in each round."""
+    """Run the races; the racers take turns, and a different one begins in each round."""
     for setting in options.settings:
         for number in range(options.rounds):
             turn = number % len(options.racers)
             for racer in options.racers[turn:] + options.racers[:turn]:
-                found = race_once(
+                outcome = race_once(
                     cluster,
                     course,
                     setting,
@@ -136,25 +142,26 @@ def raced(
                     number=number,
                 )
                 say(
-                    f"  {setting} {number + 1}: {racer} {found.race.rate:.1f} pods/s, "
-                    f"{found.cpu_ms:.2f} CPU ms/pod, {found.race.bound} of {found.race.pods} bound"
+                    f"  {setting} {number + 1}: {racer} {outcome.race.rate:.1f} pods/s, "
+                    f"{outcome.cpu_ms:.2f} CPU ms/pod, "
+                    f"{outcome.race.bound} of {outcome.race.pods} bound"
                 )
-                yield found
+                yield outcome
 
 
 def report(races: Sequence[ExtenderRace], calls: Sequence[Calls]) -> list[str]:
     """Return the lines of all tables."""
     lines = [
-        "| kube-scheduler sends | pods/s, times the Go extender's | of each round | wanted |",
+        "| kube-scheduler sends | pods/s, times the Go extender's | of each round | target |",
         "|---|---:|---|---:|",
     ]
     for setting, own in _by(races, lambda one: one.setting):
-        found = round_ratios(own)
-        if found:
-            middle = median(found)
-            text = f"{middle:.2f}" if middle >= WANTED else f"**{middle:.2f}**"
-            rounds = ", ".join(f"{ratio:.2f}" for ratio in found)
-            lines.append(f"| {TITLES[setting]} | {text} | {rounds} | {WANTED:g} |")
+        ratios = round_ratios(own)
+        if ratios:
+            middle = median(ratios)
+            text = f"{middle:.2f}" if middle >= RATIO_MIN else f"**{middle:.2f}**"
+            rounds = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+            lines.append(f"| {TITLES[setting]} | {text} | {rounds} | {RATIO_MIN:g} |")
     for setting, own in _by(races, lambda one: one.setting):
         lines += ["", f"### {TITLES[setting]}", "", *_racers(own, calls)]
     return lines
@@ -191,7 +198,7 @@ def round_ratios(races: Iterable[ExtenderRace]) -> list[float]:
 
 
 def differences(calls: Iterable[Calls]) -> list[str]:
-    """Return where the extenders do not answer the same."""
+    """Return the differences between the extenders' answers."""
     found = []
     for setting, own in _by(calls, lambda one: one.setting):
         for verb, answers in zip(
@@ -217,11 +224,11 @@ def mistakes(races: Iterable[ExtenderRace]) -> list[str]:
 
 
 def slower(races: Sequence[ExtenderRace]) -> list[str]:
-    """Return where kube-scheduler was slower with our extender than with the one in Go."""
+    """Return the settings in which kube-scheduler was slower with our extender than with Go's."""
     return [
-        f"{setting}: {median(found):.2f} times the Go extender's rate, wanted {WANTED:g}"
+        f"{setting}: {median(ratios):.2f} times the Go extender's rate, wanted {RATIO_MIN:g}"
         for setting, own in _by(races, lambda one: one.setting)
-        if (found := round_ratios(own)) and median(found) < WANTED
+        if (ratios := round_ratios(own)) and median(ratios) < RATIO_MIN
     ]
 
 

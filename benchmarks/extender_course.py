@@ -23,7 +23,7 @@ GO: Final = "Go extender"
 NONE: Final = "no extender"
 RACERS: Final = (GO, OURS, NONE)
 SETTINGS: Final = {"names": True, "nodes": False}
-"""What is sent, and nodeCacheCapable."""
+"""nodeCacheCapable, by what kube-scheduler sends."""
 _PLUGINS = Path(__file__).with_name("user_plugins.py")
 _LABEL = "extender"
 _AVOIDED = ("example.com/pool", "pool-7")
@@ -42,7 +42,7 @@ class ExtenderRace(msgspec.Struct, kw_only=True):
     """The extender's processor time, from before kube-scheduler started to the last event."""
     peak_mb: float
     avoided: int
-    """Pods that are where the rule keeps them away from; with an extender none may be."""
+    """Pods in the pool that the rule excludes; with an extender there may be none."""
 
     @property
     def cpu_ms(self) -> float:
@@ -51,7 +51,7 @@ class ExtenderRace(msgspec.Struct, kw_only=True):
 
 
 class Calls(msgspec.Struct, kw_only=True):
-    """The median durations of one call over all nodes."""
+    """The median duration of a call over all nodes, per verb."""
 
     racer: str
     setting: str
@@ -63,7 +63,7 @@ class Calls(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RunningExtender:
-    """Where an extender listens, and which process it is."""
+    """An extender's URL and process."""
 
     url: str
     pid: int
@@ -71,7 +71,7 @@ class RunningExtender:
 
 @contextmanager
 def extender(cluster: RealCluster, racer: str) -> Iterator[RunningExtender]:
-    """Run an extender, and wait until it answers."""
+    """Run an extender; wait until it is ready."""
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     process = cluster.group.start(_LABEL, _command(racer, address, cluster.kubeconfig))
@@ -101,7 +101,7 @@ def _is_ready(api: Api) -> bool:
 
 
 def scheduler_settings(url: str | None, setting: str) -> SchedulerSettings:
-    """Return the `extenders` of kube-scheduler's configuration; empty without an extender."""
+    """Return kube-scheduler's settings with an extender, or without one if there is no URL."""
     stanza = {
         "urlPrefix": url,
         "filterVerb": "filter",
@@ -114,18 +114,18 @@ def scheduler_settings(url: str | None, setting: str) -> SchedulerSettings:
 
 
 def race_once(
-    cluster: RealCluster, course: RaceCluster, setting: str, racer: str, **given: Any
+    cluster: RealCluster, course: RaceCluster, setting: str, racer: str, **options: Any
 ) -> ExtenderRace:
-    """Have kube-scheduler drain a burst through an extender."""
-    pod_count = course.create_burst(given["pods"])
+    """Run kube-scheduler on a burst, with an extender."""
+    pod_count = course.create_burst(options["pods"])
     if racer == NONE:
-        race = _raced(cluster, pod_count, scheduler_settings(None, setting), given["timeout_s"])
+        race = _raced(cluster, pod_count, scheduler_settings(None, setting), options["timeout_s"])
         cpu_s = peak_mb = 0.0
     else:
         with extender(cluster, racer) as running:
             before = usage_of(running.pid)
             settings = scheduler_settings(running.url, setting)
-            race = _raced(cluster, pod_count, settings, given["timeout_s"])
+            race = _raced(cluster, pod_count, settings, options["timeout_s"])
             after = usage_of(running.pid)
         cpu_s, peak_mb = after.cpu_s - before.cpu_s, after.peak_mb
     avoided = _avoided_count(cluster)
@@ -133,7 +133,7 @@ def race_once(
     return ExtenderRace(
         racer=racer,
         setting=setting,
-        round=given["number"],
+        round=options["number"],
         race=race,
         cpu_s=cpu_s,
         peak_mb=peak_mb,
@@ -148,7 +148,7 @@ def _raced(
 
 
 def _avoided_count(cluster: RealCluster) -> int:
-    """Return how many pods of the burst are in the pool that the rule keeps them off."""
+    """Return the number of the burst's pods in the pool that the rule excludes."""
     label, value = _AVOIDED
     with cluster.api() as api:
         listed = api.get("/api/v1/nodes", query={"labelSelector": f"{label}={value}"}).must(200)
@@ -158,35 +158,35 @@ def _avoided_count(cluster: RealCluster) -> int:
     return sum(pod["spec"].get("nodeName") in names for pod in burst)
 
 
-def ask(cluster: RealCluster, racer: str, setting: str, *, calls: int = _CALLS) -> Calls:
-    """Ask an extender about all nodes of the cluster, as kube-scheduler would."""
+def measure_calls(cluster: RealCluster, racer: str, setting: str, *, calls: int = _CALLS) -> Calls:
+    """Call an extender with all nodes of the cluster, like kube-scheduler."""
     with cluster.api() as api:
         nodes = api.get("/api/v1/nodes").must(200).json["items"]
-    body: dict[str, Any] = {"Pod": a_pod("asked"), "Nodes": None, "NodeNames": None}
+    body: dict[str, Any] = {"Pod": a_pod("call"), "Nodes": None, "NodeNames": None}
     if SETTINGS[setting]:
         body["NodeNames"] = [node["metadata"]["name"] for node in nodes]
     else:
         body["Nodes"] = {"metadata": {}, "items": nodes}
-    asked = msgspec.json.encode(body)
+    encoded = msgspec.json.encode(body)
     with extender(cluster, racer) as running, Api(running.url) as api:
-        filtered, filter_ms = _asked(api, "/filter", asked, calls)
-        scored, prioritize_ms = _asked(api, "/prioritize", asked, calls)
+        filtered, filter_ms = _timed(api, "/filter", encoded, calls)
+        scored, prioritize_ms = _timed(api, "/prioritize", encoded, calls)
     return Calls(
         racer=racer,
         setting=setting,
         filter_ms=filter_ms,
         prioritize_ms=prioritize_ms,
-        answers=(_plain_filter(filtered), {one["Host"]: one["Score"] for one in scored}),
+        answers=(_plain_filter(filtered), {host["Host"]: host["Score"] for host in scored}),
     )
 
 
-def _asked(api: Api, path: str, body: bytes, calls: int) -> tuple[Any, float]:
-    took_ms = []
+def _timed(api: Api, path: str, body: bytes, calls: int) -> tuple[Any, float]:
+    times_ms = []
     for _ in range(calls):
         start = perf_counter()
         answer = api.post(path, body).must(200)
-        took_ms.append((perf_counter() - start) * 1e3)
-    return msgspec.json.decode(answer.body), median(took_ms)
+        times_ms.append((perf_counter() - start) * 1e3)
+    return msgspec.json.decode(answer.body), median(times_ms)
 
 
 def _plain_filter(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,6 +195,6 @@ def _plain_filter(result: Mapping[str, Any]) -> dict[str, Any]:
         "nodes": nodes and [node["metadata"]["name"] for node in nodes["items"]],
         "names": result.get("NodeNames"),
         "failed": result.get("FailedNodes") or {},
-        "hopeless": result.get("FailedAndUnresolvableNodes") or {},
+        "unresolvable": result.get("FailedAndUnresolvableNodes") or {},
         "error": result.get("Error") or "",
     }

@@ -1,12 +1,12 @@
-"""What the other ways of extending scheduling cost: extender, second scheduler, controller.
+"""Cost of an extender, a second scheduler and a controller.
 
-Owns three small measurements, for docs/from-go.md; plugins have plugin_costs.py.
+Owns three small measurements for docs/from-go.md; plugin_costs.py measures plugins.
 
-An extender: the wire alone, a request and its answer over loopback, with whole nodes or with names
-(`nodeCacheCapable`). Both sides are msgspec, and the extender passes every node, so that anything
-real takes longer. A second scheduler: memory, time to its first binding, and how many pods two
-schedulers put on nodes that are full, since neither knows what the other has only just decided. A
-controller: examples/tiny-controller, memory and bindings a second.
+An extender: a request and its answer over loopback, with whole nodes or with names
+(`nodeCacheCapable`). Both sides use msgspec, and the extender passes every node, so a real extender
+takes longer. A second scheduler: memory, time to its first binding, and the number of pods that two
+schedulers place on full nodes, since neither knows the latest decisions of the other. A
+controller: examples/tiny-controller, memory and bindings per second.
 """
 
 import argparse
@@ -46,13 +46,13 @@ WAIT_S = 120.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5_000, help="nodes of an extender call")
-    parser.add_argument("--cluster-nodes", type=int, default=1_000, help="of the API server")
+    parser.add_argument("--cluster-nodes", type=int, default=1_000, help="nodes of the API server")
     parser.add_argument("--calls", type=int, default=20)
-    parser.add_argument("--pods", type=int, default=500, help="that the controller binds")
-    parser.add_argument("--rounds", type=int, default=5, help="of two schedulers on few nodes")
+    parser.add_argument("--pods", type=int, default=500, help="pods for the controller")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds with two schedulers")
     options = parser.parse_args(argv)
     rows = [
         *extender_rows(options),
@@ -60,9 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         *overcommit_rows(options),
         *controller_rows(options),
     ]
-    sys.stdout.write("| what | cost |\n|---|---|\n")
-    for what, cost in rows:
-        sys.stdout.write(f"| {what} | {cost} |\n")
+    sys.stdout.write("| measurement | cost |\n|---|---|\n")
+    for title, cost in rows:
+        sys.stdout.write(f"| {title} | {cost} |\n")
     sys.stdout.write(f"\n{machine.description()}.\n")
     return 0
 
@@ -77,28 +77,28 @@ class Extender(BaseHTTPRequestHandler):
     # Otherwise the kernel delays small packets.
     disable_nagle_algorithm = True
 
-    def do_POST(self) -> None:  # The name is the server's.
-        asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
-        passed = {"Nodes": asked.get("Nodes"), "NodeNames": asked.get("NodeNames"), "Error": ""}
-        body = msgspec.json.encode(passed)
+    def do_POST(self) -> None:  # The base class requires this name.
+        args = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
+        result = {"Nodes": args.get("Nodes"), "NodeNames": args.get("NodeNames"), "Error": ""}
+        body = msgspec.json.encode(result)
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def extender_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Measure one call with names, and one with nodes."""
+    """Measure a call with names, and one with whole nodes."""
     nodes = [
         msgspec.json.decode(line.data)
         for line in Maker(options.nodes, 1, 0).cluster("plain")
         if line.kind == "Node"
     ]
     names = [node["metadata"]["name"] for node in nodes]
-    asked: dict[str, dict[str, Any]] = {
+    bodies: dict[str, dict[str, Any]] = {
         "node names": {"Pod": a_pod("web"), "NodeNames": names},
         "whole nodes": {"Pod": a_pod("web"), "Nodes": {"items": nodes}},
     }
@@ -108,12 +108,12 @@ def extender_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     server.server_close()
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
     try:
-        for what, body in asked.items():
+        for form, body in bodies.items():
             size_mb = len(msgspec.json.encode(body)) / 1e6
-            took_ms = [call_ms(connection, body) for _ in range(options.calls)]
+            times_ms = [call_ms(connection, body) for _ in range(options.calls)]
             yield (
-                f"one call of an extender, {options.nodes:,} {what}, {size_mb:.1f} MB each way",
-                f"{median(took_ms):.1f} ms",
+                f"one call of an extender, {options.nodes:,} {form}, {size_mb:.1f} MB each way",
+                f"{median(times_ms):.1f} ms",
             )
     finally:
         connection.close()
@@ -122,7 +122,7 @@ def extender_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def call_ms(connection: http.client.HTTPConnection, body: dict[str, Any]) -> float:
-    """Ask once; return how long it took until the answer was understood."""
+    """Send one request; return the time until its answer is decoded."""
     start = perf_counter()
     connection.request("POST", "/filter", msgspec.json.encode(body))
     answer = msgspec.json.decode(connection.getresponse().read())
@@ -135,7 +135,7 @@ def call_ms(connection: http.client.HTTPConnection, body: dict[str, Any]) -> flo
 
 @contextmanager
 def filled_server(options: argparse.Namespace) -> Iterator[tuple[ApiServer, Api]]:
-    """Run an API server with nodes, five bound pods on each."""
+    """Run an API server with nodes and five bound pods per node."""
     with embedded_server() as server, server.api(ADMIN) as api:
         asyncio.run(populate(server, Population(options.cluster_nodes, 5)))
         yield server, api
@@ -160,16 +160,15 @@ def scheduler_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def overcommit_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Count the pods that two schedulers, and two profiles of one, put on full nodes."""
-    for what, names in (
+    """Count the pods that two schedulers, or two profiles of one, place on full nodes."""
+    for title, names in (
         ("two schedulers", (("one",), ("two",))),
         ("two profiles of one scheduler", (("one", "two"),)),
     ):
-        beyond = [overcommitted(names) for _ in range(options.rounds)]
-        text = f"{what}, 32 pods into 32 places at once: pods beyond what their node has"
+        counts = [overcommitted(names) for _ in range(options.rounds)]
         yield (
-            text,
-            f"{median(beyond):g} (of {options.rounds} rounds: {min(beyond)} to {max(beyond)})",
+            f"{title}, 32 pods for 32 places at once: pods beyond their node's capacity",
+            f"{median(counts):g} (of {options.rounds} rounds: {min(counts)} to {max(counts)})",
         )
 
 
@@ -194,7 +193,7 @@ def overcommitted(processes: Sequence[Sequence[str]]) -> int:
             waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
             return all(pod["status"].get("conditions") for pod in waiting)
 
-        until(is_settled, "every pod is bound or refused", WAIT_S)
+        until(is_settled, "every pod is bound or rejected", WAIT_S)
         return sum(max(count - 4, 0) for count in counts.values())
 
 
@@ -224,8 +223,8 @@ def controller_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
             [sys.executable, CONTROLLER],
             env={"KUBECONFIG": str(server.kubeconfig), "PYTHONPATH": str(ROOT / "src")},
         )
-        first_s = passed(lambda: bound_count(api) > 0, start)
-        all_s = passed(lambda: bound_count(api) == options.pods, start)
+        first_s = seconds_until(lambda: bound_count(api) > 0, start)
+        all_s = seconds_until(lambda: bound_count(api) == options.pods, start)
         used = usage_of(process.pid)
         yield "examples/tiny-controller: to its first binding", f"{first_s:.1f} s"
         rate = options.pods / max(all_s - first_s, 1e-9)
@@ -233,9 +232,9 @@ def controller_rows(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "examples/tiny-controller: memory", f"{used.resident_mb:.0f} MB"
 
 
-def passed(is_so: Callable[[], bool], start: float) -> float:
-    """Wait for something; return how long after the start it came."""
-    until(is_so, "pods are bound", WAIT_S)
+def seconds_until(condition: Callable[[], bool], start: float) -> float:
+    """Wait for a condition; return the seconds since the start."""
+    until(condition, "pods are bound", WAIT_S)
     return perf_counter() - start
 
 
@@ -245,9 +244,9 @@ def is_bound(api: Api, name: str) -> bool:
 
 
 def bound_count(api: Api) -> int:
-    """Return how many of the controller's pods have a node."""
-    found = api.get(PODS, query={"fieldSelector": "spec.schedulerName=my-scheduler"}).must(200)
-    return sum(bool(pod["spec"].get("nodeName")) for pod in found.json["items"])
+    """Return the number of the controller's pods that have a node."""
+    pods = api.get(PODS, query={"fieldSelector": "spec.schedulerName=my-scheduler"}).must(200)
+    return sum(bool(pod["spec"].get("nodeName")) for pod in pods.json["items"])
 
 
 if __name__ == "__main__":

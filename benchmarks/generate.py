@@ -34,7 +34,7 @@ class Line:
 
 
 class Template:
-    """A document with places left open, taken apart once."""
+    """A document with placeholders, parsed once."""
 
     def __init__(self, document: Document) -> None:
         self.kind: str = document["kind"]
@@ -50,19 +50,19 @@ class Template:
         self._literals.append(text[end:])
 
     def render(self, values: Iterable[str]) -> bytes:
-        """Return the document with a value in each place."""
+        """Return the document with a value for each placeholder."""
         pieces = [literal + value for literal, value in zip(self._literals, values, strict=False)]
         return "".join([*pieces, self._literals[-1]]).encode()
 
 
 @dataclass(slots=True)
 class Maker:
-    """Makes the objects of a cluster and of a workload in it; names and uids never repeat."""
+    """Makes the objects of a cluster and of its workload; names and uids never repeat."""
 
     node_count: int
     seed: int = 0
     pods_per_node: int | None = None
-    """Bound pods per node in the cluster; None takes the number of its file."""
+    """Bound pods per node in the cluster; None: the number in the cluster's file."""
     _uids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cluster(self, name: str) -> Iterator[Line]:
@@ -117,8 +117,10 @@ class Maker:
 
 def burst_of(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
     """Return the other objects of the workload, and the burst."""
-    found = list(lines)
-    return [one for one in found if not one.measured], [one for one in found if one.measured]
+    objects = list(lines)
+    return [line for line in objects if not line.measured], [
+        line for line in objects if line.measured
+    ]
 
 
 def _document(op: Op) -> Document:
@@ -138,7 +140,7 @@ def _uid(seed: int, number: int) -> str:
 def _suffix(number: int) -> str:
     """Return the five-character suffix of a generated name."""
     letters: list[str] = []
-    number = number * 7_368_787 + 12_345  # Spread, so that neighbours do not look alike.
+    number = number * 7_368_787 + 12_345  # Spread, so that consecutive numbers differ.
     for _ in range(5):
         number, place = divmod(number, len(_ALPHABET))
         letters.append(_ALPHABET[place])

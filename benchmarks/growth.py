@@ -34,13 +34,13 @@ BY_NODES = (
     "unschedulable",
     "preemption-4",
 )
-BY_PROMISES = (*BY_NODES, "anti-affinity-host", "bound-volumes", "daemonset", "user-plugins")
+BY_NOMINATIONS = (*BY_NODES, "anti-affinity-host", "bound-volumes", "daemonset", "user-plugins")
 BY_TEMPLATES = ("templates-300", "owned-300")
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What grows, by which sizes, and in which workloads."""
+    """The growing quantity, its sizes, and the workloads."""
 
     title: str
     sizes: tuple[int, ...]
@@ -50,7 +50,7 @@ class Growth:
 
 
 def growths(node_count: int, seconds: float) -> tuple[Growth, ...]:
-    """Return all measurements of a cluster with a number of nodes and 20 pods on each."""
+    """Return all measurements of a cluster with a number of nodes and 20 pods per node."""
 
     def with_nodes(size: int) -> Session:
         return Session(size, seconds_max=seconds)
@@ -58,25 +58,25 @@ def growths(node_count: int, seconds: float) -> tuple[Growth, ...]:
     def with_pods(size: int) -> Session:
         return Session(node_count, seconds_max=seconds, pods_per_node=size)
 
-    def about_as_many(_: int) -> Session:
+    def with_same_nodes(_: int) -> Session:
         return with_nodes(node_count)
 
-    def as_it_is(workload: Workload, _: int) -> Workload:
+    def unchanged(workload: Workload, _: int) -> Workload:
         return workload
 
     nodes = (node_count // 4, node_count, 4 * node_count)
     templates = (TEMPLATES // 10, TEMPLATES, 10 * TEMPLATES)
     by_pods = tuple(name for name in BY_NODES if not name.startswith("preemption"))
     return (
-        Growth("nodes", nodes, BY_NODES, with_nodes, as_it_is),
-        Growth("bound pods a node", (5, 20, 80), by_pods, with_pods, as_it_is),
-        Growth("templates", templates, BY_TEMPLATES, about_as_many, of_templates),
-        Growth("pods promised a node", (0, 1_000), BY_PROMISES, about_as_many, with_nominated),
+        Growth("nodes", nodes, BY_NODES, with_nodes, unchanged),
+        Growth("bound pods a node", (5, 20, 80), by_pods, with_pods, unchanged),
+        Growth("templates", templates, BY_TEMPLATES, with_same_nodes, of_templates),
+        Growth("pods promised a node", (0, 1_000), BY_NOMINATIONS, with_same_nodes, with_nominated),
     )
 
 
 def of_templates(workload: Workload, count: int) -> Workload:
-    """Return a workload of 300 templates with as many of them as given, each met some times."""
+    """Return a workload of 300 templates with `count` templates instead, each used repeatedly."""
     title = workload.title.removeprefix(f"{TEMPLATES} ")
     ops = tuple(_of_templates(op, count) for op in workload.ops)
     return msgspec.structs.replace(workload, ops=ops, title=title)
@@ -84,35 +84,37 @@ def of_templates(workload: Workload, count: int) -> Workload:
 
 def _of_templates(op: Op, count: int) -> Op:
     variables = {
-        name: msgspec.structs.replace(one, modulo=count) if one.modulo == TEMPLATES else one
-        for name, one in op.variables.items()
+        name: msgspec.structs.replace(variable, modulo=count)
+        if variable.modulo == TEMPLATES
+        else variable
+        for name, variable in op.variables.items()
     }
     return msgspec.structs.replace(
         op,
         variables=variables,
         count=count if op.count == TEMPLATES else op.count,
-        # Each template comes back, however many there are.
+        # Each template is used several times, regardless of their number.
         count_per_node=max(op.count_per_node, 4) if op.collect_metrics else op.count_per_node,
     )
 
 
 def measured(growth: Growth, runs: int) -> Iterator[tuple[str, list[Figures]]]:
     """Yield the title of each workload with its figures by size."""
-    found: dict[str, list[Figures]] = {name: [] for name in growth.workloads}
+    by_workload: dict[str, list[Figures]] = {name: [] for name in growth.workloads}
     for size in growth.sizes:
         session = growth.session(size)
         workloads = [growth.changed(load_workload(name), size) for name in growth.workloads]
         # Workloads of one cluster are adjacent, so that it is loaded once.
         for workload in sorted(workloads, key=lambda one: one.cluster):
             figures = Figures(workload, session.node_count, tuple(session.runs(workload, runs)))
-            found[workload.name].append(figures)
-    for figures_by_size in found.values():
-        # Without the description of the growing part.
+            by_workload[workload.name].append(figures)
+    for figures_by_size in by_workload.values():
+        # The title without the description of the growing part.
         yield figures_by_size[0].workload.title.partition(";")[0], figures_by_size
 
 
 def table(growth: Growth, runs: int) -> Iterator[str]:
-    """Yield the lines of a table: microseconds of processor time a decision, by size."""
+    """Yield the lines of a table: microseconds of processor time per decision, by size."""
     sizes = " | ".join(f"{size:,}" for size in growth.sizes)
     first, last = growth.sizes[0], growth.sizes[-1]
     more = f"{last / first:g} times more" if first else "more"
@@ -127,10 +129,12 @@ def table(growth: Growth, runs: int) -> Iterator[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print all tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="runs of each; the median counts")
-    parser.add_argument("--seconds", type=float, default=2, help="a run ends after that long")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="runs of each workload; the median counts"
+    )
+    parser.add_argument("--seconds", type=float, default=2, help="maximum duration of a run")
     parser.add_argument("--short", action="store_true", help="200 nodes, one run")
-    parser.add_argument("--by", default="", help="only measurements whose name has this")
+    parser.add_argument("--by", default="", help="only measurements whose title contains this text")
     parser.add_argument("--write", action="store_true", help="update RESULTS.md")
     options = parser.parse_args(argv)
     nodes, runs = (SHORT_NODES, 1) if options.short else (NODES, options.runs)

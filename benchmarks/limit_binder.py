@@ -1,7 +1,7 @@
 """A binder that does not decide: the upper limit of an API server.
 
-Binds every pending pod of a namespace to the nodes round robin, over persistent connections,
-without events. drain_race.py runs it as a process in place of a scheduler.
+Binds every pending pod of a namespace to the nodes in turn, over persistent connections and without
+events. drain_race.py runs it in place of a scheduler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesched.testing import ApiServer  # noqa: E402
 
 
 def main() -> None:
-    """Bind until nothing waits."""
+    """Bind all pending pods."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--url", required=True)
     parser.add_argument("--ca", type=Path, required=True)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def bindings(server: ApiServer, namespace: str) -> Iterator[Request]:
-    """Yield a binding for each pod that waits."""
+    """Yield a binding for each pending pod."""
     with server.api(SCHEDULER) as api:
         listed = api.get("/api/v1/nodes").must(200).json["items"]
         pods = api.get(

@@ -11,14 +11,14 @@ from statistics import median
 
 import msgspec
 
+from benchmarks.burst_result import BurstResult
 from benchmarks.generate import Line
-from benchmarks.taken import Taken
 from benchmarks.workload import Workload
 
 BUILD = Path(__file__).resolve().parents[1] / "conformance" / "build.sh"
 
 
-class OracleRun(Taken, frozen=True, kw_only=True):
+class OracleRun(BurstResult, frozen=True, kw_only=True):
     """One drain of the oracle, as it prints it."""
 
     percentage: int
@@ -43,7 +43,7 @@ class OracleFigures:
 
 
 def build_oracle() -> Path:
-    """Return the path of the oracle, built if it is not."""
+    """Return the path of the oracle; build it if necessary."""
     built = subprocess.run([BUILD], stdout=subprocess.PIPE, text=True, check=True)
     return Path(built.stdout.splitlines()[-1])
 
@@ -64,7 +64,7 @@ def ask_oracle(
             config = Path(directory) / "config.json"
             config.write_bytes(msgspec.json.encode(workload.config))
             command += ["--config", str(config)]
-        with cluster.open("rb") as given:
-            answer = subprocess.run(command, stdin=given, stdout=subprocess.PIPE, check=True)
+        with cluster.open("rb") as objects:
+            answer = subprocess.run(command, stdin=objects, stdout=subprocess.PIPE, check=True)
     decode = msgspec.json.Decoder(OracleRun).decode
     return OracleFigures(tuple(decode(line) for line in answer.stdout.splitlines()))

@@ -30,12 +30,12 @@ from kubesched.cluster.launch.processes import usage_of  # noqa: E402
 
 RESULTS = Path(__file__).parent / "PLAYGROUND.md"
 SETTLED_S_MAX, MEMORY_MB_MAX, IDLE_SHARE_MAX = 60.0, 1000.0, 0.05
-LOOK_S = 0.5
+POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured."""
+    """The measured figures."""
 
     ready_s: float
     settled_s: float
@@ -45,14 +45,14 @@ class Figures:
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure and print a table."""
     options = parsed()
     start_s = perf_counter()
     with own_playground(nodes=options.nodes) as playground:
         api = api_of(playground.kubeconfig)
         until_ready(api, options.nodes)
         ready_s = perf_counter() - start_s
-        say(f"  {options.nodes} nodes are ready after {ready_s:.1f} s")
+        say(f"  {options.nodes} nodes ready after {ready_s:.1f} s")
         figures = measured(api, playground.pid, ready_s, options)
     lines = table(figures)
     say(*lines, machine.description())
@@ -69,16 +69,20 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--deployments", type=int, default=50)
-    parser.add_argument("--idle", type=float, default=60.0, metavar="S", help="how long to look")
+    parser.add_argument(
+        "--idle", type=float, default=60.0, metavar="S", help="duration of the idle measurement"
+    )
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S")
-    parser.add_argument("--short", action="store_true", help="small: does it all still work?")
-    parser.add_argument("--check", action="store_true", help="fail where a figure is missed")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {RESULTS.name}")
+    parser.add_argument(
+        "--short", action="store_true", help="use a small cluster, to check that everything works"
+    )
+    parser.add_argument("--check", action="store_true", help="fail if a target is missed")
+    parser.add_argument("--write", action="store_true", help=f"write the table to {RESULTS.name}")
     options = parser.parse_args()
     if options.short:
         options.nodes, options.pods, options.deployments, options.idle = 100, 1000, 10, 10.0
@@ -91,7 +95,7 @@ def until_ready(api: Api, nodes: int) -> None:
         items = api.get("/api/v1/nodes").must(200).json["items"]
         if sum(map(is_ready, items)) >= nodes:
             return
-        sleep(LOOK_S)
+        sleep(POLL_S)
 
 
 def api_of(kubeconfig: Path) -> Api:
@@ -111,7 +115,7 @@ def is_ready(node: dict[str, Any]) -> bool:
 
 
 def measured(api: Api, pid: int, ready_s: float, options: argparse.Namespace) -> Figures:
-    """Create the Deployments, wait until they are there, and look at the silence after it."""
+    """Create the Deployments, wait until they are available, and measure the idle cluster."""
     before_s, start_s = cpu_s(pid), perf_counter()
     replicas = options.pods // options.deployments
     for number in range(options.deployments):
@@ -121,17 +125,17 @@ def measured(api: Api, pid: int, ready_s: float, options: argparse.Namespace) ->
     while available < replicas * options.deployments:
         if perf_counter() - start_s > options.timeout:
             raise SystemExit(f"only {available} pods were available after {options.timeout:.0f} s")
-        sleep(LOOK_S)
-        found = api.get("/apis/apps/v1/namespaces/default/deployments").must(200).json["items"]
-        available = sum(one["status"].get("availableReplicas", 0) for one in found)
+        sleep(POLL_S)
+        items = api.get("/apis/apps/v1/namespaces/default/deployments").must(200).json["items"]
+        available = sum(item["status"].get("availableReplicas", 0) for item in items)
     settled_s, used_s = perf_counter() - start_s, cpu_s(pid) - before_s
-    say(f"  {available} pods are available after {settled_s:.1f} s")
-    # Events may still be on their way.
+    say(f"  {available} pods available after {settled_s:.1f} s")
+    # Controllers may still be writing events.
     sleep(options.idle / 2)
     idle_before_s, idle_start_s = cpu_s(pid), perf_counter()
     sleep(options.idle)
     idle_share = (cpu_s(pid) - idle_before_s) / (perf_counter() - idle_start_s)
-    memory_mb = sum(usage_of(one).peak_mb for one in family(pid))
+    memory_mb = sum(usage_of(process).peak_mb for process in process_tree(pid))
     return Figures(ready_s, settled_s, used_s, memory_mb, idle_share)
 
 
@@ -157,28 +161,28 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
     }
 
 
-def family(pid: int) -> list[int]:
-    """Return a process and all that came from it."""
+def process_tree(pid: int) -> list[int]:
+    """Return a process and its descendants."""
     children: dict[int, list[int]] = {}
-    for place in Path("/proc").glob("[0-9]*"):
+    for directory in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        children.setdefault(parent, []).append(int(place.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
+        children.setdefault(parent, []).append(int(directory.name))
+    tree = [pid]
+    for process in tree:
+        tree += children.get(process, [])
+    return tree
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of all that came from it."""
-    return sum(usage_of(one).cpu_s for one in family(pid))
+    """Return the processor time of a process and its descendants."""
+    return sum(usage_of(process).cpu_s for process in process_tree(pid))
 
 
 def table(figures: Figures) -> list[str]:
-    """Return the figures with their goals."""
+    """Return the figures with their targets."""
     rows = [
         ("nodes ready, s after the start", f"{figures.ready_s:.1f}", ""),
         ("all pods available, s", f"{figures.settled_s:.1f}", f"{SETTLED_S_MAX:.0f}"),
@@ -187,9 +191,9 @@ def table(figures: Figures) -> list[str]:
         ("idle, % of a core", f"{100 * figures.idle_share:.1f}", f"{100 * IDLE_SHARE_MAX:.0f}"),
     ]
     return [
-        "| | measured | wanted |",
+        "| | measured | target |",
         "|---|---:|---:|",
-        *(f"| {what} | {value} | {wanted} |" for what, value, wanted in rows),
+        *(f"| {title} | {value} | {target} |" for title, value, target in rows),
     ]
 
 

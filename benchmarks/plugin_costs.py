@@ -23,7 +23,7 @@ from benchmarks.session import Session  # noqa: E402
 from benchmarks.workload import Workload, load_workload  # noqa: E402
 
 LIMIT_NODES = 5_000
-"""At how many nodes the limits hold."""
+"""The number of nodes for which the limits apply."""
 VARIANTS = {
     "": ("no plugin", None),
     "NotOnSpot": ("a filter, one node at a time", 15.0),
@@ -31,17 +31,17 @@ VARIANTS = {
     "NotOnSpotColumns": ("the same filter as columns", 0.3),
     "PreferLargeColumns": ("the same score as columns", 0.3),
 }
-"""By plugin: its description, and the milliseconds that it may add to a decision."""
+"""By plugin: its description, and the maximum of milliseconds it adds to a decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What decisions take with one plugin, or none; medians over the runs, in milliseconds."""
+    """The cost of decisions with one plugin or none: medians over the runs, in milliseconds."""
 
     plugin: str
     p50_ms: float
     cpu_ms: float
-    """Processor time, which others on the machine do not take."""
+    """Processor time, which other load does not affect."""
     without: "Cost | None" = None
 
     @property
@@ -56,17 +56,17 @@ class Cost:
 
     @property
     def limit_ms(self) -> float | None:
-        """Return the time that it may add."""
+        """Return the maximum of the added time."""
         return VARIANTS[self.plugin][1]
 
     @property
     def is_over(self) -> bool:
-        """Return whether it adds more than it may, by processor time."""
+        """Return whether the added processor time exceeds the limit."""
         return self.limit_ms is not None and self.added_cpu_ms > self.limit_ms
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and print a table; 1 if a plugin adds more than it may."""
+    """Measure and print a table; return 1 if a plugin exceeds its limit."""
     options = arguments(argv)
     costs = measure(options)
     sys.stdout.write(table(costs, options.nodes))
@@ -84,10 +84,10 @@ def measure(options: argparse.Namespace) -> list[Cost]:
     for _ in range(options.runs):
         for plugin in VARIANTS:
             runs[plugin] += session.runs(with_plugin(workload, plugin), 1)
-    for plugin, found in runs.items():
-        assert all(run.placed == run.decided for run in found), f"every pod fits: {plugin}"
+    for plugin, own in runs.items():
+        assert all(run.placed == run.decided for run in own), f"every pod fits: {plugin}"
     without = cost_of("", runs[""], None)
-    return [without, *(cost_of(one, runs[one], without) for one in VARIANTS if one)]
+    return [without, *(cost_of(plugin, runs[plugin], without) for plugin in VARIANTS if plugin)]
 
 
 def cost_of(plugin: str, runs: Sequence[Drained], without: Cost | None) -> Cost:
@@ -114,7 +114,7 @@ def with_plugin(workload: Workload, plugin: str) -> Workload:
 
 
 def table(costs: Sequence[Cost], node_count: int) -> str:
-    """Return the costs as a table of Markdown."""
+    """Return the costs as a Markdown table."""
     lines = [
         f"| at {node_count:,} nodes, ms a decision | wall | CPU | added wall | added CPU | limit |",
         "|---|---|---|---|---|---|",
@@ -126,9 +126,9 @@ def table(costs: Sequence[Cost], node_count: int) -> str:
         added = ("–", "–")
         if cost.without:
             added = (f"{cost.added_ms:.3f}", f"{cost.added_cpu_ms:.3f}")
-        what = VARIANTS[cost.plugin][0]
+        title = VARIANTS[cost.plugin][0]
         figures = f"{cost.p50_ms:.3f} | {cost.cpu_ms:.3f} | {added[0]} | {added[1]}"
-        lines.append(f"| {what} | {figures} | {limit} |")
+        lines.append(f"| {title} | {figures} | {limit} |")
     return "\n".join(lines) + "\n"
 
 
@@ -137,8 +137,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=LIMIT_NODES)
     parser.add_argument("--workload", default="one-template")
-    parser.add_argument("--runs", type=int, default=5, help="of each variant")
-    parser.add_argument("--seconds", type=float, default=5, help="a run ends after that long")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each variant")
+    parser.add_argument("--seconds", type=float, default=5, help="maximum duration of a run")
     parser.add_argument("--burst", type=int, default=1_000, help="maximum of decisions per run")
     return parser.parse_args(argv)
 

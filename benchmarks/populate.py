@@ -33,16 +33,19 @@ class Population:
 
     @property
     def pod_count(self) -> int:
-        """Return how many bound pods that is."""
+        """Return the number of bound pods."""
         return self.node_count * self.pods_per_node
 
 
 async def populate(server: ApiServer, population: Population, *, connections: int = 16) -> None:
-    """Make the nodes and the bound pods; RuntimeError with the server's text if it refuses one.
+    """Create the nodes and the bound pods.
 
-    A pod names its node when it is made, so that it is bound from its first version on. Kinds
-    follow one another, as a pod may need its namespace. 55,000 objects take about a minute and
-    a half on two cores, most of it the API server's.
+    A pod names its node at creation, so that its first version is bound. Kinds are created one
+    after the other, because a pod needs its namespace. 55,000 objects take about 90 seconds on two
+    cores, most of them in the API server.
+
+    Raises:
+        RuntimeError: the server rejected an object; has the server's message.
     """
     maker = Maker(population.node_count, population.seed, population.pods_per_node)
     tls = ssl.create_default_context(cafile=str(server.ca_file)) if server.ca_file else True
@@ -51,12 +54,12 @@ async def populate(server: ApiServer, population: Population, *, connections: in
         connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
         headers={"Authorization": f"Bearer {ADMIN.token}", "Content-Type": "application/json"},
     ) as session:
-        made = maker.cluster(population.cluster)
-        for _, lines in itertools.groupby(made, key=lambda line: line.kind):
-            await _post_side_by_side(session, lines, connections)
+        objects = maker.cluster(population.cluster)
+        for _, lines in itertools.groupby(objects, key=lambda line: line.kind):
+            await _post_concurrently(session, lines, connections)
 
 
-async def _post_side_by_side(
+async def _post_concurrently(
     session: aiohttp.ClientSession, lines: Iterator[Line], connections: int
 ) -> None:
     async with asyncio.TaskGroup() as group:
@@ -68,8 +71,8 @@ async def _post_all(session: aiohttp.ClientSession, lines: Iterator[Line]) -> No
     for line in lines:
         document = msgspec.json.decode(line.data)
         metadata = document["metadata"]
-        for given in ("uid", "resourceVersion", "creationTimestamp"):
-            metadata.pop(given, None)
+        for field in ("uid", "resourceVersion", "creationTimestamp"):
+            metadata.pop(field, None)
         path = _PATHS[line.kind].format(namespace=metadata.get("namespace", ""))
         async with session.post(path, data=msgspec.json.encode(document)) as answer:
             text = await answer.text()

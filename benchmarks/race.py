@@ -1,4 +1,4 @@
-"""One race: starts a scheduler on pending pods and watches until the last is bound.
+"""One race: starts a scheduler on pending pods and watches until the last one is bound.
 
 Owns the clock: first and last binding, last event, and the CPU and memory of the process.
 """
@@ -38,14 +38,14 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 _REMAINING = re.compile(rb'"remainingItemCount":\s*(\d+)')
 _POLL_S = 0.05
-# An event that has not come this long after the last one will not come.
+# The wait for another event ends this long after the last one.
 _EVENTS_S_MAX = 20.0
 _SETTINGS = SchedulerSettings(qps=5000, burst=5000)
 
 
 class _Key(msgspec.Struct):
     version: str = "0"
-    """How often it was written."""
+    """The number of writes."""
 
 
 class _Event(msgspec.Struct):
@@ -61,7 +61,7 @@ class _Answer(msgspec.Struct):
 
 
 class Race(msgspec.Struct, kw_only=True):
-    """What one racer did."""
+    """The figures of one racer in one race."""
 
     racer: str
     pods: int
@@ -107,14 +107,14 @@ def run_race(
     settings: SchedulerSettings = _SETTINGS,
     baseline: Path | None = None,
 ) -> Race:
-    """Start a racer, wait until it has bound everything, and end it.
+    """Start a racer, wait until it has bound all pods, and stop it.
 
     Args:
-        cluster: where the pods wait.
+        cluster: the cluster with the pending pods.
         racer: one of `RACERS`, or `BASELINE`.
-        pod_count: the number of pods that wait.
-        timeout_s: of the race.
-        settings: of the schedulers.
+        pod_count: the number of pending pods.
+        timeout_s: the maximum duration of the race.
+        settings: the schedulers' settings.
         baseline: the kubesched command that the racer `BASELINE` starts.
     """
     if racer == BASELINE:
@@ -125,8 +125,8 @@ def run_race(
 def _watch_request() -> bytes:
     prefix = f"/registry/pods/{NAMESPACE}/".encode()
     key, end = (base64.b64encode(text).decode() for text in (prefix, prefix[:-1] + b"0"))
-    asked = {"key": key, "range_end": end, "filters": ["NODELETE"]}
-    return msgspec.json.encode({"create_request": asked})
+    create_request = {"key": key, "range_end": end, "filters": ["NODELETE"]}
+    return msgspec.json.encode({"create_request": create_request})
 
 
 class _Course:
@@ -146,7 +146,7 @@ class _Course:
         self._clock = SystemClock()
 
     async def run(self, timeout_s: float) -> Race:
-        watcher, asker = Connection(self._cluster.etcd_url), Connection.to(self._cluster)
+        watcher, api_server = Connection(self._cluster.etcd_url), Connection.to(self._cluster)
         await watcher.open()
         writes = watcher.lines(Request("POST", "/v3/watch", _watch_request()))
         # The first line confirms the watch.
@@ -158,15 +158,15 @@ class _Course:
                 await self._count_bindings(writes, pid)
         except TimeoutError:
             self._last_s = perf_counter()
-        # Not before: an idle connection is closed by the server.
-        await asker.open()
-        self._bound = await self._count_bound(asker)
-        await self._count_events(asker, pid)
+        # Opened only now: the server closes idle connections.
+        await api_server.open()
+        self._bound = await self._count_bound(api_server)
+        await self._count_events(api_server, pid)
         self._end_usage = usage_of(pid)
         server_cpu_s = usage_of(self._server_pid).cpu_s - self._server_cpu_s
         end()
         await watcher.close()
-        await asker.close()
+        await api_server.close()
         return Race(
             racer=self._racer,
             pods=self._pod_count,
@@ -198,10 +198,10 @@ class _Course:
         return started.pid, started.kill
 
     async def _count_bindings(self, writes: AsyncIterator[bytes], pid: int) -> None:
-        """Count the pods that were written a second time: after their creation comes the binding.
+        """Count the pods that were written a second time: the binding follows the creation.
 
-        etcd is asked, and not the API server: encoding pods for one more watcher would be work that
-        it cannot do for the racers, and slow watchers are sent away.
+        Watches etcd rather than the API server: encoding pods for one more watcher would slow the
+        API server down for the racers, and it disconnects slow watchers.
         """
         async for line in writes:
             answer = msgspec.json.decode(line, type=_Answer)
@@ -219,20 +219,20 @@ class _Course:
                 return
         raise RuntimeError(f"the watch ended after {self._bound} bindings")
 
-    async def _count_bound(self, asker: Connection) -> int:
+    async def _count_bound(self, api_server: Connection) -> int:
         """Return how many pods of the burst are bound: the second write need not be a binding."""
         waiting = f"{_PODS}?fieldSelector=spec.nodeName="
-        code, body = await asker.send(Request("GET", waiting))
+        code, body = await api_server.send(Request("GET", waiting))
         assert code == 200, body
         return self._pod_count - len(msgspec.json.decode(body)["items"])
 
-    async def _count_events(self, asker: Connection, pid: int) -> None:
-        """Wait for the events of all bindings, or until no more come."""
+    async def _count_events(self, api_server: Connection, pid: int) -> None:
+        """Wait for the events of all bindings, or until no more arrive."""
         if self._racer == LIMIT:
             return
         since_s = perf_counter()
         while self._events < self._pod_count and perf_counter() - since_s < _EVENTS_S_MAX:
-            code, body = await asker.send(Request("GET", f"{_EVENTS}?limit=1"))
+            code, body = await api_server.send(Request("GET", f"{_EVENTS}?limit=1"))
             assert code == 200, body
             remaining = _REMAINING.search(body)
             is_empty = b'"items":[]' in body

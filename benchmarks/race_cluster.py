@@ -34,18 +34,18 @@ class RaceCluster:
         self._lines = list(maker.workload(workload))
 
     def fill(self) -> None:
-        """Create everything but the burst."""
-        surroundings = [line for line in self._lines if not line.measured]
+        """Create all objects except the burst."""
+        others = [line for line in self._lines if not line.measured]
         by_kind: dict[str, list[Line]] = {}
-        for line in [*self._cluster, *surroundings]:
+        for line in [*self._cluster, *others]:
             by_kind.setdefault(line.kind, []).append(line)
-        # In this order: a pod's namespace must be there first.
+        # The order matters: a pod's namespace must exist first.
         for kind in ("Namespace", "Node", "Pod"):
             send_all(self.server, _creations(by_kind.pop(kind, [])))
         assert not by_kind, f"no path for {', '.join(by_kind)}"
 
     def create_burst(self, pod_count: int) -> int:
-        """Create the pods that wait, and return how many there are."""
+        """Create the pending pods, and return their number."""
         burst = [line for line in self._lines if line.measured][:pod_count]
         return send_all(self.server, _creations(burst))
 
@@ -59,7 +59,8 @@ class RaceCluster:
         )
         send_all(self.server, removals, tolerated=[404])
         with self.server.api() as api:
-            names = [one["metadata"]["name"] for one in api.get(_EVENTS).must(200).json["items"]]
+            events = api.get(_EVENTS).must(200).json["items"]
+            names = [event["metadata"]["name"] for event in events]
         send_all(
             self.server, (Request("DELETE", f"{_EVENTS}/{name}") for name in names), tolerated=[404]
         )

@@ -12,17 +12,17 @@ REFERENCE, TESTED = "kube-scheduler", "kubesched"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What kubesched has to reach, against kube-scheduler."""
+class Target:
+    """The required ratios of kubesched to kube-scheduler."""
 
     rate: float
-    """The required ratio of pods per second."""
+    """The minimum ratio of pods per second."""
     cpu: float
-    """At most this share of its processor time a pod."""
+    """The maximum ratio of processor time per pod."""
 
 
-_PLAIN = Wanted(2.5, 1 / 3)
-_COUPLED = Wanted(5.0, 1 / 6)
+_PLAIN = Target(2.5, 1 / 3)
+_COUPLED = Target(5.0, 1 / 6)
 WORKLOADS = {
     "one-template": _PLAIN,
     "every-pod-distinct": _PLAIN,
@@ -44,58 +44,58 @@ _BASELINE_HEAD = (
     "| peak memory | last event |"
 )
 _RATIOS_HEAD = (
-    "| workload | pods/s, times kube-scheduler's | wanted | CPU a pod, of kube-scheduler's "
-    "| wanted | peak memory | last event | of the limit |"
+    "| workload | pods/s, times kube-scheduler's | target | CPU a pod, of kube-scheduler's "
+    "| target | peak memory | last event | of the limit |"
 )
 
 
 def racers_table(title: str, races: Iterable[Race]) -> list[str]:
-    """Return the lines of one workload's table: a row a racer, medians, and the spread of rates."""
+    """Return one workload's table: a row per racer with medians and the spread of rates."""
     lines = [f"### {title}", "", _RACERS_HEAD, "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"]
     for racer, own in _by_racer(races).items():
         rates = sorted(race.rate for race in own)
         missing = [race for race in own if race.bound < race.pods]
         note = f" ({len(missing)} of {len(own)} incomplete)" if missing else ""
-        events = f"{_middle(own, lambda race: race.events_s):.1f}" if own[0].events else "–"
+        events = f"{_median_of(own, lambda race: race.events_s):.1f}" if own[0].events else "–"
         lines.append(
             f"| {racer}{note} | {median(rates):.0f} | {rates[0]:.0f}–{rates[-1]:.0f} "
-            f"| {_middle(own, lambda race: race.cpu_ms):.2f} "
-            f"| {_middle(own, lambda race: race.server_cpu_ms):.2f} "
-            f"| {_middle(own, lambda race: race.peak_mb):.0f} | {events} "
-            f"| {_middle(own, lambda race: race.drain_s):.1f} "
-            f"| {_middle(own, lambda race: race.start_s):.1f} "
-            f"| {_middle(own, lambda race: race.start_cpu_s):.1f} |"
+            f"| {_median_of(own, lambda race: race.cpu_ms):.2f} "
+            f"| {_median_of(own, lambda race: race.server_cpu_ms):.2f} "
+            f"| {_median_of(own, lambda race: race.peak_mb):.0f} | {events} "
+            f"| {_median_of(own, lambda race: race.drain_s):.1f} "
+            f"| {_median_of(own, lambda race: race.start_s):.1f} "
+            f"| {_median_of(own, lambda race: race.start_cpu_s):.1f} |"
         )
     return lines
 
 
 def ratio_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[str]:
-    """Return the lines of the table of ratios, with missed goals in bold."""
+    """Return the table of ratios, with missed targets in bold."""
     lines = [_RATIOS_HEAD, "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for name, races in results.items():
-        found = ratios(races)
-        if found is None:
+        values = ratios(races)
+        if values is None:
             continue
-        wanted = WORKLOADS.get(name, _PLAIN)
+        target = WORKLOADS.get(name, _PLAIN)
         lines.append(
-            f"| {titles[name]} | {_marked(f'{found.rate:.1f}', found.rate >= wanted.rate)} "
-            f"| {wanted.rate:g} | {_marked(f'{found.cpu:.2f}', found.cpu <= wanted.cpu)} "
-            f"| {wanted.cpu:.2f} | {_marked(f'{found.memory:.2f}', found.memory <= 1)} "
-            f"| {_marked(f'{found.events:.2f}', found.events <= 1)} | {_share(found.limit)} |"
+            f"| {titles[name]} | {_marked(f'{values.rate:.1f}', values.rate >= target.rate)} "
+            f"| {target.rate:g} | {_marked(f'{values.cpu:.2f}', values.cpu <= target.cpu)} "
+            f"| {target.cpu:.2f} | {_marked(f'{values.memory:.2f}', values.memory <= 1)} "
+            f"| {_marked(f'{values.events:.2f}', values.events <= 1)} | {_share(values.limit)} |"
         )
     return lines
 
 
 def baseline_table(results: dict[str, list[Race]], titles: dict[str, str]) -> list[str]:
-    """Return the lines of the table that compares kubesched with another version of it."""
+    """Return the table that compares kubesched with an earlier version."""
     lines = [_BASELINE_HEAD, "|---|---:|---:|---:|---:|---:|---:|"]
     for name, races in results.items():
-        found = _by_racer(races)
-        if BASELINE in found and TESTED in found:
-            before, now = found[BASELINE], found[TESTED]
+        by_racer = _by_racer(races)
+        if BASELINE in by_racer and TESTED in by_racer:
+            before, now = by_racer[BASELINE], by_racer[TESTED]
             cells = [
-                f"{_middle(before, lambda race: race.rate):.0f}",
-                f"{_middle(now, lambda race: race.rate):.0f}",
+                f"{_median_of(before, lambda race: race.rate):.0f}",
+                f"{_median_of(now, lambda race: race.rate):.0f}",
                 f"{_ratio(now, before, lambda race: race.rate):.2f}",
                 f"{_ratio(now, before, lambda race: race.cpu_ms):.2f}",
                 f"{_ratio(now, before, lambda race: race.peak_mb):.2f}",
@@ -106,37 +106,37 @@ def baseline_table(results: dict[str, list[Race]], titles: dict[str, str]) -> li
 
 
 def missed(results: dict[str, list[Race]]) -> list[str]:
-    """Return the failed requirements."""
-    found: list[str] = []
+    """Return the missed targets."""
+    misses: list[str] = []
     for name, races in results.items():
-        found.extend(
+        misses.extend(
             f"{name}: {race.racer} bound {race.bound} of {race.pods} pods"
             for race in races
             if race.bound < race.pods
         )
-        found.extend(
+        misses.extend(
             f"{name}: {race.racer} wrote {race.events} of {race.pods} events"
             for race in races
             if race.racer != LIMIT and race.events < race.pods
         )
         values = ratios(races)
-        wanted = WORKLOADS.get(name, _PLAIN)
+        target = WORKLOADS.get(name, _PLAIN)
         if values is None:
             continue
-        if values.rate < wanted.rate:
-            found.append(f"{name}: {values.rate:.1f} times the rate, wanted {wanted.rate:g}")
-        if values.cpu > wanted.cpu:
-            found.append(f"{name}: {values.cpu:.2f} of the CPU a pod, wanted {wanted.cpu:.2f}")
+        if values.rate < target.rate:
+            misses.append(f"{name}: {values.rate:.1f} times the rate, target {target.rate:g}")
+        if values.cpu > target.cpu:
+            misses.append(f"{name}: {values.cpu:.2f} of the CPU per pod, target {target.cpu:.2f}")
         if values.memory > 1:
-            found.append(f"{name}: {values.memory:.2f} times the peak memory")
+            misses.append(f"{name}: {values.memory:.2f} times the peak memory")
         if values.events > 1:
-            found.append(f"{name}: the last event {values.events:.2f} times as late")
-    return found
+            misses.append(f"{name}: the last event {values.events:.2f} times as late")
+    return misses
 
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """kubesched's medians divided by kube-scheduler's; the limit's share where it raced."""
+    """kubesched's medians divided by kube-scheduler's, and by the limit's if it raced."""
 
     rate: float
     cpu: float
@@ -147,34 +147,34 @@ class Ratios:
 
 def ratios(races: Iterable[Race]) -> Ratios | None:
     """Return the ratios of a workload in which both schedulers raced."""
-    found = _by_racer(races)
-    if REFERENCE not in found or TESTED not in found:
+    by_racer = _by_racer(races)
+    if REFERENCE not in by_racer or TESTED not in by_racer:
         return None
-    ours, theirs = found[TESTED], found[REFERENCE]
-    limit = _middle(found[LIMIT], lambda race: race.rate) if LIMIT in found else 0.0
+    ours, theirs = by_racer[TESTED], by_racer[REFERENCE]
+    limit = _median_of(by_racer[LIMIT], lambda race: race.rate) if LIMIT in by_racer else 0.0
     return Ratios(
         rate=_ratio(ours, theirs, lambda race: race.rate),
         cpu=_ratio(ours, theirs, lambda race: race.cpu_ms),
         memory=_ratio(ours, theirs, lambda race: race.peak_mb),
         events=_ratio(ours, theirs, lambda race: race.events_s),
-        limit=_middle(ours, lambda race: race.rate) / limit if limit else None,
+        limit=_median_of(ours, lambda race: race.rate) / limit if limit else None,
     )
 
 
 def _by_racer(races: Iterable[Race]) -> dict[str, list[Race]]:
-    found: dict[str, list[Race]] = {}
+    groups: dict[str, list[Race]] = {}
     for race in races:
-        found.setdefault(race.racer, []).append(race)
-    return dict(sorted(found.items()))
+        groups.setdefault(race.racer, []).append(race)
+    return dict(sorted(groups.items()))
 
 
-def _middle(races: Sequence[Race], value: Callable[[Race], float]) -> float:
+def _median_of(races: Sequence[Race], value: Callable[[Race], float]) -> float:
     return median(value(race) for race in races)
 
 
 def _ratio(ours: Sequence[Race], theirs: Sequence[Race], value: Callable[[Race], float]) -> float:
-    below = _middle(theirs, value)
-    return _middle(ours, value) / below if below else 0.0
+    divisor = _median_of(theirs, value)
+    return _median_of(ours, value) / divisor if divisor else 0.0
 
 
 def _marked(text: str, is_met: bool) -> str:

@@ -56,7 +56,7 @@ def cells(one: Figures, *, compared: bool) -> list[str]:
 
 
 def floor_text(one: Figures) -> str:
-    """Return the floor with a mark: whether the median meets it."""
+    """Return the floor, marked by whether the median meets it."""
     if one.floor is None:
         return "–"
     return f"{one.floor:,.0f} {'✓' if one.rate >= one.floor else '✗'}"
@@ -75,7 +75,7 @@ def markdown(figures: Sequence[Figures]) -> str:
 
 
 def write_results(figures: Sequence[Figures], heading: str, path: Path = RESULTS) -> None:
-    """Put the figures of each size into the file, between its marks; everything else stays."""
+    """Replace the figures of each size between their marks in the file."""
     for node_count in dict.fromkeys(one.node_count for one in figures):
         table = markdown([one for one in figures if one.node_count == node_count])
         mark = f"{node_count:,} nodes"

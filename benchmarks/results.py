@@ -1,4 +1,4 @@
-"""Files with measured tables: replaces the text between markers, and dates it."""
+"""Replaces the text between markers in files with measured tables, and dates it."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def put_between(path: Path, mark: str, lines: Sequence[str]) -> None:
 
 
 def today() -> datetime.date:
-    """Return the date that readers of results find there."""
+    """Return the date for a heading of results."""
     return datetime.datetime.now(tz=datetime.UTC).date()  # noqa: TID251  # Nothing depends on it.

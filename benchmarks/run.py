@@ -1,7 +1,6 @@
 """Run the benchmarks.
 
-Owns the command line of `make bench`: which workloads at which sizes, how often, and what is done
-with the figures.
+Owns the command line of `make bench`: the workloads, sizes and number of runs, and the output.
 """
 
 import argparse
@@ -24,10 +23,10 @@ from benchmarks.workload import load_workload, with_nominated, workload_names  #
 
 EPILOG = """examples:
   run.py --workload one-template --nodes 5000    one workload at one size
-  run.py --workload 'owned*' --compare           beside kube-scheduler
-  run.py --profile one-template --nodes 5000     where the time goes
-  run.py --short                                 does everything still drain?
-  run.py --write                                 everything, into RESULTS.md
+  run.py --workload 'owned*' --compare           compared with kube-scheduler
+  run.py --profile one-template --nodes 5000     a profile of one run
+  run.py --short                                 check that every workload drains
+  run.py --write                                 all workloads, into RESULTS.md
 """
 SIZES = (5_000, 15_000)
 LONG_SIZE, LONG_MB_MAX = 100_000, 4_000
@@ -72,12 +71,12 @@ def measure(options: argparse.Namespace, node_count: int, console: Console) -> I
                 runs=options.runs,
                 seconds_max=options.seconds,
             )
-        found = Figures(workload, node_count, runs, theirs)
+        figures = Figures(workload, node_count, runs, theirs)
         console.print(
-            f"{workload.name}, {node_count:,} nodes: {found.rate:,.0f} decisions/s "
+            f"{workload.name}, {node_count:,} nodes: {figures.rate:,.0f} decisions/s "
             f"(cluster of {session.load_mb:,.0f} MB loaded in {session.load_seconds:.1f} s)"
         )
-        yield found
+        yield figures
 
 
 def show_profile(options: argparse.Namespace) -> int:
@@ -130,39 +129,49 @@ def as_json(one: Figures) -> dict[str, object]:
 
 
 def heading(options: argparse.Namespace) -> str:
-    """Return the line above the figures: when, where, how often."""
+    """Return the line above the figures: date, machine and number of runs."""
     runs = f"{options.runs} runs of at most {options.seconds:g} s, seed {options.seed}"
     return f"{today()}. {machine.description()}. {runs}."
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the parsed command line, the short form filled in."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = workload_names()
-    parser.add_argument("--nodes", type=int, nargs="+", help="sizes; 5000 and 15000 by default")
-    parser.add_argument("--workload", nargs="+", default=["*"], help="names or patterns")
-    parser.add_argument("--runs", type=int, help="runs of each; 5 by default")
-    parser.add_argument("--seconds", type=float, help="a run ends after that long; 5 by default")
+    parser.add_argument(
+        "--nodes", type=int, nargs="+", help="numbers of nodes; 5000 and 15000 by default"
+    )
+    parser.add_argument(
+        "--workload", nargs="+", default=["*"], help="names or patterns of workloads"
+    )
+    parser.add_argument("--runs", type=int, help="runs of each workload; 5 by default")
+    parser.add_argument("--seconds", type=float, help="maximum duration of a run; 5 by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--burst", type=int, help="maximum of pods to decide on")
-    parser.add_argument("--pods-per-node", type=int, help="bound pods, instead of the cluster's")
-    parser.add_argument("--nominated", type=int, default=0, help="as many pods promised nodes")
-    parser.add_argument("--short", action="store_true", help="500 nodes, one run, must drain")
-    parser.add_argument("--long", action="store_true", help="100,000 nodes too, in 4 GB")
+    parser.add_argument(
+        "--pods-per-node", type=int, help="bound pods per node, instead of the cluster's"
+    )
+    parser.add_argument(
+        "--nominated", type=int, default=0, help="number of additional nominated pods"
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="500 nodes, one run; fail unless all drain"
+    )
+    parser.add_argument("--long", action="store_true", help="also 100,000 nodes, in at most 4 GB")
     parser.add_argument("--uncached", action="store_true", help="keep no verdicts")
-    parser.add_argument("--compare", action="store_true", help="run kube-scheduler's code beside")
+    parser.add_argument("--compare", action="store_true", help="also run kube-scheduler's code")
     parser.add_argument("--profile", metavar="WORKLOAD", choices=names, help="profile one run")
-    parser.add_argument("--top", type=int, default=30, help="functions a profile shows")
+    parser.add_argument("--top", type=int, default=30, help="number of functions in a profile")
     parser.add_argument("--write", action="store_true", help="update RESULTS.md")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
     options = parser.parse_args(argv)
     options.workload = [
         name for name in names if any(Path(name).match(one) for one in options.workload)
     ]
     if not options.workload:
-        parser.error(f"no such workload: there are {', '.join(names)}")
+        parser.error(f"no such workload: known workloads are {', '.join(names)}")
     options.nodes = options.nodes or ([SHORT_SIZE] if options.short else list(SIZES))
     options.nodes += [LONG_SIZE] if options.long else []
     options.runs = options.runs or (1 if options.short else 5)

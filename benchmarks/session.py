@@ -38,17 +38,17 @@ class Figures:
 
     @property
     def rate(self) -> float:
-        """Return the median of decisions a second."""
+        """Return the median of decisions per second."""
         return median(run.rate for run in self.runs)
 
     @property
     def cpu_rate(self) -> float:
-        """Return the median of decisions a second of processor time."""
+        """Return the median of decisions per second of processor time."""
         return median(run.cpu_rate for run in self.runs)
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Return the lowest and the highest of decisions a second."""
+        """Return the lowest and the highest rate of decisions per second."""
         return min(run.rate for run in self.runs), max(run.rate for run in self.runs)
 
     @property
@@ -66,7 +66,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Session:
-    """The clusters of one size, loaded on demand; one at a time is kept."""
+    """The clusters of one size, loaded on demand; only the last one is kept."""
 
     node_count: int
     seed: int = 1
@@ -79,13 +79,13 @@ class Session:
     _loaded: dict[str, tuple[Cache, Maker]] = field(default_factory=dict)
 
     def runs(self, workload: Workload, count: int) -> Iterator[Drained]:
-        """Yield the figures of as many runs."""
+        """Yield the figures of a number of runs."""
         cache, maker = self._cluster(workload.cluster)
         for _ in range(count):
             yield in_fork(lambda: self._drain(cache, maker, workload))
 
     def profile(self, workload: Workload, top: int) -> str:
-        """Return where one run spends its time: the functions that take the most themselves."""
+        """Return the profile of one run: functions by their own time, and by total time."""
         cache, maker = self._cluster(workload.cluster)
 
         def profiled() -> str:
@@ -135,12 +135,12 @@ class Session:
 @contextmanager
 def _undisturbed(profiler: cProfile.Profile | None) -> Iterator[None]:
     """Set up the garbage collector as in a running scheduler: loaded objects are frozen."""
-    # A run is forked, and each page is copied when it is first touched; of a running scheduler none
-    # is. So all objects are touched before.
+    # A fork copies each page when it is first touched; a running scheduler copies none. Therefore,
+    # all objects are touched first.
     gc.unfreeze()
     gc.collect()
-    for one in gc.get_objects():
-        gc.get_referents(one)
+    for item in gc.get_objects():
+        gc.get_referents(item)
     gc.freeze()
     collect_rarely()
     gc.enable()

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from benchmarks import machine  # noqa: E402
-from benchmarks.drain_race import RESULTS, chosen, say  # noqa: E402
+from benchmarks.drain_race import RESULTS, comma_separated, say  # noqa: E402
 from benchmarks.race import Race, run_race  # noqa: E402
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
 from benchmarks.race_report import REFERENCE, TESTED  # noqa: E402
@@ -27,14 +27,14 @@ from benchmarks.workload import load_workload  # noqa: E402
 from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
 from kubesched.testing import SCHEDULERS  # noqa: E402
 
-WANTED = 1.5
+RATIO_MAX = 1.5
 MARK = "start-up"
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure and print a table."""
     options = parsed()
-    # `kill` ends it as Ctrl-C does, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     races: dict[str, list[Race]] = {name: [] for name in options.racers}
     with real_cluster("bare") as cluster:
@@ -42,7 +42,7 @@ def main() -> int:
         workload = load_workload("one-template")
         course = RaceCluster(cluster, workload, options.nodes, options.pods_per_node)
         course.fill()
-        say(f"  the cluster is filled after {perf_counter() - start_s:.0f} s")
+        say(f"  filled the cluster in {perf_counter() - start_s:.0f} s")
         for number in range(options.rounds):
             turn = number % len(options.racers)
             for racer in options.racers[turn:] + options.racers[:turn]:
@@ -59,20 +59,24 @@ def main() -> int:
         put_between(RESULTS, MARK, [head, "", *lines])
     ratio = ratio_of(races)
     is_bound = all(race.bound for own in races.values() for race in own)
-    return 0 if is_bound and (not options.check or ratio is None or ratio <= WANTED) else 1
+    return 0 if is_bound and (not options.check or ratio is None or ratio <= RATIO_MAX) else 1
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--nodes", type=int)
     parser.add_argument("--pods-per-node", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--racers", type=chosen(SCHEDULERS), default=list(SCHEDULERS))
+    parser.add_argument("--racers", type=comma_separated(SCHEDULERS), default=list(SCHEDULERS))
     parser.add_argument("--timeout", type=float, default=300.0, metavar="S")
-    parser.add_argument("--short", action="store_true", help="500 nodes: does it still work?")
-    parser.add_argument("--check", action="store_true", help=f"fail above {WANTED} times")
-    parser.add_argument("--write", action="store_true", help="put the table into DRAIN.md")
+    parser.add_argument(
+        "--short", action="store_true", help="use 500 nodes, to check that everything works"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help=f"fail above {RATIO_MAX} times kube-scheduler's time"
+    )
+    parser.add_argument("--write", action="store_true", help="write the table to DRAIN.md")
     options = parser.parse_args()
     options.nodes = options.nodes or (500 if options.short else 5000)
     return options
@@ -93,7 +97,7 @@ def table(races: dict[str, list[Race]]) -> list[str]:
         )
     ratio = ratio_of(races)
     if ratio is not None:
-        lines.extend(["", f"{ratio:.2f} times kube-scheduler's time; wanted: at most {WANTED}."])
+        lines.extend(["", f"{ratio:.2f} times kube-scheduler's time; target: at most {RATIO_MAX}."])
     return lines
 
 

@@ -1,7 +1,7 @@
 """Objects as an API server stores them, with the fields of a workload.
 
-Owns the fields every stored pod and node has. Never fills in what a decision depends on: that is
-the workload's to say.
+Owns the fields that every stored pod and node has. Never sets a field that a decision depends on:
+workloads set those.
 Upstream: pkg/apis/core/v1/defaults.go
 """
 
@@ -18,7 +18,7 @@ _IMAGE_ID = "registry.example.com/app@sha256:" + "0123456789abcdef" * 4
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
-    """Return both documents as one; where both speak, `above` counts; lists are not joined."""
+    """Return both documents as one; `above` takes precedence; lists are not joined."""
     result = dict(below)
     for key, value in above.items():
         old = result.get(key)

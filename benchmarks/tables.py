@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# Maps and lists of more objects than this are data, not tables of tables.
+# Larger maps and lists are data, not tables of tables.
 MAP_MAX, LIST_MAX = 5_000, 50
 
 
@@ -16,16 +16,16 @@ def table_sizes(**roots: object) -> dict[str, int]:
     """Return the number of entries of every container below some objects, by path."""
     sizes: dict[str, int] = {}
     seen: set[int] = set()
-    waiting = deque(roots.items())
-    while waiting:
-        path, value = waiting.popleft()  # The shortest path to a thing is its name.
+    pending = deque(roots.items())
+    while pending:
+        path, value = pending.popleft()  # The shortest path to an object is its name.
         if id(value) in seen:
             continue
         seen.add(id(value))
         size = _size(value)
         if size is not None:
             sizes[path] = sizes.get(path, 0) + size
-        waiting += _below(path, value)
+        pending += _below(path, value)
     return dict(sorted(sizes.items()))
 
 

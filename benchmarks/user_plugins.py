@@ -20,12 +20,12 @@ _POOL = "example.com/pool"
 
 
 class NotOnSpot:
-    """Keeps pods away from a pool, unless they are important."""
+    """Rejects a pool of nodes, except for pods of high priority."""
 
     name = "NotOnSpot"
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
-        """Refuse one pool of eight."""
+        """Reject one pool of eight."""
         if pod.priority < 500 and node.labels.get(_POOL) == "pool-7":
             return unschedulable("node(s) may vanish")
         return None
@@ -42,19 +42,19 @@ class PreferLarge:
 
 
 class NotOnSpotColumns:
-    """Keeps pods away from a pool, all nodes at once."""
+    """Rejects a pool of nodes, as columns."""
 
     name = "NotOnSpotColumns"
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Rejected]:
-        """Refuse one pool of eight."""
+        """Reject one pool of eight."""
         if pod.priority >= 500:
             return []
         return [Rejected(nodes.has_label(_POOL, "pool-7"), unschedulable("node(s) may vanish"))]
 
 
 class PreferLargeColumns:
-    """Prefers nodes with many cores, all nodes at once."""
+    """Prefers nodes with many cores, as columns."""
 
     name = "PreferLargeColumns"
 
@@ -64,7 +64,7 @@ class PreferLargeColumns:
 
 
 class _ByNodeAlone:
-    """Says that verdicts depend on nodes, and on nothing else in the cluster."""
+    """Declares that verdicts depend on nodes only."""
 
     def reads(self, pod: PodInfo) -> Reads:
         """Declare the reads."""
@@ -72,12 +72,12 @@ class _ByNodeAlone:
 
 
 class NotOnSpotByNode(_ByNodeAlone, NotOnSpotColumns):
-    """The same, with declared reads."""
+    """NotOnSpotColumns with declared reads."""
 
     name = "NotOnSpotByNode"
 
 
 class PreferLargeByNode(_ByNodeAlone, PreferLargeColumns):
-    """The same, with declared reads."""
+    """PreferLargeColumns with declared reads."""
 
     name = "PreferLargeByNode"

@@ -1,6 +1,6 @@
-"""Workloads and clusters, as YAML describes them.
+"""Workloads and clusters, read from YAML.
 
-Operations as in scheduler_perf, with counts per node, so that one file serves every size.
+Operations are those of scheduler_perf, with counts per node: one file serves every size.
 Upstream: test/integration/scheduler_perf/operations.go
 """
 
@@ -21,7 +21,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start: int = 0
     step: int = 1
     modulo: int = 0
-    """How many different values there are; 0: as many as objects."""
+    """The number of distinct values; 0: one per object."""
     choices: tuple[Any, ...] = ()
     per_node: bool = msgspec.field(default=False, name="perNode")
     """Count nodes instead of objects."""
@@ -36,11 +36,11 @@ class Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     count: int = 0
     count_per_node: float = 0
     bound: bool = False
-    """The pods have nodes, in turn."""
+    """The pods are bound to the nodes in turn."""
     nominated: bool = False
-    """The pods wait, and were promised nodes, in turn."""
+    """The pods are pending and nominated to the nodes in turn."""
     collect_metrics: bool = False
-    """The pods wait, and are the burst that is measured."""
+    """The pods are pending, and form the measured burst."""
     variables: dict[str, Variable] = {}
 
     def count_at(self, node_count: int) -> int:
@@ -59,11 +59,11 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """The required decisions per second at 5,000 nodes; 0 if none is set."""
     config: dict[str, Any] | None = None
     user_plugins: tuple[str, ...] = ()
-    """Classes of `benchmarks.user_plugins` that the configuration names."""
+    """Classes of `benchmarks.user_plugins` in the configuration."""
     adaptive_sampling: bool = False
-    """Leave it to the configuration how many nodes are enough; otherwise all are evaluated."""
+    """Let the configuration limit the evaluated nodes; otherwise all are evaluated."""
     expect: str = "placed"
-    """What becomes of every pod: placed, preempting or unschedulable."""
+    """The expected outcome of every pod: placed, preempting or unschedulable."""
 
 
 def workload_names() -> list[str]:
@@ -75,7 +75,7 @@ def load_workload(name: str) -> Workload:
     """Return a workload by its name."""
     path = HERE / "workloads" / f"{name}.yaml"
     if not path.exists():
-        raise SystemExit(f"no workload {name!r}: there are {', '.join(workload_names())}")
+        raise SystemExit(f"no workload {name!r}: known are {', '.join(workload_names())}")
     workload = msgspec.convert(yaml.safe_load(path.read_text()), Workload)
     return msgspec.structs.replace(workload, name=name)
 
@@ -95,7 +95,7 @@ def with_nominated(workload: Workload, count: int) -> Workload:
         opcode="createPods",
         nominated=True,
         count=count,
-        template={"metadata": {"name": "promised-by-option-${i}"}, "spec": spec},
+        template={"metadata": {"name": "nominated-by-option-${i}"}, "spec": spec},
     )
     title = f"{workload.title}; {count:,} nominated"
     return msgspec.structs.replace(workload, ops=(nominee, *workload.ops), title=title)

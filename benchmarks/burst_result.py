@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class BurstResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one burst: decisions, outcomes and duration."""
 
     burst: int
@@ -29,7 +29,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_rate(self) -> float:
-        """Return decisions a second of processor time, which others on the machine do not take."""
+        """Return decisions per second of processor time, which other load does not affect."""
         return self.decided / self.cpu_seconds if self.cpu_seconds else 0.0
 
     @property
