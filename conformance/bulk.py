@@ -1,7 +1,7 @@
 """Many requests at once: creates thousands of nodes and pods in seconds.
 
-Owns a small HTTP/1.1 client over persistent connections, without retries and redirects, which takes
-less CPU from what is measured than a library. Single requests go through `cluster/launch/http.py`.
+Owns a small HTTP/1.1 client over persistent connections, without retries and redirects, which uses
+less CPU during measurements than a library. Single requests go through `cluster/launch/http.py`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def send_all(
         requests: The requests; the iterable is consumed as they are sent.
         user: The user who sends them.
         connections: The number of concurrent connections.
-        tolerated: Status codes from 300 on that are no error.
+        tolerated: Status codes from 300 on that are not errors.
     """
     return asyncio.run(_send_all(server, requests, user, connections, frozenset(tolerated)))
 

@@ -1,7 +1,7 @@
 """Compare the tables of a real API server with those of kubesched for the same objects.
 
-Objects of many kinds and in many states are created on the real server, then every resource it
-serves is listed twice, as a Table and as it is. Ages may differ by a second.
+Creates objects of many kinds and in many states on the real server, then lists every served
+resource twice, as a Table and as objects. Ages may differ by a second.
 
     python conformance/compare_tables.py --kubeconfig FILE [--record FILE]
 """
@@ -31,7 +31,7 @@ from kubesched.cluster.apiserver.tables import table_of  # noqa: E402
 Document = dict[str, Any]
 SKIPPED = {
     ("v1", "componentstatuses"),  # their order is random
-    ("v1", "horizontalpodautoscalers"),  # shows metrics of v2, which v1 has in an annotation
+    ("v1", "horizontalpodautoscalers"),  # prints the metrics of v2, which v1 has in an annotation
 }
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -41,7 +41,7 @@ def main() -> int:
     """Compare; return 1 if a table differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", required=True)
-    parser.add_argument("--record", type=Path, help="directory for objects and real rows")
+    parser.add_argument("--record", type=Path, help="write objects and real rows to this file")
     options = parser.parse_args()
     real = server_of(options.kubeconfig, None)
     documents = list(yaml.safe_load_all((HERE / "table_objects.yaml").read_text()))
@@ -53,9 +53,9 @@ def main() -> int:
     for resource in served:
         if "list" not in resource.verbs or (resource.version, resource.resource) in SKIPPED:
             continue
-        found = _compare(real, resource, recorded)
-        rows += found[0]
-        differences += found[1]
+        row_count, difference_count = _compare(real, resource, recorded)
+        rows += row_count
+        differences += difference_count
     if options.record:
         lines = [json.dumps(one, separators=(",", ":")) for one in recorded]
         options.record.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))

@@ -1,9 +1,8 @@
 """Upstream's conformance specs on a cluster with the embedded API server.
 
-Owns how the specs of conformance-specs.txt are run: ginkgo over kubernetes' e2e.test, on a cluster
+Owns the run of the specs in conformance-specs.txt: ginkgo with kubernetes' e2e.test, on a cluster
 with real controllers, a real scheduler and KWOK's kubelets, or on the playground. Prints the specs
-that failed, then `N of M passed`; the exit status says whether all of them did. Needs
-`make control-plane`.
+that failed, then `N of M passed`; exit status 0 if enough passed. Needs `make control-plane`.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ CLUSTERS: dict[str, Callable[[], AbstractContextManager[Cluster]]] = {
 
 
 def main() -> int:
-    """Run the specs and report."""
+    """Run the specs and print the results."""
     options = parsed()
-    wanted = [spec for spec in specs(options.specs) if re.search(options.focus, spec)]
+    selected = [spec for spec in specs(options.specs) if re.search(options.focus, spec)]
     start = time.perf_counter()
     with CLUSTERS[options.server]() as server:
-        print(f"e2e: the cluster is up after {time.perf_counter() - start:.1f} s", flush=True)
+        print(f"e2e: cluster started in {time.perf_counter() - start:.1f} s", flush=True)
         start = time.perf_counter()
-        results = run(server, wanted, options)
-        failed = [spec for spec in wanted if results.get(spec) != ""]
-        if failed and len(failed) < len(wanted):
+        results = run(server, selected, options)
+        failed = [spec for spec in selected if results.get(spec) != ""]
+        if failed and len(failed) < len(selected):
             # Upstream's deadlines assume more cores than this machine may have.
             print(f"e2e: retrying {len(failed)} failed specs, two at a time")
             options.procs = 2
@@ -65,30 +64,30 @@ def main() -> int:
             recovered = [spec for spec in failed if results.get(spec) == ""]
             print("".join(f"  passed at the retry: {spec}\n" for spec in recovered), end="")
             count_retries(recovered)
-    passed = [spec for spec in wanted if results.get(spec) == ""]
-    for spec in wanted:
+    passed = [spec for spec in selected if results.get(spec) == ""]
+    for spec in selected:
         if results.get(spec) != "":
             print(f"  {spec}: {results.get(spec, 'did not run')}")
     took_s = time.perf_counter() - start
-    print(f"e2e: {len(passed)} of {len(wanted)} passed in {took_s:.0f} s ({options.server})")
-    return 0 if len(passed) >= min(options.least or len(wanted), len(wanted)) else 1
+    print(f"e2e: {len(passed)} of {len(selected)} passed in {took_s:.0f} s ({options.server})")
+    return 0 if len(passed) >= min(options.least or len(selected), len(selected)) else 1
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument(
         "--server",
         choices=list(CLUSTERS),
         default="embedded",
-        help="our API server with real controllers, scheduler and KWOK; all real; or all ours",
+        help="embedded API server with real controllers, scheduler and KWOK; all real; all ours",
     )
     parser.add_argument("--specs", type=Path, default=SPECS, help="file with one spec per line")
-    parser.add_argument("--focus", default="", help="only specs that match")
+    parser.add_argument("--focus", default="", help="run only specs that match this pattern")
     parser.add_argument("--procs", type=int, default=8)
     parser.add_argument("--minutes", type=int, default=20)
-    parser.add_argument("--least", type=int, default=0, help="specs that must pass; all if 0")
-    parser.add_argument("--report", type=Path, help="file for ginkgo's output")
+    parser.add_argument("--least", type=int, default=0, help="minimum of passed specs; all if 0")
+    parser.add_argument("--report", type=Path, help="write ginkgo's output to this file")
     return parser.parse_args()
 
 
@@ -98,7 +97,7 @@ def specs(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict[str, str]:
+def run(server: Cluster, selected: list[str], options: argparse.Namespace) -> dict[str, str]:
     """Run specs and return the failure of each; empty if it passed."""
     programs = Programs.built()
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
@@ -106,7 +105,7 @@ def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict
             programs.path("ginkgo"),
             f"--procs={options.procs}",
             "--no-color",
-            f"--focus={'|'.join(re.escape(spec) for spec in wanted)}",
+            f"--focus={'|'.join(re.escape(spec) for spec in selected)}",
             f"--timeout={options.minutes}m",
             f"--output-dir={directory}",
             "--junit-report=junit.xml",
@@ -128,27 +127,27 @@ def run(server: Cluster, wanted: list[str], options: argparse.Namespace) -> dict
         if options.report:
             options.report.write_text(finished.stdout)
         try:
-            return outcomes(Path(directory, "junit.xml"), wanted)
+            return outcomes(Path(directory, "junit.xml"), selected)
         except OSError:
             print(finished.stdout[-3000:], file=sys.stderr)
             raise
 
 
-def outcomes(report: Path, wanted: list[str]) -> dict[str, str]:
+def outcomes(report: Path, selected: list[str]) -> dict[str, str]:
     """Return the failure of each spec in ginkgo's report."""
-    found: dict[str, str] = {}
+    failures: dict[str, str] = {}
     for case in ET.parse(report).iter("testcase"):
         name = (case.get("name") or "").removeprefix("[It] ")
-        spec = next((one for one in wanted if one in name), None)
+        spec = next((one for one in selected if one in name), None)
         status = case.get("status")
         if spec is None or status in {"skipped", None}:
             continue
         failure = case.find("failure")
         if status == "passed":
-            found[spec] = ""
+            failures[spec] = ""
         else:
-            found[spec] = str(failure.get("message") if failure is not None else status)[:300]
-    return found
+            failures[spec] = str(failure.get("message") if failure is not None else status)[:300]
+    return failures
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Extenders called by kube-scheduler and by kubesched: `python conformance/extenders.py`.
 
-Owns the runs: the same extenders, scripted, are given to both schedulers in turn, on one control
-plane with the same nodes and the same pods, and it is compared what each asked them, where pods
-went, and what was said of it. Exit status 0 if nothing differs.
+Owns the runs: both schedulers run in turn with the same scripted extenders, on one control plane
+with the same nodes and the same pods. Compares their requests, placements, conditions and events.
+Exit status 0 if nothing differs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from conformance.extender.cases import (  # noqa: E402
     untrusted_cases,
 )
 from conformance.extender.server import ScriptedExtender  # noqa: E402
-from conformance.extender.stage import Seen, Stage  # noqa: E402
+from conformance.extender.stage import CaseResult, Stage  # noqa: E402
 from conformance.extender.storm import run_storm  # noqa: E402
 from kubesched.cluster.launch.certificates import write_certificates  # noqa: E402
 from kubesched.cluster.launch.real_cluster import real_cluster  # noqa: E402
@@ -78,23 +78,23 @@ def groups(stage: Stage, options: argparse.Namespace) -> Iterator[list[Case]]:
     only = options.only.split(",") if options.only else []
     trusted = trusted_cases(stage.certificates)
     for group in (managed, for_all_cases(), trusted, untrusted_cases()):
-        wanted = [case for case in group if (case.in_short or not options.short)]
-        wanted = [case for case in wanted if not only or case.name in only]
-        if wanted:
-            yield wanted
+        selected = [case for case in group if (case.in_short or not options.short)]
+        selected = [case for case in selected if not only or case.name in only]
+        if selected:
+            yield selected
 
 
 def main() -> int:
-    """Run the cases and report."""
+    """Run the cases and print the verdicts."""
     options = parsed()
-    # SIGTERM ends it like Ctrl-C, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started_s = time.monotonic()
     if options.keep:
         shutil.rmtree(options.keep, ignore_errors=True)
     with ExitStack() as stack:
         cluster = stack.enter_context(real_cluster("bare", directory=options.keep))
-        certificates = write_certificates(_made(cluster.directory / "extender"))
+        certificates = write_certificates(_created(cluster.directory / "extender"))
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificates.serving, certificates.serving_key)
         tls.load_verify_locations(certificates.authority)
@@ -104,27 +104,29 @@ def main() -> int:
         api = stack.enter_context(cluster.api())
         stage = Stage(cluster, api, plain, secure, certificates)
         prepare(stage)
-        theirs = played(stage, options, options.reference)
-        ours = played(stage, options, options.under_test)
-        lost = [] if options.only else run_storm(stage, options.under_test)
-    bad = [name for name in theirs if not shown(name, ours[name], theirs[name], options)]
+        theirs = results_of(stage, options, options.reference)
+        ours = results_of(stage, options, options.under_test)
+        problems = [] if options.only else run_storm(stage, options.under_test)
+    bad = [name for name in theirs if not is_equal(name, ours[name], theirs[name], options)]
     print(
         f"extenders: {options.under_test} against {options.reference}: {len(theirs)} cases, "
         f"{len(bad)} different, in {time.monotonic() - started_s:.0f} s"
     )
-    for problem in lost:
+    for problem in problems:
         print(f"  storm: {problem}")
     if bad:
-        print(f"  again: --only {','.join(bad)}")
-    return 1 if bad or lost or not theirs else 0
+        print(f"  repeat with: --only {','.join(bad)}")
+    return 1 if bad or problems or not theirs else 0
 
 
-def played(stage: Stage, options: argparse.Namespace, scheduler: SchedulerName) -> dict[str, Seen]:
+def results_of(
+    stage: Stage, options: argparse.Namespace, scheduler: SchedulerName
+) -> dict[str, CaseResult]:
     """Return a scheduler's results of all cases; stateful scripts are reset first."""
     return {
-        name: seen
+        name: result
         for group in groups(stage, options)
-        for name, seen in stage.play(group, scheduler).items()
+        for name, result in stage.play(group, scheduler).items()
     }
 
 
@@ -138,37 +140,39 @@ def prepare(stage: Stage) -> None:
         stage.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", one).must(201)
 
 
-def shown(name: str, ours: Seen, theirs: Seen, options: argparse.Namespace) -> bool:
-    """Print the verdict on one case, and return whether it is equal."""
-    fields = Seen.__dataclass_fields__
-    mine, reference = ({key: getattr(seen, key) for key in fields} for seen in (ours, theirs))
+def is_equal(name: str, ours: CaseResult, theirs: CaseResult, options: argparse.Namespace) -> bool:
+    """Return whether the results of a case are equal; print the verdict if not, or if verbose."""
+    fields = CaseResult.__dataclass_fields__
+    mine, reference = ({key: getattr(side, key) for key in fields} for side in (ours, theirs))
     found = list(differences(mine, reference))
     if theirs.problem:
         found.append(f"{options.reference}: {theirs.problem}")
     if not found and not options.verbose:
         return True
-    asked = len(theirs.asked)
-    came_to = theirs.node or " ".join(theirs.condition)
-    print(f"{'different' if found else 'equal':>9}  {name}: {asked} asked, {came_to[:200]}")
+    verbs = len(theirs.calls)
+    outcome = theirs.node or " ".join(theirs.condition)
+    print(f"{'different' if found else 'equal':>9}  {name}: {verbs} verbs called, {outcome[:200]}")
     for difference in found[:12]:
         print(f"    {difference}")
     return not found
 
 
-def _made(path: Path) -> Path:
+def _created(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--short", action="store_true", help="fewer cases, for CI")
-    parser.add_argument("--only", default="", metavar="CASE", help="comma-separated")
-    parser.add_argument("--verbose", action="store_true", help="also show equal cases")
+    parser.add_argument("--short", action="store_true", help="run fewer cases, for CI")
+    parser.add_argument(
+        "--only", default="", metavar="CASE", help="run only these; comma-separated"
+    )
+    parser.add_argument("--verbose", action="store_true", help="also print equal cases")
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument("--reference", choices=SCHEDULERS, default="kube-scheduler")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for logs")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the logs in this directory")
     return parser.parse_args()
 
 

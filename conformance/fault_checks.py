@@ -48,7 +48,7 @@ class Request(NamedTuple):
 
 def requests_of(audit_log: Path, resource: str) -> list[Request]:
     """Return the requests for a resource, in the order of their responses."""
-    found = []
+    requests = []
     for line in audit_log.read_text().splitlines():
         try:
             event = json.loads(line)
@@ -64,8 +64,8 @@ def requests_of(audit_log: Path, resource: str) -> list[Request]:
         at = datetime.fromisoformat(event["stageTimestamp"])
         code = event.get("responseStatus", {}).get("code", 0)
         name = f"{reference.get('namespace', '')}/{reference.get('name', '')}"
-        found.append(Request(at.timestamp(), event["sourceIPs"][0], resource, name, code))
-    return sorted(found)
+        requests.append(Request(at.timestamp(), event["sourceIPs"][0], resource, name, code))
+    return sorted(requests)
 
 
 class Bindings:
@@ -144,17 +144,17 @@ def check(api: Api, namespace: str, audit_log: Path, bindings: Bindings) -> Verd
     waiting = [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
     failures = []
     if waiting:
-        failures.append(f"{len(waiting)} pods wait although they fit, {waiting[0]} for one")
+        failures.append(f"{len(waiting)} pods are pending although they fit, such as {waiting[0]}")
     failures.extend(f"{name} was seen on two nodes" for name in bindings.moved)
-    asked = requests_of(audit_log, "pods/binding")
-    bound = Counter(one.name for one in asked if one.code == 201)
+    requests = requests_of(audit_log, "pods/binding")
+    bound = Counter(request.name for request in requests if request.code == 201)
     failures.extend(f"{name} was bound {count} times" for name, count in bound.items() if count > 1)
-    failures.extend(_overfull(pods, nodes))
-    answers = Counter(str(one.code) for one in asked)
+    failures.extend(_overcommitted(pods, nodes))
+    answers = Counter(str(request.code) for request in requests)
     return Verdict(failures, dict(sorted(answers.items())))
 
 
-def _overfull(pods: list[Any], nodes: list[Any]) -> list[str]:
+def _overcommitted(pods: list[Any], nodes: list[Any]) -> list[str]:
     used: dict[str, Counter[str]] = {}
     for pod in pods:
         node = used.setdefault(pod["spec"].get("nodeName", ""), Counter())
@@ -162,13 +162,13 @@ def _overfull(pods: list[Any], nodes: list[Any]) -> list[str]:
         for container in pod["spec"]["containers"]:
             for resource, amount in container["resources"]["requests"].items():
                 node[resource] += parse_quantity(amount).milli_value()
-    found = []
+    failures = []
     for node in nodes:
         name = node["metadata"]["name"]
         allocatable = node["status"]["allocatable"]
         for resource, amount in used.get(name, Counter()).items():
             quantity = parse_quantity(allocatable[resource])
-            most = quantity.value() if resource == "pods" else quantity.milli_value()
-            if amount > most:
-                found.append(f"{name} has {amount} of {most} {resource}")
-    return found
+            limit = quantity.value() if resource == "pods" else quantity.milli_value()
+            if amount > limit:
+                failures.append(f"{name} has {amount} of {limit} {resource}")
+    return failures

@@ -2,8 +2,8 @@
 
 Scenarios, each on its own control plane: API server killed, watches cut, scheduler killed, leader
 of two replicas killed or stopped, kube-scheduler and kubesched on one lease. The burst fills the
-cluster completely, so that a lost pod, or one counted twice, shows. Prints recovery times; exit
-status 0 if every check held.
+cluster completely, so that a pod that is lost or counted twice is noticed. Prints recovery times;
+exit status 0 if every check passed.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ class Stage:
         self, name: SchedulerName, *, label: str, source: str = "", elects: bool = False
     ) -> tuple[SchedulerProcess, TcpProxy]:
         """Start a scheduler behind its own proxy."""
-        way = self.stack.enter_context(TcpProxy(self.cluster, source=source or SOURCES[0]))
-        kubeconfig = way.write_kubeconfig(SCHEDULER, self.cluster.directory / f"{label}.kubeconfig")
+        proxy = self.stack.enter_context(TcpProxy(self.cluster, source=source or SOURCES[0]))
+        kubeconfig = proxy.write_kubeconfig(
+            SCHEDULER, self.cluster.directory / f"{label}.kubeconfig"
+        )
         election = ELECTION if elects else {"leaderElect": False}
         settings = SchedulerSettings(
             qps=self.pod_count / BURST_S,
@@ -96,21 +98,21 @@ class Stage:
             flags=("-v=2",),
         )
         started = start_scheduler(self.cluster, self.cluster.group, name, settings, label=label)
-        return started, way
+        return started, proxy
 
     def wait_share(self, share: float) -> int:
         """Wait until a share of the burst is bound; return the number of bound pods."""
-        wanted = int(self.pod_count * share)
-        if not self.bindings.wait_count(wanted, WAIT_S_MAX):
-            raise TimeoutError(f"{len(self.bindings.nodes)} of {wanted} pods bound in time")
+        expected = int(self.pod_count * share)
+        if not self.bindings.wait_count(expected, WAIT_S_MAX):
+            raise TimeoutError(f"{len(self.bindings.nodes)} of {expected} pods bound in time")
         return len(self.bindings.nodes)
 
     def time_recovery(self, since_s: float, source: str = "") -> None:
-        """Wait until the burst is bound; return when bindings resumed after a moment.
+        """Wait until the burst is bound; record the time until bindings resumed.
 
         Args:
-            since_s: When it broke, in seconds since the epoch.
-            source: Whose bindings count; anybody's if empty.
+            since_s: The time of the fault, in seconds since the epoch.
+            source: Count only bindings from this address; all if empty.
         """
         self.bindings.wait_count(self.pod_count, WAIT_S_MAX)
         after = [
@@ -119,7 +121,7 @@ class Stage:
             if one.code == 201 and one.at_s > since_s and one.source == (source or one.source)
         ]
         if after:
-            self.times["bindings went on after s"] = after[0]
+            self.times["bindings resumed after s"] = after[0]
             self.times["burst bound after s"] = after[-1]
 
     def finish(self) -> Verdict:
@@ -147,11 +149,11 @@ def api_server_killed(stage: Stage) -> None:
 
 def watch_cut(stage: Stage) -> None:
     """All connections of the scheduler are cut, three times."""
-    _, way = stage.start(stage.under_test, label="scheduler")
+    _, proxy = stage.start(stage.under_test, label="scheduler")
     for share in (0.2, 0.5, 0.8):
         stage.wait_share(share)
         start_s = time.time()
-        stage.times[f"connections cut at {share:.0%}"] = float(way.cut())
+        stage.times[f"connections cut at {share:.0%}"] = float(proxy.cut())
     stage.time_recovery(start_s)
 
 
@@ -188,7 +190,7 @@ def lease_to_kube_scheduler(stage: Stage) -> None:
 def hand_over(
     stage: Stage, first: SchedulerName, second: SchedulerName, *, is_killed: bool = True
 ) -> None:
-    """Stop the leader during the burst; check that the other did nothing before."""
+    """Stop the leader during the burst; check that the other one bound nothing before."""
     leader, _ = stage.start(first, label=f"first-{first}", source=SOURCES[0], elects=True)
     wait_for(lambda: bool(holder_of(stage)), "a leader")
     stage.start(second, label=f"second-{second}", source=SOURCES[1], elects=True)
@@ -201,8 +203,8 @@ def hand_over(
         stage.times["exit status"] = float(leader.terminate())
         stage.times["ended after s"] = time.time() - end_s
     stage.time_recovery(end_s, SOURCES[1])
-    asked = [one for one in requests_of(stage.audit_log, "pods/binding") if one.code == 201]
-    by_source = {source: [one for one in asked if one.source == source] for source in SOURCES}
+    bound = [one for one in requests_of(stage.audit_log, "pods/binding") if one.code == 201]
+    by_source = {source: [one for one in bound if one.source == source] for source in SOURCES}
     stage.times["bindings of the first"] = float(len(by_source[SOURCES[0]]))
     stage.times["bindings of the second"] = float(len(by_source[SOURCES[1]]))
     early = [one for one in by_source[SOURCES[1]] if one.at_s < end_s]
@@ -229,34 +231,34 @@ SCENARIOS: dict[str, Callable[[Stage], None]] = {
 
 
 def main() -> int:
-    """Run the scenarios and report."""
+    """Run the scenarios and print the reports."""
     options = parsed()
-    # SIGTERM ends it like Ctrl-C, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     failed = []
     for name in options.scenarios.split(","):
         report = run(name, options)
-        print(json.dumps(report) if options.json else shown(report), flush=True)
+        print(json.dumps(report) if options.json else report_text(report), flush=True)
         if report["failures"]:
             failed.append(name)
     total = len(options.scenarios.split(","))
-    print(f"faults: {total - len(failed)} of {total} came right with {options.under_test}")
+    print(f"faults: {total - len(failed)} of {total} passed with {options.under_test}")
     return 1 if failed else 0
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line, defaults filled in."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
-    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="comma-separated")
-    parser.add_argument("--pods", type=int, help="2,000, or 600 in the short form")
-    parser.add_argument("--short", action="store_true", help="fewer pods, for CI")
-    parser.add_argument("--json", action="store_true", help="one JSON line per scenario")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS), help="comma-separated names")
+    parser.add_argument("--pods", type=int, help="size of the burst; 2,000, or 600 with --short")
+    parser.add_argument("--short", action="store_true", help="use fewer pods, for CI")
+    parser.add_argument("--json", action="store_true", help="print one JSON line per scenario")
     options = parser.parse_args()
     options.pods = options.pods or (600 if options.short else 2000)
     unknown = set(options.scenarios.split(",")) - set(SCENARIOS)
     if unknown:
-        parser.error(f"{', '.join(sorted(unknown))}: not of {', '.join(SCENARIOS)}")
+        parser.error(f"{', '.join(sorted(unknown))}: not in {', '.join(SCENARIOS)}")
     return options
 
 
@@ -277,7 +279,7 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "under_test": options.under_test,
         "pods": options.pods + LATER_PODS,
         "seconds": round(time.perf_counter() - start_s, 1),
-        "times": {what: round(value, 2) for what, value in stage.times.items()},
+        "times": {name: round(value, 2) for name, value in stage.times.items()},
         "bindingAnswers": verdict.answers,
         "failures": failures,
     }
@@ -287,10 +289,9 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def stage_of(options: argparse.Namespace) -> Iterator[Stage]:
     """Start a control plane that logs bindings, with nodes that the burst fills exactly."""
     with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-faults-")))
-        policy = place / "policy.json"
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-faults-"))
+        policy, audit_log = Path(directory, "policy.json"), Path(directory, "audit.log")
         policy.write_text(json.dumps(AUDIT_POLICY))
-        audit_log = place / "audit.log"
         flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log}"]
         cluster = stack.enter_context(real_cluster("bare", api_server_flags=flags))
         total = options.pods + LATER_PODS
@@ -341,18 +342,18 @@ def sources_of(stage: Stage, resource: str) -> set[str]:
     return {one.source for one in requests_of(stage.audit_log, resource)}
 
 
-def wait_for(is_so: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], expected: str, timeout_s: float = 60.0) -> None:
     """Wait until a condition is true."""
     deadline_s = time.perf_counter() + timeout_s
-    while not is_so():
+    while not condition():
         if time.perf_counter() > deadline_s:
-            raise TimeoutError(f"{what} did not come in {timeout_s:g} s")
+            raise TimeoutError(f"{expected} did not appear within {timeout_s:g} s")
         time.sleep(0.1)
 
 
-def shown(report: dict[str, Any]) -> str:
-    """Return a scenario's report for readers."""
-    times = ", ".join(f"{what} {value:g}" for what, value in report["times"].items())
+def report_text(report: dict[str, Any]) -> str:
+    """Return a scenario's report as text."""
+    times = ", ".join(f"{name} {value:g}" for name, value in report["times"].items())
     verdict = "FAILED" if report["failures"] else "passed"
     answers = ", ".join(f"{count} of {code}" for code, count in report["bindingAnswers"].items())
     head = f"{verdict}  {report['scenario']}: {report['pods']} pods in {report['seconds']} s"

@@ -1,7 +1,7 @@
 """Compare the decoding of random extender responses with kube-scheduler's.
 
-Owns the command line and the texts: right ones, ones in odd spelling, ones with values of other
-types, broken ones. What each means is said by Go's decoder over upstream's types, run by
+Owns the command line and the texts: valid ones, unusual spelling, values of other types, broken
+ones. The expected values come from Go's decoder over upstream's types, run by
 `conformance/extender_answers/main.go`.
 """
 
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "preempt": wire.decode_preemption_result,
     "bind args": wire.decode_binding_args,
 }
-ODD = (
+UNEXPECTED_VALUES = (
     *("1", "-3", "1.5", "1e2", "0", "-0", "9223372036854775807", "9223372036854775808", "1" * 40),
     *('"x"', '"\\u00e9"', '"\\ud800"', '"\\ud83d\\ude00"', '""', "null", "true", "[]", "{}"),
     *("[null]", '["a",null]', '{"a":"b"}', '{"a":null}', '{"a":1}'),
@@ -42,7 +42,7 @@ ODD = (
 TEXTS = ("", "null", " ", "[]", "{}", "1", '"x"', "tru", "-", "\n\t{}", "[1,", '{"a"', '{"a" 1}')
 INSERTED = ('"', "{", "}", "x", "1", ",", "\\", ":", "nul", "\t", "\x01", "[", "-", ".", "e", "'")
 NODE = '{"metadata":{"name":"n1"},"spec":{},"status":{}}'
-SHOWN = 10
+SHOWN_MAX = 10
 Make = Callable[[], str]
 
 
@@ -68,10 +68,14 @@ class Texts:
         return self.rng.choice(TEXTS)
 
     def _filter(self) -> str:
-        names = self._or_odd(lambda: json.dumps(self.rng.sample("abc", self.rng.randint(0, 3))))
-        failed = self._or_odd(lambda: json.dumps(dict.fromkeys(self.rng.sample("abc", 2), "m")))
-        items = self._or_odd(lambda: f"[{NODE}]" if self.rng.random() < 0.5 else "[]")
-        nodes = self._or_odd(lambda: self._object(items=items, metadata=lambda: "{}"))
+        names = self._or_unexpected(
+            lambda: json.dumps(self.rng.sample("abc", self.rng.randint(0, 3)))
+        )
+        failed = self._or_unexpected(
+            lambda: json.dumps(dict.fromkeys(self.rng.sample("abc", 2), "m"))
+        )
+        items = self._or_unexpected(lambda: f"[{NODE}]" if self.rng.random() < 0.5 else "[]")
+        nodes = self._or_unexpected(lambda: self._object(items=items, metadata=lambda: "{}"))
         return self._object(
             Nodes=nodes,
             NodeNames=names,
@@ -81,7 +85,9 @@ class Texts:
         )
 
     def _scores(self) -> str:
-        return self._list(self._or_odd(lambda: self._object(Host=self._text, Score=self._number)))
+        return self._list(
+            self._or_unexpected(lambda: self._object(Host=self._text, Score=self._number))
+        )
 
     def _bind(self) -> str:
         return self._object(Error=self._text)
@@ -91,30 +97,34 @@ class Texts:
         return self._object(PodName=text, PodNamespace=text, PodUID=text, Node=text)
 
     def _preempt(self) -> str:
-        pods = self._or_odd(lambda: self._list(self._or_odd(lambda: self._object(UID=self._text))))
-        victims = self._or_odd(lambda: self._object(Pods=pods, NumPDBViolations=self._number))
+        pods = self._or_unexpected(
+            lambda: self._list(self._or_unexpected(lambda: self._object(UID=self._text)))
+        )
+        victims = self._or_unexpected(
+            lambda: self._object(Pods=pods, NumPDBViolations=self._number)
+        )
 
         def by_node() -> str:
             pairs = (f'"n{number}":{victims()}' for number in range(self.rng.randint(0, 2)))
             return "{" + ",".join(pairs) + "}"
 
-        return self._object(NodeNameToMetaVictims=self._or_odd(by_node))
+        return self._object(NodeNameToMetaVictims=self._or_unexpected(by_node))
 
     def _text(self) -> str:
-        return self._or_odd(lambda: self.rng.choice(('"e"', '""', '"a b"')))()
+        return self._or_unexpected(lambda: self.rng.choice(('"e"', '""', '"a b"')))()
 
     def _number(self) -> str:
-        return self._or_odd(lambda: str(self.rng.randint(-5, 50)))()
+        return self._or_unexpected(lambda: str(self.rng.randint(-5, 50)))()
 
-    def _or_odd(self, make: Make) -> Make:
-        return lambda: make() if self.rng.random() < 0.8 else self.rng.choice(ODD)
+    def _or_unexpected(self, make: Make) -> Make:
+        return lambda: make() if self.rng.random() < 0.8 else self.rng.choice(UNEXPECTED_VALUES)
 
     def _list(self, make: Make) -> str:
         return "[" + ",".join(make() for _ in range(self.rng.randint(0, 3))) + "]"
 
     def _object(self, **fields: Make) -> str:
-        wanted = [name for name in fields if self.rng.random() < 0.7]
-        pairs = [f'"{self._spelled(name)}":{fields[name]()}' for name in wanted]
+        chosen = [name for name in fields if self.rng.random() < 0.7]
+        pairs = [f'"{self._spelled(name)}":{fields[name]()}' for name in chosen]
         if self.rng.random() < 0.2:
             pairs.append('"other":[1,{"a":2}]')
         self.rng.shuffle(pairs)
@@ -147,8 +157,8 @@ def upstream(cases: Sequence[tuple[str, str]]) -> list[tuple[Any, str]]:
         command = ["go", "build", "-o", str(program), "./extender_answers"]
         subprocess.run(command, cwd=ROOT / "conformance", check=True)
         done = subprocess.run([program], input=lines, stdout=subprocess.PIPE, text=True, check=True)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(one["value"], one["error"]) for one in found]
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    return [(result["value"], result["error"]) for result in results]
 
 
 def record(cases: Sequence[tuple[str, str]], expected: Sequence[tuple[Any, str]]) -> None:
@@ -169,11 +179,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--cases", type=int, default=20_000, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
-    parser.add_argument("--write", action="store_true", help="record some for the unit tests")
+    parser.add_argument("--write", action="store_true", help="record some texts for the unit tests")
     options = parser.parse_args(argv)
     texts, kinds = Texts(options.seed), list(READERS)
-    made = ((kinds[number % len(kinds)], number) for number in range(options.cases))
-    cases = [(kind, texts.make(kind)) for kind, _ in made]
+    drawn = (kinds[number % len(kinds)] for number in range(options.cases))
+    cases = [(kind, texts.make(kind)) for kind in drawn]
     expected = upstream(cases)
     different = 0
     for (kind, text), (value, error) in zip(cases, expected, strict=True):
@@ -181,11 +191,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (comparable(our_value), our_error) == (comparable(value), error):
             continue
         different += 1
-        if different <= SHOWN:
+        if different <= SHOWN_MAX:
             print(f"{kind}: {text!r}\n  ours {our_error or our_value}\n  Go's {error or value}")
     if options.write:
         record(cases, expected)
-    print(f"{options.cases} answers of extenders: {different} are read differently")
+    print(f"{options.cases} extender responses: {different} decoded differently")
     return int(different > 0)
 
 

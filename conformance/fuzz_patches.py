@@ -1,10 +1,10 @@
 """Random writes of every kind, by several managers, on a real API server and on ours.
 
 Each step sends one random create, update, JSON, merge or strategic merge patch, or apply to a real
-kube-apiserver. Without --against, the patch functions of this repository are then asked for the
-same change: documents are compared after the real server has put ours into its form (a dry-run
-update), managedFields and refusals as they are. With --against, the same requests go to a second
-server and whole answers are compared.
+kube-apiserver. Without --against, the patch functions of this repository then make the same change:
+documents are compared after the real server has normalized ours (a dry-run update), managedFields
+and rejections as they are. With --against, a second server gets the same requests, and whole
+responses are compared.
 
     python conformance/fuzz_patches.py --kubeconfig FILE [--server URL] [--against URL]
         [--steps N] [--seed N] [--kinds deployments,...] [--record FILE]
@@ -38,14 +38,16 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="")
-    parser.add_argument("--record", type=Path, help="directory for requests and real responses")
+    parser.add_argument(
+        "--record", type=Path, help="write requests and real responses to this file"
+    )
     options = parser.parse_args()
     real = server_of(options.kubeconfig, options.server)
     other = None
     if options.against or options.against_kubeconfig:
         other = server_of(options.against_kubeconfig, options.against)
-    wanted = set(filter(None, options.kinds.split(",")))
-    chosen = [kind for kind in kinds() if not wanted or kind.resource in wanted]
+    names = set(filter(None, options.kinds.split(",")))
+    chosen = [kind for kind in kinds() if not names or kind.resource in names]
     fuzzer = Fuzzer(options.seed, real, other)
     if any(kind.is_custom for kind in chosen):
         for server in filter(None, (real, other)):
@@ -71,7 +73,7 @@ def _define(server: Server) -> None:
         if server.ask("GET", "/apis/fuzz.example.com/v1/widgets")[0] == 200:
             return
         time.sleep(0.05)
-    raise SystemExit("the custom resource does not come to be served; leave it out with --kinds")
+    raise SystemExit("the custom resource is not served; leave it out with --kinds")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Compare the scheduling queue with kube-scheduler's own on random histories.
 
-Owns the command line. Expected places are those of upstream's PriorityQueue, played by
-`conformance/queue/main.go`; they never come from our queue.
+Owns the command line. The expected queues of the pods come from upstream's PriorityQueue, run by
+`conformance/queue/main.go`, never from our queue.
 """
 
 import argparse
@@ -22,11 +22,11 @@ SHOWN_STEPS = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the histories on both queues; return 1 if a pod is in different places."""
+    """Run the histories on both queues; return 1 if a pod is in different queues."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=200, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
-    parser.add_argument("--steps", type=int, default=120, metavar="N", help="in each history")
+    parser.add_argument("--steps", type=int, default=120, metavar="N", help="steps of each history")
     options = parser.parse_args(argv)
     histories = [History(options.seed + case) for case in range(options.cases)]
     for history in histories:

@@ -2,9 +2,8 @@
 
     python conformance/fuzz_requests.py [--count N] [--seed N] [--rounds N] [--data FILE]
 
-Each round is a server of its own with the next seed. Whatever comes, the server has to answer with
-a Status or close the connection, and to log nothing but warnings; tests/integration runs a short
-round of the same.
+Each round uses a new server and the next seed. The server must answer every request with a Status
+or close the connection, and log nothing worse than warnings; tests/integration runs a short round.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings  # noq
 from kubesched.kit.clock import SystemClock  # noqa: E402
 
 
-class Complaints(logging.Handler):
+class ErrorLog(logging.Handler):
     """Collects unexpected log lines of the server."""
 
     def __init__(self) -> None:
@@ -35,7 +34,7 @@ class Complaints(logging.Handler):
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
+        """Collect a line."""
         self.texts.append(self.format(record))
 
 
@@ -52,23 +51,23 @@ async def one_round(seed: int, count: int, data: Path | None) -> Report:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the rounds; return 1 after a failure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000, help="requests a round")
+    parser.add_argument("--count", type=int, default=2000, help="requests per round")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--data", type=Path, help="keep objects in this file")
+    parser.add_argument("--data", type=Path, help="persist objects in this file")
     options = parser.parse_args(argv)
-    complaints = Complaints()
-    logging.getLogger().addHandler(complaints)
+    error_log = ErrorLog()
+    logging.getLogger().addHandler(error_log)
     codes: Counter[int] = Counter()
     problem_count = 0
     for seed in range(options.seed, options.seed + options.rounds):
         report = asyncio.run(one_round(seed, options.count, options.data))
         codes.update(report.codes)
-        found, complaints.texts = [*report.problems, *complaints.texts], []
-        for text in found:
+        problems, error_log.texts = [*report.problems, *error_log.texts], []
+        for text in problems:
             print(f"PROBLEM seed {seed}: {text}\n")
-        problem_count += len(found)
-        print(f"seed {seed}: {len(found)} problems", file=sys.stderr)
+        problem_count += len(problems)
+        print(f"seed {seed}: {len(problems)} problems", file=sys.stderr)
     print("answers:", dict(sorted(codes.items())))
     return int(problem_count > 0)
 

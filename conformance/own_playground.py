@@ -1,6 +1,6 @@
-"""`kubesched playground`, run as a user runs it, for upstream's specs.
+"""A `kubesched playground` process for upstream's specs.
 
-Owns its start and end. Everything in the cluster is ours: API server, controllers, kubelets,
+Owns its start and end. All components are kubesched's: API server, controllers, kubelets,
 scheduler.
 """
 
@@ -25,15 +25,15 @@ class OwnPlayground:
     """A running playground."""
 
     kubeconfig: Path
-    """The administrator's."""
+    """The administrator's kubeconfig."""
     pid: int
 
 
 @contextmanager
 def own_playground(*, nodes: int, flags: tuple[str, ...] = ()) -> Iterator[OwnPlayground]:
     """Run a playground until the end of the block."""
-    with tempfile.TemporaryDirectory(prefix="kubesched-playground-") as place:
-        kubeconfig, output = Path(place, "kubeconfig"), Path(place, "output")
+    with tempfile.TemporaryDirectory(prefix="kubesched-playground-") as directory:
+        kubeconfig, output = Path(directory, "kubeconfig"), Path(directory, "output")
         command = [
             str(Path(sys.executable).with_name("kubesched")),
             "playground",

@@ -1,9 +1,9 @@
 """Records the clusters of the test kit: src/kubesched/testing/clusters/*.json.
 
-Owns what is in them, and how they come about: real Kubernetes places the workloads, then the
-scheduler ends, and pods come that nobody has placed yet. Needs what `make control-plane` builds.
+Owns their content and the recording: real Kubernetes places the workloads, then the scheduler ends,
+and additional pods stay pending. Needs the programs of `make control-plane`.
 
-    python conformance/record_clusters.py            # all of them
+    python conformance/record_clusters.py            # all clusters
     python conformance/record_clusters.py gpu-pool   # one
 """
 
@@ -25,11 +25,11 @@ from kubesched.cluster.playground.snapshots import KINDS
 from kubesched.testing import a_node, a_pod
 
 Document = dict[str, Any]
-PLACE = Path(__file__).resolve().parent.parent / "src" / "kubesched" / "testing" / "clusters"
+DIRECTORY = Path(__file__).resolve().parent.parent / "src" / "kubesched" / "testing" / "clusters"
 ZONE = "topology.kubernetes.io/zone"
 TYPE = "node.kubernetes.io/instance-type"
 GPU = "nvidia.com/gpu"
-LEFT_OUT = ("ControllerRevision", "CSIDriver", "CSIStorageCapacity")
+SKIPPED_KINDS = ("ControllerRevision", "CSIDriver", "CSIStorageCapacity")
 MI = 1024 * 1024
 IMAGES = {
     "registry.example.com/shop/web:3.2": 180 * MI,
@@ -60,7 +60,7 @@ def node(name: str, zone: str, kind: str, cpu: int, memory: int, **more: Any) ->
         images=[
             {"names": [image], "sizeBytes": size}
             for image, size in IMAGES.items()
-            if any(one in image for one in pulled)
+            if any(name in image for name in pulled)
         ],
         **more,
     )
@@ -96,10 +96,10 @@ def workload(
 def container(image: str, requests: str, ports: Iterable[Document] = ()) -> Document:
     """Return a container that requests `cpu memory [gpus]`."""
     cpu, memory, *gpus = requests.split()
-    asked = {"cpu": cpu, "memory": memory}
-    resources: Document = {"requests": asked}
+    amounts = {"cpu": cpu, "memory": memory}
+    resources: Document = {"requests": amounts}
     if gpus:
-        resources = {"requests": {**asked, GPU: gpus[0]}, "limits": {GPU: gpus[0]}}
+        resources = {"requests": {**amounts, GPU: gpus[0]}, "limits": {GPU: gpus[0]}}
     made: Document = {"name": "main", "image": image, "resources": resources}
     if ports:
         made["ports"] = list(ports)
@@ -197,16 +197,16 @@ def web_shop() -> list[Document]:
             "policy/v1",
             spec={"minAvailable": 5, "selector": selector},
         ),
-        waiting(
+        pending(
             "shop/web-canary",
             web,
             "500m 512Mi",
             labels={"app": "web", "track": "canary"},
             topologySpreadConstraints=[spread("web", ZONE)],
         ),
-        waiting("shop/import", api, "3 8Gi", nodeSelector={TYPE: "large"}),
-        waiting("data/warehouse", "db:16", "12 48Gi"),
-        waiting("monitoring/probe", "probe:1", "10m 16Mi", nodeSelector={ZONE: "north-b"}),
+        pending("shop/import", api, "3 8Gi", nodeSelector={TYPE: "large"}),
+        pending("data/warehouse", "db:16", "12 48Gi"),
+        pending("monitoring/probe", "probe:1", "10m 16Mi", nodeSelector={ZONE: "north-b"}),
     ]
 
 
@@ -264,8 +264,8 @@ def gpu_pool() -> list[Document]:
             "policy/v1",
             spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "trainer"}}},
         ),
-        waiting("ml/notebook", train, "1 4Gi 1", tolerations=tolerates),
-        waiting(
+        pending("ml/notebook", train, "1 4Gi 1", tolerations=tolerates),
+        pending(
             "ml/finetune",
             train,
             "16 48Gi 3",
@@ -273,8 +273,8 @@ def gpu_pool() -> list[Document]:
             priorityClassName="serving",
             nodeSelector={"example.com/gpu": "l4"},
         ),
-        waiting("ml/etl", "etl:2", "2 4Gi"),
-        waiting("ml/forgot-toleration", train, "1 4Gi 1"),
+        pending("ml/etl", "etl:2", "2 4Gi"),
+        pending("ml/forgot-toleration", train, "1 4Gi 1"),
     ]
 
 
@@ -330,26 +330,26 @@ def edge_sites() -> list[Document]:
         ),
         workload("Deployment", "field/hub", 3, "hub:4", "1 2Gi"),
         workload("Deployment", "field/archive", 2, "archive:1", "2 8Gi"),
-        waiting("field/ingest", "hub:4", "500m 512Mi"),
-        waiting("field/telescope", relay, "500m 256Mi", annotations={"type": "space"}, **edge),
-        waiting(
+        pending("field/ingest", "hub:4", "500m 512Mi"),
+        pending("field/telescope", relay, "500m 256Mi", annotations={"type": "space"}, **edge),
+        pending(
             "field/uplink",
             relay,
             "250m 128Mi",
             annotations={"type": "space", "satellite": "sat2"},
             **edge,
         ),
-        waiting(
+        pending(
             "field/firmware",
             relay,
             "1 1Gi",
             affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": arm}},
         ),
-        waiting("field/port-taken", relay, "50m 64Mi", host_port=8443, **edge),
+        pending("field/port-taken", relay, "50m 64Mi", host_port=8443, **edge),
     ]
 
 
-def waiting(key: str, image: str, requests: str, *, host_port: int = 0, **more: Any) -> Document:
+def pending(key: str, image: str, requests: str, *, host_port: int = 0, **more: Any) -> Document:
     """Return a pending pod."""
     namespace, _, name = key.partition("/")
     made = a_pod(name, namespace=namespace, **more)
@@ -369,13 +369,13 @@ def record(objects: list[Document]) -> list[Document]:
     """Run a cluster, and return the objects that schedulers read."""
     programs = Programs.built()
     with real_cluster("unstaffed") as cluster, cluster.api() as api:
-        wanted = Components(nodes=0, only_annotated_nodes=True, node_grace_s=12)
-        start_components(cluster, programs, cluster.group, wanted)
-        create = Creating(api)
-        alive = [one for one in objects if one["kind"] == "Node"]
+        components = Components(nodes=0, only_annotated_nodes=True, node_grace_s=12)
+        start_components(cluster, programs, cluster.group, components)
+        create = Creator(api)
+        nodes = [one for one in objects if one["kind"] == "Node"]
         create.all(one for one in objects if one["kind"] in ("Namespace", "PriorityClass", "Node"))
         cluster.group.wait_until(
-            lambda: ready_count(api) >= alive_count(alive), "nodes", timeout_s=90
+            lambda: ready_count(api) >= alive_count(nodes), "nodes", timeout_s=90
         )
         others = [
             one for one in objects if one["kind"] not in ("Namespace", "PriorityClass", "Node")
@@ -383,14 +383,14 @@ def record(objects: list[Document]) -> list[Document]:
         create.all(one for one in others if one["kind"] != "Pod")
         cluster.group.wait_until(lambda: is_placed(api, others), "the workloads", timeout_s=90)
         cluster.group.wait_until(
-            lambda: lost_count(api) >= len(alive) - alive_count(alive), "lost nodes", timeout_s=90
+            lambda: lost_count(api) >= len(nodes) - alive_count(nodes), "lost nodes", timeout_s=90
         )
         cluster.group.stop("kube-scheduler")
         create.all(one for one in others if one["kind"] == "Pod")
         return list(dump(api))
 
 
-class Creating:
+class Creator:
     """Creates objects."""
 
     def __init__(self, api: Api) -> None:
@@ -433,8 +433,8 @@ def lost_count(api: Api) -> int:
 
 def is_placed(api: Api, objects: list[Document]) -> bool:
     """Return whether every workload has all its pods, bound and running."""
-    found = api.get("/api/v1/pods").must(200).json["items"]
-    running = [one for one in found if one["status"].get("phase") == "Running"]
+    pods = api.get("/api/v1/pods").must(200).json["items"]
+    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     for one in objects:
         if one["kind"] in ("Deployment", "StatefulSet"):
             name, namespace = one["metadata"]["name"], one["metadata"]["namespace"]
@@ -452,19 +452,19 @@ def is_placed(api: Api, objects: list[Document]) -> bool:
 def dump(api: Api) -> Iterable[Document]:
     """Return the objects without fields that schedulers ignore."""
     for resource in KINDS:
-        if resource.kind in LEFT_OUT:
+        if resource.kind in SKIPPED_KINDS:
             continue
-        found = api.get(f"{resource.root}{resource.plural}").must(200).json["items"]
-        for one in found:
-            one["metadata"].pop("managedFields", None)
-            yield {"apiVersion": resource.api_version, "kind": resource.kind, **one}
+        items = api.get(f"{resource.root}{resource.plural}").must(200).json["items"]
+        for item in items:
+            item["metadata"].pop("managedFields", None)
+            yield {"apiVersion": resource.api_version, "kind": resource.kind, **item}
 
 
 def write(name: str, objects: Iterable[Document]) -> None:
     """Write a List with one object per line, for readable diffs."""
     lines = ",\n".join(json.dumps(one, sort_keys=True) for one in objects)
     text = f'{{"apiVersion": "v1", "kind": "List", "items": [\n{lines}\n]}}\n'
-    (PLACE / f"{name}.json").write_text(text)
+    (DIRECTORY / f"{name}.json").write_text(text)
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 """Records the output of kube-scheduler v1.36.4 for many command lines, for the unit tests.
 
-Owns the command lines: every flag with good and bad values, forms of writing them, rules between
-flags, precedence of file and flags, every feature gate at every version, and random mixtures. Each
-is given to the real program, which is made to end by itself: `--write-config-to` and `--version`.
+Owns the command lines: every flag with valid and invalid values, forms of flags, rules between
+flags, precedence of file and flags, every feature gate at every version, and random mixtures. Runs
+the real program with each of them and with a flag that makes it exit.
 
     PYTHONPATH=src .venv/bin/python conformance/record_command_lines.py
 """
@@ -101,8 +101,8 @@ def case(
     *arguments: str, ends: bool = False, files: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Return a command line, with the flag that makes it exit where needed."""
-    given = list(arguments) if ends else [*ENDING, *arguments]
-    return {"arguments": given, "files": files or {}}
+    line = list(arguments) if ends else [*ENDING, *arguments]
+    return {"arguments": line, "files": files or {}}
 
 
 def flag_values() -> Iterator[dict[str, Any]]:
@@ -470,7 +470,7 @@ def gates() -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Record everything."""
+    """Record all command lines and feature gates."""
     program = Programs.built().path("kube-scheduler")
     cases = [
         *flag_values(),
@@ -483,7 +483,7 @@ def main() -> None:
         recorded = list(pool.map(lambda one: record(str(program), one), cases))
         of_gates = list(pool.map(lambda one: record(str(program), one), gates()))
     _write("run/data/command_lines.json.gz", {"files": FILES, "cases": recorded})
-    told = [
+    gate_errors = [
         {
             "version": one["arguments"][1].removeprefix("--emulated-version="),
             "gate": one["arguments"][2].removeprefix("--feature-gates="),
@@ -491,9 +491,9 @@ def main() -> None:
         }
         for one in of_gates
     ]
-    _write("config/data/gates.json.gz", {"listed": _listed(str(program)), "told": told})
+    _write("config/data/gates.json.gz", {"listed": _listed(str(program)), "told": gate_errors})
     kinds = [one["kind"] for one in recorded]
-    print({kind: kinds.count(kind) for kind in sorted(set(kinds))}, len(told))
+    print({kind: kinds.count(kind) for kind in sorted(set(kinds))}, len(gate_errors))
 
 
 def _write(name: str, content: object) -> None:
@@ -509,36 +509,36 @@ def _listed(program: str) -> list[str]:
 
 def record(program: str, one: dict[str, Any]) -> dict[str, Any]:
     """Run a command line; return it with its output."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         for name, text in FILES.items():
-            Path(place, name).write_text(text)
+            Path(directory, name).write_text(text)
         (port,) = free_ports(1)
         arguments = [
-            a.replace("{dir}", place).replace("{port}", str(port)) for a in one["arguments"]
+            a.replace("{dir}", directory).replace("{port}", str(port)) for a in one["arguments"]
         ]
         ran = subprocess.run(
             [program, *arguments],
             capture_output=True,
             text=True,
             timeout=60,
-            cwd=place,
+            cwd=directory,
             check=False,
         )
-        found: dict[str, Any] = {"arguments": one["arguments"], "status": ran.returncode}
-        found["kind"], found["error"] = _told(ran.stderr)
-        found["error"] = found["error"].replace(place, "{dir}")
-        found["warnings"] = re.findall(r"(--requestheader-\S+ is set without .*)", ran.stderr)
-        if found["kind"] == "":
-            found["kind"] = "version" if ran.stdout.startswith(("Kub", "version.")) else "help"
-        written = Path(place, "out.yaml")
+        outcome: dict[str, Any] = {"arguments": one["arguments"], "status": ran.returncode}
+        outcome["kind"], outcome["error"] = _error_of(ran.stderr)
+        outcome["error"] = outcome["error"].replace(directory, "{dir}")
+        outcome["warnings"] = re.findall(r"(--requestheader-\S+ is set without .*)", ran.stderr)
+        if outcome["kind"] == "":
+            outcome["kind"] = "version" if ran.stdout.startswith(("Kub", "version.")) else "help"
+        written = Path(directory, "out.yaml")
         if ran.returncode == 0 and written.exists():
-            found["kind"] = "written"
-            found["config"] = written.read_text().replace(place, "{dir}")
-        return found
+            outcome["kind"] = "written"
+            outcome["config"] = written.read_text().replace(directory, "{dir}")
+        return outcome
 
 
-def _told(stderr: str) -> tuple[str, str]:
-    """Return how the program exited, and its message."""
+def _error_of(stderr: str) -> tuple[str, str]:
+    """Return the kind of the program's exit, and its message."""
     failed = re.search(r'"command failed" err=(".*")$', stderr, re.MULTILINE)
     if failed is not None:
         return "command", ast.literal_eval(failed[1])

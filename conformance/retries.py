@@ -1,7 +1,7 @@
 """Counts tests that passed only after a retry.
 
-`scripts/conformance` names a file in KUBESCHED_RETRIES, adds up all parts of a run, and fails above
-a bound.
+`scripts/conformance` names a file in KUBESCHED_RETRIES, counts the retries of all parts of a run,
+and fails above a limit.
 """
 
 import os

@@ -1,9 +1,8 @@
 """Upstream's [sig-scheduling] specs on a whole real cluster with one scheduler.
 
-Owns how the specs are run and which of them are known to pass with kube-scheduler:
-sig-scheduling-specs.txt has them with the seconds each took. Prints every spec's outcome, then
-`N of M passed`; the exit status says whether every spec that passes with kube-scheduler did. Needs
-`make control-plane`.
+Owns the run of the specs, and the list of those that pass with kube-scheduler:
+sig-scheduling-specs.txt has them with their durations. Prints every spec's outcome, then
+`N of M passed`; exit status 0 if every spec of the list passed. Needs `make control-plane`.
 Upstream: test/e2e/scheduling.
 """
 
@@ -43,9 +42,9 @@ RETRIED_MAX = 3
 EPILOG = """examples:
   sig_scheduling.py                                 kubesched, all that pass with kube-scheduler
   sig_scheduling.py --short                         only those that take less than 30 s each
-  sig_scheduling.py --under-test kube-scheduler --record   run everything, write the list anew
+  sig_scheduling.py --under-test kube-scheduler --record   run all specs, rewrite the list
   sig_scheduling.py --only hostPort                 only specs that match
-  sig_scheduling.py --playground                    on `kubesched playground`, everything ours
+  sig_scheduling.py --playground                    on `kubesched playground`
 """
 
 
@@ -59,18 +58,18 @@ class Outcome:
 
 
 def main() -> int:
-    """Run the specs and report."""
+    """Run the specs and print the results."""
     options = parsed()
     # One spec fails on a real cluster: it needs kubelets that set allocatable.
     known = recorded(every=options.playground)
-    # Recording runs every spec of upstream, other runs those that pass.
-    wanted = [] if options.record else chosen(known, options)
-    if not wanted and not options.record:
+    # Recording runs all of upstream's specs, other runs those that are known to pass.
+    selected = [] if options.record else selection(known, options)
+    if not selected and not options.record:
         print("sig-scheduling: no spec matches", file=sys.stderr)
         return 2
     with started(options) as kubeconfig:
         start = time.perf_counter()
-        outcomes = run(kubeconfig, wanted, options)
+        outcomes = run(kubeconfig, selected, options)
         failed = [spec for spec, outcome in outcomes.items() if outcome.failure]
         if failed and len(failed) <= RETRIED_MAX and not options.record:
             # Upstream's deadlines assume more cores than this machine may have, and KWOK deletes
@@ -83,7 +82,7 @@ def main() -> int:
     for spec, outcome in sorted(outcomes.items()):
         verdict = f"FAILED: {outcome.failure}" if outcome.failure else "passed"
         print(f"{outcome.seconds:7.1f} s  {spec}: {verdict}")
-    missing = [spec for spec in wanted if spec not in outcomes]
+    missing = [spec for spec in selected if spec not in outcomes]
     for spec in missing:
         print(f"           {spec}: did not run")
     passed = sum(not outcome.failure for outcome in outcomes.values())
@@ -110,7 +109,7 @@ def started(options: argparse.Namespace) -> Iterator[Path]:
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n", 1)[0],
         epilog=EPILOG,
@@ -118,31 +117,39 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument(
-        "--playground", action="store_true", help="on the playground: all parts are ours"
+        "--playground",
+        action="store_true",
+        help="run on the playground, without upstream's components",
     )
-    parser.add_argument("--short", action="store_true", help="only specs below 30 s each")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="only specs that match")
-    parser.add_argument("--minutes", type=int, default=60, help="timeout")
-    parser.add_argument("--report", type=Path, help="file for ginkgo's output")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for the cluster's logs")
-    parser.add_argument("--verbosity", type=int, default=2, help="of the scheduler's log")
+    parser.add_argument(
+        "--short", action="store_true", help="run only specs that take less than 30 s each"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="run only specs that match this pattern"
+    )
+    parser.add_argument("--minutes", type=int, default=60, help="timeout of the run")
+    parser.add_argument("--report", type=Path, help="write ginkgo's output to this file")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep the cluster's logs in this directory"
+    )
+    parser.add_argument("--verbosity", type=int, default=2, help="verbosity of the scheduler's log")
     parser.add_argument("--record", action="store_true", help="write sig-scheduling-specs.txt")
     return parser.parse_args()
 
 
 def recorded(*, every: bool) -> dict[str, float]:
     """Return the specs that pass with kube-scheduler, or all, with their durations in seconds."""
-    found = {}
+    durations = {}
     lines = SPECS.read_text().splitlines() if SPECS.exists() else []
     for line in lines:
-        told = line.removeprefix(FAILS) if every else line
-        if told and not told.startswith("#"):
-            seconds, _, spec = told.strip().partition(" ")
-            found[spec] = float(seconds)
-    return found
+        entry = line.removeprefix(FAILS) if every else line
+        if entry and not entry.startswith("#"):
+            seconds, _, spec = entry.strip().partition(" ")
+            durations[spec] = float(seconds)
+    return durations
 
 
-def chosen(known: Mapping[str, float], options: argparse.Namespace) -> list[str]:
+def selection(known: Mapping[str, float], options: argparse.Namespace) -> list[str]:
     """Return the specs to run."""
     return [
         spec
@@ -165,10 +172,12 @@ def record(outcomes: Mapping[str, Outcome]) -> None:
     SPECS.write_text("\n".join(lines) + "\n")
 
 
-def run(kubeconfig: Path, wanted: Iterable[str], options: argparse.Namespace) -> dict[str, Outcome]:
+def run(
+    kubeconfig: Path, selected: Iterable[str], options: argparse.Namespace
+) -> dict[str, Outcome]:
     """Run specs in sequence; all of [sig-scheduling] if none are given."""
     programs = Programs.built()
-    focus = "|".join(re.escape(spec) for spec in wanted) or FOCUS
+    focus = "|".join(re.escape(spec) for spec in selected) or FOCUS
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
         report = Path(directory, "junit.xml")
         command = [
@@ -201,7 +210,7 @@ def run(kubeconfig: Path, wanted: Iterable[str], options: argparse.Namespace) ->
 
 def outcomes_of(report: Path) -> dict[str, Outcome]:
     """Return the results in ginkgo's report."""
-    found = {}
+    results = {}
     for case in ET.parse(report).iter("testcase"):
         name = case.get("name") or ""
         status = case.get("status")
@@ -209,10 +218,10 @@ def outcomes_of(report: Path) -> dict[str, Outcome]:
             continue
         failure = case.find("failure")
         text = str(failure.get("message") if failure is not None else status)
-        found[LABELS.sub("", name.removeprefix("[It] "))] = Outcome(
+        results[LABELS.sub("", name.removeprefix("[It] "))] = Outcome(
             float(case.get("time") or 0), "" if status == "passed" else " ".join(text.split())[:300]
         )
-    return found
+    return results
 
 
 if __name__ == "__main__":

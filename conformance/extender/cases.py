@@ -20,16 +20,16 @@ from conformance.extender.scripts import (
     is_silent,
     keeps,
     keeps_all,
-    names_a_stranger,
     redirects,
     rejects_all,
     resets,
-    returns_a_ghost,
-    says,
+    responds,
+    returns_unknown_node,
+    returns_unknown_victim,
     scores,
     sends,
     sends_and_waits,
-    spells_oddly,
+    uses_other_case,
     without_victims,
 )
 from conformance.extender.server import Exchange, Script
@@ -90,8 +90,8 @@ class Case:
     """Pods that are already bound."""
     in_short: bool = True
     until: str = "settled"
-    """When the case ends: when the pod is `settled`, bound or rejected; when it is `bound`, at
-    any attempt; when it is bound and that is `hidden` from the scheduler."""
+    """The end of the case: the pod is `settled`, bound or rejected; it is `bound` by any attempt;
+    it is bound, and that is `hidden` from the scheduler."""
 
 
 # -- filter ----------------------------------------------------------------------------------------
@@ -123,14 +123,17 @@ def filter_cases() -> list[Case]:
         *filtering("keeps-one", keeps("node-c", FailedNodes={"node-a": "busy"})),
         *filtering("keeps-none", rejects_all),
         *filtering("drops-silently", keeps()),
-        *filtering("says-nothing", says({}), in_short=False),
-        *filtering("says-null", says(None), in_short=False),
-        *filtering("refuses-some", keeps("node-d", FailedAndUnresolvableNodes={"node-a": "x"})),
-        *filtering("has-an-error", says({"Error": "the extender is tired"})),
-        *wrong("unknown-name", says({"NodeNames": ["node-a", "node-x"]})),
-        *wrong("lower-case", spells_oddly),
-        *wrong("text-after", says(ONE + b" and more")),
-        Case("ghost", [Extender("ghost", {"filter": returns_a_ghost})]),
+        *filtering("empty-object", responds({}), in_short=False),
+        *filtering("null", responds(None), in_short=False),
+        *filtering("rejects-some", keeps("node-d", FailedAndUnresolvableNodes={"node-a": "x"})),
+        *filtering("has-an-error", responds({"Error": "the extender is tired"})),
+        *wrong("unknown-name", responds({"NodeNames": ["node-a", "node-x"]})),
+        *wrong("lower-case", uses_other_case),
+        *wrong("text-after", responds(ONE + b" and more")),
+        Case(
+            "unknown-node-object",
+            [Extender("unknown-node-object", {"filter": returns_unknown_node})],
+        ),
         Case("no-filter", [Extender("no-filter", {"prioritize": scores(node_d=9)}, CAPABLE)]),
     ]
 
@@ -139,7 +142,7 @@ def fault_cases() -> list[Case]:
     """Return the cases of extenders that fail."""
     whole, part = head(len(ONE)) + ONE, head(len(ONE) + 40) + ONE
     dead = Extender("dead-port", {"filter": keeps_all}, CAPABLE, url="http://127.0.0.1:1/dead")
-    nobody = Extender(
+    ignored = Extender(
         "ignored-dead-port",
         {"filter": keeps_all},
         {**CAPABLE, "ignorable": True},
@@ -147,9 +150,9 @@ def fault_cases() -> list[Case]:
     )
     return [
         Case(dead.name, [dead]),
-        Case(nobody.name, [nobody]),
-        *wrong("code-500", says(b"oh no", 500)),
-        *wrong("code-404", says(ONE, 404), in_short=False),
+        Case(ignored.name, [ignored]),
+        *wrong("code-500", responds(b"oh no", 500)),
+        *wrong("code-404", responds(ONE, 404), in_short=False),
         *wrong("code-204", sends(b"HTTP/1.1 204 No Content\r\n\r\n"), in_short=False),
         *wrong("silent", is_silent, httpTimeout=SHORT_TIMEOUT),
         *wrong(
@@ -165,25 +168,25 @@ def fault_cases() -> list[Case]:
         *wrong("half-body", sends(head(len(ONE)) + ONE[:10])),
         *wrong("short-body", sends(part), in_short=False),
         *wrong("half-chunked", sends(head(None) + chunk(ONE[:9]))),
-        *wrong("empty", says(b"")),
+        *wrong("empty", responds(b"")),
         *wrong("not-http", sends(b"hello, this is not HTTP\r\n\r\n")),
-        *wrong("not-http-either", sends(b"\x16\x03\x01nonsense\r\n\r\n"), in_short=False),
-        *wrong("odd-version", sends(b"HTTQ/1.1 200 OK\r\n\r\n"), in_short=False),
-        *wrong("not-json", says(b"<html>502 Bad Gateway</html>")),
-        *wrong("cut-json", says(ONE[:-3]), in_short=False),
-        *wrong("wrong-type", says({"NodeNames": "node-b"})),
-        *wrong("wrong-element", says({"NodeNames": ["node-b", 3]}), in_short=False),
-        *wrong("wrong-map", says({"NodeNames": ["node-b"], "FailedNodes": {"a": 1}})),
-        *wrong("a-list", says([1]), in_short=False),
-        *wrong("bad-literal", says(b'{"NodeNames": nope}'), in_short=False),
-        *wrong("bad-escape", says(b'{"Error": "\\x"}'), in_short=False),
+        *wrong("tls-bytes", sends(b"\x16\x03\x01nonsense\r\n\r\n"), in_short=False),
+        *wrong("wrong-version", sends(b"HTTQ/1.1 200 OK\r\n\r\n"), in_short=False),
+        *wrong("not-json", responds(b"<html>502 Bad Gateway</html>")),
+        *wrong("cut-json", responds(ONE[:-3]), in_short=False),
+        *wrong("wrong-type", responds({"NodeNames": "node-b"})),
+        *wrong("wrong-element", responds({"NodeNames": ["node-b", 3]}), in_short=False),
+        *wrong("wrong-map", responds({"NodeNames": ["node-b"], "FailedNodes": {"a": 1}})),
+        *wrong("a-list", responds([1]), in_short=False),
+        *wrong("bad-literal", responds(b'{"NodeNames": nope}'), in_short=False),
+        *wrong("bad-escape", responds(b'{"Error": "\\x"}'), in_short=False),
         *wrong("redirected", redirects, in_short=False),
         Case(
             "works-the-second-time",
             [
                 Extender(
                     "works-the-second-time",
-                    {"filter": first_then(says(b"", 503), keeps("node-b"))},
+                    {"filter": first_then(responds(b"", 503), keeps("node-b"))},
                     CAPABLE,
                 )
             ],
@@ -204,7 +207,7 @@ def scoring(name: str, script: Script, *, in_short: bool = True, **config: Any) 
 
 def prioritize_cases() -> list[Case]:
     """Return the cases of scoring."""
-    second = says({}, 500)
+    second = responds({}, 500)
     chain = [
         Extender("chain-one", {"filter": keeps("node-d", "node-b", "node-a")}, CAPABLE),
         Extender("chain-two", {"filter": keeps("node-a", "node-b"), "prioritize": second}),
@@ -225,11 +228,13 @@ def prioritize_cases() -> list[Case]:
         *scoring("dislikes", scores(node_a=-100, node_b=-100, node_d=-100)),
         *scoring("far-off", scores(node_a=4000), in_short=False),
         *scoring("overflow", scores(node_d=2**62, node_a=2**58), in_short=False),
-        *scoring("no-list", says({"Host": "node-a", "Score": 10})),
-        *scoring("a-fraction", says([{"Host": "node-a", "Score": 7.5}]), in_short=False),
-        *scoring("twice", says([{"Host": "node-b", "Score": 40}, {"Host": "node-b", "Score": 40}])),
+        *scoring("no-list", responds({"Host": "node-a", "Score": 10})),
+        *scoring("a-fraction", responds([{"Host": "node-a", "Score": 7.5}]), in_short=False),
+        *scoring(
+            "twice", responds([{"Host": "node-b", "Score": 40}, {"Host": "node-b", "Score": 40}])
+        ),
         *scoring("unknown-host", scores(node_x=10, node_b=10)),
-        *scoring("lower-case-scores", says([{"host": "node-d", "score": 10}])),
+        *scoring("lower-case-scores", responds([{"host": "node-d", "score": 10}])),
         Case("chain", chain),
         Case("tug", tug),
         Case("alone", [Extender("alone", alone, CAPABLE)]),
@@ -287,27 +292,29 @@ def preempt_cases() -> list[Case]:
     return [
         *preempting("frees-one", frees("node-c")),
         *preempting("costs-more", costs_more),
-        *preempting("frees-none", says({"NodeNameToMetaVictims": {}})),
-        *preempting("says-no-map", says({}), in_short=False),
-        *preempting("unknown-victim", names_a_stranger),
-        *preempting("unknown-node", says({"NodeNameToMetaVictims": {"node-x": {"Pods": []}}})),
-        *preempting("no-victims", says({"NodeNameToMetaVictims": {"node-b": {"Pods": []}}})),
+        *preempting("frees-none", responds({"NodeNameToMetaVictims": {}})),
+        *preempting("no-map", responds({}), in_short=False),
+        *preempting("unknown-victim", returns_unknown_victim),
+        *preempting("unknown-node", responds({"NodeNameToMetaVictims": {"node-x": {"Pods": []}}})),
+        *preempting("no-victims", responds({"NodeNameToMetaVictims": {"node-b": {"Pods": []}}})),
         *preempting("some-without", without_victims, ignorable=True),
-        *preempting("preempt-500", says(b"", 500)),
-        *preempting("preempt-json", says(b"["), in_short=False),
+        *preempting("preempt-500", responds(b"", 500)),
+        *preempting("preempt-json", responds(b"["), in_short=False),
         _preemption("pair", pair),
         _preemption(
-            "ignored-and-asked",
+            "ignored-and-called",
             [
-                Extender("ignored-and-asked", {"preempt": says(b"", 500)}, {**CAPABLE, **soft}),
-                Extender("asked-after", {"preempt": frees("node-a")}, CAPABLE),
+                Extender(
+                    "ignored-and-called", {"preempt": responds(b"", 500)}, {**CAPABLE, **soft}
+                ),
+                Extender("called-after", {"preempt": frees("node-a")}, CAPABLE),
             ],
         ),
         _preemption(
-            "refused-but-resolvable",
+            "rejected-but-resolvable",
             [
                 Extender(
-                    "refused-but-resolvable",
+                    "rejected-but-resolvable",
                     {"filter": keeps_all, "preempt": frees("node-d")},
                     CAPABLE,
                 )
@@ -323,11 +330,11 @@ Binder: TypeAlias = Callable[[Json], None]
 
 def bind_cases(bind: Binder) -> list[Case]:
     """Return the cases of binding; only one extender may bind."""
-    asked: dict[str, Script] = {}
+    scripts: dict[str, Script] = {}
 
     def script(exchange: Exchange) -> None:
         name = exchange.json["PodName"].partition(".")[0]
-        asked[name](exchange)
+        scripts[name](exchange)
 
     def binds(exchange: Exchange) -> None:
         bind(exchange.json)
@@ -337,20 +344,20 @@ def bind_cases(bind: Binder) -> list[Case]:
         bind(exchange.json)
         exchange.answer(b"", 500)
 
-    asked["bind-works"] = binds
-    asked["bind-refuses"] = says({"Error": "no room at the inn"})
-    asked["bind-500"] = says(b"", 500)
-    asked["bind-silent"] = is_silent
-    asked["bind-json"] = says(b"what?")
-    asked["bind-second-time"] = first_then(says({"Error": "not yet"}), binds)
-    asked["bind-hidden"] = binds_and_fails
+    scripts["bind-works"] = binds
+    scripts["bind-rejects"] = responds({"Error": "no room at the inn"})
+    scripts["bind-500"] = responds(b"", 500)
+    scripts["bind-silent"] = is_silent
+    scripts["bind-json"] = responds(b"what?")
+    scripts["bind-second-time"] = first_then(responds({"Error": "not yet"}), binds)
+    scripts["bind-hidden"] = binds_and_fails
     until = {"bind-second-time": "bound", "bind-hidden": "hidden"}
     binder = Extender(
         "binder",
         {"bind": script, "filter": keeps("node-b", "node-c")},
         {**CAPABLE, "httpTimeout": "3s"},
     )
-    return [Case(name, [binder], until=until.get(name, "settled")) for name in asked]
+    return [Case(name, [binder], until=until.get(name, "settled")) for name in scripts]
 
 
 def for_all_cases() -> list[Case]:
@@ -358,7 +365,10 @@ def for_all_cases() -> list[Case]:
     listed = [
         Extender(
             "all-ignorable",
-            {"filter": keeps("node-a", "node-b", "node-c"), "bind": says({"Error": "not today"})},
+            {
+                "filter": keeps("node-a", "node-b", "node-c"),
+                "bind": responds({"Error": "not today"}),
+            },
             {**CAPABLE, "ignorable": True},
             is_for_all=True,
         ),
@@ -381,7 +391,7 @@ def for_all_cases() -> list[Case]:
 
 def trusted_cases(files: CertificateFiles) -> list[Case]:
     """Return a case of an extender with certificates on both sides."""
-    given = {
+    tls_config = {
         "caFile": str(files.authority),
         "certData": base64.b64encode(files.authority.read_bytes()).decode(),
         "keyData": base64.b64encode(files.authority_key.read_bytes()).decode(),
@@ -391,7 +401,7 @@ def trusted_cases(files: CertificateFiles) -> list[Case]:
         Extender(
             "trusted",
             {"filter": keeps("node-b"), "prioritize": scores(node_b=1)},
-            {**CAPABLE, "enableHTTPS": True, "tlsConfig": given},
+            {**CAPABLE, "enableHTTPS": True, "tlsConfig": tls_config},
             is_for_all=True,
             is_secure=True,
         )

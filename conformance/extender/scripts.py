@@ -1,4 +1,4 @@
-"""Scripts of extenders: valid responses, odd ones, and every kind of failure."""
+"""Scripts of extenders: valid responses, malformed ones, and every kind of failure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conformance.extender.server import Exchange, Script
 
 def names_of(exchange: Exchange) -> list[str]:
     """Return the names of the nodes in a request, in either form."""
-    asked = exchange.json
-    if asked["NodeNames"] is not None:
-        return list(asked["NodeNames"])
-    return [node["metadata"]["name"] for node in asked["Nodes"]["items"]]
+    args = exchange.json
+    if args["NodeNames"] is not None:
+        return list(args["NodeNames"])
+    return [node["metadata"]["name"] for node in args["Nodes"]["items"]]
 
 
-def says(body: object, code: int = 200, **headers: str) -> Script:
-    """Send this response."""
+def responds(body: object, code: int = 200, **headers: str) -> Script:
+    """Respond with this body and code."""
     return lambda exchange: exchange.answer(body, code, **headers)
 
 
@@ -25,11 +25,11 @@ def keeps(*names: str, **more: Any) -> Script:
     """Keep these nodes, in this order, in the form of the request."""
 
     def script(exchange: Exchange) -> None:
-        asked = exchange.json
-        if asked["NodeNames"] is not None:
+        args = exchange.json
+        if args["NodeNames"] is not None:
             exchange.answer({"NodeNames": list(names), **more})
             return
-        by_name = {node["metadata"]["name"]: node for node in asked["Nodes"]["items"]}
+        by_name = {node["metadata"]["name"]: node for node in args["Nodes"]["items"]}
         items = [by_name[name] for name in names if name in by_name]
         exchange.answer({"Nodes": {"items": items}, **more})
 
@@ -43,7 +43,7 @@ def keeps_all(exchange: Exchange) -> None:
 
 def scores(**by_name: int) -> Script:
     """Return these scores; underscores become hyphens."""
-    return says([{"Host": k.replace("_", "-"), "Score": v} for k, v in by_name.items()])
+    return responds([{"Host": k.replace("_", "-"), "Score": v} for k, v in by_name.items()])
 
 
 def first_then(*scripts: Script) -> Script:
@@ -109,15 +109,15 @@ def rejects_all(exchange: Exchange) -> None:
     keeps(FailedNodes=failed, FailedAndUnresolvableNodes=worse)(exchange)
 
 
-def returns_a_ghost(exchange: Exchange) -> None:
+def returns_unknown_node(exchange: Exchange) -> None:
     """Return a node that does not exist."""
     node = copy.deepcopy(exchange.json["Nodes"]["items"][0])
     node["metadata"]["name"] = "node-ghost"
     exchange.answer({"Nodes": {"items": [node]}})
 
 
-def spells_oddly(exchange: Exchange) -> None:
-    """Respond with keys in odd case."""
+def uses_other_case(exchange: Exchange) -> None:
+    """Respond with keys in a different case."""
     exchange.answer({"nodenames": ["node-c"], "ERROR": None, "extra": 1})
 
 
@@ -128,16 +128,16 @@ def redirects(exchange: Exchange) -> None:
 
 def victims_in(exchange: Exchange) -> dict[str, Any]:
     """Return the victims in a request by node, in the form of the response."""
-    asked = exchange.json
-    shown = asked["NodeNameToMetaVictims"]
-    if shown is not None:
-        return dict(shown)
+    args = exchange.json
+    meta_victims = args["NodeNameToMetaVictims"]
+    if meta_victims is not None:
+        return dict(meta_victims)
     return {
         name: {
             "Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"]],
             "NumPDBViolations": victims["NumPDBViolations"],
         }
-        for name, victims in asked["NodeNameToVictims"].items()
+        for name, victims in args["NodeNameToVictims"].items()
     }
 
 
@@ -145,8 +145,8 @@ def frees(*names: str) -> Script:
     """Keep only these nodes, with the victims of the request."""
 
     def script(exchange: Exchange) -> None:
-        asked = victims_in(exchange)
-        kept = {name: asked[name] for name in names if name in asked}
+        candidates = victims_in(exchange)
+        kept = {name: candidates[name] for name in names if name in candidates}
         exchange.answer({"NodeNameToMetaVictims": kept})
 
     return script
@@ -154,20 +154,20 @@ def frees(*names: str) -> Script:
 
 def costs_more(exchange: Exchange) -> None:
     """Report budget violations on all nodes but one."""
-    asked = victims_in(exchange)
-    for name, victims in asked.items():
+    candidates = victims_in(exchange)
+    for name, victims in candidates.items():
         victims["NumPDBViolations"] = 0 if name == "node-d" else 2
-    exchange.answer({"NodeNameToMetaVictims": asked})
+    exchange.answer({"NodeNameToMetaVictims": candidates})
 
 
 def without_victims(exchange: Exchange) -> None:
     """Return victims on one node only."""
-    asked = victims_in(exchange)
-    answer = {name: {"Pods": [], "NumPDBViolations": 0} for name in asked}
-    exchange.answer({"NodeNameToMetaVictims": {**answer, "node-b": asked["node-b"]}})
+    candidates = victims_in(exchange)
+    answer = {name: {"Pods": [], "NumPDBViolations": 0} for name in candidates}
+    exchange.answer({"NodeNameToMetaVictims": {**answer, "node-b": candidates["node-b"]}})
 
 
-def names_a_stranger(exchange: Exchange) -> None:
+def returns_unknown_victim(exchange: Exchange) -> None:
     """Return a victim that does not exist."""
     answer = {"node-b": {"Pods": [{"UID": "not-there"}], "NumPDBViolations": 0}}
     exchange.answer({"NodeNameToMetaVictims": answer})

@@ -1,7 +1,6 @@
 """A scripted HTTP extender that records its requests.
 
-Responses are scripts over the bare connection, so that it can be slow, silent or wrong in every
-way.
+Responses are scripts over the raw connection, so that they can be slow, missing or malformed.
 """
 
 from __future__ import annotations
@@ -76,14 +75,14 @@ Script: TypeAlias = Callable[[Exchange], None]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What was asked of whom."""
+    """One recorded request."""
 
     path: str
     method: str
     content_type: str
     body: bytes
     client: str = ""
-    """Whose certificate was shown, if one was."""
+    """The subject of the client certificate; empty without one."""
 
     @property
     def json(self) -> Any:
@@ -92,7 +91,7 @@ class Call:
 
 
 class ScriptedExtender(socketserver.ThreadingTCPServer):
-    """Listens on loopback; a path without a script is not found."""
+    """Listens on loopback; a path without a script responds with 404."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -108,7 +107,7 @@ class ScriptedExtender(socketserver.ThreadingTCPServer):
 
     @property
     def url(self) -> str:
-        """Return where it is."""
+        """Return the URL."""
         scheme = "http" if self.tls is None else "https"
         return f"{scheme}://127.0.0.1:{self.server_address[1]}"
 
@@ -122,22 +121,22 @@ class ScriptedExtender(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a connection that the other side ends is what some scripts are about."""
+        """Log nothing: some scripts make the client close the connection."""
 
     def note(self, call: Call) -> None:
-        """Write down a call."""
+        """Record a call."""
         with self._lock:
             self._calls.append(call)
 
     def taken(self) -> list[Call]:
-        """Return the calls since this was last asked."""
+        """Return and forget the recorded calls."""
         with self._lock:
-            taken, self._calls = self._calls, []
-        return taken
+            calls, self._calls = self._calls, []
+        return calls
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """One connection, kept open as long as the scripts allow it."""
+    """One connection, open until a script closes it."""
 
     server: ScriptedExtender
 
@@ -145,8 +144,8 @@ class _Connection(socketserver.BaseRequestHandler):
         connection, client = self.request, ""
         if self.server.tls is not None:
             connection = self.server.tls.wrap_socket(connection, server_side=True)
-            shown = connection.getpeercert() or {}
-            client = str(shown.get("subject", ""))
+            certificate = connection.getpeercert() or {}
+            client = str(certificate.get("subject", ""))
         reader = connection.makefile("rb")
         while (exchange := self._next(connection, reader)) is not None:
             self.server.note(

@@ -1,6 +1,6 @@
 """A control plane on which schedulers alternate, with the same extenders and pods.
 
-Owns how a case runs and what is recorded of it, without values that differ from run to run.
+Owns running a case and recording its result, without values that differ between runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 POLL_S = 0.02
 WAIT_S_MAX = 30.0
-# So that no two nodes are worth the same, and a place is not a matter of chance.
+# Gives each node a different score, so that placements are not random.
 RANKED = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -41,24 +41,24 @@ RANKED = {
         ]
     }
 }
-# Written by whom and when differs from run to run, and so does what the server counts.
+# Times and the server's counters differ between runs.
 TIMES = ("creationTimestamp", "lastTransitionTime", "lastProbeTime", "startTime", "time")
 COUNTED = ("resourceVersion", *TIMES)
 
 
 @dataclass(slots=True)
-class Seen:
-    """What one scheduler made of a case."""
+class CaseResult:
+    """The result of a case with one scheduler."""
 
-    asked: dict[str, list[Any]] = field(default_factory=dict)
-    """The questions to each verb of each extender; the first one, of a pod that was refused."""
+    calls: dict[str, list[Any]] = field(default_factory=dict)
+    """The calls of each verb of each extender; only the first one of a rejected pod."""
     order: list[str] = field(default_factory=list)
-    """In which order extenders were asked, but for scores, which are asked for at once."""
+    """The order of the calls, without `prioritize`, whose calls are concurrent."""
     node: str = ""
     nominated: str = ""
     condition: list[str] = field(default_factory=list)
     events: list[list[str]] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
     problem: str = ""
 
 
@@ -74,10 +74,10 @@ class Stage:
     uids: dict[str, str] = field(default_factory=dict)
 
     def server_of(self, extender: Extender) -> ScriptedExtender:
-        """Return the server that an extender is at."""
+        """Return the server of an extender."""
         return self.secure if extender.is_secure else self.plain
 
-    def play(self, cases: Iterable[Case], name: SchedulerName) -> dict[str, Seen]:
+    def play(self, cases: Iterable[Case], name: SchedulerName) -> dict[str, CaseResult]:
         """Run cases with one scheduler; all their extenders are configured together."""
         cases = list(cases)
         extenders = {one.name: one for case in cases for one in case.extenders}
@@ -93,39 +93,41 @@ class Stage:
             scheduler.terminate()
 
     def stanzas(self, extenders: Iterable[Extender]) -> list[Json]:
-        """Have extenders served, and return their part of the configuration."""
-        made = []
-        for one in extenders:
-            server = self.server_of(one)
-            server.scripts |= {f"/{one.name}/{verb}": run for verb, run in one.verbs.items()}
-            made.append(one.stanza(server.url))
-        return made
+        """Serve extenders, and return their part of the configuration."""
+        stanzas = []
+        for extender in extenders:
+            server = self.server_of(extender)
+            server.scripts |= {
+                f"/{extender.name}/{verb}": run for verb, run in extender.verbs.items()
+            }
+            stanzas.append(extender.stanza(server.url))
+        return stanzas
 
-    def bind(self, asked: Json) -> None:
-        """Bind a pod as an extender does that was asked to."""
-        target = {"kind": "Node", "name": asked["Node"]}
-        meta = {"name": asked["PodName"], "uid": asked["PodUID"]}
-        path = f"/api/v1/namespaces/{asked['PodNamespace']}/pods/{asked['PodName']}/binding"
+    def bind(self, args: Json) -> None:
+        """Bind a pod like an extender with a bind verb."""
+        target = {"kind": "Node", "name": args["Node"]}
+        meta = {"name": args["PodName"], "uid": args["PodUID"]}
+        path = f"/api/v1/namespaces/{args['PodNamespace']}/pods/{args['PodName']}/binding"
         with self.cluster.api() as api:
             body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
             api.post(path, body).must(201, 409)
 
     # -- one case
 
-    def _run(self, case: Case, scheduler: SchedulerProcess) -> Seen:
+    def _run(self, case: Case, scheduler: SchedulerProcess) -> CaseResult:
         self._taken()
         for resident in case.in_process:
             self._create(case, resident)
         self._create(case, {"metadata": {"name": case.name}, "spec": _spec(case)})
-        seen = Seen()
+        result = CaseResult()
         try:
             pod = self._awaited(case, scheduler)
         except TimeoutError as problem:
-            seen.problem = str(problem)
+            result.problem = str(problem)
             pod = self.api.get(f"{PODS}/{case.name}").json
-        self._describe(case, pod, seen)
+        self._describe(case, pod, result)
         self.clean_up()
-        return seen
+        return result
 
     def _create(self, case: Case, document: Json) -> None:
         name = document["metadata"]["name"]
@@ -138,7 +140,7 @@ class Stage:
         self.uids[made["metadata"]["uid"]] = made["metadata"]["name"]
 
     def _awaited(self, case: Case, scheduler: SchedulerProcess) -> Json:
-        """Return the pod once it is bound, or is known not to be."""
+        """Return the pod once it is bound or rejected."""
         deadline_s = time.monotonic() + WAIT_S_MAX
         while time.monotonic() < deadline_s:
             scheduler.check()
@@ -146,47 +148,47 @@ class Stage:
             is_bound = bool(pod["spec"].get("nodeName"))
             is_rejected = bool(_condition(pod)) and not pod["status"].get("nominatedNodeName")
             is_settled = is_bound or (is_rejected and case.until == "settled")
-            wanted = "Scheduled" if is_bound and case.until != "hidden" else "FailedScheduling"
-            if is_settled and wanted in {event[1] for event in self._events(case)}:
+            reason = "Scheduled" if is_bound and case.until != "hidden" else "FailedScheduling"
+            if is_settled and reason in {event[1] for event in self._events(case)}:
                 return pod
             time.sleep(POLL_S)
         raise TimeoutError(f"not {case.until} after {WAIT_S_MAX:.0f} s")
 
-    def _describe(self, case: Case, pod: Json, seen: Seen) -> None:
-        seen.node = pod["spec"].get("nodeName", "")
-        seen.condition = _condition(pod) if not seen.node else []
+    def _describe(self, case: Case, pod: Json, result: CaseResult) -> None:
+        result.node = pod["spec"].get("nodeName", "")
+        result.condition = _condition(pod) if not result.node else []
         calls = self._taken()
         for call in filter(lambda one: _is_about(one, case), calls):
-            said = [
+            request = [
                 call.method,
                 call.content_type,
                 call.client,
                 self._known_by_name(_sorted(_body(call))),
             ]
-            questions = seen.asked.setdefault(call.path, [])
-            # A pod that is refused is tried again; how often by now is a matter of time.
-            if said not in questions and (seen.node or not questions):
-                questions.append(said)
-            if not call.path.endswith("/prioritize") and seen.order[-1:] != [call.path]:
-                seen.order.append(call.path)
-        seen.order = list(dict.fromkeys(seen.order)) if not seen.node else seen.order
-        seen.events = [list(one) for one in sorted(set(map(tuple, self._events(case))))]
+            requests = result.calls.setdefault(call.path, [])
+            # A rejected pod is retried; the number of retries depends on timing.
+            if request not in requests and (result.node or not requests):
+                requests.append(request)
+            if not call.path.endswith("/prioritize") and result.order[-1:] != [call.path]:
+                result.order.append(call.path)
+        result.order = list(dict.fromkeys(result.order)) if not result.node else result.order
+        result.events = [list(one) for one in sorted(set(map(tuple, self._events(case))))]
         left = {item["metadata"]["name"] for item in self.api.get(PODS).json["items"]}
         names = (f"{case.name}.{one['metadata']['name']}" for one in case.in_process)
-        seen.gone = sorted(name for name in names if name not in left)
+        result.evicted = sorted(name for name in names if name not in left)
 
     def _taken(self) -> list[Call]:
         return [*self.plain.taken(), *self.secure.taken()]
 
     def _events(self, case: Case) -> list[list[str]]:
-        found = []
+        events = []
         for event in self.api.get(EVENTS).must(200).json["items"]:
             name = event["regarding"]["name"]
             if name != case.name and not name.startswith(f"{case.name}."):
                 continue
             note = self._normal_text(event["note"])
-            found.append([name, event["reason"], event["type"], event.get("action", ""), note])
-        return found
+            events.append([name, event["reason"], event["type"], event.get("action", ""), note])
+        return events
 
     def clean_up(self) -> None:
         """Delete all pods and events."""
@@ -195,7 +197,7 @@ class Stage:
             time.sleep(POLL_S)
         self.api.delete(EVENTS).must(200)
 
-    # -- what differs from run to run
+    # -- values that differ between runs
 
     def _known_by_name(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -210,7 +212,7 @@ class Stage:
     def _normal_text(self, text: str) -> str:
         for uid, name in self.uids.items():
             text = text.replace(uid, f"uid of {name}")
-        # Which port our end has is chance.
+        # The client's port is random.
         return re.sub(r"read tcp( \S+->\S+)?: read", "read tcp: read", text)
 
 
@@ -224,7 +226,7 @@ def _spec(case: Case) -> Json:
 
 
 def _condition(pod: Json) -> list[str]:
-    """Return what is said of a pod that is not scheduled."""
+    """Return the reason and message of a pod that is not scheduled."""
     for condition in pod["status"].get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return [condition["reason"], _without_ports(condition["message"])]
@@ -236,14 +238,14 @@ def _without_ports(text: str) -> str:
 
 
 def _is_about(call: Call, case: Case) -> bool:
-    """Return whether a call is about this case's pod, and not about an earlier one's retry."""
+    """Return whether a call is about this case's pod, not a retry of an earlier case's pod."""
     body = _body(call)
     pod = body.get("Pod") if isinstance(body, dict) else None
     return case.name in (pod["metadata"]["name"] if pod else "", body.get("PodName", ""))
 
 
 def _sorted(body: Any) -> Any:
-    """Return a question with its nodes in order; which of them is looked at first is chance."""
+    """Return a request body with its nodes in order; the first evaluated node is random."""
     if isinstance(body, dict) and body.get("NodeNames"):
         body["NodeNames"].sort()
     if isinstance(body, dict) and body.get("Nodes"):

@@ -1,7 +1,7 @@
-"""A burst of pods past extenders that fail most of the time.
+"""A burst of pods with extenders that fail half of the time.
 
-The pods fill the cluster completely, so that a lost pod, or one counted twice, shows. A seed draws
-the faults; in the end the extenders recover.
+The pods fill the cluster completely, so that a pod that is lost or counted twice is noticed. The
+faults come from a seed; at the end the extenders recover.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from conformance.extender.cases import NODES, Extender, Json
-from conformance.extender.scripts import closes, is_silent, keeps_all, resets, says, scores, sends
+from conformance.extender.scripts import (
+    closes,
+    is_silent,
+    keeps_all,
+    resets,
+    responds,
+    scores,
+    sends,
+)
 from conformance.extender.server import Exchange, Script
 from conformance.extender.stage import PODS, POLL_S, Stage
 from kubesched.testing import SchedulerName, SchedulerProcess, SchedulerSettings, start_scheduler
@@ -25,9 +33,9 @@ STORM_S = 6.0
 WAIT_S_MAX = 60.0
 FAILURE_SHARE = 0.5
 WRONG: tuple[Script, ...] = (
-    says(b"", 500),
-    says(b"{"),
-    says({"NodeNames": ["node-x"], "Error": 3}),
+    responds(b"", 500),
+    responds(b"{"),
+    responds({"NodeNames": ["node-x"], "Error": 3}),
     sends(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"),
     sends(b"nonsense"),
     closes,
@@ -39,7 +47,7 @@ STANZA = {"nodeCacheCapable": True, "httpTimeout": "150ms"}
 
 @dataclass(slots=True)
 class Storm:
-    """What is drawn, and for how long."""
+    """The random faults, until a point in time."""
 
     rng: random.Random
     until_s: float = 0.0
@@ -47,7 +55,7 @@ class Storm:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def or_fails(self, verb: str, right: Script) -> Script:
-        """Do the right thing, or fail in one of many ways."""
+        """Run the valid script, or a random failing one."""
 
         def script(exchange: Exchange) -> None:
             with self._lock:
@@ -60,13 +68,13 @@ class Storm:
 
 
 def run_storm(stage: Stage, name: SchedulerName, seed: int = 1) -> list[str]:
-    """Run it with one scheduler; return what is wrong afterwards."""
+    """Run the burst with one scheduler; return the problems."""
     storm = Storm(random.Random(seed))
 
     def bind(exchange: Exchange) -> None:
-        # Sometimes the pod is bound, and the scheduler does not learn it from us.
+        # Sometimes the pod is bound, and the response fails.
         stage.bind(exchange.json)
-        storm.or_fails("bind answer", says({"Error": ""}))(exchange)
+        storm.or_fails("bind answer", responds({"Error": ""}))(exchange)
 
     extenders = [
         Extender(
@@ -81,7 +89,7 @@ def run_storm(stage: Stage, name: SchedulerName, seed: int = 1) -> list[str]:
         Extender(
             "storm-binder",
             {"bind": storm.or_fails("bind", bind)},
-            # One that binds after the scheduler gave it up would make room for two.
+            # Binding after the scheduler's timeout would let two pods have the same place.
             {"httpTimeout": "3s"},
             is_for_all=True,
         ),
@@ -100,14 +108,14 @@ def run_storm(stage: Stage, name: SchedulerName, seed: int = 1) -> list[str]:
         storm.until_s = time.monotonic() + STORM_S
         for number in range(PODS_MAX):
             _create(stage, f"burst-{number}")
-        found = _checks(stage, scheduler)
+        problems = _checks(stage, scheduler)
     finally:
         scheduler.terminate()
         stage.clean_up()
     print(
         f"storm: {sum(storm.failed.values())} failures of {name}'s extenders: {dict(storm.failed)}"
     )
-    return found
+    return problems
 
 
 def _create(stage: Stage, name: str) -> None:
@@ -118,22 +126,22 @@ def _create(stage: Stage, name: str) -> None:
 
 
 def _checks(stage: Stage, scheduler: SchedulerProcess) -> list[str]:
-    """Return what is wrong: every place must be taken once, and no other."""
-    left = _waiting(stage, scheduler, 0)
-    if left:
-        return [f"never bound: {', '.join(left)}"]
+    """Return the problems: every place must be taken exactly once."""
+    pending = _pending(stage, scheduler)
+    if pending:
+        return [f"never bound: {', '.join(pending)}"]
     taken = Counter(pod["spec"]["nodeName"] for pod in _pods(stage))
     full = dict.fromkeys(NODES, PODS_MAX // len(NODES))
-    found = [] if taken == full else [f"places taken: {dict(taken)}"]
-    # There is no room for one more, and there is as soon as one leaves.
+    problems = [] if taken == full else [f"places taken: {dict(taken)}"]
+    # There is no room for one more pod until another one is deleted.
     _create(stage, "one-more")
     rejection = f"0/{len(NODES)} nodes are available: {len(NODES)} Insufficient cpu"
     if not _is_rejected(stage, rejection):
-        found.append(f"one more pod is not refused by {rejection!r}")
+        problems.append(f"one more pod is not rejected with {rejection!r}")
     stage.api.delete(f"{PODS}/burst-0").must(200)
-    if _waiting(stage, scheduler, 0):
-        found.append("the place of a pod that left is not taken")
-    return [*found, *_cache_problems(scheduler)]
+    if _pending(stage, scheduler):
+        problems.append("the place of a deleted pod is not taken")
+    return [*problems, *_cache_problems(scheduler)]
 
 
 def _pods(stage: Stage) -> list[Json]:
@@ -141,14 +149,14 @@ def _pods(stage: Stage) -> list[Json]:
     return items
 
 
-def _waiting(stage: Stage, scheduler: SchedulerProcess, wanted: int) -> list[str]:
-    """Return the pods that have no node, once there are no more than wanted, or time is up."""
+def _pending(stage: Stage, scheduler: SchedulerProcess) -> list[str]:
+    """Return the pods without a node at the timeout; empty as soon as all have one."""
     deadline_s = time.monotonic() + WAIT_S_MAX
     while True:
         scheduler.check()
-        left = [one["metadata"]["name"] for one in _pods(stage) if "nodeName" not in one["spec"]]
-        if len(left) <= wanted or time.monotonic() > deadline_s:
-            return left if len(left) > wanted else []
+        pending = [pod["metadata"]["name"] for pod in _pods(stage) if "nodeName" not in pod["spec"]]
+        if not pending or time.monotonic() > deadline_s:
+            return pending
         time.sleep(POLL_S)
 
 
@@ -156,15 +164,15 @@ def _is_rejected(stage: Stage, text: str) -> bool:
     deadline_s = time.monotonic() + WAIT_S_MAX
     while time.monotonic() < deadline_s:
         pod = stage.api.get(f"{PODS}/one-more").must(200).json
-        said = [one.get("message", "") for one in pod["status"].get("conditions", ())]
-        if any(one.startswith(text) for one in said):
+        messages = [one.get("message", "") for one in pod["status"].get("conditions", ())]
+        if any(message.startswith(text) for message in messages):
             return True
         time.sleep(POLL_S)
     return False
 
 
 def _cache_problems(scheduler: SchedulerProcess) -> list[str]:
-    """Have the scheduler compare what it believes with what there is."""
+    """Have the scheduler compare its cache with the API server."""
     scheduler.send_signal(signal.SIGUSR2)
     scheduler.until_logged("Dump of scheduling queue")
     return scheduler.lines("Cache mismatch")

@@ -32,23 +32,23 @@ from kubesched.testing import SCHEDULERS  # noqa: E402
 SHORT_COUNT = 12
 EPILOG = """examples:
   side_by_side --sequences 200 --seed 1              200 sequences, all families in turn
-  side_by_side --short                               12 of them, for CI
+  side_by_side --short                               12 sequences, for CI
   side_by_side --families preemption,volumes         two families
-  side_by_side --only spread-17                      one sequence again
-  side_by_side --only spread-17 --print              what it consists of, without running it
+  side_by_side --only spread-17                      repeat one sequence
+  side_by_side --only spread-17 --print              print its steps without running it
   side_by_side --under-test kube-scheduler           kube-scheduler against itself: must be equal
 """
 
 
 def main() -> int:
-    """Run the sequences and report."""
+    """Run the sequences and print the verdicts."""
     options = parsed()
-    sequences = list(wanted(options))
+    sequences = list(selected(options))
     if options.print:
         for sequence in sequences:
             print(json.dumps(sequence.document(), indent=1))
         return 0
-    # SIGTERM ends it like Ctrl-C, with everything it started.
+    # SIGTERM ends the run like Ctrl-C, together with all child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = perf_counter()
     outcomes = list(run(sequences, options))
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """Return the options."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.split("\n", 1)[0],
         epilog=EPILOG,
@@ -64,19 +64,27 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--sequences", type=int, default=40, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="the first of N seeds")
-    parser.add_argument("--families", default="all", help="of " + ",".join(FAMILIES))
-    parser.add_argument("--only", default="", metavar="FAMILY-SEED", help="comma-separated")
+    parser.add_argument(
+        "--families", default="all", help="comma-separated names of " + ",".join(FAMILIES)
+    )
+    parser.add_argument(
+        "--only", default="", metavar="FAMILY-SEED", help="run only these; comma-separated"
+    )
     parser.add_argument("--under-test", choices=SCHEDULERS, default="kubesched")
     parser.add_argument("--reference", choices=SCHEDULERS, default="kube-scheduler")
-    parser.add_argument("--lanes", type=int, default=1, help="pairs of clusters at a time")
-    parser.add_argument("--report", type=Path, help="where to write one JSON line a sequence")
+    parser.add_argument(
+        "--lanes", type=int, default=1, help="number of concurrent pairs of clusters"
+    )
+    parser.add_argument("--report", type=Path, help="write one JSON line per sequence to this file")
     parser.add_argument("--short", action="store_true", help=f"{SHORT_COUNT} sequences, for CI")
-    parser.add_argument("--print", action="store_true", help="show the sequences only")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="directory for logs")
+    parser.add_argument(
+        "--print", action="store_true", help="print the sequences without running them"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the logs in this directory")
     return parser.parse_args()
 
 
-def wanted(options: argparse.Namespace) -> Iterator[Sequence]:
+def selected(options: argparse.Namespace) -> Iterator[Sequence]:
     """Yield the sequences to run."""
     if options.only:
         for name in options.only.split(","):
@@ -153,20 +161,20 @@ def show(outcome: Outcome) -> None:
 
 
 def summary(outcomes: list[Outcome], took_s: float, options: argparse.Namespace) -> int:
-    """Print the sums and return the exit status."""
+    """Print the totals and return the exit status."""
     counts = Counter(outcome.status for outcome in outcomes)
     steps = sum(outcome.compared for outcome in outcomes)
     late = sum(len(outcome.late) for outcome in outcomes)
-    shown = ", ".join(f"{number} {status}" for status, number in counts.most_common())
+    totals = ", ".join(f"{number} {status}" for status, number in counts.most_common())
     print(
         f"side by side: {options.under_test} against {options.reference}: "
         f"{len(outcomes)} sequences, {steps} steps compared, {late} late, "
-        f"in {took_s:.0f} s: {shown}"
+        f"in {took_s:.0f} s: {totals}"
     )
-    bad = [one.sequence.name for one in outcomes if one.status in {"different", "error"}]
-    if bad:
-        print(f"  again: --only {','.join(bad)}")
-    return 1 if bad or not outcomes else 0
+    failed = [one.sequence.name for one in outcomes if one.status in {"different", "error"}]
+    if failed:
+        print(f"  repeat with: --only {','.join(failed)}")
+    return 1 if failed or not outcomes else 0
 
 
 if __name__ == "__main__":

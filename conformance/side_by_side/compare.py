@@ -1,6 +1,6 @@
-"""Where two sides differ.
+"""Differences between two sides.
 
-Owns finding the differences and telling which of them are ties. Never waits, never runs anything.
+Owns the comparison, and the rules for ties, races and transient events. Never waits or runs a step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.side_by_side.state import Events, State
 class Difference(NamedTuple):
     """One difference; an absent value is empty."""
 
-    what: str
+    subject: str
     field: str
     reference: str
     tested: str
@@ -23,20 +23,20 @@ class Difference(NamedTuple):
     def is_tested_value_in(self, state: State) -> bool:
         """Return whether another run had the result of the tested side."""
         if self.field == "existence":
-            return (self.what in state) == bool(self.tested)
-        return state.get(self.what, {}).get(self.field, "") == self.tested
+            return (self.subject in state) == bool(self.tested)
+        return state.get(self.subject, {}).get(self.field, "") == self.tested
 
     def is_tested_event_in(self, events: Events) -> bool:
         """Return whether another run has, or lacks, this event as the tested side does."""
-        shown = self.tested or self.reference
-        is_there = any(
-            event[0] == self.what and " | ".join(event[1:]) == shown for event in events.written
+        text = self.tested or self.reference
+        is_written = any(
+            event[0] == self.subject and " | ".join(event[1:]) == text for event in events.written
         )
-        return is_there == bool(self.tested)
+        return is_written == bool(self.tested)
 
     def __str__(self) -> str:
         return (
-            f"{self.what} {self.field}:\n"
+            f"{self.subject} {self.field}:\n"
             f"      reference {self.reference or '-'}\n"
             f"      tested    {self.tested or '-'}"
         )
@@ -48,18 +48,18 @@ class Rest:
 
     state: State
     codes: tuple[int, ...] = ()
-    unrest: str = ""
-    """What was still changing at the timeout."""
+    unsettled: str = ""
+    """The reason why the cluster was not idle at the timeout."""
 
 
 def rest_differences(reference: Rest, tested: Rest) -> list[Difference]:
-    """Return where two sides differ after a step."""
+    """Return the differences between two sides after a step."""
     found = []
     if reference.codes != tested.codes:
         codes = (str(list(reference.codes)), str(list(tested.codes)))
         found.append(Difference("answers to requests", "codes", *codes))
-    if reference.unrest or tested.unrest:
-        found.append(Difference("cluster", "unrest", reference.unrest, tested.unrest))
+    if reference.unsettled or tested.unsettled:
+        found.append(Difference("cluster", "unsettled", reference.unsettled, tested.unsettled))
     found.extend(state_differences(reference.state, tested.state))
     return found
 
@@ -67,14 +67,14 @@ def rest_differences(reference: Rest, tested: Rest) -> list[Difference]:
 def state_differences(reference: State, tested: State) -> list[Difference]:
     """Return the fields that differ, object by object."""
     found = []
-    for what in sorted({*reference, *tested}):
-        ours, theirs = tested.get(what), reference.get(what)
+    for subject in sorted({*reference, *tested}):
+        ours, theirs = tested.get(subject), reference.get(subject)
         if ours is None or theirs is None:
-            is_there = ("there" if theirs is not None else "", "there" if ours is not None else "")
-            found.append(Difference(what, "existence", *is_there))
+            existence = ("there" if theirs is not None else "", "there" if ours is not None else "")
+            found.append(Difference(subject, "existence", *existence))
             continue
         found.extend(
-            Difference(what, field, theirs.get(field, ""), ours.get(field, ""))
+            Difference(subject, field, theirs.get(field, ""), ours.get(field, ""))
             for field in sorted({*ours, *theirs})
             if ours.get(field, "") != theirs.get(field, "")
         )
@@ -95,14 +95,14 @@ def event_differences(reference: Events, tested: Events) -> list[Difference]:
 
 
 def settled_notes(states: Iterable[State]) -> frozenset[tuple[str, str]]:
-    """Return pods with the rejections that they had when the cluster was idle."""
+    """Return pods with the rejection messages that they had in an idle cluster."""
     found = set()
     for state in states:
-        for what, fields in state.items():
+        for subject, fields in state.items():
             condition = fields.get("PodScheduled", "")
             if "message=" in condition:
                 message = condition.partition("message=")[2]
-                found.add((f"P{what[1:]}", message.rpartition(" observedGeneration=")[0]))
+                found.add((f"P{subject[1:]}", message.rpartition(" observedGeneration=")[0]))
     return frozenset(found)
 
 
@@ -114,26 +114,28 @@ def is_transient(
 ) -> bool:
     """Return whether the presence of an event depends on timing.
 
-    How often a pod is tried while things move is chance: a refusal that never was a pod's condition
-    at rest may be missing. So may one that was, where it came before the pod's last change was
-    seen: upstream then counts it as the one before, whatever its text.
+    The number of attempts while objects change is random: a rejection that was never a pod's
+    condition in an idle cluster may be missing. So may one that was, if it came before the pod's
+    last change was seen: upstream then adds it to the previous event, whatever its text.
     """
     parts = (difference.tested or difference.reference).split(" | ")
     lacking = reference if difference.tested else tested
     return parts[1] == "FailedScheduling" and (
-        (difference.what, parts[4]) not in settled or difference.what in lacking.repeated
+        (difference.subject, parts[4]) not in settled or difference.subject in lacking.repeated
     )
 
 
 def is_race(differences: list[Difference], before: State) -> bool:
     """Return whether pending pods swapped nodes.
 
-    In which order pods are tried again depends on how often they were before, which is a matter of
-    time. A side that placed none of them lost no race.
+    The order of retries depends on the number of earlier attempts, and therefore on timing. A side
+    that placed none of the pods lost no race.
     """
     moved = [one for one in differences if one.field == "nodeName"]
     waited = [
-        one for one in moved if "status=False" in before.get(one.what, {}).get("PodScheduled", "")
+        one
+        for one in moved
+        if "status=False" in before.get(one.subject, {}).get("PodScheduled", "")
     ]
     gained = [one for one in waited if one.tested and not one.reference]
     lost = [one for one in waited if one.reference and not one.tested]
@@ -142,11 +144,11 @@ def is_race(differences: list[Difference], before: State) -> bool:
 
 
 def is_tie(differences: list[Difference], best: Mapping[str, frozenset[str]]) -> bool:
-    """Return whether a pod is on another of several best nodes of the reference."""
+    """Return whether a pod is on a different one of the reference's best nodes."""
     for difference in differences:
         if difference.field != "nodeName":
             continue
-        nodes = best.get(difference.what.removeprefix("pod "), frozenset())
+        nodes = best.get(difference.subject.removeprefix("pod "), frozenset())
         if len(nodes) > 1 and difference.tested in nodes and difference.reference in nodes:
             return True
     return False

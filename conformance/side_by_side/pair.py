@@ -1,7 +1,7 @@
 """Runs a sequence on both sides, step by step.
 
-Owns the order of things: empty, apply, rest, compare, and how often a sequence that differs is run
-again. Never knows what a step does.
+Owns the order of a run: empty, apply, wait, compare; and the number of repeated runs of a sequence
+that differs. Never knows what a step does.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from conformance.side_by_side.steps import Obj, Sequence, Step
 
 T = TypeVar("T")
 Status: TypeAlias = Literal["equal", "tied", "raced", "unsteady", "sometimes", "different", "error"]
-"""How a sequence ended.
+"""The result of a sequence.
 
-- tied: at a pod whose best node is not unique, and which went to another of the best
-- raced: at pods that had waited together and took each other's place
-- unsteady: at something that the reference, run again, also did
-- sometimes: at something that a second run of both did not show
+- tied: stopped at a pod with several best nodes, placed on a different one of them
+- raced: stopped at pending pods that took each other's place
+- unsteady: stopped at a result that a repeated run of the reference also had
+- sometimes: stopped at a difference that a second run of both sides did not show
 """
 
-# Longer than the longest backoff: later the sides do not change.
+# Longer than the longest backoff: after it the sides do not change.
 _LATE_S_MAX = 13.0
 _LATE_S_MIN = 1.0
-_AGAIN_S_MAX = 3.0
+_REPEAT_S_MAX = 3.0
 _TIED_RUNS_MAX = 3
 _REFERENCE_RUNS = 4
 _EVENTS = "events"
@@ -51,7 +51,7 @@ class Record:
     """The result of one run of a sequence on both sides."""
 
     rests: list[Rest] = field(default_factory=list)
-    """The reference's, step by step."""
+    """The reference's states, step by step."""
     events: Events = field(default_factory=Events)
     differences: list[Difference] = field(default_factory=list)
     stopped_at: str = ""
@@ -71,7 +71,7 @@ class Outcome:
     status: Status
     seconds: float
     compared: int
-    """Steps after which both sides were the same."""
+    """The number of steps after which both sides were equal."""
     events: int
     late: dict[str, float]
     transient: int = 0
@@ -80,8 +80,8 @@ class Outcome:
     error: str = ""
 
     def document(self) -> Obj:
-        """Return the verdict as a line of the report has it."""
-        written: Obj = {
+        """Return the verdict as a line of the report."""
+        document: Obj = {
             "sequence": self.sequence.name,
             "family": self.sequence.family,
             "seed": self.sequence.seed,
@@ -93,13 +93,13 @@ class Outcome:
             "transientEvents": self.transient,
         }
         if self.late:
-            written["late"] = {step: round(late_s, 1) for step, late_s in self.late.items()}
+            document["late"] = {step: round(late_s, 1) for step, late_s in self.late.items()}
         if self.stopped_at:
-            written["stoppedAt"] = self.stopped_at
-            written["differences"] = [one._asdict() for one in self.differences]
+            document["stoppedAt"] = self.stopped_at
+            document["differences"] = [one._asdict() for one in self.differences]
         if self.error:
-            written["error"] = self.error
-        return written
+            document["error"] = self.error
+        return document
 
 
 class Pair:
@@ -162,7 +162,7 @@ class Pair:
         for number, step in enumerate(sequence.steps, start=1):
             title = f"step {number}: {step}"
             codes = self._both(lambda side, step=step: side.apply(step))  # type: ignore[misc]
-            pair, late_s = self._rest_alike(codes, log_position)
+            pair, late_s = self._rest_until_equal(codes, log_position)
             record.rests.append(pair[0])
             record.differences = rest_differences(*pair)
             if record.differences:
@@ -179,17 +179,17 @@ class Pair:
             differences, best_nodes(self.reference.log_since(log_position))
         )
 
-    def _rest_alike(
+    def _rest_until_equal(
         self, codes: tuple[list[int], list[int]], log_position: int
     ) -> tuple[tuple[Rest, Rest], float]:
         """Wait until both sides are idle and equal, or until the timeout.
 
-        A pod that waits out its backoff looks as if at rest; the other side may be past it.
+        A side with a pod in backoff looks idle; the other side may already have retried it.
         """
 
-        def at_rest(side: Side, answered: list[int]) -> Rest:
-            unrest = side.rest()
-            return Rest(side.state(), tuple(answered), unrest)
+        def at_rest(side: Side, codes: list[int]) -> Rest:
+            unsettled = side.rest()
+            return Rest(side.state(), tuple(codes), unsettled)
 
         start = 0.0
         while True:
@@ -208,11 +208,11 @@ class Pair:
         settled = settled_notes(rest.state for rest in record.rests)
         while True:
             record.events, ours = self._both(lambda side: side.events())
-            found = event_differences(record.events, ours)
+            differences = event_differences(record.events, ours)
             record.differences = [
-                one for one in found if not is_transient(one, settled, record.events, ours)
+                one for one in differences if not is_transient(one, settled, record.events, ours)
             ]
-            record.transient = len(found) - len(record.differences)
+            record.transient = len(differences) - len(record.differences)
             if not record.differences or perf_counter() - start > _LATE_S_MAX:
                 break
             self._both(lambda side: side.wait_change(0.1))
@@ -221,7 +221,7 @@ class Pair:
         return record
 
     def _is_reference_unsteady(self, sequence: Sequence, record: Record) -> bool:
-        """Return whether a repeated run of the reference has the tested side's result."""
+        """Return whether repeated runs of the reference have the tested side's result."""
         unseen = set(record.differences)
         for _ in range(_REFERENCE_RUNS):
             unseen -= self._seen_again(sequence, record)
@@ -230,16 +230,15 @@ class Pair:
         return False
 
     def _seen_again(self, sequence: Sequence, record: Record) -> set[Difference]:
-        """Run the reference alone; return the differences between its own runs."""
+        """Run the reference alone; return the differences whose tested value it now has."""
         side = self.reference
         side.empty()
         last = Rest({})
         for step, expected in zip(sequence.steps, record.rests, strict=False):
             last = _rest_like(side, step, expected)
         if record.stopped_at != _EVENTS:
-            again = last.state
-            return {one for one in record.differences if one.is_tested_value_in(again)}
-        _waits_until(lambda: side.events() == record.events, side, _AGAIN_S_MAX)
+            return {one for one in record.differences if one.is_tested_value_in(last.state)}
+        _wait_until(lambda: side.events() == record.events, side, _REPEAT_S_MAX)
         events = side.events()
         return {one for one in record.differences if one.is_tested_event_in(events)}
 
@@ -254,18 +253,18 @@ def _rest_like(side: Side, step: Step, expected: Rest) -> Rest:
     codes = tuple(side.apply(step))
     last = Rest({})
 
-    def is_so() -> bool:
+    def is_equal() -> bool:
         nonlocal last
-        last = Rest(unrest=side.rest(), state=side.state(), codes=codes)
+        last = Rest(unsettled=side.rest(), state=side.state(), codes=codes)
         return not rest_differences(expected, last)
 
-    _waits_until(is_so, side, _AGAIN_S_MAX)
+    _wait_until(is_equal, side, _REPEAT_S_MAX)
     return last
 
 
-def _waits_until(is_so: Callable[[], bool], side: Side, timeout_s: float) -> bool:
+def _wait_until(condition: Callable[[], bool], side: Side, timeout_s: float) -> bool:
     start = perf_counter()
-    while not is_so():
+    while not condition():
         if perf_counter() - start > timeout_s:
             return False
         side.wait_change(0.1)

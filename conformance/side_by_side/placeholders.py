@@ -1,7 +1,6 @@
-"""Stand-ins for the controllers that a bare cluster lacks: kubelet and PV controller.
+"""Placeholders for the controllers that a bare cluster lacks: kubelet and PV controller.
 
-Owns the few writes that a scheduler waits for. The same for both sides, and never more than the
-scheduler could tell from the real ones.
+Owns the few writes that a scheduler waits for. They are the same for both sides.
 Upstream: pkg/controller/volume/persistentvolume/pv_controller.go (bind, provision).
 """
 
@@ -23,8 +22,8 @@ _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
-class StandIns:
-    """Tracks completed work, which the store may not show yet."""
+class Placeholders:
+    """Does the controllers' work; tracks completed work, which the store may not show yet."""
 
     def __init__(self, api: Api, store: Store) -> None:
         self._api = api
@@ -40,8 +39,8 @@ class StandIns:
         self._provision()
         return len(self._done) > before
 
-    def _is_new(self, obj: Obj, what: str) -> bool:
-        mark = (obj["metadata"]["uid"], what)
+    def _is_new(self, obj: Obj, task: str) -> bool:
+        mark = (obj["metadata"]["uid"], task)
         if mark in self._done:
             return False
         self._done.add(mark)
@@ -62,7 +61,7 @@ class StandIns:
                 self._set_phase("PersistentVolume", volume, "Available")
 
     def _bind_claims(self) -> None:
-        """Complete the binding of claims that a volume names, or that name a volume."""
+        """Complete the binding of claims that reference a volume, or that a volume references."""
         volumes = self._store.objects("PersistentVolume")
         claims = self._store.objects("PersistentVolumeClaim")
         for volume in volumes.values():
@@ -102,10 +101,10 @@ class StandIns:
         self._write(kind, obj, {"status": {"phase": phase}}, "status")
 
     def _write(self, kind: str, obj: Obj, change: Obj, subresource: str = "") -> None:
-        """Change an object, and wait until the store shows it: what is due depends on it."""
+        """Change an object, and wait until the store has it: later work depends on it."""
         metadata = obj["metadata"]
         path = path_of(kind, metadata.get("namespace", ""), metadata["name"], subresource)
-        # A pod may have been preempted meanwhile.
+        # The pod may have been preempted.
         answer = self._api.patch(path, change, MERGE_PATCH).must(200, 404)
         if answer.code == 200:
             self._store.wait_seen(kind, int(answer.json["metadata"]["resourceVersion"]))
@@ -122,7 +121,7 @@ class StandIns:
                 self._make_volume(claim, node_name)
 
     def _give_up(self, claim: Obj) -> None:
-        """Make the scheduler choose again, as a provisioner does."""
+        """Make the scheduler choose again, like a provisioner."""
         change = {"metadata": {"annotations": {_SELECTED_NODE: None, FAILS_FIRST: None}}}
         self._write("PersistentVolumeClaim", claim, change)
 
@@ -149,5 +148,5 @@ class StandIns:
                 },
             },
         }
-        # 409: a volume left from a claim of this name; it is not this claim's.
+        # 409: the volume of an earlier claim of this name.
         self._api.post(path_of("PersistentVolume"), volume).must(201, 409)

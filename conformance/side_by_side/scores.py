@@ -1,7 +1,7 @@
 """Ties, from kube-scheduler's log.
 
-Owns reading the final scores that it writes at level 10. Where the best score belongs to several
-nodes, upstream draws lots, and another choice among them is no difference.
+Owns reading the final scores that it logs at level 10. If several nodes have the best score,
+upstream picks one at random, and another choice among them is no difference.
 Upstream: pkg/scheduler/schedule_one.go prioritizeNodes.
 """
 
@@ -17,7 +17,7 @@ _FINAL = re.compile(
 def best_nodes(log: str) -> dict[str, frozenset[str]]:
     """Return the nodes with the best score of each pod's last attempt.
 
-    A pod that only one node could take is not scored, and is not in the answer.
+    A pod with only one feasible node is not scored, and is not in the result.
     """
     scores: dict[str, dict[str, int]] = {}
     last_pod = ""

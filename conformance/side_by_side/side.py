@@ -1,6 +1,6 @@
 """One side of the comparison: a bare control plane with one scheduler.
 
-Owns giving it steps, telling when it has come to rest, and emptying it. Never compares.
+Owns applying steps, detecting when the cluster is idle, and emptying it. Never compares.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import count
 from time import perf_counter
 
-from conformance.side_by_side.placeholders import StandIns
+from conformance.side_by_side.placeholders import Placeholders
 from conformance.side_by_side.state import Events, State, events_of, state_of
 from conformance.side_by_side.steps import (
     CLUSTER_KINDS,
@@ -57,7 +57,7 @@ PROFILES = (
 _SCHEDULER_NAMES = frozenset({"default-scheduler", SECOND_PROFILE})
 
 _SENTINEL = "sentinel"
-# An admission plugin gives these finalizers that only a controller removes.
+# Kinds with finalizers from an admission plugin, which only a controller removes.
 _PROTECTED = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
 _NODE_COUNT = re.compile(r"^0/(\d+) nodes are available")
 _START_S_MAX = 60.0
@@ -66,7 +66,7 @@ _CALM_ROUNDS = 2
 
 
 class Side:
-    """A control plane that is started once, and a scheduler that can be started anew."""
+    """A control plane that is started once, and a scheduler that can be restarted."""
 
     def __init__(self, cluster: RealCluster, scheduler: SchedulerName) -> None:
         self.cluster = cluster
@@ -74,7 +74,7 @@ class Side:
         self.process: SchedulerProcess | None = None
         self._api = cluster.api()
         self._store = Store(cluster, ignored_namespace=_SENTINEL)
-        self._stand_ins = StandIns(self._api, self._store)
+        self._placeholders = Placeholders(self._api, self._store)
         self._numbers = count(1)
         self._runs = count(1)
         self._suffix = ""
@@ -84,23 +84,23 @@ class Side:
         self._api.post(path_of("PriorityClass"), _sentinel_class()).must(201)
 
     def close(self) -> None:
-        """Let go of the server, which ends with its cluster."""
+        """Close the connections to the server."""
         self._store.close()
         self._api.close()
 
     def start_scheduler(self) -> None:
-        """Start the scheduler, or start it anew, and wait until it answers."""
+        """Start or restart the scheduler, and wait until it schedules."""
         if self.process is not None:
             self.process.kill()
-        # The reference tells the score of every node at level 10: ties are read from there.
-        flags = ("-v=6", "--vmodule=schedule_one=10") if self._tells_scores else ("-v=6",)
+        # kube-scheduler logs the score of every node at level 10: ties are read from there.
+        flags = ("-v=6", "--vmodule=schedule_one=10") if self._logs_scores else ("-v=6",)
         settings = SchedulerSettings(profiles=PROFILES, flags=flags)
         self.process = start_scheduler(self.cluster, self.cluster.group, self.scheduler, settings)
         if self._ask_sentinel(_START_S_MAX) is None:
-            raise TimeoutError(f"{self.scheduler} did not look at a pod\n{self.tail()}")
+            raise TimeoutError(f"{self.scheduler} did not try a pod\n{self.tail()}")
 
     @property
-    def _tells_scores(self) -> bool:
+    def _logs_scores(self) -> bool:
         return self.scheduler == "kube-scheduler"
 
     def tail(self) -> str:
@@ -109,22 +109,22 @@ class Side:
         return self.cluster.group.tail(self.process.label)
 
     def apply(self, step: Step) -> list[int]:
-        """Send the requests of a step and return the answers' codes."""
+        """Send the requests of a step and return the status codes."""
         codes: list[int] = []
         for op in map(self._renamed, step.ops):
             if op.verb == "remove" and op.kind in _PROTECTED:
                 self._strip(op)
-                # A waiting pod is tried again: with the object, not at the moment it goes.
+                # Pending pods are retried while the object exists, not during its deletion.
                 self.rest()
             codes.extend(self._finish() if op.verb == "finish" else [self._send(op)])
         return codes
 
     def rest(self, timeout_s: float = _REST_S_MAX) -> str:
-        """Wait until nothing moves any more; return what still does when time is up.
+        """Wait until the cluster is idle; return what still changes at the timeout.
 
-        At rest every pod has a verdict, the stand-ins have nothing to do, and the scheduler has
-        answered two questions in a row without anything else having changed in between: what was in
-        its queue before has been decided.
+        In an idle cluster every pod has a verdict, the placeholder controllers have no work, and
+        the scheduler has rejected two sentinel pods in a row without any other change in between:
+        the rest of its queue is decided.
         """
         deadline = perf_counter() + timeout_s
         calm = 0
@@ -134,9 +134,9 @@ class Side:
             if left_s <= 0:
                 return reason
             before = self._store.change_count
-            if self._stand_ins.work():
+            if self._placeholders.work():
                 calm = 0
-                reason = "the stand-ins have work to do"
+                reason = "the placeholder controllers have work"
                 continue
             undecided = self._undecided()
             if undecided:
@@ -148,16 +148,16 @@ class Side:
             expected = len(self._store.objects("Node"))
             is_calm = node_count == expected and self._store.change_count == before
             calm = calm + 1 if is_calm else 0
-            reason = f"{node_count} of {expected} nodes seen, changes go on"
+            reason = f"{node_count} of {expected} nodes seen, objects still change"
         return ""
 
     def wait_change(self, timeout_s: float) -> None:
-        """Wait until something changes, for a while."""
+        """Wait until an object changes, or until the timeout."""
         before = self._store.change_count
         self._store.wait_for(lambda: self._store.change_count != before, timeout_s)
 
     def state(self) -> State:
-        """Return what the scheduler made of it so far."""
+        """Return the compared state."""
         return state_of(self._store, self._suffix)
 
     def events(self) -> Events:
@@ -170,10 +170,10 @@ class Side:
         return events_of(self._api, names, self._suffix)
 
     def empty(self) -> None:
-        """Remove everything that sequences make, pods first.
+        """Remove all objects that sequences create, pods first.
 
-        Pods get another ending of their names afterwards: a binding that was under way still writes
-        its failure to the pod's name.
+        Later pods get another suffix: a binding in progress still writes its failure to the pod's
+        name.
         """
         self._suffix = f"-r{next(self._runs)}"
         at_once = {"gracePeriodSeconds": 0}
@@ -191,15 +191,15 @@ class Side:
         if not is_empty or not self._store.wait_for(lambda: not self._store.objects("Node"), 30):
             raise TimeoutError("the cluster did not become empty")
         self._store.names.clear()
-        self._stand_ins = StandIns(self._api, self._store)
+        self._placeholders = Placeholders(self._api, self._store)
 
     def log_size(self) -> int:
-        """Return how much the scheduler has written."""
+        """Return the size of the scheduler's log."""
         assert self.process is not None
         return self.process.log_path.stat().st_size
 
     def log_since(self, position: int) -> str:
-        """Return what the scheduler wrote after a position."""
+        """Return the scheduler's log after a position."""
         assert self.process is not None
         with self.process.log_path.open("rb") as log:
             log.seek(position)
@@ -224,7 +224,7 @@ class Side:
             elif version:
                 self._store.wait_seen(op.kind, int(version))
         elif answer.code not in {404, 409}:
-            # A mistake of the generator, not of a scheduler.
+            # An error of the generator, not of a scheduler.
             raise RuntimeError(f"{op}: {answer.code} {answer.text[:1000]}")
         return answer.code
 
@@ -246,7 +246,7 @@ class Side:
             if "deletionTimestamp" in pod["metadata"]:
                 namespace, _, name = key.partition("/")
                 codes.append(self._send(Op("remove", "Pod", name, namespace)))
-                # Who waits may take the place at once: with two places free it would be a race.
+                # A pending pod may take the place: with two free places it would be a race.
                 self.rest()
         return codes
 
@@ -254,7 +254,7 @@ class Side:
         return [key for key, pod in self._store.objects("Pod").items() if _is_undecided(pod)]
 
     def _ask_sentinel(self, timeout_s: float) -> int | None:
-        """Have the scheduler refuse a pod and return how many nodes it knows; None: no answer."""
+        """Have the scheduler reject a pod; return the number of known nodes, None at a timeout."""
         name = f"s{next(self._numbers)}"
         path = path_of("Pod", _SENTINEL)
         self._api.post(path, _sentinel_pod(name)).must(201)
@@ -295,7 +295,7 @@ def _is_undecided(pod: Obj) -> bool:
 
 
 def _verdict(pod: Obj | None) -> str | None:
-    """Return the text of the scheduler's refusal; gates are the API server's."""
+    """Return the scheduler's rejection message; the API server sets the one for gates."""
     for condition in (pod or {}).get("status", {}).get("conditions", []):
         if condition["type"] == "PodScheduled" and condition.get("reason") != "SchedulingGated":
             return str(condition.get("message", ""))

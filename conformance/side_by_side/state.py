@@ -1,6 +1,6 @@
-"""The compared state: what the scheduler wrote, without values that differ between clusters.
+"""The compared state: the scheduler's writes, without values that differ between clusters.
 
-Owns the choice of fields and the names put in the place of uids. Never compares.
+Owns the choice of fields and the names that replace uids. Never compares.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesched.testing import Api
 State: TypeAlias = dict[str, dict[str, str]]
 """Text by field by object."""
 Event: TypeAlias = tuple[str, ...]
-"""Regarded object, type, reason, action, reporting controller, note, related object."""
+"""Regarding object, type, reason, action, reporting controller, note, related object."""
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget"})
@@ -24,26 +24,26 @@ _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 def state_of(store: Store, suffix: str) -> State:
-    """Return the marks on pods and volumes; a suffix is left out of all names of pods."""
-    found: State = {}
+    """Return the compared fields of pods and volumes; pod names lose a suffix."""
+    state: State = {}
     for key, pod in store.objects("Pod").items():
         fields = _pod(pod, store.names)
-        found[f"pod {key.removesuffix(suffix)}"] = {
+        state[f"pod {key.removesuffix(suffix)}"] = {
             name: text.replace(suffix, "") for name, text in fields.items()
         }
     for key, claim in store.objects("PersistentVolumeClaim").items():
         annotations = claim["metadata"].get("annotations", {})
-        found[f"claim {key}"] = {
+        state[f"claim {key}"] = {
             "volumeName": claim["spec"].get("volumeName", ""),
             "selectedNode": annotations.get(_SELECTED_NODE, ""),
         }
     for key, volume in store.objects("PersistentVolume").items():
         claimed = volume["spec"].get("claimRef") or {}
-        found[f"volume {key}"] = {
+        state[f"volume {key}"] = {
             "claim": f"{claimed['namespace']}/{claimed['name']}" if claimed else "",
             "boundByController": _annotation(volume, "pv.kubernetes.io/bound-by-controller"),
         }
-    return found
+    return state
 
 
 class Events(NamedTuple):
@@ -55,7 +55,7 @@ class Events(NamedTuple):
 
 
 def events_of(api: Api, names: Mapping[str, str], suffix: str) -> Events:
-    """Return the events about pods of this run; a suffix is left out of all names of pods."""
+    """Return the events about pods of this run; pod names lose a suffix."""
     listed = api.get("/apis/events.k8s.io/v1/events").must(200).json["items"]
     found = set()
     repeated = set()
@@ -63,12 +63,12 @@ def events_of(api: Api, names: Mapping[str, str], suffix: str) -> Events:
         regarding = event.get("regarding", {})
         if regarding.get("uid") in names:
             related = event.get("related") or {}
-            what = f"{regarding.get('kind')} {names[regarding['uid']].removesuffix(suffix)}"
+            subject = f"{regarding.get('kind')} {names[regarding['uid']].removesuffix(suffix)}"
             if event.get("series") and event.get("reason") == "FailedScheduling":
-                repeated.add(what)
+                repeated.add(subject)
             found.add(
                 (
-                    what,
+                    subject,
                     event.get("type", ""),
                     event.get("reason", ""),
                     event.get("action", ""),
@@ -91,8 +91,8 @@ def _pod(pod: Obj, names: Mapping[str, str]) -> dict[str, str]:
     for condition in status.get("conditions", []):
         if condition["type"] in _CONDITIONS:
             parts = ("status", "reason", "message", "observedGeneration")
-            shown = [f"{part}={condition[part]}" for part in parts if part in condition]
-            fields[condition["type"]] = _without_uids(" ".join(shown), names)
+            texts = [f"{part}={condition[part]}" for part in parts if part in condition]
+            fields[condition["type"]] = _without_uids(" ".join(texts), names)
     return fields
 
 

@@ -1,6 +1,6 @@
 """Changes of a cluster: sequences of steps, as data.
 
-Owns their form and the paths of the kinds. Never talks to a server.
+Owns their form and the paths of the kinds. Never sends a request.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def api_version_of(kind: str) -> str:
 class Op:
     """One request.
 
-    `remove` is a deletion that waits for nobody: without finalizers and without grace. `finish`
-    does so to every pod that is being deleted, as its kubelet would at last.
+    `remove` is an immediate deletion, without finalizers and grace period. `finish` removes every
+    terminating pod, like its kubelet in the end.
     """
 
     verb: Verb
@@ -84,8 +84,8 @@ class Step:
     ops: tuple[Op, ...]
 
     def __str__(self) -> str:
-        shown = ", ".join(map(str, self.ops[:3]))
-        return shown if len(self.ops) <= 3 else f"{shown} and {len(self.ops) - 3} more"
+        text = ", ".join(map(str, self.ops[:3]))
+        return text if len(self.ops) <= 3 else f"{text} and {len(self.ops) - 3} more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Sequence:
         return f"{self.family}-{self.seed}"
 
     def document(self) -> Obj:
-        """Return the sequence as JSON has it."""
+        """Return the sequence as a JSON document."""
         return asdict(self)
 
 
@@ -128,7 +128,7 @@ def patch(kind: str, name: str, body: Obj, *, namespace: str = "", subresource: 
 
 
 def append(kind: str, name: str, pointer: str, value: Any, *, namespace: str = "") -> Op:
-    """Return a JSON patch that adds something to the end of a list."""
+    """Return a JSON patch that appends a value to a list."""
     body = [{"op": "add", "path": f"{pointer}/-", "value": value}]
     return Op("patch", kind, name, namespace, body, "", JSON_PATCH)
 

@@ -1,6 +1,6 @@
 """The objects of an API server, from watches.
 
-Owns the copy, and counting its changes. Never writes.
+Owns the copy, and the count of its changes. Never writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.side_by_side.steps import Obj, path_of
 from kubesched.testing import Api, ApiServer
 
 WATCHED = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim")
-# Watches have a timeout, so that threads end after their server.
+# Watches have a timeout, so that their threads end after the server.
 _WATCH_S = 600
 _RETRY_S = 0.1
 
@@ -35,7 +35,7 @@ class Store:
     def __init__(self, server: ApiServer, *, ignored_namespace: str) -> None:
         self.changed = threading.Condition()
         self.change_count = 0
-        """Without the ignored namespace."""
+        """Changes outside of the ignored namespace."""
         self.names: dict[str, str] = {}
         """Keys of all pods ever seen, by uid."""
         self._server = server
@@ -65,11 +65,11 @@ class Store:
         with self.changed:
             return self._objects[kind].get(key)
 
-    def wait_for(self, is_so: Callable[[], bool], timeout_s: float) -> bool:
+    def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until a condition is true; it is evaluated after every change."""
         deadline = perf_counter() + timeout_s
         with self.changed:
-            while not is_so():
+            while not condition():
                 left_s = deadline - perf_counter()
                 if left_s <= 0:
                     return False
@@ -77,7 +77,7 @@ class Store:
         return True
 
     def wait_seen(self, kind: str, version: int, timeout_s: float = 30.0) -> None:
-        """Wait until the copy of a kind is as new as a resourceVersion."""
+        """Wait until the copy of a kind has reached a resourceVersion."""
         if kind not in WATCHED:
             return
         if not self.wait_for(lambda: self._versions[kind] >= version, timeout_s):
@@ -88,12 +88,12 @@ class Store:
         if kind not in WATCHED:
             return
 
-        def is_going() -> bool:
-            found = self._objects[kind].get(key)
-            return found is None or "deletionTimestamp" in found["metadata"]
+        def is_deleted() -> bool:
+            obj = self._objects[kind].get(key)
+            return obj is None or "deletionTimestamp" in obj["metadata"]
 
-        if not self.wait_for(is_going, timeout_s):
-            raise TimeoutError(f"the watch of {kind} did not show the end of {key}")
+        if not self.wait_for(is_deleted, timeout_s):
+            raise TimeoutError(f"the watch of {kind} did not show the deletion of {key}")
 
     def _follow(self, kind: str) -> None:
         while not self._is_closed:

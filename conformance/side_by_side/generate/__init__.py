@@ -1,6 +1,6 @@
 """Sequences from seeds.
 
-Owns the list of families. The same family and seed give the same sequence, always.
+Owns the list of families. A family and a seed always give the same sequence.
 """
 
 from __future__ import annotations

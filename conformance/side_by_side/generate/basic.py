@@ -1,6 +1,6 @@
 """Sequences about resources, ports, selectors and cordons.
 
-Owns the family. Never knows what a scheduler makes of them.
+Owns the family `basic`. Never decides on a pod.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def basic(draft: Draft) -> None:
 def some_pod(draft: Draft) -> None:
     """Create a pod with one constraint."""
     rng = draft.rng
-    wish = rng.choice([plain, plain, selects, needs_node, big, port, gpu, storage, elsewhere])
-    draft.pod(**wish(draft))
+    constraint = rng.choice([plain, plain, selects, needs_node, big, port, gpu, storage, elsewhere])
+    draft.pod(**constraint(draft))
 
 
 def plain(draft: Draft) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def needs_node(draft: Draft) -> dict[str, Any]:
 
 
 def big(draft: Draft) -> dict[str, Any]:
-    """Request much."""
+    """Request large amounts."""
     rng = draft.rng
     cpu, memory = rng.choice([(3000, 100), (100, 6000), (9000, 9000), (1500, 2500)])
     return {"requests": {"cpu": f"{cpu + rng.randrange(99)}m", "memory": f"{memory}Mi"}}
@@ -82,9 +82,9 @@ def big(draft: Draft) -> dict[str, Any]:
 def port(draft: Draft) -> dict[str, Any]:
     """Request a host port."""
     rng = draft.rng
-    wanted: Obj = {"containerPort": 80, "hostPort": rng.choice([8080, 8080, 9090])}
-    wanted |= rng.choice([{}, {"protocol": "UDP"}, {"hostIP": "127.0.0.1"}])
-    container = {"name": "main", "image": "example.com/app:1", "ports": [wanted]}
+    host_port: Obj = {"containerPort": 80, "hostPort": rng.choice([8080, 8080, 9090])}
+    host_port |= rng.choice([{}, {"protocol": "UDP"}, {"hostIP": "127.0.0.1"}])
+    container = {"name": "main", "image": "example.com/app:1", "ports": [host_port]}
     return {"spec": {"containers": [container]}}
 
 
@@ -99,7 +99,7 @@ def storage(draft: Draft) -> dict[str, Any]:
 
 
 def elsewhere(draft: Draft) -> dict[str, Any]:
-    """Name another scheduler, or an unknown one."""
+    """Name another scheduler, an unknown one, or a node."""
     rng = draft.rng
     return {
         "spec": rng.choice(
@@ -114,7 +114,7 @@ def elsewhere(draft: Draft) -> dict[str, Any]:
 
 
 def burst(draft: Draft) -> None:
-    """Create some pods together: with equal priorities they are decided in order of arrival."""
+    """Create some pods in one step: with equal priorities they are tried in order of arrival."""
     number = draft.rng.randrange(2, 7)
     draft.do(*(create(draft.make_pod()) for _ in range(number)))
 

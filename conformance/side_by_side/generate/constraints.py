@@ -1,6 +1,6 @@
 """Sequences about taints, affinity between pods and topology spread.
 
-Owns the three families. Never knows what a scheduler makes of them.
+Owns the families `taints`, `affinity` and `spread`. Never decides on a pod.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def affinity(draft: Draft) -> None:
     for _ in range(rng.randrange(12, 20)):
         move = rng.random()
         if move < 0.8:
-            wanted: Obj = {}
+            spec: Obj = {}
             if draft.chance(0.75):
                 side = rng.choice(["podAffinity", "podAntiAffinity", "podAntiAffinity"])
-                wanted = {"affinity": {side: _pod_terms(draft)}}
+                spec = {"affinity": {side: _pod_terms(draft)}}
             namespace = rng.choice(["alpha", "alpha", "beta"])
-            draft.pod(wanted, namespace=namespace, labels={"app": rng.choice(APPS), "v": "1"})
+            draft.pod(spec, namespace=namespace, labels={"app": rng.choice(APPS), "v": "1"})
         elif move < 0.88:
             draft.do(with_labels(draft.some_node(), **{ZONE: rng.choice([*ZONES, None])}))
         elif move < 0.94 and draft.pods:
@@ -123,9 +123,9 @@ def spread(draft: Draft) -> None:
         move = rng.random()
         if move < 0.8:
             number = rng.choice([0, 1, 1, 2])
-            wanted = [_spread_constraint(draft) for _ in range(number)]
-            # Two constraints of one kind on one key are rejected.
-            distinct = {(one["topologyKey"], one["whenUnsatisfiable"]): one for one in wanted}
+            drawn = [_spread_constraint(draft) for _ in range(number)]
+            # The API server rejects two constraints of one kind on one key.
+            distinct = {(one["topologyKey"], one["whenUnsatisfiable"]): one for one in drawn}
             draft.pod(
                 {"topologySpreadConstraints": list(distinct.values())},
                 labels={"app": rng.choice(APPS[:2]), "v": "1"},

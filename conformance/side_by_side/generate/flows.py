@@ -1,6 +1,6 @@
-"""Sequences about pods that cannot be placed, until something changes.
+"""Sequences about pods that are unschedulable until something changes.
 
-Owns the families `gates` and `fixed`. Never knows what a scheduler makes of them.
+Owns the families `gates` and `fixed`. Never decides on a pod.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _open_gate(draft: Draft, gated: list[tuple[str, list[str]]]) -> None:
     left = [] if draft.chance(0.6) else names[1:]
     change: Obj = {"spec": {"schedulingGates": [{"name": gate} for gate in left]}}
     if draft.chance(0.3):
-        # Only while it is gated may a pod's selector be narrowed.
+        # A pod's selector may be narrowed only while it is gated.
         change["spec"]["nodeSelector"] = {ZONE: "z1"}
     draft.do(patch("Pod", name, change, namespace="alpha"))
     if left:

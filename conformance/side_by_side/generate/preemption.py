@@ -1,6 +1,6 @@
 """Sequences about priorities: victims, budgets, nominations.
 
-Owns the family. Never knows what a scheduler makes of them.
+Owns the family `preemption`. Never decides on a pod.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def preemption(draft: Draft) -> None:
     grace_s = rng.choice([0, 0, 30])
     for _ in range(len(draft.node_names) * 3):
         priority = rng.choice(["low", "low", "middle", "middle", "high", ""])
-        a_tenant(draft, priority, grace_s)
+        create_victim(draft, priority, grace_s)
     for _ in range(rng.randrange(7, 12)):
         move = rng.random()
         if move < 0.6:
-            an_intruder(draft, grace_s)
+            create_preemptor(draft, grace_s)
         elif move < 0.85 or not grace_s:
             draft.do(finish())
         elif move < 0.93:
@@ -41,7 +41,7 @@ def preemption(draft: Draft) -> None:
     draft.do(finish())
 
 
-def a_tenant(draft: Draft, priority: str, grace_s: int) -> None:
+def create_victim(draft: Draft, priority: str, grace_s: int) -> None:
     """Create a potential victim."""
     rng = draft.rng
     spec: Obj = {"terminationGracePeriodSeconds": grace_s}
@@ -50,19 +50,19 @@ def a_tenant(draft: Draft, priority: str, grace_s: int) -> None:
     draft.pod(spec, labels={"app": rng.choice(APPS)}, prefers=False)
 
 
-def an_intruder(draft: Draft, grace_s: int) -> None:
+def create_preemptor(draft: Draft, grace_s: int) -> None:
     """Create a potential preemptor."""
     rng = draft.rng
     priority = rng.choice(["high", "high", "highest", "highest", "polite", "middle"])
     spec: Obj = {"priorityClassName": priority, "terminationGracePeriodSeconds": grace_s}
-    wish = rng.random()
-    if wish < 0.2:
+    constraint = rng.random()
+    if constraint < 0.2:
         spec["nodeSelector"] = {HOSTNAME: draft.some_node()}
-    elif wish < 0.35:
+    elif constraint < 0.35:
         apart = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
         spec["affinity"] = {"podAntiAffinity": required}
-    elif wish < 0.45:
+    elif constraint < 0.45:
         spec["topologySpreadConstraints"] = [
             {
                 "maxSkew": 1,
@@ -71,7 +71,7 @@ def an_intruder(draft: Draft, grace_s: int) -> None:
                 "labelSelector": {"matchLabels": {"app": "api"}},
             }
         ]
-    elif wish < 0.55:
+    elif constraint < 0.55:
         spec["containers"] = [
             {
                 "name": "main",
@@ -87,10 +87,10 @@ def an_intruder(draft: Draft, grace_s: int) -> None:
 
 
 def add_budget(draft: Draft) -> None:
-    """Create a budget; its status is what the disruption controller would write."""
+    """Create a budget with a status like the disruption controller's."""
     name = draft.name("budget")
     selector = {"matchLabels": {"app": draft.rng.choice(APPS)}}
-    made = an_object(
+    budget = an_object(
         "PodDisruptionBudget", name, "alpha", spec={"selector": selector, "minAvailable": 1}
     )
     allowed = draft.rng.choice([0, 1, 2])
@@ -101,7 +101,7 @@ def add_budget(draft: Draft) -> None:
         "expectedPods": 1 + allowed,
         "observedGeneration": 1,
     }
-    written = patch(
+    status_patch = patch(
         "PodDisruptionBudget", name, {"status": status}, namespace="alpha", subresource="status"
     )
-    draft.do(create(made), written)
+    draft.do(create(budget), status_patch)

@@ -76,7 +76,7 @@ class Draft:
             self.do(remove("Pod", name, namespace))
 
     def nodes(self, number: int, **options: Any) -> list[str]:
-        """Create nodes in one step: without waiting pods their order does not matter."""
+        """Create nodes in one step: without pending pods their order does not matter."""
         objs = node_set(self, number, **options)
         self.do(*map(create, objs))
         return [obj["metadata"]["name"] for obj in objs]
@@ -105,12 +105,12 @@ def node_set(
     """Return nodes of different sizes.
 
     Args:
-        draft: Where names come from.
-        number: How many.
-        labels: More labels.
-        taints: Their taints.
-        tight: Whether they are small, so that they fill up soon.
-        cpu_milli: The size of each; different ones if 0.
+        draft: The draft that provides the names.
+        number: The number of nodes.
+        labels: Additional labels.
+        taints: The taints of each node.
+        tight: Whether the nodes are small and fill up soon.
+        cpu_milli: The CPU of each node; different sizes if 0.
     """
     rng = draft.rng
     ratio = 1.31 if number <= 8 else 1.13 if number <= 20 else 1.05
@@ -155,7 +155,7 @@ def a_node(
     }
 
 
-def a_pod(  # noqa: PLR0913  # What families vary.
+def a_pod(  # noqa: PLR0913  # The parameters that families vary.
     draft: Draft,
     spec: Mapping[str, Any] | None = None,
     *,
@@ -168,11 +168,11 @@ def a_pod(  # noqa: PLR0913  # What families vary.
     """Return a pod with requests of its own; some also prefer certain nodes."""
     rng = draft.rng
     name = name or draft.name("p")
-    asked = {"cpu": f"{rng.randrange(90, 500)}m", "memory": f"{rng.randrange(90, 800)}Mi"}
+    drawn = {"cpu": f"{rng.randrange(90, 500)}m", "memory": f"{rng.randrange(90, 800)}Mi"}
     made: Obj = {
         "terminationGracePeriodSeconds": 0,
         "containers": [
-            {"name": "main", "image": "example.com/app:1", "resources": {"requests": asked}}
+            {"name": "main", "image": "example.com/app:1", "resources": {"requests": drawn}}
         ],
         **(spec or {}),
     }
@@ -183,7 +183,7 @@ def a_pod(  # noqa: PLR0913  # What families vary.
             made["containers"][0]["resources"]["limits"] = limits
     if draft.chance(0.4) if prefers is None else prefers:
         made["affinity"] = {**preferences(draft), **made.get("affinity", {})}
-    # The start time is the pod's number in seconds: in order of creation.
+    # Start times follow the order of creation: the pod's number in seconds.
     started = f"2026-01-01T00:{len(draft.pods) // 60:02}:{len(draft.pods) % 60:02}Z"
     return {
         "apiVersion": "v1",
@@ -219,7 +219,7 @@ def preferences(draft: Draft) -> Obj:
 
 
 def required_nodes(*terms: Obj) -> Obj:
-    """Return an affinity that only nodes of some terms satisfy."""
+    """Return a required node affinity of some terms."""
     return {
         "affinity": {
             "nodeAffinity": {
@@ -243,10 +243,10 @@ def taint(key: str, effect: str = "NoSchedule", value: str = "") -> Obj:
 
 
 def tolerates(key: str = "", effect: str = "", value: str = "") -> Obj:
-    """Return a toleration: of everything if it names nothing."""
-    made: Obj = {"operator": "Equal" if value else "Exists"}
-    given = {"key": key, "effect": effect, "value": value}
-    return made | {name: text for name, text in given.items() if text}
+    """Return a toleration; without arguments, of all taints."""
+    toleration: Obj = {"operator": "Equal" if value else "Exists"}
+    fields = {"key": key, "effect": effect, "value": value}
+    return toleration | {name: text for name, text in fields.items() if text}
 
 
 def tolerating_more(name: str, namespace: str, key: str) -> Op:

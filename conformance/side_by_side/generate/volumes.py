@@ -1,6 +1,6 @@
 """Sequences about volumes: bound, unbound, to be provisioned, and missing.
 
-Owns the family. Never knows what a scheduler makes of them; the PV controller is a stand-in.
+Owns the family `volumes`. Never decides on a pod; the PV controller is a placeholder.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 def storage_classes() -> list[Obj]:
     """Return a class for each binding mode."""
-    ways = {
+    modes = {
         STATIC: (_NO_PROVISIONER, "WaitForFirstConsumer"),
         DYNAMIC: (DYNAMIC_PROVISIONER, "WaitForFirstConsumer"),
         IMMEDIATE: (_NO_PROVISIONER, "Immediate"),
     }
     return [
         an_object("StorageClass", name, provisioner=provisioner, volumeBindingMode=mode)
-        for name, (provisioner, mode) in ways.items()
+        for name, (provisioner, mode) in modes.items()
     ]
 
 
@@ -66,18 +66,18 @@ def volumes(draft: Draft) -> None:
 
 
 def new_claim(draft: Draft) -> str:
-    """Create a claim of some kind, with its volume where it is bound from the start."""
+    """Create a claim of some kind, and its volume if it is bound from the start."""
     rng = draft.rng
     name = draft.name("c")
-    way = rng.choice([STATIC, STATIC, STATIC, DYNAMIC, DYNAMIC, IMMEDIATE, "bound", "nowhere"])
+    kind = rng.choice([STATIC, STATIC, STATIC, DYNAMIC, DYNAMIC, IMMEDIATE, "bound", "nowhere"])
     size = rng.randrange(1, 9)
-    if way == "bound":
+    if kind == "bound":
         volume = a_volume(draft, claim=name, size=size, storage_class=IMMEDIATE)
         claim = a_claim(name, IMMEDIATE, size, volume=volume["metadata"]["name"])
         draft.do(create(volume), create(claim))
         return name
-    claim = a_claim(name, way, size, mode=rng.choice(MODES))
-    if way == DYNAMIC and draft.chance(0.2):
+    claim = a_claim(name, kind, size, mode=rng.choice(MODES))
+    if kind == DYNAMIC and draft.chance(0.2):
         claim["metadata"]["annotations"] = {FAILS_FIRST: "yes"}
     draft.do(create(claim))
     return name
@@ -123,13 +123,13 @@ def a_volume(draft: Draft, *, claim: str = "", size: int = 0, storage_class: str
     }
     place = rng.random()
     if place < 0.55:
-        wanted = term(HOSTNAME, "In", *rng.sample(draft.node_names, rng.choice([1, 1, 2])))
+        location = term(HOSTNAME, "In", *rng.sample(draft.node_names, rng.choice([1, 1, 2])))
     elif place < 0.85:
-        wanted = term(ZONE, "In", rng.choice(ZONES))
+        location = term(ZONE, "In", rng.choice(ZONES))
     else:
-        wanted = {}
-    if wanted:
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [wanted]}}
+        location = {}
+    if location:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [location]}}
     if claim:
         spec["claimRef"] = {
             "apiVersion": "v1",
