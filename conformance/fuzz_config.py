@@ -1,7 +1,7 @@
 """Generated configuration files, realistic and hostile.
 
-Owns the families of texts and the seeded choice among them. Never says what a text should give:
-only kube-scheduler's own code does, through the oracle.
+Owns the families of texts and the seeded choice among them. Never has expected results: they come
+from kube-scheduler's own code, through the oracle.
 Upstream: pkg/scheduler/apis/config
 """
 
@@ -22,7 +22,7 @@ from conformance.config_texts.values import (
     some,
     top_fields,
 )
-from conformance.config_texts.vocabulary import API_VERSION, KIND, ODD_SCALARS
+from conformance.config_texts.vocabulary import AMBIGUOUS_SCALARS, API_VERSION, KIND
 from conformance.config_texts.writing import Raw, write, yaml_text
 
 
@@ -41,7 +41,7 @@ def minimal(rng: random.Random) -> str:
 
 
 def meta(rng: random.Random) -> str:
-    """Wrong, missing or odd apiVersion and kind."""
+    """Wrong, missing or unusual apiVersion and kind."""
     versions = [
         API_VERSION,
         "kubescheduler.config.k8s.io/v1beta2",
@@ -165,7 +165,7 @@ def wrong_types(rng: random.Random) -> str:
     return write(rng, document)
 
 
-def odd_scalars(rng: random.Random) -> str:
+def ambiguous_scalars(rng: random.Random) -> str:
     """YAML scalars whose meaning depends on the reader."""
     document = base(
         rng,
@@ -173,7 +173,7 @@ def odd_scalars(rng: random.Random) -> str:
         leaderElection={},
         clientConnection={},
     )
-    odd = Raw(rng.choice(ODD_SCALARS).replace("&", " "))
+    scalar = Raw(rng.choice(AMBIGUOUS_SCALARS).replace("&", " "))
     place, key = rng.choice(
         (
             (document, "parallelism"),
@@ -190,9 +190,9 @@ def odd_scalars(rng: random.Random) -> str:
             (document["leaderElection"], "leaderElect"),
         )
     )
-    place[key] = odd
+    place[key] = scalar
     if maybe(rng, 0.15):
-        place[rng.choice(ODD_SCALARS).replace("&", " ")] = 1
+        place[rng.choice(AMBIGUOUS_SCALARS).replace("&", " ")] = 1
     return yaml_text(rng, document)
 
 
@@ -274,12 +274,12 @@ def anchors(rng: random.Random) -> str:
 
 
 def syntax(rng: random.Random) -> str:
-    """Texts broken as editors, templates and tools break them."""
+    """Texts with the typical errors of editors, templates and tools."""
     good = write(rng, base(rng, **top_fields(rng), profiles=[profile(rng, tidy=True)]))
     at = rng.randrange(max(1, len(good)))
     lines = good.splitlines()
     row = rng.randrange(max(1, len(lines)))
-    ways: tuple[Callable[[], str], ...] = (
+    mistakes: tuple[Callable[[], str], ...] = (
         lambda: good[:at],
         lambda: good[:at] + rng.choice("{}[]:,'\"#&*!|>%@`\t\\-?\x00\x07\x7f\x85é") + good[at:],
         lambda: good[:at] + good[at + 1 :],
@@ -338,7 +338,7 @@ def syntax(rng: random.Random) -> str:
         lambda: good + "? a\n",
         lambda: good + ": a\n",
     )
-    return rng.choice(ways)()
+    return rng.choice(mistakes)()
 
 
 def leader(rng: random.Random) -> str:
@@ -453,7 +453,7 @@ FAMILIES: dict[str, tuple[int, Callable[[random.Random], str]]] = {
     "meta": (6, meta),
     "strict": (8, strict),
     "type": (10, wrong_types),
-    "scalar": (8, odd_scalars),
+    "scalar": (8, ambiguous_scalars),
     "dup": (5, repeated),
     "anchor": (5, anchors),
     "syntax": (10, syntax),

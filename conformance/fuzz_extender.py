@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "preempt": wire.decode_preemption_result,
     "bind args": wire.decode_binding_args,
 }
-UNEXPECTED_VALUES = (
+UNEXPECTED = (
     *("1", "-3", "1.5", "1e2", "0", "-0", "9223372036854775807", "9223372036854775808", "1" * 40),
     *('"x"', '"\\u00e9"', '"\\ud800"', '"\\ud83d\\ude00"', '""', "null", "true", "[]", "{}"),
     *("[null]", '["a",null]', '{"a":"b"}', '{"a":null}', '{"a":1}'),
@@ -117,7 +117,7 @@ class Texts:
         return self._or_unexpected(lambda: str(self.rng.randint(-5, 50)))()
 
     def _or_unexpected(self, make: Make) -> Make:
-        return lambda: make() if self.rng.random() < 0.8 else self.rng.choice(UNEXPECTED_VALUES)
+        return lambda: make() if self.rng.random() < 0.8 else self.rng.choice(UNEXPECTED)
 
     def _list(self, make: Make) -> str:
         return "[" + ",".join(make() for _ in range(self.rng.randint(0, 3))) + "]"

@@ -1,15 +1,15 @@
 """Random objects of core kinds, sent to a real API server and to ours.
 
-Each step takes a document that is right, changes a few fields at random (with values that are
-right, wrong or odd), and sends it to both servers with dryRun=All: as a creation, as an update of
-an object that both have, or as an update of its status. Codes, documents, refusals with their
-causes, and warnings are compared. Where upstream walks a Go map the order of causes is not.
+Each step takes a valid document, changes a few fields at random (to values that are valid, invalid
+or unusual), and sends it to both servers with dryRun=All: as a creation, as an update of an object
+that both have, or as an update of its status. Compares codes, documents, rejections with their
+causes, and warnings; not the order of causes where upstream iterates over a Go map.
 
     python conformance/fuzz_objects.py --real URL --token TOKEN --ours URL
         [--steps N] [--seed N] [--kinds pods,...] [--show N] [--record FILE]
 
-With --record, requests that both answer alike are written down with the real server's answers
-(gzipped JSON lines): tests/unit/cluster/apiserver/kinds/recorded.jsonl.gz.
+With --record, writes requests with equal responses and the real server's response (gzipped JSON
+lines): tests/unit/cluster/apiserver/kinds/recorded.jsonl.gz.
 
 The real server runs without the ServiceAccount and TaintNodesByCondition admission plugins.
 """
@@ -385,9 +385,9 @@ class Fuzz:
 
     def base(self, kind: str, name: str) -> Document:
         """Return a valid document."""
-        group, shown, template = TEMPLATES[kind]
+        group, kind_name, template = TEMPLATES[kind]
         document = copy.deepcopy(template)
-        document["kind"], document["apiVersion"] = shown, f"{group}/v1" if group else "v1"
+        document["kind"], document["apiVersion"] = kind_name, f"{group}/v1" if group else "v1"
         document.setdefault("metadata", {})["name"] = name
         return document
 
@@ -401,7 +401,7 @@ class Fuzz:
                 for server in (self.real, self.ours):
                     made = server.ask("POST", self.collection(kind), document)
                     if made.code >= 300:
-                        print("not made", server.url, kind, made.body, file=sys.stderr)
+                        print("not created", server.url, kind, made.body, file=sys.stderr)
 
     def clean(self, kinds: list[str]) -> None:
         """Delete the created objects."""
@@ -417,8 +417,8 @@ class Fuzz:
         mode = self.rng.choice(("create", "create", "update", "status"))
         if mode == "status" and kind not in WITH_STATUS:
             mode = "update"
-        group, shown, _ = TEMPLATES[kind]
-        schema = schema_for(group, "v1", shown)
+        group, kind_name, _ = TEMPLATES[kind]
+        schema = schema_for(group, "v1", kind_name)
         assert schema is not None
         name = "f" if mode == "create" else f"{self.prefix}-{kind}-{self.rng.randrange(3)}"
         roots = tuple(one for one in schema.fields if one not in {"kind", "apiVersion", "metadata"})
@@ -494,7 +494,7 @@ def _vary(kind: str, variant: int, document: Document) -> None:
 
 
 def main() -> int:
-    """Run, and print the differences."""
+    """Send the requests and print the differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--real", required=True)
     parser.add_argument("--token", default="")
@@ -510,17 +510,17 @@ def main() -> int:
     run.clean(kinds)
     run.prepare(kinds)
     failed: Counter[str] = Counter()
-    shown = 0
+    printed = 0
     weights = [4 if kind == "pods" else 1 for kind in kinds]
     for number in range(options.steps):
         kind = run.rng.choices(kinds, weights)[0]
-        found, what, document = run.step(kind)
-        if found:
-            failed[what] += 1
-            if shown < options.show:
-                shown += 1
-                print(f"--- step {number}: {what}\n    {document['changes']}")
-                for text in found:
+        texts, request, document = run.step(kind)
+        if texts:
+            failed[request] += 1
+            if printed < options.show:
+                printed += 1
+                print(f"--- step {number}: {request}\n    {document['changes']}")
+                for text in texts:
                     print(f"    {text}")
     run.clean(kinds)
     if options.record is not None:

@@ -175,7 +175,7 @@ def record(outcomes: Mapping[str, Outcome]) -> None:
 def run(
     kubeconfig: Path, selected: Iterable[str], options: argparse.Namespace
 ) -> dict[str, Outcome]:
-    """Run specs in sequence; all of [sig-scheduling] if none are given."""
+    """Run specs in sequence; all of [sig-scheduling] if the list is empty."""
     programs = Programs.built()
     focus = "|".join(re.escape(spec) for spec in selected) or FOCUS
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:

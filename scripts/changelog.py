@@ -22,17 +22,17 @@ def main(arguments: list[str] | None = None) -> int:
     """Write the entry of one version and remove its fragments."""
     parser = argparse.ArgumentParser(description="Move changes/ into CHANGELOG.md.")
     parser.add_argument("version")
-    parser.add_argument("date", help="as in 2026-12-01")
+    parser.add_argument("date", help="date of the version, such as 2026-12-01")
     options = parser.parse_args(arguments)
 
     fragments = sorted(path for path in (ROOT / "changes").glob("*.md") if path.name != "README.md")
     if not fragments:
-        print("changes/ holds no fragments", file=sys.stderr)
+        print("changes/ has no fragments", file=sys.stderr)
         return 1
     changelog = ROOT / "CHANGELOG.md"
     before, mark, after = changelog.read_text(encoding="utf-8").partition(MARK)
     if not mark:
-        print(f"CHANGELOG.md has lost its line {MARK.strip()}", file=sys.stderr)
+        print(f"CHANGELOG.md lacks the line {MARK.strip()}", file=sys.stderr)
         return 1
     entry = version_entry(options.version, options.date, fragments)
     changelog.write_text(f"{before}{mark}\n{entry}{after}", encoding="utf-8")
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def version_entry(version: str, date: str, fragments: list[Path]) -> str:
-    """Return the entry of a version: a list under each kind that has fragments."""
+    """Return the entry of a version: a list for each kind that has fragments."""
     parts = [f"## {version} ({date})\n"]
     for kind, heading in HEADINGS.items():
         texts = [

@@ -1,4 +1,4 @@
-"""Checks `make playground`: starts it, runs the commands that it prints, and stops it.
+"""Checks `make playground`: starts it, runs the printed commands, and stops it.
 
 With kubectl on the PATH, every printed command runs; otherwise a deployment is created over HTTP.
 """
@@ -25,16 +25,16 @@ from kubesched.kit.clock import SystemClock
 from kubesched.testing import Api
 
 START_S_MAX = 30.0
-"""Users are promised five seconds; a machine that does other things as well is slower."""
+"""The documented start takes five seconds; a busy machine needs more."""
 RUN_S_MAX = 60.0
 
 
 class CheckError(Exception):
-    """What went wrong."""
+    """A failed check."""
 
 
 def main(kubesched: str) -> int:
-    """Return the exit status."""
+    """Run the check; return the exit status."""
     with tempfile.TemporaryDirectory(prefix="kubesched-check-") as directory:
         output = Path(directory) / "output"
         with output.open("wb") as stream:
@@ -46,7 +46,7 @@ def main(kubesched: str) -> int:
                 env={**os.environ, "XDG_CACHE_HOME": directory},
             )
         try:
-            follow(process, output)
+            run_commands(process, output)
         except (CheckError, subprocess.SubprocessError) as problem:
             print(f"{output.read_text()}\nplayground: {problem}", file=sys.stderr)
             return 1
@@ -58,14 +58,14 @@ def main(kubesched: str) -> int:
     return 0
 
 
-def follow(process: subprocess.Popen[bytes], output: Path) -> None:
-    """Do what the playground says, then end it."""
+def run_commands(process: subprocess.Popen[bytes], output: Path) -> None:
+    """Run the commands that the playground prints, then stop it."""
     started_s = SystemClock().monotonic_s()
     wait(process, lambda: "Press Ctrl-C to stop." in output.read_text(), "it is ready", START_S_MAX)
     print(f"ready after {SystemClock().monotonic_s() - started_s:.1f} s")
     found = re.search(r"another terminal:\n((?:  .*\n)+)", output.read_text())
     if found is None:
-        raise CheckError("it printed no lines to try")
+        raise CheckError("it printed no commands")
     export, *lines = [line.strip() for line in found[1].splitlines()]
     kubeconfig = Path(shlex.split(export)[1].partition("=")[2])
     if shutil.which("kubectl"):
@@ -79,11 +79,11 @@ def follow(process: subprocess.Popen[bytes], output: Path) -> None:
     if status := process.wait(START_S_MAX):
         raise CheckError(f"it ended with status {status}")
     if "Next steps:" not in output.read_text():
-        raise CheckError("it did not take its leave")
+        raise CheckError("it did not print the next steps")
 
 
 def run_deployment(process: subprocess.Popen[bytes], kubeconfig: Path) -> None:
-    """Have three pods run."""
+    """Run a deployment of three pods."""
     labels = {"app": "web"}
     pod = {"containers": [{"name": "nginx", "image": "nginx"}]}
     spec = {
@@ -104,7 +104,7 @@ def run_deployment(process: subprocess.Popen[bytes], kubeconfig: Path) -> None:
 
 
 def api_of(kubeconfig: Path) -> Api:
-    """Return a driver that asks as the kubeconfig's user."""
+    """Return a client of the kubeconfig's user."""
     document = yaml.safe_load(kubeconfig.read_text())
     cluster = document["clusters"][0]["cluster"]
     ca_file = kubeconfig.with_name("ca.crt")
@@ -114,15 +114,15 @@ def api_of(kubeconfig: Path) -> Api:
 
 
 def wait(
-    process: subprocess.Popen[bytes], is_so: Callable[[], bool], what: str, timeout_s: float
+    process: subprocess.Popen[bytes], condition: Callable[[], bool], text: str, timeout_s: float
 ) -> None:
-    """Wait for something; CheckError if it does not come, or the playground ends before."""
+    """Wait for a condition; CheckError at the timeout, or if the playground ends before."""
     deadline_s = SystemClock().monotonic_s() + timeout_s
-    while not is_so():
+    while not condition():
         if process.poll() is not None:
-            raise CheckError(f"it ended with status {process.returncode} before {what}")
+            raise CheckError(f"it ended with status {process.returncode} before {text}")
         if SystemClock().monotonic_s() > deadline_s:
-            raise CheckError(f"in {timeout_s:g} s it did not come about that {what}")
+            raise CheckError(f"timeout after {timeout_s:g} s before {text}")
         time.sleep(0.05)
 
 

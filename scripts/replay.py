@@ -1,7 +1,7 @@
-"""Asks the oracle again for the recorded samples, and compares.
+"""Runs the oracle on the recorded samples, and compares.
 
-Owns the proof that the oracle on this machine is the scheduler which the samples came from. Never
-asks kubesched itself: tests/parity does, without the oracle.
+Owns the proof that the oracle on this machine is the scheduler that produced the samples. Never
+runs kubesched: tests/parity compares it with the samples, without the oracle.
 
     python scripts/replay.py ORACLE
 """
@@ -20,9 +20,11 @@ Json = dict[str, Any]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Replay both samples; 1 if the oracle says anything else than was recorded."""
+    """Replay both samples; return 1 if a result differs from the recorded one."""
     parser = argparse.ArgumentParser(description="Replay the recorded samples through the oracle.")
-    parser.add_argument("oracle", type=Path, help="the binary that conformance/build.sh made")
+    parser.add_argument(
+        "oracle", type=Path, help="program built by conformance/build.sh"
+    )
     options = parser.parse_args(arguments)
 
     different = replay(options.oracle, "decide", "decisions-sample.jsonl.gz", differing_decision)
@@ -33,10 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
 def replay(
     oracle: Path, command: str, sample: str, differing: Callable[[Json, Json], list[str]]
 ) -> int:
-    """Return how many cases of one sample came out differently, each named on standard error."""
+    """Return the number of differing cases of a sample; print each to standard error."""
     with gzip.open(DATA / sample, mode="rt", encoding="utf-8") as file:
         recorded = [json.loads(line) for line in file if line.strip()]
-    answers = ask(oracle, command, recorded)
+    answers = answers_of(oracle, command, recorded)
     different = 0
     for case, answer in zip(recorded, answers, strict=True):
         fields = differing(case, answer)
@@ -47,15 +49,15 @@ def replay(
     return different
 
 
-def ask(oracle: Path, command: str, cases: list[Json]) -> list[Json]:
-    """Return the oracle's answers, in the order of the cases, which it sees without the results."""
+def answers_of(oracle: Path, command: str, cases: list[Json]) -> list[Json]:
+    """Return the oracle's answers in the order of the cases, which it gets without the results."""
     results = {"decision", "expected"}
-    questions = "".join(
+    lines = "".join(
         json.dumps({key: value for key, value in case.items() if key not in results}) + "\n"
         for case in cases
     )
     done = subprocess.run(
-        [oracle, command], input=questions, stdout=subprocess.PIPE, check=True, encoding="utf-8"
+        [oracle, command], input=lines, stdout=subprocess.PIPE, check=True, encoding="utf-8"
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -70,21 +72,24 @@ def differing_decision(case: Json, answer: Json) -> list[str]:
         for field in recorded
         if field != "preemption" and comparable(recorded, field) != comparable(got, field)
     ]
-    seen, allowed = outcomes(got["preemption"]), outcomes(recorded["preemption"])
-    # The oracle tries some orders of arrival: it may see fewer outcomes than can happen, no others.
-    if bool(seen) != bool(allowed) or not seen <= allowed:
+    actual, allowed = outcomes(got["preemption"]), outcomes(recorded["preemption"])
+    # The oracle tries some orders of arrival: it may find fewer than all allowed outcomes.
+    if bool(actual) != bool(allowed) or not actual <= allowed:
         fields.append("preemption")
     return fields
 
 
 def comparable(decision: Json, field: str) -> Any:
-    """Return one field without what carries no meaning: order of names, scores of 0."""
+    """Return one field without the order of names and without scores of 0."""
     value = decision[field]
     match field:
         case "feasible" | "best":
             return sorted(value)
         case "rejected":
-            return {node: {**why, "reasons": sorted(why["reasons"])} for node, why in value.items()}
+            return {
+                node: {**rejection, "reasons": sorted(rejection["reasons"])}
+                for node, rejection in value.items()
+            }
         case "preFilterRejected":
             return value and {**value, "reasons": sorted(value["reasons"])}
         case "scores":
@@ -97,7 +102,7 @@ def comparable(decision: Json, field: str) -> Any:
 
 
 def outcomes(preemption: Json | None) -> set[tuple[str, tuple[str, ...]]]:
-    """Return every outcome a preemption allows, none if there is none."""
+    """Return the allowed outcomes of a preemption; empty without one."""
     if preemption is None:
         return set()
     return {

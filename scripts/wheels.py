@@ -1,8 +1,8 @@
-"""Sees that every pinned package is there as a wheel, wherever kubesched is to be installed.
+"""Checks that every pinned package has a wheel for every supported machine and Python.
 
-Owns the list of machines and Pythons, the download, and what it tells: a line for each of them, and
-exit code 1 with every package that lacks a wheel or needs something that is not pinned. Nothing is
-installed, and nothing of a package runs.
+Owns the list of machines and Pythons, the download, and the report: a line for each target, and
+exit code 1 with every package that lacks a wheel or has an unpinned requirement. Installs nothing,
+and runs no code of a package.
 
     python scripts/wheels.py [--requirements FILE] [--machine x86_64] [--python 3.13]
 """
@@ -29,7 +29,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 ROOT = Path(__file__).resolve().parent.parent
 MACHINES = ("x86_64", "aarch64")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# glibc 2.28 is what Debian 10, RHEL 8 and all after them have; a wheel for an older one will do.
+# Debian 10, RHEL 8 and later have at least glibc 2.28, and accept wheels for older ones.
 GLIBC_MINORS = range(28, 4, -1)
 OLD_PLATFORMS = ("manylinux2014", "manylinux2010", "manylinux1", "linux")
 PIN = re.compile(
@@ -51,13 +51,13 @@ class Target:
 
     @cached_property
     def platforms(self) -> list[str]:
-        """Return the platforms whose wheels it takes, the newest first."""
+        """Return the platforms of accepted wheels, the newest first."""
         names = [*(f"manylinux_2_{minor}" for minor in GLIBC_MINORS), *OLD_PLATFORMS]
         return [f"{name}_{self.machine}" for name in names]
 
     @cached_property
     def tags(self) -> frozenset[Tag]:
-        """Return the tags of wheels that it takes."""
+        """Return the tags of accepted wheels."""
         version = tuple(map(int, self.python.split(".")))
         interpreter = f"cp{self.python.replace('.', '')}"
         own = cpython_tags(version, platforms=self.platforms)
@@ -65,7 +65,7 @@ class Target:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """Return what markers look at."""
+        """Return the variables of markers."""
         return {
             "extra": "",
             "implementation_name": "cpython",
@@ -79,8 +79,8 @@ class Target:
             "sys_platform": "linux",
         }
 
-    def wants(self, requirement: Requirement) -> bool:
-        """Return whether a requirement counts here."""
+    def applies(self, requirement: Requirement) -> bool:
+        """Return whether a requirement applies to this target."""
         return requirement.marker is None or requirement.marker.evaluate(self.environment)
 
 
@@ -90,30 +90,30 @@ class Pin:
 
     requirement: Requirement
     text: str
-    """The requirement without its marker: pip would ask the Python it runs in about that."""
+    """The requirement without its marker, which pip would evaluate for the Python it runs in."""
     hashes: frozenset[str]
 
     @property
     def lines(self) -> str:
-        """Return it as it stands in a requirements file."""
+        """Return the pin in the format of a requirements file."""
         hashes = " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(self.hashes))
         return f"{self.text} \\\n{hashes}\n"
 
 
 def pins_of(text: str, target: Target) -> dict[str, Pin]:
-    """Return the pins of a requirements file that count on a target, by name."""
+    """Return the pins of a requirements file that apply to a target, by name."""
     pins: dict[str, Pin] = {}
-    for found in PIN.finditer(text):
-        marker = f"; {found['marker']}" if found["marker"] else ""
-        requirement = Requirement(found["pin"] + marker)
-        if target.wants(requirement):
-            hashes = frozenset(HASH.findall(found["hashes"]))
-            pins[canonicalize_name(requirement.name)] = Pin(requirement, found["pin"], hashes)
+    for match in PIN.finditer(text):
+        marker = f"; {match['marker']}" if match["marker"] else ""
+        requirement = Requirement(match["pin"] + marker)
+        if target.applies(requirement):
+            hashes = frozenset(HASH.findall(match["hashes"]))
+            pins[canonicalize_name(requirement.name)] = Pin(requirement, match["pin"], hashes)
     return pins
 
 
 def download(pins: Iterable[Pin], target: Target, folder: Path) -> list[str]:
-    """Have pip fetch wheels, hashes checked; return what it could not fetch."""
+    """Download wheels with pip, which checks their hashes; return the problems."""
     file = folder / "requirements.txt"
     file.write_text("".join(pin.lines for pin in pins), encoding="utf-8")
     command = [
@@ -131,14 +131,14 @@ def download(pins: Iterable[Pin], target: Target, folder: Path) -> list[str]:
 
 
 def wheels_of(pins: Mapping[str, Pin], target: Target, folder: Path) -> dict[str, Path]:
-    """Return the wheels in a folder that are pinned and that a target takes, by name."""
-    found = {}
+    """Return the pinned wheels in a folder that a target accepts, by name."""
+    wheels = {}
     for path in sorted(folder.glob("*.whl")):
         name, _, _, tags = parse_wheel_filename(path.name)
         pin = pins.get(name)
         if pin and not tags.isdisjoint(target.tags) and digest_of(path) in pin.hashes:
-            found[str(name)] = path
-    return found
+            wheels[str(name)] = path
+    return wheels
 
 
 @cache
@@ -148,8 +148,8 @@ def digest_of(path: Path) -> str:
 
 
 def unmet(wheel: Path, pins: Mapping[str, Pin], target: Target) -> Iterator[str]:
-    """Yield what a wheel needs on a target and the pins do not give."""
-    for needed in filter(target.wants, requirements_of(wheel)):
+    """Yield the requirements of a wheel on a target that the pins do not satisfy."""
+    for needed in filter(target.applies, requirements_of(wheel)):
         pin = pins.get(canonicalize_name(needed.name))
         if pin is None:
             yield f"{wheel.name} needs {needed}, which is not pinned"
@@ -158,21 +158,21 @@ def unmet(wheel: Path, pins: Mapping[str, Pin], target: Target) -> Iterator[str]
 
 
 def requirements_of(wheel: Path) -> list[Requirement]:
-    """Return what the metadata of a wheel ask for."""
+    """Return the requirements in a wheel's metadata."""
     with ZipFile(wheel) as archive:
         name = next(one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
         fields = Parser().parsestr(archive.read(name).decode(), headersonly=True)
     return [Requirement(text) for text in fields.get_all("Requires-Dist") or ()]
 
 
-def look(file: Path, target: Target, folder: Path) -> tuple[int, list[str]]:
-    """Return how many packages have a wheel for a target, and what is wrong."""
+def check(file: Path, target: Target, folder: Path) -> tuple[int, list[str]]:
+    """Return the number of packages with a wheel for a target, and the problems."""
     pins = pins_of(file.read_text(encoding="utf-8"), target)
     if not pins:
         return 0, ["nothing is pinned"]
-    # Many wheels are for several targets, and were fetched for another.
-    there = wheels_of(pins, target, folder)
-    absent = [pin for name, pin in pins.items() if name not in there]
+    # Many wheels fit several targets, and may already be downloaded.
+    present = wheels_of(pins, target, folder)
+    absent = [pin for name, pin in pins.items() if name not in present]
     problems = download(absent, target, folder) if absent else []
     wheels = wheels_of(pins, target, folder)
     if not problems:
@@ -183,7 +183,7 @@ def look(file: Path, target: Target, folder: Path) -> tuple[int, list[str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Look at every target; return the exit code."""
+    """Check every target; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requirements", action="append", type=Path, metavar="FILE")
     parser.add_argument("--machine", action="append", choices=MACHINES)
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         for target in targets:
             for file in files:
-                count, problems = look(file, target, Path(folder))
+                count, problems = check(file, target, Path(folder))
                 failed |= bool(problems)
                 where = f"{target.machine:8} Python {target.python:5} {file.name:12}"
                 print(f"{where} {count:3} wheels  {'FAILED' if problems else 'ok'}", flush=True)

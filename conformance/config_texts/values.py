@@ -21,7 +21,7 @@ from conformance.config_texts.vocabulary import (
 
 
 def maybe(rng: random.Random, chance: float) -> bool:
-    """Return True with the given probability."""
+    """Return True with a probability."""
     return rng.random() < chance
 
 
@@ -37,8 +37,8 @@ def integer(rng: random.Random, good: tuple[int, int]) -> Any:
     """Return a number, mostly in the valid range."""
     if maybe(rng, 0.7):
         return rng.randint(*good)
-    odd = (0, -1, 1, good[0] - 1, good[1] + 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63, 1.5, 2.0)
-    return rng.choice([*odd, None, "5", True, [], {}])
+    unusual = (0, -1, 1, good[0] - 1, good[1] + 1, 2**31 - 1, 2**31, -(2**31) - 1, 2**63, 1.5, 2.0)
+    return rng.choice([*unusual, None, "5", True, [], {}])
 
 
 def plain_int(rng: random.Random, good: tuple[int, int]) -> int:
@@ -351,7 +351,7 @@ def tls(rng: random.Random) -> dict[str, Any]:
 
 
 def base(rng: random.Random, **fields: Any) -> dict[str, Any]:
-    """Return a document with the right meta data and the given fields."""
+    """Return a document with valid metadata and some fields."""
     head = [("apiVersion", API_VERSION), ("kind", KIND)]
     if maybe(rng, 0.2):
         head.reverse()

@@ -1,6 +1,6 @@
-"""Vocabulary of configuration files: names, durations, labels, odd scalars.
+"""Vocabulary of configuration files: names, durations, labels, ambiguous scalars.
 
-Owns the vocabulary of the configuration fuzzer. Never says which words are right.
+Owns the vocabulary of the configuration fuzzer. Never marks words as valid or invalid.
 Upstream: pkg/scheduler/framework/plugins/names/names.go for the plugin names
 """
 
@@ -66,7 +66,7 @@ LABELS = [
     ),
     *("", "my rack", "a" * 64, "b" * 254 + "/x", "é", 'quo"te', "<b>", "example.com/" + "c" * 63),
 ]
-ODD_SCALARS = words(
+AMBIGUOUS_SCALARS = words(
     r"""
     yes no on off y n Yes NO True FALSE ~ null Null 0x1F 017 08 0b11 0o17 1_000 1e3 1e-3 1.0 1.
     .5 -.5 +1 +1.5 -0 0.0 .inf -.inf .nan .NaN 1e400 1:30 190:20:30 2001-01-01

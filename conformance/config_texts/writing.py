@@ -1,6 +1,6 @@
 """Writes documents as YAML or JSON, in many styles.
 
-Owns indentation, quoting, flow style and comments. Never changes what a document says.
+Owns indentation, quoting, flow style and comments. Never changes the meaning of a document.
 Upstream: none
 """
 

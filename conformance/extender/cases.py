@@ -1,6 +1,6 @@
 """Cases for both schedulers: extenders, their responses, and pods.
 
-The expectation is what kube-scheduler does.
+kube-scheduler's results are the expected ones.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 Owns the generators, the comparison, the shrinking and the reports. Never decides anything: the
 oracle and `kubesched.cli.decide` do.
-Upstream: no file of its own; the cases follow what pkg/scheduler/framework/plugins looks at.
+Upstream: none; the cases cover the fields that pkg/scheduler/framework/plugins reads.
 """

@@ -1,6 +1,6 @@
 """Coverage of the generated cases, counted from the oracle's decisions.
 
-Owns the counts by family. Never judges our side.
+Owns the counts by family. Never compares decisions.
 Upstream: none.
 """
 

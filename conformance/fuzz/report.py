@@ -1,6 +1,6 @@
 """The output of a run: progress, tables, findings.
 
-Owns the words. Never decides whether a run failed.
+Owns the texts. Never decides whether a run failed.
 Upstream: none.
 """
 
@@ -22,23 +22,23 @@ class Progress:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._shown = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
 
     def show(self, done: int, found: int) -> None:
         """Overwrite the line."""
-        if self._shown:
+        if self._is_terminal:
             print(f"\r{done}/{self._total} cases, {found} differ ", end="", file=sys.stderr)
 
     def end(self) -> None:
-        """Leave the line."""
-        if self._shown:
+        """End the line."""
+        if self._is_terminal:
             print(file=sys.stderr)
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """Return a table: families by fields, number of cases that differ there.
+    """Return a table: number of cases that differ, by family and field.
 
-    `again` counts those of `same` which equal only what the oracle said when asked again.
+    `again` counts those of `same` that equal only a repeated decision of the oracle.
     """
     families = sorted({v.case["family"] for v in verdicts})
     fields = [*FIELDS, NO_DECISION]

@@ -1,6 +1,6 @@
 """A run: generate cases, decide them on both sides in batches, shrink differences, report.
 
-Owns the order of a run and the files it leaves. Never changes a case except by shrinking it.
+Owns the order of a run and the files it writes. Never changes a case except by shrinking it.
 Upstream: none.
 """
 
@@ -43,8 +43,8 @@ class Options:
 
 def generated(options: Options) -> Iterator[Obj]:
     """Yield the raw cases of a run."""
-    wanted: Iterable[int] = options.only or range(options.start, options.start + options.cases)
-    for index in wanted:
+    indexes: Iterable[int] = options.only or range(options.start, options.start + options.cases)
+    for index in indexes:
         # Families alternate over the whole list, so that an index always means the same case.
         if FAMILIES[index % len(FAMILIES)] in options.families:
             yield cases_module.case(options.seed, index)
@@ -91,7 +91,7 @@ def finish(oracle: Oracle, verdicts: list[Verdict], options: Options) -> int:
         print(f"oracle panic: {verdict.case['id']}: {verdict.panic}")
     print(report.summary(verdicts))
     if kinds:
-        print(f"{len(found)} of {len(verdicts)} cases differ, in {len(kinds)} ways")
+        print(f"{len(found)} of {len(verdicts)} cases differ: {len(kinds)} kinds of differences")
     return 1 if found or not verdicts else 0
 
 
@@ -99,26 +99,26 @@ def show_finding(oracle: Oracle, alike: list[Verdict], options: Options) -> None
     """Shrink the smallest case of a kind, print it and keep it."""
     smallest = min(alike, key=lambda verdict: len(verdict.case["objects"]))
     print(report.finding(smallest, repeat=repeat_command(smallest.case["id"], options)))
-    print(f"  cases alike: {len(alike)}")
+    print(f"  cases with the same difference: {len(alike)}")
     if not options.shrink:
         return
     small = shrunk(oracle, smallest)
-    print(f"  smallest case that differs alike ({len(small['objects'])} objects):")
+    print(f"  smallest case with this difference ({len(small['objects'])} objects):")
     print(report.outline(small))
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
         path = options.keep / f"{smallest.case['id'].replace(':', '-')}.jsonl"
         path.write_text(json.dumps(small) + "\n", encoding="utf-8")
-        print(f"  kept as {path}")
+        print(f"  saved as {path}")
 
 
 def shrunk(oracle: Oracle, verdict: Verdict) -> Obj:
     """Return the smallest case found whose difference is of the same kind."""
-    wanted = verdict.signature
+    expected = verdict.signature
 
     def still_differs(candidates: list[Obj]) -> list[bool]:
         marked = [{**one, "id": f"try-{index}"} for index, one in enumerate(candidates)]
-        return [signature(v.differences) == wanted for v in judge(oracle, marked)]
+        return [signature(v.differences) == expected for v in judge(oracle, marked)]
 
     plain = {key: value for key, value in verdict.case.items() if key != "decision"}
     return {**shrink(plain, still_differs), "id": verdict.case["id"]}
@@ -134,7 +134,7 @@ def repeat_command(case_id: str, options: Options) -> str:
 
 
 def replay(oracle: Oracle, path: Path, options: Options) -> int:
-    """Decide the cases of a file; check the oracle against recorded decisions, too."""
+    """Decide the cases of a file; also compare the oracle with recorded decisions."""
     cases = read_lines(path)
     bare = [one for one in cases if "decision" not in one]
     known = [one for one in cases if "decision" in one]
@@ -152,8 +152,8 @@ def replay(oracle: Oracle, path: Path, options: Options) -> int:
 def _oracle_against_records(oracle: Oracle, known: Sequence[Obj]) -> int:
     disagreeing = 0
     for batch in _batches(known):
-        asked = [{k: v for k, v in one.items() if k != "decision"} for one in batch]
-        for one, answer in zip(batch, oracle.decide(asked), strict=True):
+        undecided = [{k: v for k, v in one.items() if k != "decision"} for one in batch]
+        for one, answer in zip(batch, oracle.decide(undecided), strict=True):
             decision = answer.get("decision")
             found = differences(one["decision"], decision) if decision else None
             if found is None or found:
@@ -190,14 +190,14 @@ def run_config(oracle: Oracle, cases: Sequence[Obj], options: Options) -> int:
     verdicts: list[config_files.FileVerdict] = []
     for batch in _batches(cases):
         verdicts.extend(config_files.judge_files(batch, oracle.config(batch)))
-    shown = 0
+    printed = 0
     for one in verdicts:
         good = one.effective_same if one.loads else one.reported and one.exact
-        if not good and shown < options.findings:
-            shown += 1
+        if not good and printed < options.findings:
+            printed += 1
             print(f"--- {one.case['id']} ({one.expected['stage']})\n{one.case['text']}")
-            wanted = one.expected["error"] or one.expected["effective"]
-            print(f"  kube-scheduler: {wanted}")
+            expected = one.expected["error"] or one.expected["effective"]
+            print(f"  kube-scheduler: {expected}")
             print(f"  kubesched:      {one.crash or one.error or one.effective}")
     counts = config_files.rates(verdicts)
     for name, (passed, total) in counts.items():

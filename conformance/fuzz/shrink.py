@@ -1,6 +1,6 @@
 """Delta debugging: the smallest case that still shows a difference.
 
-Owns the search. Never asks anybody itself: the caller says of a batch of cases which still differ.
+Owns the search. Never decides a case: the caller evaluates batches of cases.
 Upstream: none.
 """
 
@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 StillDiffers = Callable[[list[Obj]], list[bool]]
 T = TypeVar("T")
 
-# Without these an object is no object, or another one.
+# Fields that identify an object.
 KEPT_IN_OBJECT = (
     ("apiVersion",),
     ("kind",),
@@ -30,14 +30,14 @@ def shrink(case: Obj, still_differs: StillDiffers, *, rounds: int = 400) -> Obj:
     """Return a smaller case that still differs: first fewer objects, then fewer fields.
 
     Args:
-        case: a case which differs.
-        still_differs: says of each case of a batch whether it differs in the same way.
-        rounds: how many batches may be asked at most.
+        case: a case that differs.
+        still_differs: returns for each case of a batch whether it has the same difference.
+        rounds: the maximum number of batches.
     """
     budget = _Budget(still_differs, rounds)
     if case.get("config") is not None:
         bare = {**case, "config": None}
-        if budget.ask([bare])[0]:
+        if budget.evaluate([bare])[0]:
             case = bare
     case = _shrink_objects(case, budget)
     for depth in range(1, DEPTH_MAX):
@@ -48,13 +48,13 @@ def shrink(case: Obj, still_differs: StillDiffers, *, rounds: int = 400) -> Obj:
 
 
 class _Budget:
-    """Counts the batches, so that shrinking ends."""
+    """Limits the number of batches, so that shrinking ends."""
 
     def __init__(self, still_differs: StillDiffers, rounds: int) -> None:
         self._still_differs = still_differs
         self._rounds = rounds
 
-    def ask(self, cases: list[Obj]) -> list[bool]:
+    def evaluate(self, cases: list[Obj]) -> list[bool]:
         if self._rounds <= 0 or not cases:
             return [False] * len(cases)
         self._rounds -= 1
@@ -62,7 +62,7 @@ class _Budget:
 
 
 def minimize(
-    items: Sequence[T], build: Callable[[list[T]], Obj], ask: Callable[[list[Obj]], list[bool]]
+    items: Sequence[T], build: Callable[[list[T]], Obj], evaluate: Callable[[list[Obj]], list[bool]]
 ) -> list[T]:
     """Return a small sublist of items whose case still differs (ddmin over complements)."""
     kept = list(items)
@@ -73,10 +73,10 @@ def minimize(
             [item for other in chunks[:index] + chunks[index + 1 :] for item in other]
             for index in range(len(chunks))
         ]
-        answers = ask([build(rest) for rest in rests])
+        answers = evaluate([build(rest) for rest in rests])
         droppable = [index for index, differs in enumerate(answers) if differs]
         if droppable:
-            kept = _drop_together(chunks, droppable, build, ask)
+            kept = _drop_together(chunks, droppable, build, evaluate)
             chunk = max(1, min(chunk, len(kept) // 2))
         elif chunk == 1:
             break
@@ -89,14 +89,14 @@ def _drop_together(
     chunks: list[list[T]],
     droppable: list[int],
     build: Callable[[list[T]], Obj],
-    ask: Callable[[list[Obj]], list[bool]],
+    evaluate: Callable[[list[Obj]], list[bool]],
 ) -> list[T]:
-    # What can go alone can often go together: try all, a half, ..., at last the first alone.
+    # Chunks can often be dropped together: try all, half of them, ..., finally only the first.
     count = len(droppable)
     while count > 1:
         gone = set(droppable[:count])
         rest = [item for index, c in enumerate(chunks) if index not in gone for item in c]
-        if ask([build(rest)])[0]:
+        if evaluate([build(rest)])[0]:
             return rest
         count //= 2
     first = droppable[0]
@@ -107,7 +107,7 @@ def _shrink_objects(case: Obj, budget: _Budget) -> Obj:
     def build(objects: list[Obj]) -> Obj:
         return {**case, "objects": objects}
 
-    return build(minimize(case["objects"], build, budget.ask))
+    return build(minimize(case["objects"], build, budget.evaluate))
 
 
 def _shrink_fields(case: Obj, paths: list[Path], budget: _Budget) -> Obj:
@@ -115,11 +115,11 @@ def _shrink_fields(case: Obj, paths: list[Path], budget: _Budget) -> Obj:
         keeping = set(kept)
         return without(case, [path for path in paths if path not in keeping])
 
-    return build(minimize(paths, build, budget.ask))
+    return build(minimize(paths, build, budget.evaluate))
 
 
 def removable(case: Obj) -> list[Path]:
-    """Return the paths of all fields and elements a case could do without."""
+    """Return the paths of all removable fields and elements of a case."""
     found: list[Path] = []
     for index, one in enumerate(case["objects"]):
         found.extend(("objects", index, *path) for path in _paths(one, KEPT_IN_OBJECT))

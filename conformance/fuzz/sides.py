@@ -30,7 +30,7 @@ class Oracle:
 
     @classmethod
     def build(cls) -> "Oracle":
-        """Return the oracle named by KUBESCHED_ORACLE, or build it."""
+        """Return the oracle at the path in KUBESCHED_ORACLE, or build it."""
         named = os.environ.get("KUBESCHED_ORACLE")
         if named:
             return cls(Path(named))
@@ -78,9 +78,9 @@ def our_decision(case: Obj) -> Obj:
     """Return `{"decision": ...}`, or `{"crash": text}` when kubesched raised."""
     # Imported on demand: the generators and the oracle work without kubesched.
     decide_case = importlib.import_module("kubesched.cli.decide").decide_case
-    asked = {key: value for key, value in case.items() if key != "decision"}
+    undecided = {key: value for key, value in case.items() if key != "decision"}
     try:
-        return {"decision": decide_case(asked)}
+        return {"decision": decide_case(undecided)}
     except Exception as error:  # noqa: BLE001 - a crash is a finding, and is reported as one
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"

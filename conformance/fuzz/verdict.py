@@ -1,6 +1,6 @@
 """The verdict on one case: same, different, or not comparable.
 
-Owns asking both sides and classing the answer. Never prints.
+Owns the decisions of both sides and their classification. Never prints.
 Upstream: none.
 """
 
@@ -13,10 +13,10 @@ from conformance.fuzz.sides import Oracle, our_decision
 
 Obj = dict[str, Any]
 
-# How often a differing case is repeated, with how many orders of arrival, and how many such
-# cases per batch: beyond that there is a real difference.
-TIMES_AGAIN = 6
-ORDERS_AGAIN = 64
+# A differing case is repeated this often, with this many orders of arrival. If more cases of a
+# batch differ, the difference is real.
+REPEATS = 6
+REPEAT_ORDERS = 64
 DOUBTFUL_MAX = 24
 
 
@@ -53,11 +53,11 @@ def _settle(oracle: Oracle, verdicts: list[Verdict]) -> list[Verdict]:
     # Upstream's maps have no order: repeated decisions show all possible ones.
     doubtful = [index for index, v in enumerate(verdicts) if v.differs and v.actual is not None]
     doubtful = doubtful[:DOUBTFUL_MAX]
-    asked = [verdicts[index].case for index in doubtful for _ in range(TIMES_AGAIN)]
-    again = oracle.decide(asked, ORDERS_AGAIN)
+    repeated = [verdicts[index].case for index in doubtful for _ in range(REPEATS)]
+    answers = oracle.decide(repeated, REPEAT_ORDERS)
     settled = list(verdicts)
     for place, index in enumerate(doubtful):
-        replies = again[place * TIMES_AGAIN : (place + 1) * TIMES_AGAIN]
+        replies = answers[place * REPEATS : (place + 1) * REPEATS]
         settled[index] = _best(verdicts[index], replies)
     return settled
 

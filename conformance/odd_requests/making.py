@@ -1,7 +1,8 @@
-"""Random requests: from nearly right to not HTTP at all.
+"""Random requests: from nearly valid to not HTTP at all.
 
-Owns what is sent. Paths, documents and queries start from what the server serves and go wrong in a
-few places, so that they get far; the rest is broken below HTTP. All of it follows from the seed.
+Owns the requests. Paths, documents and queries start from served resources and are wrong in few
+places, so that they pass the first checks; other requests are invalid HTTP. The seed determines all
+of them.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ HEADER_VALUES = ("", "a", "Bearer", "Bearer a", "Bearer a.b.c", "Basic YTpi", "g
                  "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOjF9.AA",
                  "kubectl/v1.36 (é)")  # fmt: skip
 INTS = (-(2**63), -(2**31) - 1, -1, 0, 1, 3, 80, 65536, 2**31, 2**53 + 1, 2**63, 10**30)
-ODD: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], {}, [None], {"": None}, [[]],
-                        {"a": {"b": []}}, "\x00", 2**64)  # fmt: skip
+UNEXPECTED: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], {}, [None], {"": None}, [[]],
+                               {"a": {"b": []}}, "\x00", 2**64)  # fmt: skip
 _CHUNKED = b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
 _UPGRADE = (
     b"GET /api HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -94,14 +95,14 @@ class Sent:
     data: bytes
     is_head: bool = False
     is_http: bool = True
-    """Whether it has a beginning and an end, so that it must be answered."""
+    """Whether it is complete HTTP, so that it must get a response."""
 
     def __str__(self) -> str:
         return repr(self.data[:1500]) + (f" … {len(self.data)} bytes" * (len(self.data) > 1500))
 
 
 class Maker:
-    """Makes requests up."""
+    """Generates requests."""
 
     def __init__(
         self, seed: int, resources: Sequence[Resource], bases: Sequence[dict[str, Any]]
@@ -109,7 +110,7 @@ class Maker:
         self.rng = random.Random(seed)
         self._resources = resources
         self._bases: dict[tuple[str, str], list[str]] = {}
-        """Right documents, as text, by apiVersion and kind."""
+        """Valid documents, as text, by apiVersion and kind."""
         for base in bases:
             key = (base["apiVersion"], base["kind"])
             self._bases.setdefault(key, []).append(json.dumps(base))
@@ -140,20 +141,20 @@ class Maker:
         lines.append(f"Content-Type: {chosen}")
         accept = ACCEPTS[0] if rng.random() < 0.85 else rng.choice(ACCEPTS)
         lines.append(f"Accept: {accept}")
-        is_odd = False
+        is_malformed = False
         while rng.random() < 0.15:
             header = rng.choice(HEADERS)
-            is_odd = is_odd or header in {"Transfer-Encoding", "Expect", "Upgrade"}
+            is_malformed = is_malformed or header in {"Transfer-Encoding", "Expect", "Upgrade"}
             lines.append(f"{header}: {rng.choice(HEADER_VALUES)}")
         if rng.random() < 0.2:
             lines.append("Transfer-Encoding: chunked")
             body = self._chunked(body)
         elif body or rng.random() < 0.5:
             length = len(body) if rng.random() < 0.97 else rng.choice((0, 1, len(body) + 5))
-            is_odd = is_odd or length != len(body)
+            is_malformed = is_malformed or length != len(body)
             lines.append(f"Content-Length: {length}")
         head = "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass")
-        return Sent(head + body, is_head=method == "HEAD", is_http=not is_odd)
+        return Sent(head + body, is_head=method == "HEAD", is_http=not is_malformed)
 
     def _chunked(self, body: bytes) -> bytes:
         parts = []
@@ -219,8 +220,8 @@ class Maker:
             return [self._operation() for _ in range(rng.choice((1, 2, 3)))]
         if method == "DELETE" and rng.random() < 0.7:
             return {
-                rng.choice(PARAMETERS[-5:]): rng.choice((*TEXTS[:9], *ODD)),
-                "preconditions": rng.choice(({"uid": "a"}, {"resourceVersion": "1"}, *ODD)),
+                rng.choice(PARAMETERS[-5:]): rng.choice((*TEXTS[:9], *UNEXPECTED)),
+                "preconditions": rng.choice(({"uid": "a"}, {"resourceVersion": "1"}, *UNEXPECTED)),
             }
         document = self._document(resource)
         while rng.random() < 0.2:
@@ -232,13 +233,13 @@ class Maker:
         operation = {
             "op": rng.choice(("add", "remove", "replace", "move", "copy", "test", "jump", 1)),
             "path": rng.choice(POINTERS),
-            "value": rng.choice((*ODD, *TEXTS)),
+            "value": rng.choice((*UNEXPECTED, *TEXTS)),
             "from": rng.choice(POINTERS),
         }
         for name in list(operation):
             if rng.random() < 0.1:
                 del operation[name]
-        return operation if rng.random() < 0.95 else rng.choice(ODD)
+        return operation if rng.random() < 0.95 else rng.choice(UNEXPECTED)
 
     def _document(self, resource: Resource) -> dict[str, Any]:
         rng = self.rng
@@ -281,8 +282,8 @@ class Maker:
     def _struct(self, kind: Struct, depth: int) -> dict[str, Any]:
         rng = self.rng
         names = [one for one in kind.fields if one not in {"apiVersion", "kind"}]
-        wanted = min(len(names), rng.choice((0, 1, 2, 3, 5)) if depth < 7 else 0)
-        chosen = rng.sample(names, wanted)
+        count = min(len(names), rng.choice((0, 1, 2, 3, 5)) if depth < 7 else 0)
+        chosen = rng.sample(names, count)
         if not depth:
             chosen += [one for one in ("metadata", "spec") if one in names and one not in chosen]
         return {name: self._value(kind.fields[name].type, depth + 1) for name in chosen}
@@ -290,7 +291,7 @@ class Maker:
     def _value(self, kind: Type, depth: int) -> Any:
         rng = self.rng
         if rng.random() < 0.01:
-            return self._odd()
+            return self._unexpected()
         if isinstance(kind, Struct):
             return self._struct(kind, depth)
         if isinstance(kind, ListOf):
@@ -301,8 +302,8 @@ class Maker:
             return {key: self._value(kind.value, depth + 1) for key in rng.sample(keys, count)}
         return self._scalar(kind)
 
-    def _odd(self) -> Any:
-        return copy.deepcopy(self.rng.choice(ODD))
+    def _unexpected(self) -> Any:
+        return copy.deepcopy(self.rng.choice(UNEXPECTED))
 
     def _scalar(self, scalar: Scalar) -> Any:
         rng = self.rng
@@ -321,11 +322,11 @@ class Maker:
         if scalar.kind is ScalarKind.BYTES:
             return rng.choice(("", "YQ==", "e30=", "?"))
         if scalar.kind is ScalarKind.ANY:
-            return self._odd()
+            return self._unexpected()
         return rng.choice(TEXTS) if rng.random() < 0.5 else rng.choice(("a", "b", "Always", "v1"))
 
     def _spoil(self, document: dict[str, Any]) -> None:
-        """Put something odd somewhere."""
+        """Replace a random part of a document by an unexpected value."""
         rng = self.rng
         place: Any = document
         while True:
@@ -336,7 +337,7 @@ class Maker:
             else:
                 return
             if rng.random() < 0.3 or not isinstance(place[key], dict | list):
-                place[key] = self._odd()
+                place[key] = self._unexpected()
                 return
             place = place[key]
 
@@ -348,9 +349,9 @@ class Maker:
     def _damaged(self, data: bytes) -> bytes:
         rng = self.rng
         at = rng.randrange(len(data))
-        how = rng.random()
-        if how < 0.4:
+        chance = rng.random()
+        if chance < 0.4:
             return data[:at]
-        if how < 0.7:
+        if chance < 0.7:
             return data[:at] + rng.randbytes(1) + data[at + 1 :]
         return data[:at] + data[at // 2 :]

@@ -1,7 +1,7 @@
-"""Many odd requests at a time against one server.
+"""Many malformed requests at a time against one server.
 
-Owns the loop: what is sent, in which manner, by how many clients at once, and whether the server
-still answers in between. It follows from the seed what is sent, not in which order it arrives.
+Owns the loop: the requests, the manner of sending, the number of concurrent clients, and the health
+checks in between. The seed determines the requests, but not the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BASES = Path(__file__).resolve().parents[2] / "tests" / "api" / "bases.yaml"
 
 
 async def bombard(url: str, *, seed: int, count: int) -> Report:
-    """Send so many requests and return what was wrong with the answers."""
+    """Send a number of requests; return the status codes and problems."""
     resources = list(build_registry({}))
     bases = [one["object"] for one in yaml.safe_load(BASES.read_text()).values()]
     maker, rng = Maker(seed, resources, bases), random.Random(seed)
@@ -43,7 +43,7 @@ async def bombard(url: str, *, seed: int, count: int) -> Report:
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
     last = await send(url, _HEALTH, Manner.WHOLE, rng)
     if last.code != 200:
-        report.problems.append(f"the server is not well afterwards: {last.data[:300]!r}")
+        report.problems.append(f"the server is unhealthy afterwards: {last.data[:300]!r}")
     return report
 
 

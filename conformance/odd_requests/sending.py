@@ -1,7 +1,7 @@
-"""Clients that behave as none should, and what a server must still do for them.
+"""Misbehaving clients, and checks of the server's responses.
 
-Owns how bytes get to the server (whole, a few at a time, half, with the line cut) and the verdict
-about what comes back: an answer with a Status, or a closed connection.
+Owns how bytes are sent (whole, a few at a time, half, over a cut connection) and the verdict on the
+response: one with a Status, or a closed connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conformance.odd_requests.making import Sent
 
 ANSWER_S_MAX = 20.0
 WATCH_S_MAX = 2.0
-# What upstream answers with these codes too, and says why: Parity tags in the server name where.
+# Messages that upstream also sends with codes from 500 on.
 KNOWN_FAILURES = (
     "resourceVersion should not be set on objects to be created",
     "failed to convert new object (",
@@ -39,7 +39,7 @@ KNOWN_FAILURES = (
 )
 
 
-# Pages beside the API, where upstream has no Status either.
+# Responses of pages outside of the API, where upstream has no Status either.
 PLAIN_REJECTIONS = (
     (404, b"404 page not found\n"),
     (404, b""),
@@ -49,7 +49,7 @@ PLAIN_REJECTIONS = (
 
 
 class Manner(Enum):
-    """How a client sends."""
+    """The way in which a client sends a request."""
 
     WHOLE = "whole"
     SLOW = "a few bytes at a time"
@@ -64,31 +64,31 @@ MANNERS = (*[Manner.WHOLE] * 12, *[one for one in Manner if one is not Manner.WH
 
 @dataclass(slots=True)
 class Received:
-    """What came back."""
+    """A response."""
 
     data: bytes = b""
     is_closed: bool = False
 
     @property
     def head(self) -> bytes:
-        """Return the head, empty as long as it is not whole."""
+        """Return the head; empty if it is incomplete."""
         head, end, _ = self.data.partition(b"\r\n\r\n")
         return head if end else b""
 
     @property
     def code(self) -> int:
-        """Return the code, 0 without one."""
+        """Return the code; 0 if there is none."""
         words = self.head.split(b" ", 2)
         return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
     @property
     def is_chunked(self) -> bool:
-        """Return whether the body comes in chunks."""
+        """Return whether the body is chunked."""
         return b"\r\ntransfer-encoding: chunked" in self.head.lower()
 
     @property
     def body(self) -> bytes | None:
-        """Return the body, None as long as it is not whole."""
+        """Return the body; None if it is incomplete."""
         head, end, rest = self.data.partition(b"\r\n\r\n")
         if not end:
             return None
@@ -103,18 +103,18 @@ class Received:
 
 @dataclass(slots=True)
 class Report:
-    """What was sent and what went wrong."""
+    """The status codes of the responses, and the problems."""
 
     codes: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def count(self, code: int) -> None:
-        """Note an answer; 0 is a closed connection."""
+        """Count a response; 0 is a closed connection."""
         self.codes[code] = self.codes.get(code, 0) + 1
 
 
 async def send(url: str, sent: Sent, manner: Manner, rng: random.Random) -> Received:
-    """Send a request in a manner and return what came back."""
+    """Send a request in a manner; return the response."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     received = Received()
@@ -142,12 +142,12 @@ async def _write(
     if manner in {Manner.CUT, Manner.RESET}:
         data = data[: rng.randrange(len(data) + 1)]
     if manner is Manner.SLOW:
-        # A byte at a time as far as that ends some day.
+        # At most 300 pieces, so that long requests end.
         step = 1 + len(data) // 300
         for start in range(0, len(data), step):
             writer.write(data[start : start + step])
             await writer.drain()
-            await asyncio.sleep(0)  # Only lets the others go on.
+            await asyncio.sleep(0)  # Lets other tasks run.
     else:
         writer.write(data)
     await writer.drain()
@@ -159,7 +159,7 @@ async def _write(
 
 
 async def _read(reader: asyncio.StreamReader, sent: Sent, received: Received) -> None:
-    """Read one answer, as much of a watch as comes in a while, or until nothing more comes."""
+    """Read one response; of a watch, what arrives within the timeout."""
     wait_s = ANSWER_S_MAX if sent.is_http else WATCH_S_MAX
     try:
         async with asyncio.timeout(wait_s) as limit:
@@ -178,17 +178,17 @@ async def _read(reader: asyncio.StreamReader, sent: Sent, received: Received) ->
 
 
 def problem_of(sent: Sent, manner: Manner, received: Received) -> str:
-    """Return what is wrong with an answer, empty if nothing is."""
+    """Return the problem of a response; empty if there is none."""
     if manner in {Manner.CUT, Manner.RESET, Manner.DEAF}:
         return ""
     if not received.head:
         was_closed = received.is_closed or not sent.is_http
-        return "" if was_closed else "no answer, and the connection stays open"
+        return "" if was_closed else "no response, and the connection stays open"
     code, body = received.code, received.body
     if code < 400 or sent.is_head:
         return "" if code >= 200 else f"code {code}"
     if body is None:
-        return f"the answer {code} has no end"
+        return f"the response {code} is incomplete"
     if (code, body) in PLAIN_REJECTIONS:
         return ""
     status = _status_of(body)
@@ -204,8 +204,8 @@ def problem_of(sent: Sent, manner: Manner, received: Received) -> str:
 
 def _status_of(body: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return None
-    is_status = isinstance(found, dict) and found.get("kind") == "Status"
-    return found if is_status else None
+    is_status = isinstance(document, dict) and document.get("kind") == "Status"
+    return document if is_status else None

@@ -1,6 +1,6 @@
 """Sending random writes to a real server, and comparing.
 
-Owns the comparison: with our functions, or with the answers of a second server.
+Owns the comparison: with our functions, or with the responses of a second server.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kubesched.cluster.apiserver.patch.strategic_merge import apply_strategic_me
 
 
 class Fuzzer:
-    """Random requests, and the comparison of what they did."""
+    """Random requests, and the comparison of their results."""
 
     def __init__(self, seed: int, real: Server, other: Server | None) -> None:
         self._requests = Requests(seed)
@@ -46,23 +46,23 @@ class Fuzzer:
         self.recorded: list[Document] = []
 
     def run(self, kind: Kind, name: str, steps: int) -> None:
-        """Create an object and write it some times."""
-        self._ask_all("DELETE", f"{kind.path}/{name}", None)
+        """Create an object, and write it a number of times."""
+        self._send_all("DELETE", f"{kind.path}/{name}", None)
         first = self._requests.creation(kind, name)
         self._do(kind, name, first)
         for _ in range(steps):
             live = self._live(kind, name)
             self._do(kind, name, self._requests.step(kind, name, live))
-        self._ask_all(
+        self._send_all(
             "PATCH", f"{kind.path}/{name}", {"metadata": {"finalizers": None}}, MERGE_PATCH
         )
-        self._ask_all("DELETE", f"{kind.path}/{name}", None)
+        self._send_all("DELETE", f"{kind.path}/{name}", None)
 
     def _live(self, kind: Kind, name: str) -> Document:
         code, document = self.real.ask("GET", f"{kind.path}/{name}")
         return document if code == 200 else {}
 
-    def _ask_all(
+    def _send_all(
         self, method: str, path: str, body: Any, content_type: str = "application/json"
     ) -> None:
         for server in (self.real, self.other):
@@ -81,7 +81,7 @@ class Fuzzer:
         label = f"{step.method} {step.content_type.partition('/')[2] or 'json'} {code}"
         self.outcomes[label] = self.outcomes.get(label, 0) + 1
         if self.other is not None and (not code or _is_known(answer)):
-            return  # the real server has panicked, or does what ours is known not to
+            return  # the real server has panicked, or the difference is documented
         if self.other is not None:
             theirs = self.other.ask(step.method, path + query, step.body, step.content_type)
             real = (code, _bare(answer, keeps_managers=True))
@@ -96,9 +96,9 @@ class Fuzzer:
     def _record(self, kind: Kind, step: Step, live: Document, code: int, answer: Document) -> None:
         if kind.is_custom:
             return
-        where = {"group": kind.group, "version": kind.version, "resource": kind.resource}
-        found = {"kind": kind.kind, "live": live, "code": code, "answer": answer}
-        self.recorded.append({**where, **found, **vars(step)})
+        resource = {"group": kind.group, "version": kind.version, "resource": kind.resource}
+        outcome = {"kind": kind.kind, "live": live, "code": code, "answer": answer}
+        self.recorded.append({**resource, **outcome, **vars(step)})
 
     def _expect(self, kind: Kind, step: Step, live: Document, real: Any, ours: Any) -> None:
         if real == ours:
@@ -131,7 +131,7 @@ class Fuzzer:
             return
         if code >= 400:
             if "undeterminable" in answer.get("message", ""):
-                return  # the verb's business, not the patch's
+                return  # a check of the verb, not of the patch
             if code in {400, 500} or (code == 409 and step.content_type == APPLY and live):
                 self._expect(kind, step, live, (code, answer), "applied")
             return
@@ -143,7 +143,7 @@ class Fuzzer:
     def _managers(
         self, kind: Kind, step: Step, live: Document, answer: Document, ours: Document
     ) -> list[Any]:
-        """Return managedFields that we give the real server's document."""
+        """Return the managedFields that our functions compute for the real server's document."""
         new = copy.deepcopy(answer)
         new["metadata"].pop("managedFields", None)
         sent = look(ours, ("metadata", "managedFields"))
@@ -172,7 +172,7 @@ class Fuzzer:
     def _compare_documents(
         self, kind: Kind, name: str, step: Step, live: Document, answer: Document, ours: Document
     ) -> None:
-        """Compare documents after the server has put ours into its form."""
+        """Compare documents after the server has normalized ours."""
         ours = copy.deepcopy(ours)
         ours.setdefault("metadata", {})["resourceVersion"] = answer["metadata"]["resourceVersion"]
         if kind.is_custom and isinstance(ours.get("spec"), dict):
@@ -185,7 +185,7 @@ class Fuzzer:
 
 
 def _is_known(answer: Document) -> bool:
-    """Tell a written difference: nulls that applying leaves in custom resources are refused."""
+    """Return whether a difference is documented: we reject nulls in applied custom resources."""
     message = answer.get("message", "")
     return "fuzz.example.com" in message and '"null"' in message
 
@@ -199,7 +199,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _bare(document: Document, *, keeps_managers: bool = False) -> Document:
-    """Return a document without what differs from run to run."""
+    """Return a document without fields that differ between runs."""
     document = copy.deepcopy(document)
     metadata = document.get("metadata") or {}
     for name in ("resourceVersion", "uid", "creationTimestamp", "generation"):
@@ -212,11 +212,11 @@ def _bare(document: Document, *, keeps_managers: bool = False) -> Document:
             managers, key=lambda one: json.dumps(one, sort_keys=True)
         )
     if "is invalid: patch: " in document.get("message", ""):
-        # A refusal that shows the whole object, its times and its UID.
+        # This rejection prints the whole object, with its times and its UID.
         document.pop("details", None)
         document["message"] = document["message"].rpartition('": ')[2]
     causes = (document.get("details") or {}).get("causes") or []
-    # Upstream gives them in the order of a Go map, and some of them more than once.
+    # Upstream's order is that of a Go map, and some causes occur more than once.
     causes[:] = [json.loads(one) for one in sorted({json.dumps(cause) for cause in causes})]
     return document
 

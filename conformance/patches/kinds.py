@@ -192,7 +192,7 @@ NOT_READY: Document = {"key": "node.kubernetes.io/not-ready", "effect": "NoSched
 
 
 def kinds() -> list[Kind]:
-    """Return what is fuzzed."""
+    """Return the fuzzed kinds."""
     selector = {"matchLabels": {"app": "x"}}
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [CONTAINERS[0]]}}
     found = [

@@ -1,6 +1,6 @@
 """Random writes of an object.
 
-Owns the making of requests: creations, updates, patches of every type, applies. Never sends one.
+Owns the generation of creations, updates, patches of every type and applies. Never sends one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def put(document: Document, path: tuple[str, ...], value: Any) -> None:
-    """Set what stands at a path, unless something else stands in the way."""
+    """Set the value at a path, unless a parent is not a map."""
     for name in path[:-1]:
         below = document.setdefault(name, {})
         if not isinstance(below, dict):
@@ -31,7 +31,7 @@ def put(document: Document, path: tuple[str, ...], value: Any) -> None:
 
 
 def look(document: Any, path: tuple[str, ...]) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     for name in path:
         document = document.get(name) if isinstance(document, dict) else None
     return document
@@ -50,7 +50,7 @@ class Step:
 
 
 def _keep_one_problem(body: Document) -> None:
-    """Leave nothing beside an unknown field: of two problems upstream may show either."""
+    """Remove all fields beside an unknown one: of two problems upstream may report either."""
     if isinstance(body.get("spec"), dict) and "bogus" in body["spec"]:
         body["spec"] = {"bogus": 1}
 
@@ -105,7 +105,7 @@ class Requests:
         return Step("PATCH", body, APPLY, manager=self._manager())
 
     def step(self, kind: Kind, name: str, live: Document) -> Step:
-        """Return a write of an object that may be there."""
+        """Return a write of an object that may exist."""
         subresource = ""
         if kind.status_slots and self.random.random() < 0.25:
             subresource = "status"
@@ -126,8 +126,8 @@ class Requests:
 
     def _update(self, kind: Kind, name: str, subresource: str, live: Document) -> Step:
         body = copy.deepcopy(live) or self._whole(kind, name)
-        for server_made in ("resourceVersion", "uid", "creationTimestamp", "generation"):
-            body["metadata"].pop(server_made, None)
+        for field in ("resourceVersion", "uid", "creationTimestamp", "generation"):
+            body["metadata"].pop(field, None)
         self._fill(body, self._slots(kind, subresource))
         for path, key, elements in kind.lists:
             if self.random.random() < 0.2:
@@ -141,7 +141,7 @@ class Requests:
         return Step("PUT", body, subresource=subresource, manager=self._manager())
 
     def _forget_managers(self, body: Document) -> None:
-        """Do with managedFields what clients do that know, or do not know, about them."""
+        """Change managedFields like clients that use them, or that ignore them."""
         managed = self.random.random()
         if managed < 0.05:
             body["metadata"]["managedFields"] = [{}]
@@ -185,7 +185,7 @@ class Requests:
             else:
                 operation["value"] = self.random.choice([*values, None])
             if operation["op"] == "test" and not _is_plain(operation["value"]):
-                operation["value"] = "1"  # upstream compares how strings are written
+                operation["value"] = "1"  # upstream compares the JSON text of strings
             if self.random.random() < 0.02:
                 operation.pop(self.random.choice(list(operation)))
             if self.random.random() < 0.02:

@@ -1,6 +1,6 @@
-"""API servers, asked over HTTP.
+"""A minimal client of API servers.
 
-Owns the connection and reading of a kubeconfig. Never knows what it asks for.
+Owns the connection and the reading of a kubeconfig. Never interprets a response.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Document = dict[str, Any]
 
 
 class Server:
-    """An API server, asked over HTTP."""
+    """A connection to an API server."""
 
     def __init__(self, url: str, token: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
         self._token = token
         self.date = ""
-        """When the server answered last."""
+        """The date of the last response."""
         self._connection: HTTPConnection = (
             HTTPSConnection(parts.hostname or "", parts.port, context=context)
             if parts.scheme == "https"
@@ -40,7 +40,7 @@ class Server:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> tuple[int, Document]:
-        """Return the code and the decoded answer."""
+        """Send a request; return the code and the decoded response."""
         headers = {"Content-Type": content_type, "Accept": accept}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"

@@ -1,1 +1,1 @@
-"""Histories of the scheduling queue, played on kube-scheduler's own queue and on ours."""
+"""Histories of the scheduling queue, run on kube-scheduler's own queue and on ours."""

@@ -1,7 +1,7 @@
-"""Plugins for trying the scheduling queue: gates that are told what to hold, hints that compute.
+"""Plugins for tests of the scheduling queue: configurable gates, and hints that compute.
 
-Owns what each registers for, how much of a pod its hint reads, and its answers; `main.go` has the
-same in Go. Never decides where a pod goes.
+Owns their registrations, the part of a pod that each hint reads, and the answers; `main.go` has the
+same plugins in Go. Never moves a pod.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ PLUGINS: dict[str, dict[str, Any]] = {
     "Gate": {NODE_ADD: "pod"},
     "OtherGate": {CSI_NODE_ADD: "shape"},
 }
-"""What each plugin registers for, by the label of the event, and how much of a pod it reads."""
+"""Each plugin's registrations: the part of a pod that its hint reads, by the event's label."""
 GATES = ("Gate", "OtherGate")
 EVENTS = {
     NODE_ADD: ClusterEvent(EventResource.NODE, ActionType.ADD),
     CSI_NODE_ADD: ClusterEvent(EventResource.CSI_NODE, ActionType.ADD),
 }
-"""Events whose new object is a number, which the answers depend on."""
+"""Events whose new object is a number that the answers depend on."""
 _REGISTERED = EVENTS | {
     POD_DELETE: ClusterEvent(EventResource.POD, ActionType.DELETE),
     POD_LABEL: ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL),
@@ -50,17 +50,17 @@ _REGISTERED = EVENTS | {
 
 def is_registered(plugin: str, event: str) -> bool:
     """Return whether a plugin registered for an event of a label."""
-    # Whoever registers for new nodes is given lost taints, too; none come here.
+    # A plugin that registers for new nodes also gets removed taints, which do not occur here.
     return event in PLUGINS.get(plugin, {})
 
 
 def answer(plugin: str, event: str, pod: PodInfo, old: Any, new: Any) -> bool:
-    """Return whether a plugin says that an event helps a pod."""
-    about = new if new is not None else old
+    """Return whether an event helps a pod, according to a plugin."""
+    subject = new if new is not None else old
     if event in (POD_DELETE, POD_LABEL):
-        if about.uid == pod.uid:
+        if subject.uid == pod.uid:
             return True
-        about = 0
+        subject = 0
     reads = PLUGINS[plugin][event]
     if callable(reads):
         reads = reads(pod.shape, old, new)
@@ -70,11 +70,11 @@ def answer(plugin: str, event: str, pod: PodInfo, old: Any, new: Any) -> bool:
         "template": pod.shape.requests["cpu"] + sum(map(ord, pod.labels["app"])),
         "pod": int(pod.name[1:]),
     }[reads]
-    return bool((part + int(about)) % 2)
+    return bool((part + int(subject)) % 2)
 
 
 def registrations(plugin: str) -> list[EventRegistration]:
-    """Return what a plugin registers."""
+    """Return a plugin's registrations."""
     return [
         EventRegistration(_REGISTERED[event], _hint(plugin, event), reads=reads)
         for event, reads in PLUGINS[plugin].items()
@@ -92,7 +92,7 @@ def _hint(plugin: str, event: str) -> Callable[[PodInfo, Any, Any], QueueingHint
 def a_queue(
     holds: Callable[[str, PodInfo], bool], clock: Clock, metrics: SchedulerMetrics
 ) -> SchedulingQueue:
-    """Return a queue of one profile with these plugins; `holds` says whom a gate holds back."""
+    """Return a queue of one profile with these plugins; `holds` decides which pods a gate holds."""
 
     def gate(name: str) -> Callable[[PodInfo], Status | None]:
         return lambda pod: unresolvable("held") if holds(name, pod) else None

@@ -1,6 +1,6 @@
-"""Random histories of a scheduling queue: what happened, and where each pod was after each step.
+"""Random histories of a scheduling queue: the steps, and each pod's queue after each step.
 
-Owns the steps, which `main.go` plays on kube-scheduler's own queue, and playing them on ours.
+Owns the steps, which `main.go` runs on kube-scheduler's own queue, and running them on ours.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kubesched.snapshot.pod_info import PodInfo, PodShapes
 Step = dict[str, Any]
 NAMES = [f"p{i}" for i in range(8)]
 START_S = 1000.5
-# A sum of halves, so that both sides' clocks agree to the last bit.
+# A power of two, so that both sides' clocks are exactly equal.
 TICK_S = 2**-9
 WAITS_S = (0.25, 1, 2.5, 9, 200)
 
 
 class Clock:
-    """Moves when it is told to."""
+    """Changes only when a step sets it."""
 
     def __init__(self) -> None:
         self.time_s = START_S
@@ -38,12 +38,12 @@ class Clock:
     monotonic_s = now_s
 
     async def sleep(self, delay_s: float) -> None:
-        """Refuse: the queue never waits."""
+        """Fail: the queue never sleeps."""
         raise NotImplementedError
 
 
 class History:
-    """Makes steps by chance and plays them on our queue as they are made."""
+    """Draws random steps and runs each of them on our queue."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -58,10 +58,10 @@ class History:
         )
         self.steps: list[Step] = []
         self.states: list[str] = []
-        """What was popped, and where every pod is, after each step."""
+        """The popped pod and the queue of every pod, after each step."""
 
     def play(self, count: int) -> None:
-        """Make so many steps, or as good as."""
+        """Draw a number of steps, some of which may do nothing."""
         kinds: list[tuple[int, Callable[[], None]]] = [
             (14, self._add),
             (8, self._update),
@@ -69,10 +69,10 @@ class History:
             (20, self._pop),
             (17, self._fail),
             (2, self._bind),
-            (10, self._happen),
-            (4, self._lose_nomination),
+            (10, self._occur),
+            (4, self._remove_nomination),
             (4, self._activate),
-            (6, self._turn_gate),
+            (6, self._toggle_gate),
             (5, self._wait),
             (5, self._flush),
             (2, self._flush_left_over),
@@ -81,10 +81,10 @@ class History:
         for play in self._chance.choices(plays, weights, k=count):
             play()
 
-    def _note(self, step: Step, said: str = "") -> None:
+    def _note(self, step: Step, popped: str = "") -> None:
         self.steps.append(step)
         places = " ".join(f"{name}={self._where(name)}" for name in sorted(self._pods))
-        self.states.append(f"{said}|{places}")
+        self.states.append(f"{popped}|{places}")
 
     def _where(self, name: str) -> str:
         key = f"default/{name}"
@@ -93,7 +93,7 @@ class History:
         return f"{self._queue.where(key)}{gate}"
 
     def _tick(self) -> None:
-        # No two pods are queued at one moment: which of equals goes first is the heap's affair.
+        # Pods are queued at different times: the heap's order of equal pods is undefined.
         self._clock.time_s += TICK_S
         self._note({"op": "wait", "seconds": TICK_S})
 
@@ -143,8 +143,8 @@ class History:
         queued = self._queue.pop()
         if queued is not None:
             self._under_way[queued.pod.name] = queued
-        said = "-" if queued is None else f"{queued.pod.name}:{queued.attempts}"
-        self._note({"op": "pop"}, said)
+        popped = "-" if queued is None else f"{queued.pod.name}:{queued.attempts}"
+        self._note({"op": "pop"}, popped)
 
     def _fail(self) -> None:
         if self._under_way:
@@ -166,19 +166,19 @@ class History:
             del self._pods[name]
             self._note({"op": "bind", "name": name})
 
-    def _happen(self) -> None:
+    def _occur(self) -> None:
         event, number = self._chance.choice(sorted(EVENTS)), self._chance.randrange(4)
         self._queue.move_all_to_active_or_backoff_queue(EVENTS[event], None, number)
         self._note({"op": "happen", "event": event, "number": number})
 
-    def _lose_nomination(self) -> None:
+    def _remove_nomination(self) -> None:
         pod = self._pods.get(self._chance.choice(NAMES))
         if pod is not None:
-            most = self._chance.randrange(3)
+            priority_max = self._chance.randrange(3)
             self._queue.move_all_to_active_or_backoff_queue(
-                ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= most
+                ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= priority_max
             )
-            self._note({"op": "lose", "name": pod.name, "most": most})
+            self._note({"op": "lose", "name": pod.name, "most": priority_max})
 
     def _activate(self) -> None:
         pod = self._pods.get(self._chance.choice(NAMES))
@@ -187,9 +187,9 @@ class History:
             self._queue.activate([pod])
             self._note({"op": "activate", "name": pod.name})
 
-    def _turn_gate(self) -> None:
+    def _toggle_gate(self) -> None:
         name = self._chance.choice(NAMES)
-        # Not both at once: which is asked first is up to a map in Go.
+        # Only one gate at a time: a Go map decides which of two runs first.
         gate = self._held.pop(name, None)
         if gate is None:
             gate = self._held[name] = self._chance.choice(GATES)

@@ -1,6 +1,6 @@
-"""Bodies that decoders stumble over: wrong types, wrong syntax, unknown and doubled fields.
+"""Bodies that decoders reject: wrong types, wrong syntax, unknown and duplicate fields.
 
-Owns the texts; what a real server says to them is recorded by record.py.
+Owns the texts; record.py records a real server's responses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Write the columns of tables that the embedded API server ships.
 
-Every resource of a running kube-apiserver is asked for its (empty or full) Table.
-Never started by a test or by the package itself: `python conformance/schemas/columns.py
---kubeconfig FILE`.
+Fetches the (possibly empty) Table of every resource of a running kube-apiserver. Started by hand:
+`python conformance/schemas/columns.py --kubeconfig FILE`.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ from conformance.schemas.generate import DATA  # noqa: E402
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 DEFAULT = "limitranges"
-"""A resource that has no columns of its own."""
+"""A resource with the default columns."""
 
 
 def main() -> None:
     """Write columns.json.gz."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kubeconfig", required=True, help="a running server's")
+    arguments.add_argument("--kubeconfig", required=True, help="of a running server")
     server = server_of(arguments.parse_args().kubeconfig, None)
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for path, group in _versions(server):
         for resource in server.ask("GET", path)[1]["resources"]:
             name = resource["name"]
             if "/" in name or "list" not in resource["verbs"]:
                 continue
             key = f"{group}/{name}"
-            if key not in found:
-                found[key] = _columns(server, f"{path}/{name}")
-    found["autoscaling/scales"] = _scale_columns(server)
-    default = found[f"/{DEFAULT}"]
-    own = {key: columns for key, columns in sorted(found.items()) if columns != default}
+            if key not in columns:
+                columns[key] = _columns(server, f"{path}/{name}")
+    columns["autoscaling/scales"] = _scale_columns(server)
+    default = columns[f"/{DEFAULT}"]
+    own = {key: value for key, value in sorted(columns.items()) if value != default}
     data = json.dumps({"": default, **own}, separators=(",", ":")).encode()
     (DATA / "columns.json.gz").write_bytes(gzip.compress(data, mtime=0))
 
 
 def _columns(server: Server, path: str) -> Any:
     columns = server.ask("GET", path, accept=TABLE)[1]["columnDefinitions"]
-    return [{**column, "description": ""} for column in columns]  # Names, and no prose.
+    return [{**column, "description": ""} for column in columns]  # Without the prose.
 
 
 def _scale_columns(server: Server) -> Any:
@@ -70,13 +69,13 @@ def _scale_columns(server: Server) -> Any:
 
 def _versions(server: Server) -> list[tuple[str, str]]:
     groups = server.ask("GET", "/apis")[1]["groups"]
-    found = [("/api/v1", "")]
+    versions = [("/api/v1", "")]
     for group in groups:
         if "." in group["name"] and not group["name"].endswith("k8s.io"):
-            continue  # somebody's custom resources
+            continue  # custom resources
         version = group["preferredVersion"]["groupVersion"]
-        found.append((f"/apis/{version}", group["name"]))
-    return found
+        versions.append((f"/apis/{version}", group["name"]))
+    return versions
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Custom kinds: definitions that are wrong, and a session with one that is right.
+"""Custom kinds: invalid definitions, and a session with a valid one.
 
-Owns the documents and requests; what a real server says to them is recorded by record.py.
+Owns the documents and requests; record.py records a real server's responses.
 """
 
 from __future__ import annotations

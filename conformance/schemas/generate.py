@@ -2,7 +2,7 @@
 
 Types come from the published Kubernetes modules by reflection (the Go program beside this file);
 discovery and OpenAPI come from a running kube-apiserver of the same version, without descriptions.
-Never started by a test or by the package itself: `make schemas KUBECONFIG=FILE`.
+Started by hand: `make schemas KUBECONFIG=FILE`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def main() -> None:
-    """Write everything."""
+    """Write all files."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kubeconfig", required=True, type=Path, help="a running server's")
+    arguments.add_argument("--kubeconfig", required=True, type=Path, help="of a running server")
     server = Server(arguments.parse_args().kubeconfig)
     version = server.get("/version")["gitVersion"]
     if version != VERSION:
-        raise SystemExit(f"the server is {version}, and the schemas are of {VERSION}")
+        raise SystemExit(f"the server has version {version}, the schemas have {VERSION}")
     write("../../../api/schema/data/schema.json.gz", json.loads(generator("types")))
     aggregated = {name: server.get(f"/{name}", accept=AGGREGATED) for name in ("api", "apis")}
     write("discovery.json.gz", aggregated)
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 class Server:
-    """A running kube-apiserver, as a kubeconfig with a token and a certificate file names it."""
+    """The kube-apiserver of a kubeconfig with a token and a certificate file."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -70,17 +70,17 @@ def environment() -> dict[str, str]:
     return {**os.environ, "CGO_ENABLED": "0"}
 
 
-def generator(command: str, given: bytes = b"") -> bytes:
-    """Return what the Go program says."""
+def generator(command: str, stdin: bytes = b"") -> bytes:
+    """Return the output of the Go program."""
     ran = subprocess.run(
         ["go", "run", ".", command],
-        check=True, capture_output=True, input=given, cwd=HERE, env=environment(),
+        check=True, capture_output=True, input=stdin, cwd=HERE, env=environment(),
     )  # fmt: skip
     return ran.stdout
 
 
 def write_openapi(server: Server) -> None:
-    """Write OpenAPI v2, as JSON and as protobuf, and v3, one file a group version."""
+    """Write OpenAPI v2, as JSON and as protobuf, and v3, one file per group version."""
     second = without_descriptions(server.get("/openapi/v2"))
     write("openapi-v2.json.gz", second)
     write_bytes("openapi-v2.pb.gz", generator("proto", compact(second)))
@@ -115,7 +115,7 @@ NAMED = {"properties", "definitions", "schemas", "paths", "securityDefinitions"}
 
 
 def compact(document: Any) -> bytes:
-    """Return JSON with sorted keys and no spaces, so that the same data is the same bytes."""
+    """Return JSON with sorted keys and no spaces, so that equal data gives equal bytes."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
@@ -125,7 +125,7 @@ def write(name: str, document: Any) -> None:
 
 
 def write_bytes(name: str, data: bytes) -> None:
-    """Write bytes compressed, with no time in them."""
+    """Write bytes compressed, without a timestamp."""
     path = DATA / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(data, compresslevel=9, mtime=0))

@@ -1,7 +1,7 @@
-"""Take the roles and bindings that a new cluster has from a running real API server.
+"""Copy the roles and bindings of a new cluster from a running real API server.
 
-Owns src/kubesched/cluster/apiserver/data/rbac.json.gz. The cluster must be a new one with its
-controller manager running, which fills in the roles that are sums of others.
+Owns src/kubesched/cluster/apiserver/data/rbac.json.gz. The cluster must be new and have a running
+controller manager, which fills in the aggregated roles.
 """
 
 import argparse
@@ -16,7 +16,7 @@ KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
 
 
 def main() -> None:
-    """Ask, reduce, write."""
+    """Fetch, reduce and write the objects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubectl", required=True)
     parser.add_argument("--kubeconfig", required=True)
@@ -31,8 +31,8 @@ def main() -> None:
         "-o",
         "json",
     ]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    objects = [reduced(one) for one in found["items"] if is_bootstrapped(one)]
+    listed = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    objects = [reduced(one) for one in listed["items"] if is_bootstrapped(one)]
     unfilled = [one["metadata"]["name"] for one in objects if not one.get("rules", True)]
     if unfilled:
         raise SystemExit(f"roles without rules, is the controller manager running? {unfilled}")
@@ -42,13 +42,13 @@ def main() -> None:
 
 
 def is_bootstrapped(one: dict[str, Any]) -> bool:
-    """Return whether the API server itself made an object."""
+    """Return whether the API server created an object at its start."""
     labels = one["metadata"].get("labels", {})
     return bool(labels.get("kubernetes.io/bootstrapping") == "rbac-defaults")
 
 
 def reduced(one: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without what every server makes anew."""
+    """Return an object without values that differ between servers."""
     kept = {"name", "namespace", "labels", "annotations"}
     metadata = {key: value for key, value in one["metadata"].items() if key in kept}
     return {**one, "metadata": metadata}

@@ -1,6 +1,6 @@
-"""Record what a real kube-apiserver says to bodies and custom kinds, for the tests of schemas.
+"""Record a real kube-apiserver's responses to bodies and custom kinds, for the tests of schemas.
 
-Owns the cases and the files under tests/unit/cluster/apiserver/{schema,crd}. No test starts it:
+Owns the cases and the files under tests/unit/cluster/apiserver/{schema,crd}. Started by hand:
 `python conformance/schemas/record.py --kubeconfig FILE`, with a server that has no custom kinds.
 """
 
@@ -33,9 +33,9 @@ CHANGING = {
 
 
 def main() -> None:
-    """Write everything."""
+    """Write all files."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--kubeconfig", required=True, type=Path, help="a running server's")
+    arguments.add_argument("--kubeconfig", required=True, type=Path, help="of a running server")
     server = Server(arguments.parse_args().kubeconfig)
     write("schema/documents.jsonl.gz", documents())
     write("schema/bodies.jsonl.gz", [body(server, *case) for case in body_cases.cases()])
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def write(name: str, cases: list[Any]) -> None:
-    """Write cases, one a line."""
+    """Write cases, one per line."""
     lines = "".join(json.dumps(case, sort_keys=False) + "\n" for case in cases)
     path = TESTS / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +61,10 @@ def ask(server: Server, case: dict[str, Any]) -> dict[str, Any]:
     request = server.request(case["method"], case["path"], data, headers)
     try:
         with urllib.request.urlopen(request, context=server.tls) as answer:
-            code, text, found = answer.status, answer.read(), answer.headers
+            code, text, received = answer.status, answer.read(), answer.headers
     except urllib.error.HTTPError as error:
-        code, text, found = error.code, error.read(), error.headers
-    warnings = [one.removeprefix('299 - "')[:-1] for one in found.get_all("Warning") or ()]
+        code, text, received = error.code, error.read(), error.headers
+    warnings = [one.removeprefix('299 - "')[:-1] for one in received.get_all("Warning") or ()]
     return {
         "code": code,
         "answer": comparable(json.loads(text)),
@@ -73,7 +73,7 @@ def ask(server: Server, case: dict[str, Any]) -> dict[str, Any]:
 
 
 def comparable(value: Any) -> Any:
-    """Return an answer without what no two servers have in common."""
+    """Return a response without values that differ between servers."""
     if isinstance(value, dict):
         return {
             key: "?" if key in CHANGING else comparable(part)
@@ -84,15 +84,15 @@ def comparable(value: Any) -> Any:
 
 
 def body(server: Server, kind: list[str], path: str, text: str, media_type: str) -> dict[str, Any]:
-    """Record what becomes of a body; an object that was understood is not looked at here."""
+    """Record the rejection of a body; None if the body is valid."""
     case = {"method": "POST", "path": path, "body": text, "content_type": media_type}
-    found = ask(server, case)
-    rejection = found["answer"].get("message") if found["code"] == 400 else None
+    response = ask(server, case)
+    rejection = response["answer"].get("message") if response["code"] == 400 else None
     return {"kind": kind, "body": text, "content_type": media_type, "refusal": rejection}
 
 
 def definition(server: Server, document: dict[str, Any]) -> dict[str, Any]:
-    """Record what is wrong with a definition."""
+    """Record the response to a definition."""
     case = {
         "method": "POST",
         "path": f"{custom_cases.DEFINITIONS}?dryRun=All",
@@ -102,11 +102,11 @@ def definition(server: Server, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def instances(server: Server) -> Iterator[dict[str, Any]]:
-    """Record a session: one definition, its instances, and their end."""
+    """Record a session: one definition, its instances, and their deletion."""
     for case in custom_cases.session():
         yield case | ask(server, case)
         if "customresourcedefinitions" in case["path"] and case["method"] != "GET":
-            time.sleep(4)  # Upstream's controllers do soon what they do.
+            time.sleep(4)  # Upstream's controllers need some time.
 
 
 def documents() -> list[dict[str, Any]]:
@@ -166,7 +166,7 @@ def value(schema: Type, draw: random.Random, depth: int) -> Any:
     if isinstance(schema, MapOf):
         return {draw.choice("abc"): value(schema.value, draw, depth + 1) for _ in range(2)}
     chance = 0.0 if depth > 9 else min(0.9, (5 if depth < 3 else 2.5) / max(len(schema.fields), 1))
-    # Kinds inside of objects are kept by JSON and lost by protobuf: nobody sends them.
+    # JSON keeps kinds inside of objects, protobuf loses them: clients do not send them.
     made = {
         name: value(member.type, draw, depth + 1)
         for name, member in schema.fields.items()

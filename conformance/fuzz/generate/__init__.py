@@ -2,5 +2,5 @@
 
 Owns the shape of generated cases. Never reads a clock or global state: case `SEED:INDEX` is the
 same in every process.
-Upstream: pkg/scheduler/framework/plugins (what there is to vary).
+Upstream: pkg/scheduler/framework/plugins (the fields that plugins read).
 """

@@ -29,7 +29,7 @@ Theme = Callable[[World], None]
 
 
 def case_id(family: str, seed: int, index: int) -> str:
-    """Return the name of a case, from which it can be made again."""
+    """Return the name of a case, which reproduces it."""
     return f"fuzz-{family}-{seed}:{index}"
 
 
@@ -99,7 +99,7 @@ def _config(world: World) -> None:
 
 def _volumes(world: World) -> None:
     if world.draw.chance(0.12):
-        # One plugin alone has to find what another one would have refused before.
+        # The remaining plugin alone must reject what another one would have rejected before.
         others = world.draw.some(VOLUME_PLUGINS, 2, 3)
         configuration.disable_all(world, others)
         world.draw.pick([volumes.broken, volumes.ephemeral])(world, "claim-8")

@@ -10,8 +10,8 @@ from conformance.fuzz.generate.node_affinity import added_affinity
 from conformance.fuzz.generate.world import World
 
 API = "kubescheduler.config.k8s.io/v1"
-# A plugin whose Filter or Score reads what its PreFilter or PreScore wrote ends the cycle with an
-# error when only the first half is disabled.
+# Plugins whose Filter or Score reads the state of their PreFilter or PreScore: if only the latter
+# is disabled, the cycle ends with an error.
 PRE_FILTER = (
     "NodeAffinity",
     "NodePorts",

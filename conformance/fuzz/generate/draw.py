@@ -1,6 +1,6 @@
-"""The one source of chance of a case.
+"""The only source of randomness of a case.
 
-Owns the seeded generator. Never shares it between cases, so that one case can be made again alone.
+Owns the seeded generator. Never shares it between cases, so that each case is reproducible alone.
 Upstream: none.
 """
 
@@ -42,7 +42,7 @@ class Draw:
         return self._rng.sample(list(options), count)
 
     def subset(self, options: Sequence[T], probability: float) -> list[T]:
-        """Return each option with this probability, in the given order."""
+        """Return each option with this probability, in order."""
         return [option for option in options if self.chance(probability)]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:

@@ -38,7 +38,7 @@ def apply(world: World) -> None:
 
 
 def noise(world: World) -> None:
-    """Add a wish, seldom a demand."""
+    """Add preferred terms, rarely required ones."""
     draw = world.draw
     if draw.chance(0.12):
         set_preferred(world, draw.number(1, 2))
@@ -117,7 +117,7 @@ def named_terms(world: World) -> list[Obj]:
 
 
 def conflicting_terms(world: World) -> list[Obj]:
-    """Return terms each of which names two different nodes at once."""
+    """Return terms that each require two different node names."""
     names = world.draw.some([*world.node_names, "ghost", "ghost-2"], 2, 2)
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in names]
     return [{"matchFields": fields}]

@@ -1,6 +1,6 @@
 """Nodes: names, labels, capacity, images, declared features.
 
-Owns what a node is made of except taints. Never looks at pods.
+Owns the fields of a node except taints. Never reads pods.
 Upstream: staging/src/k8s.io/api/core/v1/types.go (NodeStatus).
 """
 

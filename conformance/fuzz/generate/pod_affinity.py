@@ -32,7 +32,7 @@ def apply(world: World) -> None:
 
 
 def noise(world: World) -> None:
-    """Add a wish of the pod and terms of few existing pods."""
+    """Add a term of the pod and terms of few existing pods."""
     draw = world.draw
     if draw.chance(0.1):
         _add(world, world.pod, "podAntiAffinity", PREFERRED, draw.number(1, 2), None)
@@ -63,7 +63,7 @@ def decorate_existing(world: World, probability: float) -> None:
 
 
 def make_lonely(world: World) -> None:
-    """Let the pod ask for company nobody but itself could give."""
+    """Give the pod an affinity that only the pod itself matches."""
     draw = world.draw
     name = draw.pick(["solo", "solo2"])
     if draw.chance(0.7):

@@ -1,7 +1,7 @@
 """Pods: containers, requests, labels, priorities; bound ones and the incoming one.
 
-Owns the frame of a pod. Never adds what belongs to a theme (affinity, ports, volumes).
-Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go (what is summed).
+Owns the frame of a pod. Never adds fields of a theme (affinity, ports, volumes).
+Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go (the summed requests).
 """
 
 from conformance.fuzz.generate import vocabulary as words
@@ -47,7 +47,7 @@ def add_priority_classes(world: World) -> None:
 
 
 def add_incoming(world: World) -> None:
-    """Make the incoming pod: small and without wishes, themes do the rest."""
+    """Add the incoming pod: small and without constraints, which themes add."""
     draw = world.draw
     namespace = draw.weighted([("default", 5), ("prod", 3), ("dev", 2), ("team-a", 1)])
     world.pod = pod_frame(draw, "incoming", namespace)

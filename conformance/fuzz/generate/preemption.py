@@ -1,6 +1,6 @@
-"""Theme: full nodes, priorities, disruption budgets, nominated and leaving pods.
+"""Theme: full nodes, priorities, disruption budgets, nominated and terminating pods.
 
-Owns clusters in which the pod fits only if others go. Never says who should go.
+Owns clusters in which the pod fits only after preemption. Never selects the victims.
 Upstream: pkg/scheduler/framework/preemption, pkg/scheduler/framework/plugins/defaultpreemption
 """
 
@@ -15,7 +15,7 @@ from conformance.fuzz.generate.world import World
 PRIORITIES = (-100, 0, 0, 0, 10, 10, 1000, 1000, 100000)
 
 
-# CPU and memory of each pod on a filled node, and how many there are.
+# CPU and memory of each pod on a filled node, and the number of pods.
 SIZES = (
     (("500m", "256Mi"), 2, 6),
     (("1", "1Gi"), 1, 4),
@@ -130,7 +130,7 @@ def add_budgets(world: World, count: int) -> None:
 
 
 def add_nominated(world: World, count: int) -> None:
-    """Add waiting pods which were promised a node."""
+    """Add nominated pods."""
     draw = world.draw
     for index in range(count):
         pod = pods.pod_frame(draw, f"nom{len(world.pods)}-{index}", draw.pick(words.NAMESPACES[:3]))
@@ -143,12 +143,12 @@ def add_nominated(world: World, count: int) -> None:
         if draw.chance(0.2):
             ports.add_ports(draw, pod, 1)
         if draw.chance(0.25):
-            _dislike(world, pod)
+            _add_anti_affinity(world, pod)
         world.pods.append(pod)
 
 
 def nominate_incoming(world: World) -> None:
-    """Promise the incoming pod a node, perhaps one where its victim is still leaving."""
+    """Nominate the incoming pod to a node, possibly one with a terminating victim."""
     draw = world.draw
     name = draw.pick([*world.node_names, "ghost"])
     world.pod["status"]["nominatedNodeName"] = name
@@ -167,13 +167,13 @@ def nominate_incoming(world: World) -> None:
 
 
 def by_anti_affinity(world: World) -> None:
-    """Let existing pods refuse the pod's company."""
+    """Give existing pods anti-affinity to the pod."""
     for pod in world.draw.subset(world.pods, 0.3):
-        _dislike(world, pod)
+        _add_anti_affinity(world, pod)
 
 
 def by_own_anti_affinity(world: World) -> None:
-    """Let the pod refuse existing pods' company."""
+    """Give the pod anti-affinity to existing pods."""
     draw = world.draw
     key = draw.pick([words.HOSTNAME, words.HOSTNAME, words.ZONE])
     selector = {"matchLabels": {"app": draw.pick(words.APPS)}}
@@ -183,7 +183,7 @@ def by_own_anti_affinity(world: World) -> None:
 
 
 def by_affinity(world: World) -> None:
-    """Let the pod need the company of pods that might be victims."""
+    """Give the pod affinity to potential victims."""
     draw = world.draw
     selector = {"matchLabels": {"app": draw.pick(words.APPS)}}
     key = draw.pick([words.HOSTNAME, words.ZONE])
@@ -193,7 +193,7 @@ def by_affinity(world: World) -> None:
 
 
 def by_spread(world: World) -> None:
-    """Let the pod spread away from pods that might be victims."""
+    """Spread the pod away from potential victims."""
     draw = world.draw
     labels = world.pod["metadata"].setdefault("labels", {"app": "web"})
     for pod in draw.subset(world.pods, 0.4):
@@ -251,7 +251,7 @@ def by_gpu(world: World) -> None:
         resources.setdefault("requests", {}).update(amount)
 
 
-def _dislike(world: World, pod: Obj) -> None:
+def _add_anti_affinity(world: World, pod: Obj) -> None:
     labels = world.pod["metadata"].setdefault("labels", {})
     labels["hated"] = "1"
     term = {

@@ -119,7 +119,7 @@ def add_pod_level(draw: Draw, pod: Obj) -> None:
 
 
 def add_resize_status(draw: Draw, pod: Obj) -> None:
-    """Add what the kubelet reports while a bound pod is being resized."""
+    """Add the kubelet's report of a bound pod during a resize."""
     statuses = [_container_status(draw, c) for c in pod["spec"]["containers"]]
     pod["status"]["containerStatuses"] = statuses
     inits = pod["spec"].get("initContainers", [])

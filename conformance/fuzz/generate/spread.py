@@ -146,7 +146,7 @@ def _controller_spec(draw: Draw, kind: str, labels: dict[str, str]) -> Obj:
 
 
 def _free_keys(draw: Draw, selector: Obj) -> list[str]:
-    # The API server refuses a key which the selector uses as well.
+    # The API server rejects a key that the selector uses as well.
     used = set(selector.get("matchLabels", {}))
     used |= {one["key"] for one in selector.get("matchExpressions", [])}
     free = [key for key in ("version", "pod-template-hash", "absent") if key not in used]

@@ -1,6 +1,6 @@
 """Building blocks of storage: claims, volumes, classes, CSI objects.
 
-Owns how these objects look. Never decides which scenario they form: volumes does.
+Owns the shape of these objects. Never combines them into scenarios: volumes does.
 Upstream: staging/src/k8s.io/api/{core,storage}/v1/types.go
 """
 

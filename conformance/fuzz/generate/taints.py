@@ -40,7 +40,7 @@ def noise(world: World) -> None:
 
 
 def draw_probability(draw: Draw) -> float:
-    """Return how likely a node is tainted in this case."""
+    """Return the probability of a tainted node in this case."""
     return draw.pick([0.3, 0.5, 0.8, 1.0])
 
 
@@ -103,7 +103,7 @@ def _toleration(draw: Draw, taint: Obj) -> Obj:
 
 
 def _distinct(taints: list[Obj]) -> list[Obj]:
-    # The API server refuses two taints of the same key and effect.
+    # The API server rejects two taints with the same key and effect.
     kept: dict[tuple[str, str], Obj] = {}
     for taint in taints:
         kept.setdefault((taint["key"], taint["effect"]), taint)

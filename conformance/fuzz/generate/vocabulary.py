@@ -1,4 +1,4 @@
-"""The words generated clusters are made of.
+"""The vocabulary of generated clusters.
 
 Owns names, labels, sizes and images. Never draws: the lists are small, so that objects meet.
 Upstream: staging/src/k8s.io/api/core/v1/{well_known_labels,types}.go (names).

@@ -1,4 +1,4 @@
-"""Theme: how many volumes a node may attach.
+"""Theme: limits of attached volumes per node.
 
 Owns CSINodes with limits, the pods that use them up, and VolumeAttachments. Never binds claims.
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go

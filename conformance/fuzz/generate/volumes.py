@@ -19,7 +19,7 @@ def apply(world: World) -> None:
     """Run one to three scenarios."""
     draw = world.draw
     if draw.chance(0.6):
-        # A modest pod: else resources refuse most nodes before volumes are looked at.
+        # A small pod: otherwise resources reject most nodes before the volume plugins run.
         for container in world.spec["containers"]:
             container["resources"] = {"requests": {"cpu": "10m"}}
     for index in range(draw.weighted([(1, 7), (2, 3), (3, 1)])):
@@ -86,7 +86,7 @@ def bound_in_zone(world: World, name: str) -> None:
 
 
 def broken(world: World, name: str) -> None:
-    """A claim that stops the pod as a whole, each in its own way."""
+    """A claim that makes the pod unschedulable, for one of many reasons."""
     draw = world.draw
     storage.mount(world.pod, name)
     shapes: dict[str, ClaimShape | None] = {
@@ -137,7 +137,7 @@ def static_local(world: World, name: str) -> None:
             _local_volume(world, f"lpv-{index}-{number}", node, made)
 
 
-def _local_volume(world: World, name: str, node: str, wanted: Obj) -> None:
+def _local_volume(world: World, name: str, node: str, claim: Obj) -> None:
     draw = world.draw
     terms = [{"matchExpressions": [{"key": words.HOSTNAME, "operator": "In", "values": [node]}]}]
     held = storage.volume(
@@ -155,8 +155,8 @@ def _local_volume(world: World, name: str, node: str, wanted: Obj) -> None:
         held["metadata"]["labels"] = {"disk": draw.pick(["fast", "slow"])}
     if draw.chance(0.06):
         held["spec"]["volumeMode"] = "Block"
-    if draw.chance(0.08) and not _is_nominated(world, wanted):
-        held["spec"]["claimRef"] = storage.reference(wanted)
+    if draw.chance(0.08) and not _has_volume(world, claim):
+        held["spec"]["claimRef"] = storage.reference(claim)
         if draw.chance(0.4):
             del held["spec"]["claimRef"]["uid"]
     elif draw.chance(0.08):
@@ -169,15 +169,15 @@ def _local_volume(world: World, name: str, node: str, wanted: Obj) -> None:
         held["spec"]["volumeAttributesClassName"] = "gold"
 
 
-def _is_nominated(world: World, wanted: Obj) -> bool:
-    # Of two volumes promised to one claim the scheduler takes the one its cache lists first, and
-    # that order is open.
-    name = wanted["metadata"]["name"]
+def _has_volume(world: World, claim: Obj) -> bool:
+    # Of two volumes with the same claimRef the scheduler takes the first one in its cache, whose
+    # order is undefined.
+    name = claim["metadata"]["name"]
     return any(one.get("spec", {}).get("claimRef", {}).get("name") == name for one in world.others)
 
 
 def provisioned(world: World, name: str) -> None:
-    """A claim to be provisioned where the pod goes: topologies, capacity, an earlier choice."""
+    """A claim to be provisioned on the pod's node: topologies, capacity, a selected node."""
     draw = world.draw
     class_name = f"dyn{name[-1]}"
     provisioner = draw.weighted([(storage.DRIVER, 6.0), (storage.DRIVERS[1], 2.0), ("", 0.1)])
@@ -229,7 +229,7 @@ def _capacity(world: World, driver: str, class_name: str) -> None:
 
 
 def single_pod(world: World, name: str) -> None:
-    """A claim only one pod may use, most often used by another one already."""
+    """A claim that only one pod may use, most often in use by another pod."""
     draw = world.draw
     made, held = storage.bound_pair(world, name, storage.csi_source(f"h-{name}"))
     made["spec"]["accessModes"] = held["spec"]["accessModes"] = ["ReadWriteOncePod"]
@@ -241,7 +241,7 @@ def single_pod(world: World, name: str) -> None:
 
 
 def ephemeral(world: World, name: str) -> None:
-    """A generic ephemeral volume, its claim made, not made, or somebody else's."""
+    """A generic ephemeral volume whose claim exists, is missing, or belongs to another pod."""
     draw = world.draw
     template = {
         "spec": {

@@ -1,6 +1,6 @@
 """The draft of a case: nodes, pods and other objects.
 
-Owns the mutable draft of one case. Never draws what a theme should draw.
+Owns the mutable draft of one case. Never draws the values of themes.
 Upstream: none.
 """
 
