@@ -135,8 +135,8 @@ class EmbeddedServer:
         """Return where it listens, as a client on this machine reaches it."""
         address = self.settings.address
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'https' if self.settings.has_tls else 'http'}://{shown}:{self.server.port}"
+        bracketed = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.settings.has_tls else 'http'}://{bracketed}:{self.server.port}"
 
     @property
     def ca_pem(self) -> bytes:
@@ -145,8 +145,8 @@ class EmbeddedServer:
 
     def kubeconfig(self, token: str | None = None, user: str = "admin") -> Document:
         """Return a kubeconfig for the administrator, or for the user of a token."""
-        given = self.admin_token if token is None else token
-        return kubeconfig(self.url, token=given, ca_pem=self.ca_pem, user=user)
+        user_token = self.admin_token if token is None else token
+        return kubeconfig(self.url, token=user_token, ca_pem=self.ca_pem, user=user)
 
     def _rbac_version(self) -> object:
         store = self.context.store

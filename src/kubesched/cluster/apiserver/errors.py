@@ -246,14 +246,14 @@ def unauthorized(message: str = "Unauthorized") -> ApiError:
 
 
 def forbidden(group: str, resource: str, name: str, why: str) -> ApiError:
-    """Return Forbidden, in the words of an admission plugin or an authorizer."""
-    what = qualified(group, resource)
+    """Return Forbidden, with the reason of an admission plugin or an authorizer."""
+    qualified_resource = qualified(group, resource)
     if not resource:
         message = f"forbidden: {why}"
     elif not name:
-        message = f"{what} is forbidden: {why}"
+        message = f"{qualified_resource} is forbidden: {why}"
     else:
-        message = f"{what} {go_quote(name)} is forbidden: {why}"
+        message = f"{qualified_resource} {go_quote(name)} is forbidden: {why}"
     return ApiError(403, "Forbidden", message, name=name, group=group, kind=resource)
 
 

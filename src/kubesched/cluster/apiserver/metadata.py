@@ -50,12 +50,12 @@ _value_problems = lru_cache(maxsize=16384)(label_value_errors)
 
 
 def set_namespace(document: Document, namespace: str) -> None:
-    """Make the document's namespace the request's; raise where the two contradict."""
+    """Set the document's namespace to the request's; BadRequest if it has another one."""
     metadata = metadata_of(document)
-    given = metadata.get("namespace") or ""
-    if given == namespace:
+    current = metadata.get("namespace") or ""
+    if current == namespace:
         return
-    if given and namespace:
+    if current and namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )

@@ -62,10 +62,10 @@ def _admit_new(pod: Document, request: Request) -> None:
         if found is not _BUILT_IN:
             spec["priorityClassName"] = name_of(found)
     value = found.get("value") or 0
-    given = spec.get("priority")
-    if given is not None and given != value:
+    number = spec.get("priority")
+    if number is not None and number != value:
         why = (
-            f"the integer value of priority ({given}) must not be provided in pod spec; priority "
+            f"the integer value of priority ({number}) must not be provided in pod spec; priority "
             f"admission controller computed {value} from the given PriorityClass name"
         )
         raise rejection(pod, request, why)
@@ -73,10 +73,10 @@ def _admit_new(pod: Document, request: Request) -> None:
     policy = found.get("preemptionPolicy")
     if policy is None:
         return
-    given = spec.get("preemptionPolicy")
-    if given is not None and given != policy:
+    requested = spec.get("preemptionPolicy")
+    if requested is not None and requested != policy:
         why = (
-            f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec; "
+            f"the string value of PreemptionPolicy ({requested}) must not be provided in pod spec; "
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
         raise rejection(pod, request, why)

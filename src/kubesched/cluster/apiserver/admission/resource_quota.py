@@ -65,13 +65,13 @@ def _charged(
     quota: Document, hard: Amounts, new: Document, old: Document | None, request: Request
 ) -> Amounts | None:
     """Return the usage with a new object, None if it does not grow."""
-    wanted = _usage(new, request, hard)
+    after = _usage(new, request, hard)
     # An object that the quota did not cover before counts as a whole.
     was_covered = old is not None and _is_covered(quota, old, request)
     before = _usage(old, request, hard) if old is not None and was_covered else {}
     delta = {
         name: str(parse_quantity(text) - parse_quantity(before.get(name, "0")))
-        for name, text in wanted.items()
+        for name, text in after.items()
         if name in hard
     }
     delta = {name: text for name, text in delta.items() if parse_quantity(text).unscaled > 0}

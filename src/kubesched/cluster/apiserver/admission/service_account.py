@@ -74,9 +74,9 @@ def _account(pod: Document, name: str, request: Request) -> Document:
 
 def _mounts_token(account: Document, spec: Document) -> bool:
     for holder in (spec, account):
-        wish = holder.get("automountServiceAccountToken")
-        if wish is not None:
-            return bool(wish)
+        automount = holder.get("automountServiceAccountToken")
+        if automount is not None:
+            return bool(automount)
     return True
 
 

@@ -19,14 +19,14 @@ _EXTRA: Final = "impersonate-extra-"
 
 
 class _Authorizes(Protocol):
-    def allows(self, asked: Attributes) -> tuple[bool, str]: ...
+    def allows(self, request: Attributes) -> tuple[bool, str]: ...
 
 
 def impersonated(user: User, headers: Mapping[str, str], authorizer: _Authorizes) -> User:
     """Return the effective user of a request.
 
     Raises:
-        ApiError: Forbidden, the user may not be them.
+        ApiError: Forbidden, the user may not impersonate the other one.
     """
     if "Impersonate-User" not in headers and "Impersonate-Group" not in headers:
         return user
@@ -39,40 +39,40 @@ def impersonated(user: User, headers: Mapping[str, str], authorizer: _Authorizes
         if key.lower().startswith(_EXTRA):
             extra.setdefault(unquote(key[len(_EXTRA) :].lower()), []).append(value)
     uid = headers.get("Impersonate-Uid", "")
-    for asked in _questions(user, name, groups, extra, uid):
-        allowed, reason = authorizer.allows(asked)
+    for permission in _needed_permissions(user, name, groups, extra, uid):
+        allowed, reason = authorizer.allows(permission)
         if not allowed:
-            raise rejection(asked, reason)
+            raise rejection(permission, reason)
     return User(name, uid, tuple(_all_groups(name, groups)), extra)
 
 
-def _questions(
+def _needed_permissions(
     user: User, name: str, groups: list[str], extra: Mapping[str, list[str]], uid: str
 ) -> list[Attributes]:
     """Return the permissions that impersonation needs."""
     verb, review = "impersonate", "authentication.k8s.io"
     if name.startswith(_ACCOUNT) and name.count(":") == 3:
         namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
-        asked = [
+        permissions = [
             Attributes(user, verb, resource="serviceaccounts", namespace=namespace, name=account)
         ]
     else:
-        asked = [Attributes(user, verb, resource="users", name=name)]
-    asked += [Attributes(user, verb, resource="groups", name=group) for group in groups]
+        permissions = [Attributes(user, verb, resource="users", name=name)]
+    permissions += [Attributes(user, verb, resource="groups", name=group) for group in groups]
     for key, values in extra.items():
-        asked += [
+        permissions += [
             Attributes(user, verb, group=review, resource="userextras", subresource=key, name=value)
             for value in values
         ]
     if uid:
-        asked.append(Attributes(user, verb, group=review, resource="uids", name=uid))
-    return asked
+        permissions.append(Attributes(user, verb, group=review, resource="uids", name=uid))
+    return permissions
 
 
 def _all_groups(name: str, groups: list[str]) -> list[str]:
-    found = list(groups)
+    all_groups = list(groups)
     if name.startswith(_ACCOUNT) and name.count(":") == 3 and not groups:
         namespace = name.split(":")[2]
-        found += ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    wanted = ANONYMOUS.groups[0] if name == ANONYMOUS.name else AUTHENTICATED
-    return found if wanted in found else [*found, wanted]
+        all_groups += ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    implied = ANONYMOUS.groups[0] if name == ANONYMOUS.name else AUTHENTICATED
+    return all_groups if implied in all_groups else [*all_groups, implied]

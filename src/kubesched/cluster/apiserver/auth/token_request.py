@@ -89,11 +89,11 @@ class TokenAction:
         }
 
     def _check_names(self, body: Document, request: Request) -> None:
-        for field, wanted in (("name", request.name), ("namespace", request.namespace)):
-            given = dig(body, "metadata", field)
-            if given and given != wanted:
+        for field, expected in (("name", request.name), ("namespace", request.namespace)):
+            actual = dig(body, "metadata", field)
+            if actual and actual != expected:
                 why = f"must match the service account {field} if specified"
-                problem = invalid(f"metadata.{field}", given, why)
+                problem = invalid(f"metadata.{field}", actual, why)
                 raise invalid_object(_GROUP, _KIND, request.name, [problem])
 
 
@@ -114,8 +114,8 @@ def _bound_claims(ref: Document | None, account: Document, writer: Writer) -> Do
     kind, name = ref.get("kind", ""), ref.get("name", "")
     if ref.get("apiVersion", "v1") != "v1" or kind not in _BINDABLE:
         group, _, version = str(ref.get("apiVersion", "")).rpartition("/")
-        shown = f"{group}/{version}, Kind={kind}"
-        raise bad_request(f"cannot bind token to object of type {shown}")
+        group_kind = f"{group}/{version}, Kind={kind}"
+        raise bad_request(f"cannot bind token to object of type {group_kind}")
     resource = _BINDABLE[kind]
     place = "" if kind == "Node" else namespace_of(account)
     found = writer.get("", resource, place, name)

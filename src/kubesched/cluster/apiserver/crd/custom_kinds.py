@@ -100,23 +100,23 @@ class CustomKinds:
 
     def _accept_names(self, document: Document, request: Request) -> None:
         # Parity: naming_controller.go calculateNamesAndConditions, v1.36
-        wanted = dig(document, "spec", "names")
+        requested = dig(document, "spec", "names")
         status = document.setdefault("status", {})
         accepted = status.get("acceptedNames") or {}
-        if wanted == accepted and _is_established(document):
+        if requested == accepted and _is_established(document):
             return
         taken = self._taken_names(document)
         names = dict(accepted)
         conflict: tuple[str, str] | None = None
         for key, reason in _NAMES:
-            problem = _name_conflict(key, wanted, accepted, taken)
+            problem = _name_conflict(key, requested, accepted, taken)
             if problem:
                 conflict = (reason, problem)
-            elif wanted.get(key):
-                names[key] = wanted[key]
+            elif requested.get(key):
+                names[key] = requested[key]
             else:
                 names.pop(key, None)
-        names["categories"] = wanted.get("categories")
+        names["categories"] = requested.get("categories")
         status["acceptedNames"] = {key: value for key, value in names.items() if value is not None}
         now = request.now
         if conflict is not None:
@@ -245,12 +245,12 @@ class CustomKinds:
             self._cease(definition)
 
 
-def _name_conflict(key: str, wanted: Document, accepted: Document, taken: set[str]) -> str:
+def _name_conflict(key: str, requested: Document, accepted: Document, taken: set[str]) -> str:
     if key == "shortNames":
         known = set(accepted.get(key) or ())
-        used = [one for one in wanted.get(key) or () if one not in known and one in taken]
+        used = [one for one in requested.get(key) or () if one not in known and one in taken]
         return aggregate_text(f"{go_quote(one)} is already in use" for one in used) if used else ""
-    name = wanted.get(key) or ""
+    name = requested.get(key) or ""
     as_taken = f"kind:{name}" if key in {"kind", "listKind"} else name
     if name == (accepted.get(key) or "") or as_taken not in taken:
         return ""

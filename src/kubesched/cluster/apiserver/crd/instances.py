@@ -163,12 +163,12 @@ def _replica_problems(document: Document, path: tuple[str, ...]) -> list[Problem
     return []
 
 
-def _wrong_type(path: tuple[str, ...], shown: Any, value: Any, wanted: str) -> Problem:
-    found = _GO_TYPES.get(type(value).__name__, "int64")
+def _wrong_type(path: tuple[str, ...], container: Any, value: Any, expected: str) -> Problem:
+    actual = _GO_TYPES.get(type(value).__name__, "int64")
     printed = str(value).lower() if isinstance(value, bool) else value
     place = "." + ".".join(path)
-    text = f"{place} accessor error: {printed} is of the type {found}, expected {wanted}"
-    return invalid(place, shown, text)
+    text = f"{place} accessor error: {printed} is of the type {actual}, expected {expected}"
+    return invalid(place, container, text)
 
 
 def _finalizer_warnings(name: str) -> list[str]:

@@ -236,11 +236,11 @@ def _adapt(operation: dict[str, Any], listing: list[Any]) -> None:
     if action == "patch":
         operation["responses"].pop("201", None)
     elif action == "get":
-        wanted = ("resourceVersion", "#/parameters/resourceVersion-")
+        name, reference = "resourceVersion", "#/parameters/resourceVersion-"
         operation["parameters"] = [
-            one
-            for one in listing
-            if one.get("name") == wanted[0] or one.get("$ref", "").startswith(wanted[1])
+            parameter
+            for parameter in listing
+            if parameter.get("name") == name or parameter.get("$ref", "").startswith(reference)
         ]
     elif action == "deletecollection":
         operation["parameters"] = listing

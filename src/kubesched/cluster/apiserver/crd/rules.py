@@ -37,8 +37,8 @@ def definition_problems(document: Document, old: Document | None = None) -> list
     spec = to_internal(document.get("spec") or {})
     problems: list[Problem] = []
     if old is None:
-        wanted = f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}"
-        if name_of(document) and name_of(document) != wanted:
+        expected = f"{spec['names'].get('plural') or ''}.{spec.get('group') or ''}"
+        if name_of(document) and name_of(document) != expected:
             text = 'must be spec.names.plural+"."+spec.group'
             problems.append(invalid("metadata.name", name_of(document), text))
     problems += _spec_problems(spec)

@@ -99,8 +99,8 @@ class _Validator:
         return result
 
     def _type(self, value: Any, schema: Schema, path: str) -> _Result:
-        wanted = _types(schema)
-        if not wanted:
+        types = _types(schema)
+        if not types:
             return _Result()
         found = _json_type(value)
         if value is None:
@@ -108,14 +108,14 @@ class _Validator:
         else:
             is_whole = isinstance(value, float) and value.is_integer()
             is_right = (
-                found in wanted
-                or (found == "integer" and "number" in wanted)
-                or (is_whole and "integer" in wanted)
-                or (isinstance(value, str) and _is_checked_by_format(schema, wanted))
+                found in types
+                or (found == "integer" and "number" in types)
+                or (is_whole and "integer" in types)
+                or (isinstance(value, str) and _is_checked_by_format(schema, types))
             )
         if is_right:
             return _Result(count=1)
-        text = f"{path} in body must be of type {','.join(wanted)}: {go_quote(found)}"
+        text = f"{path} in body must be of type {','.join(types)}: {go_quote(found)}"
         return _Result([type_invalid(self._place(path), found, text)])
 
     def _junctors(self, value: Any, schema: Schema, path: str, old: Any) -> _Result:
@@ -212,8 +212,8 @@ class _Validator:
         if form == "int32" and not -(2**31) <= value < 2**31:
             text = f"Checked value must be of type integer with format int32 in {path}"
         elif isinstance(value, float) and not value.is_integer():
-            shown = f"with format {form}" if form in {"int32", "int64"} else "(default format)"
-            text = f"Checked value must be of type integer {shown} in {path}"
+            suffix = f"with format {form}" if form in {"int32", "int64"} else "(default format)"
+            text = f"Checked value must be of type integer {suffix} in {path}"
         else:
             return
         result.problems.append(self._composite(text))
@@ -289,8 +289,8 @@ def _types(schema: Schema) -> list[str]:
     return [kind] if kind else []
 
 
-def _is_checked_by_format(schema: Schema, wanted: list[str]) -> bool:
-    return bool(schema.get("format")) and not {"number", "integer"} & set(wanted)
+def _is_checked_by_format(schema: Schema, types: list[str]) -> bool:
+    return bool(schema.get("format")) and not {"number", "integer"} & set(types)
 
 
 def _json_type(value: Any) -> str:
@@ -350,8 +350,8 @@ def _old_item(item: Any, schema: Schema, old: Any) -> Any:
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return NOT_THERE
     keys = schema.get("x-kubernetes-list-map-keys") or ()
-    wanted = _key_of(item, keys)
-    return next((one for one in old if _key_of(one, keys) == wanted), NOT_THERE)
+    key = _key_of(item, keys)
+    return next((element for element in old if _key_of(element, keys) == key), NOT_THERE)
 
 
 def _key_of(item: Any, keys: Any) -> Any:

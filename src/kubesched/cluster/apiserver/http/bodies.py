@@ -76,7 +76,7 @@ def conform(schema: Struct, raw: Document) -> Conformed:
 
 def cannot_be_handled(kind: str, raw: Document, why: str) -> Exception:
     """Return the BadRequest for a body of the wrong type."""
-    given = raw.get("kind") or kind
+    body_kind = raw.get("kind") or kind
     version = str(raw.get("apiVersion") or "v1").rpartition("/")[2]
-    message = f"{given} in version {go_quote(version)} cannot be handled as a {kind}: {why}"
+    message = f"{body_kind} in version {go_quote(version)} cannot be handled as a {kind}: {why}"
     return bad_request(message)

@@ -133,8 +133,8 @@ def _scale_update(
     request: Request,
     options: WriteOptions,
 ) -> Update:
-    """Return the update of an object that a change of its Scale makes."""
-    shown = scale_resource(resource)
+    """Return the update of an object by a change of its Scale."""
+    scale_kind = scale_resource(resource)
 
     def rescaled(old: Document | None) -> Document:
         if old is None:
@@ -142,11 +142,11 @@ def _scale_update(
         current = scale_of(scale, old)
         managed = metadata_of(old).get("managedFields") or []
         metadata_of(current)["managedFields"] = scale_managed_fields(managed, scale.spec_path)
-        wanted = _changed_scale(resource_request, shown, current, request, options)
-        set_scale(resource, scale, old, wanted)
+        changed = _changed_scale(resource_request, scale_kind, current, request, options)
+        set_scale(resource, scale, old, changed)
         metadata_of(old)["managedFields"] = parent_managed_fields(
             managed,
-            metadata_of(wanted).get("managedFields") or [],
+            metadata_of(changed).get("managedFields") or [],
             scale.spec_path,
             resource.api_version,
         )
@@ -158,7 +158,7 @@ def _scale_update(
 
 def _changed_scale(
     resource_request: ResourceRequest,
-    shown: Resource,
+    scale_kind: Resource,
     current: Document,
     request: Request,
     options: WriteOptions,
@@ -166,18 +166,18 @@ def _changed_scale(
     """Return the requested Scale with its managed fields."""
     if resource_request.media_type == APPLY_PATCH and resource_request.info.verb == "patch":
         applied = read_applied(resource_request.body, request, options)
-        return apply_document(shown, shown.schema, applied, request, options)(current)
+        return apply_document(scale_kind, scale_kind.schema, applied, request, options)(current)
     if resource_request.info.verb == "update":
-        wanted = _body(resource_request, shown, request, options)
+        requested = _body(resource_request, scale_kind, request, options)
     else:
         patch = patch_of(
-            shown,
-            shown.schema,
+            scale_kind,
+            scale_kind.schema,
             resource_request.body,
             resource_request.media_type,
             request,
             options,
         )
-        wanted = patch(current)
-    track_updated(shown, current, wanted, request, options)
-    return wanted
+        requested = patch(current)
+    track_updated(scale_kind, current, requested, request, options)
+    return requested

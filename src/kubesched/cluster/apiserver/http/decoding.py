@@ -87,7 +87,7 @@ def _decode_protobuf(data: bytes) -> Document:
         return protobuf.decode_protobuf(data)
     except protobuf.NotProtobufError as error:
         _log.info("protobuf refused: %s", error)
-        # Differs: upstream reads every kind and says what is wrong with a message.
+        # Differs: upstream decodes every kind and reports the error of a message.
         raise unsupported_media_type(MEDIA_TYPES[:2]) from error
 
 
@@ -117,8 +117,8 @@ def _summary(data: bytes) -> str:
     # Parity: rest.go summarizeData, v1.36
     if not data:
         return "<empty>"
-    shown = data[:30].decode("utf-8", "replace") if data[:1] == b"{" else data[:30].hex()
-    return f"{shown} ..." if len(data) > 30 else shown
+    text = data[:30].decode("utf-8", "replace") if data[:1] == b"{" else data[:30].hex()
+    return f"{text} ..." if len(data) > 30 else text
 
 
 def not_an_object(value: Any) -> str:
@@ -226,8 +226,8 @@ def check_custom_kind(document: Document, data: bytes, group: str, version: str,
     """Reject a document that does not name the custom kind and its version."""
     body_kind = document.get("kind") or ""
     if not body_kind:
-        shown = data.decode("utf-8", "replace")
-        raise unrecognized(data, kind, f"Object 'Kind' is missing in '{shown}'")
+        text = data.decode("utf-8", "replace")
+        raise unrecognized(data, kind, f"Object 'Kind' is missing in '{text}'")
     api_version = document.get("apiVersion") or ""
     if api_version != f"{group}/{version}":
         raise bad_request(
@@ -350,11 +350,11 @@ def _without_lone_surrogates(value: Any) -> Any:
 def _paths_of(value: Any, doubled: list[tuple[Document, str]]) -> list[str]:
     """Return errors about duplicate fields, by the path of their objects."""
     paths: dict[int, str] = {}
-    wanted = {id(made) for made, _ in doubled}
+    duplicated = {id(made) for made, _ in doubled}
 
     def walk(part: Any, path: str) -> None:
         if isinstance(part, dict):
-            if id(part) in wanted:
+            if id(part) in duplicated:
                 paths[id(part)] = f"{path}." if path else ""
             for key, inner in part.items():
                 walk(inner, f"{path}.{key}" if path else key)
@@ -363,6 +363,6 @@ def _paths_of(value: Any, doubled: list[tuple[Document, str]]) -> list[str]:
                 walk(inner, f"{path}[{index}]")
 
     walk(value, "")
-    # An object that is itself a duplicate is gone.
+    # An object that is itself a duplicate is not part of the document.
     found = (paths[id(made)] + key for made, key in doubled if id(made) in paths)
     return list(dict.fromkeys(f"duplicate field {go_quote(path)}" for path in found))[:100]

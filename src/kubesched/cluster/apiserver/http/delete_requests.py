@@ -49,7 +49,7 @@ def delete_one(
         context, resource_request, resource, is_dry_run=bool(options.get("dryRun"))
     )
     result, is_gone = delete(context, resource, options, request)
-    # Parity: handlers/delete.go DeleteResource, v1.36: only the old way of asking is answered so.
+    # Parity: handlers/delete.go DeleteResource, v1.36: only the deprecated option gets this code.
     is_accepted = not is_gone and options.get("orphanDependents") is False
     data = encode(result) if result.get("kind") == "Status" else rendering.one(result)
     return ResourceResponse(data, 202 if is_accepted else 200)
@@ -60,8 +60,8 @@ def delete_collection(
 ) -> ResourceResponse:
     """Delete a collection."""
     options = _delete_options(resource_request)
-    wanted = list_options(resource_request.query, resource)
-    page = list_page(context, resource, resource_request.namespace_for(resource), wanted)
+    listing = list_options(resource_request.query, resource)
+    page = list_page(context, resource, resource_request.namespace_for(resource), listing)
     for entry in page.entries:
         document = context.document(resource, entry)
         request = request_of(
@@ -71,7 +71,7 @@ def delete_collection(
         try:
             delete(context, resource, dict(options), request)
         except ApiError as error:
-            # One deletion may take others with it.
+            # One deletion may delete other objects, too.
             if error.reason != "NotFound":
                 raise
     return ResourceResponse(rendering.listed(page))

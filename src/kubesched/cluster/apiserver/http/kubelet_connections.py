@@ -42,8 +42,8 @@ class KubeletConnections:
                 return await self._log(request, call)
             return await self._connect(request, call)
         except aiohttp.ClientError as error:
-            what = f'Get "{call.url}"' if call.is_log else "error dialing backend"
-            raise ApiError(500, "", f"{what}: {_dial_text(error)}") from None
+            prefix = f'Get "{call.url}"' if call.is_log else "error dialing backend"
+            raise ApiError(500, "", f"{prefix}: {_dial_text(error)}") from None
 
     async def close(self) -> None:
         """End every connection."""

@@ -81,16 +81,16 @@ def kubelet_call(
     return KubeletCall(url.rstrip("?"), False, info.name)
 
 
-def _container(pod: Document, pod_name: str, wanted: str) -> str:
+def _container(pod: Document, pod_name: str, requested: str) -> str:
     """Return the requested container.
 
     Parity: pkg/registry/core/pod/strategy.go validateContainer, v1.36.
     """
     names = [one["name"] for field in _CONTAINER_FIELDS for one in pod["spec"].get(field) or ()]
-    if wanted:
-        if wanted not in names:
-            raise bad_request(f"container {wanted} is not valid for pod {pod_name}")
-        return wanted
+    if requested:
+        if requested not in names:
+            raise bad_request(f"container {requested} is not valid for pod {pod_name}")
+        return requested
     mains = pod["spec"]["containers"]
     if len(mains) == 1:
         return str(mains[0]["name"])

@@ -28,7 +28,7 @@ _MATCHES: Final = {
 
 
 class Shape(Enum):
-    """What of an object is shown."""
+    """The represented part of an object."""
 
     WHOLE = "whole"
     TABLE = "Table"
@@ -91,10 +91,10 @@ def negotiate(accept: str, *, verb: str, include_object: str, type_name: str) ->
         include_object: the object in a table's rows.
         type_name: upstream's name of the type, for errors.
     """
-    wanted = clauses(accept or "*/*")
-    if not any(clause.media_type in {*_MATCHES, _PROTOBUF} for clause in wanted):
+    accepted = clauses(accept or "*/*")
+    if not any(clause.media_type in {*_MATCHES, _PROTOBUF} for clause in accepted):
         raise _nothing_acceptable(verb)
-    for clause in wanted:
+    for clause in accepted:
         media_type = _MATCHES.get(clause.media_type)
         shape = _shape(clause.parameters)
         if media_type is None or shape is None or (verb == "watch" and media_type == YAML):

@@ -21,27 +21,29 @@ _PARTIAL: Final = "PartialObjectMetadata"
 _META: Final = "meta.k8s.io"
 
 
-def rendering_of(context: Context, resource: Resource, wanted: Representation) -> Whole:
+def rendering_of(context: Context, resource: Resource, representation: Representation) -> Whole:
     """Return the requested rendering."""
-    if wanted.shape is Shape.TABLE:
-        return Rows(context, resource, wanted)
-    if wanted.shape is Shape.PARTIAL:
-        return MetadataOnly(context, resource, wanted)
-    return Whole(context, resource, wanted)
+    if representation.shape is Shape.TABLE:
+        return Rows(context, resource, representation)
+    if representation.shape is Shape.PARTIAL:
+        return MetadataOnly(context, resource, representation)
+    return Whole(context, resource, representation)
 
 
 class Whole:
     """Objects as they are."""
 
-    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
+    def __init__(
+        self, context: Context, resource: Resource, representation: Representation
+    ) -> None:
         self._context = context
         self._resource = resource
-        self._wanted = wanted
+        self._representation = representation
         self.key = f"{resource.api_version}/{resource.kind}"
 
     def of(self, resource: Resource) -> Whole:
         """Return the same rendering of another resource."""
-        return type(self)(self._context, resource, self._wanted)
+        return type(self)(self._context, resource, self._representation)
 
     def one(self, document: Document) -> bytes:
         """Return one object of an answer."""
@@ -55,7 +57,7 @@ class Whole:
         """Return a list."""
         resource = self._resource
         prefix = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
-        # Parity: items of built-in kinds do not repeat what the list says already.
+        # Parity: items of built-in kinds do not repeat the list's kind and apiVersion.
         cut = 0 if resource.is_custom else len(prefix)
         parts: list[bytes] = []
         for entry in page.entries:
@@ -86,21 +88,23 @@ class Whole:
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
         """Return the bytes of a bookmark."""
-        shown = self._bookmarked(_bookmark_metadata(version, ends=ends_initial_events))
-        return encode({"type": "BOOKMARK", "object": shown}) + b"\n"
+        bookmark = self._bookmarked(_bookmark_metadata(version, ends=ends_initial_events))
+        return encode({"type": "BOOKMARK", "object": bookmark}) + b"\n"
 
     def _bookmarked(self, metadata: Document) -> Document:
         resource = self._resource
-        shown: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
-        shown["metadata"] = metadata
-        return {**shown, **resource.empty_object}
+        document: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
+        document["metadata"] = metadata
+        return {**document, **resource.empty_object}
 
 
 class MetadataOnly(Whole):
     """Objects without spec and status."""
 
-    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
-        super().__init__(context, resource, wanted)
+    def __init__(
+        self, context: Context, resource: Resource, representation: Representation
+    ) -> None:
+        super().__init__(context, resource, representation)
         self.key = f"{self.key}/{_PARTIAL}"
 
     def one(self, document: Document) -> bytes:
@@ -134,8 +138,10 @@ class MetadataOnly(Whole):
 class Rows(Whole):
     """Objects as rows of a table. One for each watch: the columns come with the first rows only."""
 
-    def __init__(self, context: Context, resource: Resource, wanted: Representation) -> None:
-        super().__init__(context, resource, wanted)
+    def __init__(
+        self, context: Context, resource: Resource, representation: Representation
+    ) -> None:
+        super().__init__(context, resource, representation)
         self._has_columns = True
         self.key = f"{self.key}/Table/{id(self)}"
 
@@ -143,10 +149,10 @@ class Rows(Whole):
         table = tables.table_of(
             self._resource,
             documents,
-            include_object=self._wanted.include_object,
+            include_object=self._representation.include_object,
             now_s=self._context.clock.now_s(),
         )
-        table["apiVersion"] = f"{_META}/{self._wanted.meta_version}"
+        table["apiVersion"] = f"{_META}/{self._representation.meta_version}"
         return table
 
     def one(self, document: Document) -> bytes:
@@ -180,9 +186,9 @@ class Rows(Whole):
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
         """Return the bytes of a bookmark."""
         metadata = _bookmark_metadata(version, ends=ends_initial_events)
-        shown: Document = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
-        shown["metadata"] = metadata
-        table = self._table([{**shown, **self._resource.empty_object}])
+        document: Document = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        document["metadata"] = metadata
+        table = self._table([{**document, **self._resource.empty_object}])
         table["metadata"] = {"resourceVersion": str(version)}
         if self._has_columns:
             self._has_columns = False

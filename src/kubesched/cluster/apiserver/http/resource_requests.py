@@ -85,18 +85,18 @@ def run(
     resource = resource_of(context.registry, info)
     if is_for_kubelet(resource, info.subresource):
         return kubelet_call(context, resource_request, resource)
-    wanted = negotiate(
+    representation = negotiate(
         resource_request.headers.get("Accept", ""),
         verb=info.verb,
         include_object=resource_request.query.get("includeObject", ""),
         type_name=_type_name(resource),
     )
-    rendering = rendering_of(context, resource, wanted)
+    rendering = rendering_of(context, resource, representation)
     if resource.deprecation:
         resource_request.warnings.append(resource.deprecation)
     answer = _dispatch(context, resource_request, resource, rendering)
     if isinstance(answer, ResourceResponse):
-        answer.media_type = wanted.media_type
+        answer.media_type = representation.media_type
     return answer
 
 
@@ -153,8 +153,8 @@ def _get(
     entry = get(context, resource, resource_request.namespace_for(resource), info.name, version)
     if resource.scale is not None and info.subresource == resource.scale.name:
         document = context.document(resource, entry)
-        shown = rendering.of(scale_resource(resource))
-        return ResourceResponse(shown.one(scale_of(resource.scale, document)))
+        scale_rendering = rendering.of(scale_resource(resource))
+        return ResourceResponse(scale_rendering.one(scale_of(resource.scale, document)))
     return ResourceResponse(rendering.stored(entry))
 
 

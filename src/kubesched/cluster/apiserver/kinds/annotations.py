@@ -115,20 +115,22 @@ def check_profiles_match(
 
 
 def _check_match(
-    annotation: str, profile: Document, what: str, path: str, out: list[Problem]
+    annotation: str, profile: Document, feature: str, path: str, out: list[Problem]
 ) -> None:
     kind = profile.get("type")
-    defaults = {"runtime/default", "docker/default"} if what == "seccomp" else {"runtime/default"}
+    defaults = (
+        {"runtime/default", "docker/default"} if feature == "seccomp" else {"runtime/default"}
+    )
     is_wrong = (
         (kind == "Unconfined" and annotation != "unconfined")
         or (kind == "RuntimeDefault" and annotation not in defaults)
         or (kind == "Localhost" and not annotation.startswith("localhost/"))
     )
     if is_wrong:
-        text = f"{what} type in annotation and field must match"
+        text = f"{feature} type in annotation and field must match"
         out.append(forbidden_field(f"{path}.type", text))
     elif kind == "Localhost" and (
         profile.get("localhostProfile") != annotation.removeprefix("localhost/")
     ):
-        text = f"{what} profile in annotation and field must match"
+        text = f"{feature} profile in annotation and field must match"
         out.append(forbidden_field(f"{path}.localhostProfile", text))

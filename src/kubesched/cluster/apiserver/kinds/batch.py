@@ -276,16 +276,16 @@ def _check_generated(document: Document, out: list[Problem]) -> None:
         return
     labels = dig(spec, "template", "metadata", "labels") or {}
     uid, name = dig(document, "metadata", "uid") or "", name_of(document)
-    wanted = {
+    generated = {
         _UID_LABELS[0]: uid, _NAME_LABELS[0]: name, _UID_LABELS[1]: uid, _NAME_LABELS[1]: name
     }  # fmt: skip
-    for key, value in wanted.items():
+    for key, value in generated.items():
         path = "spec.template.metadata.labels"
         if key not in labels:
             out.append(required(path, f"must be '{value}'"))
         elif labels[key] != value:
             out.append(invalid(path, labels, f"must be '{value}'"))
-    if not selects(spec["selector"], wanted):
+    if not selects(spec["selector"], generated):
         out.append(invalid("spec.selector", spec["selector"], "`selector` not auto-generated"))
 
 

@@ -153,14 +153,14 @@ class ResourceSliceStrategy(Strategy):
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         out: list[Problem] = []
         spec = document.get("spec") or {}
-        given = [f"`{field}`" for field in _PLACES if spec.get(field)]
-        if not given:
+        fields = [f"`{field}`" for field in _PLACES if spec.get(field)]
+        if not fields:
             listed = ", ".join(f"`{field}`" for field in _PLACES)
             out.append(required("spec", f"exactly one of {listed} is required"))
-        elif len(given) > 1:
+        elif len(fields) > 1:
             listed = ", ".join(f"`{field}`" for field in _PLACES)
             text = f"exactly one of {listed} is required, but multiple fields are set"
-            out.append(invalid("spec", f"{{{', '.join(given)}}}", text))
+            out.append(invalid("spec", f"{{{', '.join(fields)}}}", text))
         return out
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:

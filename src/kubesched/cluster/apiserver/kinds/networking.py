@@ -119,16 +119,16 @@ def _check_policy_port(port: Document, path: str, out: list[Problem]) -> None:
 
 
 def _check_peer(peer: Document, path: str, out: list[Problem]) -> None:
-    given = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
-    for field in given:
+    selectors = [one for one in ("podSelector", "namespaceSelector") if peer.get(one) is not None]
+    for field in selectors:
         check_label_selector(peer[field], f"{path}.{field}", out)
     block = peer.get("ipBlock")
     if block is not None:
         _check_block(block, f"{path}.ipBlock", out)
-        if given:
+        if selectors:
             text = "may not specify both ipBlock and another peer"
             out.append(forbidden_field(path, text))
-    elif not given:
+    elif not selectors:
         out.append(required(path, "must specify a peer"))
 
 

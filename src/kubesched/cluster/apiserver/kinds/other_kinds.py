@@ -88,10 +88,10 @@ def _check_autoscaler(spec: Document, out: list[Problem]) -> None:
         out.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
 
 
-def _default_scaling(behavior: Document, field: str, wanted: Document) -> None:
+def _default_scaling(behavior: Document, field: str, defaults: Document) -> None:
     rules = part_of(behavior, field)
     set_default(rules, "selectPolicy", "Max")
-    for key, value in wanted.items():
+    for key, value in defaults.items():
         set_default(rules, key, value)
 
 

@@ -72,7 +72,7 @@ class PodStrategy(Strategy):
     def prepare_for_create(self, document: Document, request: Request) -> None:
         """Start as pending, with a class of service; merge labels into selectors."""
         spec = document["spec"]
-        # Parity: upstream believes a class that is given.
+        # Parity: upstream keeps a class that the request sets.
         quality = (document.get("status") or {}).get("qosClass") or qos_class(spec)
         status = document["status"] = {"phase": "Pending", "qosClass": quality}
         document["metadata"]["generation"] = 1
@@ -144,20 +144,20 @@ class PodStrategy(Strategy):
         """Return warnings about a new pod."""
         if old is not None:
             return []
-        found = []
+        warnings = []
         if texts := label_problems(name_of(document)):
             listed = " ".join(texts)
-            found.append(
+            warnings.append(
                 "metadata.name: this is used in the Pod's hostname, which can result in "
                 f"surprising behavior; a DNS label is recommended: [{listed}]"
             )
         key = spec_key(document)
         if _UNREMARKABLE.has(key):
-            return found
-        odd = pod_warnings(document, "")
-        if not odd:
+            return warnings
+        spec_warnings = pod_warnings(document, "")
+        if not spec_warnings:
             _UNREMARKABLE.add(key)
-        return found + odd
+        return warnings + spec_warnings
 
     def fields(self, document: Document) -> dict[str, str]:
         """Return the selectable fields."""

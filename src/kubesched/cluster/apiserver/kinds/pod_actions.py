@@ -90,15 +90,15 @@ def _add_topology_labels(binding: Document, request: Request) -> None:
 
 
 def _check_preconditions(binding: Document, pod: Document, name: str) -> None:
-    requested, found = binding.get("metadata") or {}, pod["metadata"]
-    for field, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        wanted, actual = requested.get(field), found.get(field)
-        if wanted and wanted != actual:
+    preconditions, metadata = binding.get("metadata") or {}, pod["metadata"]
+    for field, title in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        expected, actual = preconditions.get(field), metadata.get(field)
+        if expected and expected != actual:
             key = f"/registry/pods/{namespace_of(pod)}/{name}"
             reason = (
                 f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: {shown} in precondition: {wanted}, "
-                f"{shown} in object meta: {actual}"
+                f"AdditionalErrorMsg: Precondition failed: {title} in precondition: {expected}, "
+                f"{title} in object meta: {actual}"
             )
             raise conflict("", "pods", name, reason)
 
@@ -179,8 +179,8 @@ class EvictionAction:
             }
             set_condition(marked.setdefault("status", {}), condition, request.now)
             stored = writer.replace("", "pods", marked, request)
-            wanted = (options.get("preconditions") or {}).get("resourceVersion")
-            if wanted is not None:
+            expected = (options.get("preconditions") or {}).get("resourceVersion")
+            if expected is not None:
                 version = stored["metadata"].get("resourceVersion")
                 kept = {**options["preconditions"], "resourceVersion": version}
                 options = {**options, "preconditions": kept}
@@ -220,8 +220,8 @@ def _is_unhealthy_and_free(pod: Document, budget: Document) -> bool:
 
 
 def _check_delete_preconditions(pod: Document, options: Document) -> None:
-    wanted, metadata = options.get("preconditions") or {}, pod["metadata"]
-    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    preconditions, metadata = options.get("preconditions") or {}, pod["metadata"]
+    uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
     if uid and uid != metadata.get("uid"):
         text = (
             f"the UID in the precondition ({uid}) does not match the UID in record "

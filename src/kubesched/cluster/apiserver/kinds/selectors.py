@@ -143,8 +143,8 @@ def selects(selector: Document | None, labels: Mapping[str, str]) -> bool:
     """Return whether labels match; no selector matches nothing, an empty one everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    match_labels = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
     return all(_meets(term, labels) for term in selector.get("matchExpressions") or ())
 

@@ -175,17 +175,17 @@ class ServiceAllocator:
             if not number and not allocates:
                 continue
             same = chosen.get(port.get("port") or 0)
-            wanted = number or same or requested.get(port.get("port")) or 0
-            is_new = wanted and wanted not in own and wanted != same
-            text = is_new and self._port_problem(wanted, taken, checks_range=checks_range)
+            node_port = number or same or requested.get(port.get("port")) or 0
+            is_new = node_port and node_port not in own and node_port != same
+            text = is_new and self._port_problem(node_port, taken, checks_range=checks_range)
             if text:
                 path = f"spec.ports[{index}].nodePort"
-                _reject(service, [invalid(path, wanted, text)])
-            wanted = wanted or self._next_port(taken)
-            port["nodePort"] = wanted
-            taken.add(wanted)
-            own.add(wanted)
-            chosen.setdefault(port.get("port") or 0, wanted)
+                _reject(service, [invalid(path, node_port, text)])
+            node_port = node_port or self._next_port(taken)
+            port["nodePort"] = node_port
+            taken.add(node_port)
+            own.add(node_port)
+            chosen.setdefault(port.get("port") or 0, node_port)
 
     def _taken_ports(self, service: Document, request: Request) -> set[int]:
         taken: set[int] = set()

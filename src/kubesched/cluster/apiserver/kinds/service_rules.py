@@ -245,8 +245,8 @@ def _check_port_pairs(spec: Document, kind: str, out: list[Problem]) -> None:
     for index, port in enumerate(ports):
         key = (port.get("protocol") or "", port.get("port") or 0)
         if key in seen:
-            shown = internal_form("ServicePort", {"protocol": key[0], "port": key[1]})
-            out.append(duplicate(f"spec.ports[{index}]", shown))
+            internal = internal_form("ServicePort", {"protocol": key[0], "port": key[1]})
+            out.append(duplicate(f"spec.ports[{index}]", internal))
         seen.add(key)
 
 
@@ -333,12 +333,10 @@ def _check_inner_traffic(spec: Document, kind: str, out: list[Problem]) -> None:
             out.append(required(path))
     elif policy not in {"Cluster", "Local"}:
         out.append(not_supported(path, policy, ["Cluster", "Local"]))
-    wish, known = (
-        spec.get("trafficDistribution"),
-        ["PreferClose", "PreferSameZone", "PreferSameNode"],
-    )
-    if wish is not None and wish not in known:
-        out.append(not_supported("spec.trafficDistribution", wish, known))
+    distribution = spec.get("trafficDistribution")
+    known = ["PreferClose", "PreferSameZone", "PreferSameNode"]
+    if distribution is not None and distribution not in known:
+        out.append(not_supported("spec.trafficDistribution", distribution, known))
 
 
 def check_service_change(spec: Document, before: Document, out: list[Problem]) -> None:

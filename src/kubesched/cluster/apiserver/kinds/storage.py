@@ -114,8 +114,8 @@ class VolumeAttachmentStrategy(Strategy):
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
         out = self.validate_create(new, request)
         if new.get("spec") != old.get("spec"):
-            shown = internal_form("VolumeAttachmentSpec", new.get("spec") or {})
-            out.append(invalid("spec", shown, IMMUTABLE))
+            internal = internal_form("VolumeAttachmentSpec", new.get("spec") or {})
+            out.append(invalid("spec", internal, IMMUTABLE))
         return out
 
     def prepare_for_status_update(self, new: Document, old: Document, request: Request) -> None:
@@ -161,10 +161,10 @@ class CsiNodeStrategy(Strategy):
             after = now.get(before.get("name"))
             if after is not None:
                 kept = {key: value for key, value in before.items() if key != "allocatable"}
-                given = {key: value for key, value in after.items() if key != "allocatable"}
-                if given != kept:
-                    shown = internal_form("CSINodeDriver", given)
-                    out.append(invalid("spec.drivers", shown, IMMUTABLE))
+                changed = {key: value for key, value in after.items() if key != "allocatable"}
+                if changed != kept:
+                    internal = internal_form("CSINodeDriver", changed)
+                    out.append(invalid("spec.drivers", internal, IMMUTABLE))
         return out
 
 

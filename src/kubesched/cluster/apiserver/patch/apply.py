@@ -120,16 +120,16 @@ def unconvertible(of: Struct, merged: Document, applied: Document, detail: str) 
 def _check_live(of: Struct | None, live: Document, applied: Document, *, is_tracked: bool) -> None:
     """Reject duplicate list items in the live object."""
     where = _where(live, applied)
-    what = f"failed to create typed live object ({where})"
+    prefix = f"failed to create typed live object ({where})"
     if not is_tracked:
-        what = (
+        prefix = (
             "failed to create manager for existing fields: "
             f"failed to convert new object ({where}) to smd typed"
         )
     try:
         check_shape(of, live, allows_duplicates=True)
     except MisshapenError as error:
-        raise ApiError(500, "", f"{what}: {error}") from None
+        raise ApiError(500, "", f"{prefix}: {error}") from None
 
 
 def _kind_of(of: Struct) -> str:

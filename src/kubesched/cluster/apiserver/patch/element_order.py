@@ -12,19 +12,19 @@ from typing import Any
 
 def ordered_by(merged: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
     """Return merged elements in the order of the patch and the live list."""
-    wanted = [_key(value, merge_key) for value in order]
+    ordered = [_key(value, merge_key) for value in order]
     before = [_key(value, merge_key) for value in live]
-    patched = [value for value in merged if _key(value, merge_key) in wanted]
-    others = [value for value in merged if _key(value, merge_key) not in wanted]
-    patched = _sorted(patched, wanted, merge_key)
+    patched = [value for value in merged if _key(value, merge_key) in ordered]
+    others = [value for value in merged if _key(value, merge_key) not in ordered]
+    patched = _sorted(patched, ordered, merge_key)
     others = _sorted(others, before, merge_key)
     return _interleaved(others, patched, before, merge_key)
 
 
 def _sorted(values: list[Any], order: list[Any], merge_key: str) -> list[Any]:
-    """Sort by an order; elements that it does not have go before whatever they are held against."""
-    # Parity: normalizeSliceOrder. Its comparison is no order where an element is missing, so the
-    # outcome is that of the insertion sort which Go uses for short lists.
+    """Sort by an order; elements that it lacks come before the element they are compared with."""
+    # Parity: normalizeSliceOrder. Its comparison is inconsistent if an element is missing, so the
+    # result is that of the insertion sort that Go uses for short lists.
     result: list[Any] = []
     places: list[int] = []
     for value in values:

@@ -165,8 +165,8 @@ def decode(encoded: Iterable[dict[str, Any]], *, is_canonical: bool = False) -> 
             raise FieldSetError("apiVersion must not be empty")
         fields_type = one.get("fieldsType", "")
         if fields_type != "FieldsV1":
-            what = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
-            raise FieldSetError(f"{what} in managed fields entry {index}")
+            error = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
+            raise FieldSetError(f"{error} in managed fields entry {index}")
         manager, subresource = one.get("manager", ""), one.get("subresource", "")
         fields = one.get("fieldsV1") or {}
         if not is_canonical:

@@ -296,7 +296,7 @@ class DeducedWalker(StructWalker):
             return None
         if (old is None or isinstance(old, dict)) and (new is None or isinstance(new, dict)):
             return super().compare(old, new)
-        # Parity: compare.go compare: of two shapes each is looked at in its own way.
+        # Parity: compare.go compare: values of different shapes are compared separately.
         removed = _children_of(super().whole(old)) if isinstance(old, dict) else None
         added = _children_of(super().whole(new)) if isinstance(new, dict) else None
         if isinstance(new, dict):

@@ -70,8 +70,8 @@ def _replica_cells(one: Document, now_s: float) -> list[Any]:
 def stateful_set_row(one: Document, now_s: float) -> list[Any]:
     """Return the cells of a StatefulSet."""
     ready = (one.get("status") or {}).get("readyReplicas", 0)
-    wanted = dig(one, "spec", "replicas") or 0
-    return [_name(one), f"{ready}/{wanted}", age(one, now_s), *_template(one)]
+    desired = dig(one, "spec", "replicas") or 0
+    return [_name(one), f"{ready}/{desired}", age(one, now_s), *_template(one)]
 
 
 def daemon_set_row(one: Document, now_s: float) -> list[Any]:
@@ -212,8 +212,8 @@ def _metrics_of(spec: Document, status: Document) -> tuple[list[Document], list[
     """Return metrics and their states; v1 knows the use of CPU only."""
     if "targetCPUUtilizationPercentage" not in spec:
         return spec.get("metrics") or [], status.get("currentMetrics") or []
-    wanted = spec["targetCPUUtilizationPercentage"]
-    target = {"type": "Utilization", "averageUtilization": wanted}
+    percentage = spec["targetCPUUtilizationPercentage"]
+    target = {"type": "Utilization", "averageUtilization": percentage}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     used = status.get("currentCPUUtilizationPercentage")
     if used is None:
@@ -251,17 +251,17 @@ def _metric(spec: Document, state: Document) -> str:
     if "resource" in key.lower():
         return f"{source.get('name', '')}: {_resource_use(target, current)}"
     if target.get("averageValue") is None:
-        shown = UNKNOWN if current is None else current.get("value", "0")
-        return f"{shown}/{target.get('value', '0')}"
-    shown = (current or {}).get("averageValue", UNKNOWN)
+        value = UNKNOWN if current is None else current.get("value", "0")
+        return f"{value}/{target.get('value', '0')}"
+    value = (current or {}).get("averageValue", UNKNOWN)
     suffix = "" if key == "pods" else " (avg)"
-    return f"{shown}/{target['averageValue']}{suffix}"
+    return f"{value}/{target['averageValue']}{suffix}"
 
 
 def _resource_use(target: Document, current: Document | None) -> str:
     if target.get("averageValue") is not None:
-        shown = UNKNOWN if current is None else current.get("averageValue", "0")
-        return f"{shown}/{target['averageValue']}"
-    used, wanted = (current or {}).get("averageUtilization"), target.get("averageUtilization")
-    shown = UNKNOWN if used is None else f"{used}%"
-    return f"{shown}/{'<auto>' if wanted is None else f'{wanted}%'}"
+        value = UNKNOWN if current is None else current.get("averageValue", "0")
+        return f"{value}/{target['averageValue']}"
+    used, desired = (current or {}).get("averageUtilization"), target.get("averageUtilization")
+    value = UNKNOWN if used is None else f"{used}%"
+    return f"{value}/{'<auto>' if desired is None else f'{desired}%'}"

@@ -189,8 +189,8 @@ def _mark_as_deleting(context: Context, metadata: dict[str, Any]) -> None:
 
 
 def _warn_of_orphans(resource: Resource, options: Document, request: Request) -> None:
-    said = options.get("propagationPolicy") or options.get("orphanDependents") is not None
-    if resource.strategy.orphans_by_default and resource.group == "batch" and not said:
+    has_policy = options.get("propagationPolicy") or options.get("orphanDependents") is not None
+    if resource.strategy.orphans_by_default and resource.group == "batch" and not has_policy:
         request.warnings.append(
             "child pods are preserved by default when jobs are deleted; set "
             "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to "
@@ -203,19 +203,19 @@ def _garbage_finalizers(
 ) -> list[str]:
     """Return the finalizers with those of the propagation policy."""
     # Parity: store.go deletionFinalizersForGarbageCollection, v1.36
-    given = metadata.get("finalizers") or []
-    kept = [one for one in given if one not in {FINALIZER_ORPHAN, FINALIZER_FOREGROUND}]
+    finalizers = metadata.get("finalizers") or []
+    kept = [name for name in finalizers if name not in {FINALIZER_ORPHAN, FINALIZER_FOREGROUND}]
     if not resource.strategy.collects_garbage:
         return kept
     if options.get("orphanDependents") is not None:
         return [*kept, FINALIZER_ORPHAN] if options["orphanDependents"] else kept
     policy = options.get("propagationPolicy")
     if policy is None:
-        # Finalizers of the object count if the client gives no policy.
-        wanted = [one for one in given if one in {FINALIZER_ORPHAN, FINALIZER_FOREGROUND}][:1]
-        if not wanted and resource.strategy.orphans_by_default:
-            wanted = [FINALIZER_ORPHAN]
-        return [*kept, *wanted]
+        # Without a policy, the object's own finalizers count.
+        policy_finalizers = [name for name in finalizers if name not in kept][:1]
+        if not policy_finalizers and resource.strategy.orphans_by_default:
+            policy_finalizers = [FINALIZER_ORPHAN]
+        return [*kept, *policy_finalizers]
     added = {"Orphan": [FINALIZER_ORPHAN], "Foreground": [FINALIZER_FOREGROUND]}
     return [*kept, *added.get(policy, [])]
 
@@ -235,9 +235,9 @@ def _check_options(options: Document) -> None:
 
 
 def _check_preconditions(resource: Resource, document: Document, options: Document) -> None:
-    wanted = options.get("preconditions") or {}
+    preconditions = options.get("preconditions") or {}
     metadata, name = metadata_of(document), name_of(document)
-    uid, version = wanted.get("uid"), wanted.get("resourceVersion")
+    uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
     if _is_namespace(resource):
         _check_namespace_preconditions(metadata, name, uid, version)
     if uid is not None and uid != metadata.get("uid"):
@@ -258,15 +258,15 @@ def _check_preconditions(resource: Resource, document: Document, options: Docume
 def _check_namespace_preconditions(
     metadata: dict[str, Any], name: str, uid: str | None, version: str | None
 ) -> None:
-    """Reject as the storage of namespaces does, with its own messages."""
-    for what, wanted, found in (
+    """Reject like the storage of namespaces, which has its own messages."""
+    for field, expected, actual in (
         ("UID", uid, metadata.get("uid")),
         ("ResourceVersion", version, metadata.get("resourceVersion")),
     ):
-        if wanted is not None and wanted != found:
+        if expected is not None and expected != actual:
             why = (
-                f"Precondition failed: {what} in precondition: {wanted}, "
-                f"{what} in object meta: {found}"
+                f"Precondition failed: {field} in precondition: {expected}, "
+                f"{field} in object meta: {actual}"
             )
             raise conflict("", "namespaces", name, why)
 
@@ -282,7 +282,7 @@ def _is_namespace(resource: Resource) -> bool:
 def _begin_namespace(
     context: Context, resource: Resource, document: Document, options: Document, request: Request
 ) -> Document | None:
-    """Mark a namespace as going; return it unless nothing holds it any more."""
+    """Mark a namespace as terminating; return it until its finalizers are gone."""
     metadata = metadata_of(document)
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = time_text(context.clock.now_s())

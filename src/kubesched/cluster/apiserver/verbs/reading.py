@@ -48,11 +48,11 @@ class Page:
 def get(context: Context, resource: Resource, namespace: str, name: str, version: str) -> Entry:
     """Return one object as stored."""
     try:
-        wanted = parse_version(version)
+        requested = parse_version(version)
     except ValueError as error:
         raise ApiError(500, "", str(error)) from None
-    if wanted > context.store.version:
-        raise too_large_version(wanted, context.store.version)
+    if requested > context.store.version:
+        raise too_large_version(requested, context.store.version)
     entry = context.entry(resource, namespace, name)
     if entry is None:
         raise not_found(resource.error_group, resource.resource, name)
@@ -63,7 +63,7 @@ def list_page(context: Context, resource: Resource, namespace: str, options: Lis
     """Return the requested objects."""
     options.check(is_watch=False)
     if options.version == "0" and not options.version_match and not options.token:
-        # Parity: whatever is at hand is given whole, a limit is not kept.
+        # Parity: the whole list is returned, regardless of the limit.
         options.limit = 0
     version, start = _from_when_and_where(context, options)
     bucket = context.bucket(resource)
@@ -94,7 +94,7 @@ def _from_when_and_where(context: Context, options: ListOptions) -> tuple[int, s
         bool(options.token)
         or options.version_match == "Exact"
         or (
-            # Parity: a limited list of a given version is of exactly that version.
+            # Parity: a limited list with a version has exactly that version.
             options.limit > 0 and version > 0 and not options.version_match
         )
     )

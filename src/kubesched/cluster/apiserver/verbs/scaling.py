@@ -55,18 +55,18 @@ def _selector_text(selector: Any) -> str:
 
 
 def set_scale(
-    resource: Resource, scale: ScaleSubresource, document: Document, wanted: Document
+    resource: Resource, scale: ScaleSubresource, document: Document, changed: Document
 ) -> None:
     """Apply a Scale to its object."""
-    metadata, name = metadata_of(wanted), name_of(document)
-    replicas = dig(wanted, "spec", "replicas") or 0
-    # The rules of custom kinds say it in words of their own.
+    metadata, name = metadata_of(changed), name_of(document)
+    replicas = dig(changed, "spec", "replicas") or 0
+    # The rules of custom kinds have their own message.
     if replicas < 0 and not resource.is_custom:
         problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-        raise invalid_object(GROUP, "Scale", name_of(wanted), [problem])
-    uid, is_uid = metadata.get("uid"), metadata_of(document).get("uid")
-    if uid and uid != is_uid:
-        raise wrong_uid(resource, namespace_of(document), name, wanted=uid, found=is_uid)
+        raise invalid_object(GROUP, "Scale", name_of(changed), [problem])
+    expected, actual = metadata.get("uid"), metadata_of(document).get("uid")
+    if expected and expected != actual:
+        raise wrong_uid(resource, namespace_of(document), name, expected=expected, actual=actual)
     _set(document, scale.spec_path, replicas)
     version = metadata.get("resourceVersion")
     if version:

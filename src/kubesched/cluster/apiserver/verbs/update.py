@@ -108,11 +108,11 @@ class Update:
 
     def _check_uid(self, new: Document, old: Document) -> None:
         """Reject a document with another UID."""
-        wanted, found = metadata_of(new).get("uid") or "", metadata_of(old).get("uid") or ""
-        if self.checks_uid and wanted and wanted != found:
+        expected, actual = metadata_of(new).get("uid") or "", metadata_of(old).get("uid") or ""
+        if self.checks_uid and expected and expected != actual:
             request = self.request
             raise wrong_uid(
-                self.resource, request.namespace, request.name, wanted=wanted, found=found
+                self.resource, request.namespace, request.name, expected=expected, actual=actual
             )
 
     def _check_version(self, new: Document, entry: Entry) -> None:
@@ -207,12 +207,12 @@ def storage_key(resource: Resource, namespace: str, name: str) -> str:
 
 
 def wrong_uid(
-    resource: Resource, namespace: str, name: str, *, wanted: str, found: str | None
+    resource: Resource, namespace: str, name: str, *, expected: str, actual: str | None
 ) -> ApiError:
     """Return the error for a write with another UID."""
     why = (
         f"StorageError: invalid object, Code: 4, Key: {storage_key(resource, namespace, name)}, "
         "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: "
-        f"{wanted}, UID in object meta: {found or ''}"
+        f"{expected}, UID in object meta: {actual or ''}"
     )
     return conflict(resource.error_group, resource.resource, name, why)
