@@ -66,8 +66,8 @@ def parse_schedule(text: str) -> Schedule:
         text = _WORDS[text]
     fields = text.split()
     if len(fields) != len(_BOUNDS):
-        shown = " ".join(fields)
-        raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{shown}]")
+        joined = " ".join(fields)
+        raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{joined}]")
     minutes, hours, days, months, weekdays = map(_field, fields, _BOUNDS)
     return FieldSchedule(minutes, hours, days, months, weekdays, zone)
 

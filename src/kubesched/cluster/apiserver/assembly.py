@@ -208,8 +208,12 @@ class _Maker:
         elif key in self.actions:
             resource.actions[name] = self.actions[key]
         else:
-            shown = raw["responseKind"]
-            kind = (shown.get("group", ""), shown.get("version", ""), shown["kind"])
+            response_kind = raw["responseKind"]
+            kind = (
+                response_kind.get("group", ""),
+                response_kind.get("version", ""),
+                response_kind["kind"],
+            )
             resource.unserved[name] = Unserved(*kind, verbs)
 
 

@@ -75,7 +75,7 @@ class Problem:
             # Values of enumerations are no plain strings to Go: it prints them as JSON.
             text = f"{heading}: {go_json(self.value)}"
         else:
-            text = heading if is_bare else f"{heading}: {_shown(self.value)}"
+            text = heading if is_bare else f"{heading}: {_value_text(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class InOrder(dict[str, Any]):
     """A struct in an error: its fields are shown in their order, those of a map sorted."""
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as upstream prints it in an error."""
     if value is None:
         return "null"

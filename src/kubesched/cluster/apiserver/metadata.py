@@ -200,8 +200,8 @@ def owner_reference_problems(references: Iterable[Mapping[str, Any]] | None) -> 
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {current}'
                 )
-                shown = [InOrder(go_ordered(_OWNER, one)) for one in listed]
-                problems.append(invalid(path, shown, text))
+                internal = [InOrder(go_ordered(_OWNER, one)) for one in listed]
+                problems.append(invalid(path, internal, text))
             else:
                 controller = current
     return problems

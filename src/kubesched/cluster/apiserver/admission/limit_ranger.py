@@ -61,9 +61,9 @@ def _fill_in(pod: Document, limit_range: Document) -> None:
             requests.update(limit.get("defaultRequest") or {})
             limits.update(limit.get("default") or {})
     notes: list[str] = []
-    for kind, shown in (("containers", "container"), ("initContainers", "init container")):
+    for kind, container_kind in (("containers", "container"), ("initContainers", "init container")):
         for container in pod["spec"].get(kind) or ():
-            notes += _fill_in_container(container, requests, limits, shown)
+            notes += _fill_in_container(container, requests, limits, container_kind)
     if notes:
         annotations = pod["metadata"].get("annotations") or {}
         text = f"LimitRanger plugin set: {'; '.join(notes)}"
@@ -71,7 +71,7 @@ def _fill_in(pod: Document, limit_range: Document) -> None:
 
 
 def _fill_in_container(
-    container: Document, requests: Amounts, limits: Amounts, shown: str
+    container: Document, requests: Amounts, limits: Amounts, container_kind: str
 ) -> list[str]:
     resources = container.setdefault("resources", {})
     own_limits, own_requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -84,9 +84,9 @@ def _fill_in_container(
     name = container.get("name") or ""
     notes = []
     if new_requests:
-        notes.append(f"{', '.join(new_requests)} request for {shown} {name}")
+        notes.append(f"{', '.join(new_requests)} request for {container_kind} {name}")
     if new_limits:
-        notes.append(f"{', '.join(new_limits)} limit for {shown} {name}")
+        notes.append(f"{', '.join(new_limits)} limit for {container_kind} {name}")
     return notes
 
 

@@ -31,7 +31,7 @@ class Authorizer:
         return self._rules.decide(requested)
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Document], str]:
-        """Return the rules a user has in a namespace, and what went wrong on the way."""
+        """Return a user's rules in a namespace, and the errors of their evaluation."""
         if self._rules is None:
             return _EVERYTHING, ""
         return self._rules.rules_for(user, namespace)

@@ -95,7 +95,7 @@ class RuleBook:
         return False, f"RBAC: {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}"
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Document], str]:
-        """Return the rules a user has in a namespace, and what went wrong on the way."""
+        """Return a user's rules in a namespace, and the errors of their evaluation."""
         rules, problems = [], []
         for _, rule, problem in self._visit(user, namespace):
             if rule is not None:
@@ -163,11 +163,11 @@ def _binding_of(
     if rules is None:
         plural = f"{role_kind.lower()}.{GROUP}"
         problem = f"{plural} {go_quote(role_name)} not found"
-    shown = f"{name}/{namespace}" if kind == "RoleBinding" else name
+    full_name = f"{name}/{namespace}" if kind == "RoleBinding" else name
     users, groups = _subjects_of(document.get("subjects") or (), namespace)
     return _Binding(
         namespace,
-        f"{kind} {go_quote(shown)} of {role_kind} {go_quote(role_name)}",
+        f"{kind} {go_quote(full_name)} of {role_kind} {go_quote(role_name)}",
         users,
         groups,
         rules or (),
@@ -185,8 +185,8 @@ def _subjects_of(
         if kind == "ServiceAccount":
             home = subject.get("namespace") or namespace
             if home:
-                shown = f"{kind} {go_quote(f'{name}/{home}')}"
-                users.setdefault(f"system:serviceaccount:{home}:{name}", shown)
+                title = f"{kind} {go_quote(f'{name}/{home}')}"
+                users.setdefault(f"system:serviceaccount:{home}:{name}", title)
         elif kind == "Group":
             groups.setdefault(name, f"{kind} {go_quote(name)}")
         elif kind == "User":

@@ -93,9 +93,11 @@ class Reviews:
                 )
             )
         if spec.get("nonResourceAttributes") is not None:
-            shown = _shown_path(spec["nonResourceAttributes"])
+            internal = _internal_path(spec["nonResourceAttributes"])
             problems.append(
-                invalid("spec.nonResourceAttributes", shown, "disallowed on this kind of request")
+                invalid(
+                    "spec.nonResourceAttributes", internal, "disallowed on this kind of request"
+                )
             )
         _reject(problems)
         return self._answered(body, _user_of(spec))
@@ -181,14 +183,14 @@ def _attribute_problems(spec: Document) -> list[Problem]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         why = "cannot be specified in combination with resourceAttributes"
-        return [invalid("spec.nonResourceAttributes", _shown_path(path), why)]
+        return [invalid("spec.nonResourceAttributes", _internal_path(path), why)]
     if resource is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [invalid("spec.resourceAttributes", None, why)]
     return []
 
 
-def _shown_path(path: Document) -> Document:
+def _internal_path(path: Document) -> Document:
     # Parity: upstream prints its internal type here, whose fields have no JSON names.
     return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
 

@@ -129,11 +129,11 @@ class InstanceStrategy(Strategy):
         self._show_as_stored(new)
 
     def _show_as_stored(self, document: Document) -> None:
-        """Convert a document through the stored version, as a client would see it."""
+        """Convert a document to the stored version and back."""
         if not self._is_stored:
-            shown = self._from_storage(self._to_storage(document))
+            converted = self._from_storage(self._to_storage(document))
             document.clear()
-            document |= shown
+            document |= converted
 
     def after_delete(self, document: Document, request: Request) -> None:
         self._on_gone(document)

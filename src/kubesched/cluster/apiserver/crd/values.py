@@ -204,7 +204,7 @@ class _Validator:
         if factor is not None:
             self._multiple_of(result, value, factor, path)
         for limit, text in _limit_problems(value, schema):
-            whole = f"{path} in body should be {text} {_shown(limit, value)}"
+            whole = f"{path} in body should be {text} {_limit_text(limit, value)}"
             result.problems.append(invalid(place, value, whole))
         return result
 
@@ -225,7 +225,7 @@ class _Validator:
             text = f"factor MultipleOf declared for {path} must be positive: {factor}"
             result.problems.append(invalid(self._place(path), factor, text))
         elif not float(value / factor).is_integer():
-            text = f"{path} in body should be a multiple of {_shown(factor, value)}"
+            text = f"{path} in body should be a multiple of {_limit_text(factor, value)}"
             result.problems.append(invalid(self._place(path), value, text))
 
     def _list(self, value: list[Any], schema: Schema, path: str, old: Any) -> _Result:
@@ -316,7 +316,7 @@ def _limit_problems(value: float, schema: Schema) -> Iterator[tuple[float, str]]
             yield most, "less than or equal to"
 
 
-def _shown(limit: float, value: float) -> str:
+def _limit_text(limit: float, value: float) -> str:
     """Return a limit as Go prints it: an integer beside integers, otherwise a float."""
     if isinstance(value, int):
         return str(int(limit))

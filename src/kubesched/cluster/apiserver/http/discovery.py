@@ -67,8 +67,8 @@ class Discovery:
     def _group(self, parts: list[str]) -> Document | None:
         groups = self.groups()
         if not parts:
-            shown = [_group_document(name, versions) for name, versions in groups.items()]
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": shown}
+            listed = [_group_document(name, versions) for name, versions in groups.items()]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         name = parts[0]
         if name not in groups:
             return None
@@ -138,8 +138,8 @@ class Discovery:
 
 
 def _group_document(name: str, versions: list[str]) -> Document:
-    shown = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
+    documents = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": documents, "preferredVersion": documents[0]}
 
 
 def _resource_document(resource: Resource) -> Document:

@@ -139,8 +139,8 @@ class DeploymentStrategy(_Replicated):
         elif kind == _ROLLING:
             _check_rolling_deployment(rolling or {}, out)
         else:
-            shown = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
-            out.append(not_supported("spec.strategy", shown, [_RECREATE, _ROLLING]))
+            internal = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
+            out.append(not_supported("spec.strategy", internal, [_RECREATE, _ROLLING]))
 
     def prepare_for_status_update(self, new: Document, old: Document, request: Request) -> None:
         labels = dig(old, "metadata", "labels")
@@ -285,10 +285,10 @@ class StatefulSetStrategy(_Workload):
         path = "spec.updateStrategy"
         if kind == _ON_DELETE:
             if rolling is not None:
-                shown = _go_struct(rolling, ("partition", "Partition"),
+                internal = _go_struct(rolling, ("partition", "Partition"),
                                    ("maxUnavailable", "MaxUnavailable"))  # fmt: skip
                 text = f"only allowed for updateStrategy '{_ROLLING}'"
-                out.append(invalid(f"{path}.rollingUpdate", shown, text))
+                out.append(invalid(f"{path}.rollingUpdate", internal, text))
         elif kind == _ROLLING:
             if rolling is not None:
                 check_not_negative(rolling.get("partition") or 0,
@@ -300,8 +300,8 @@ class StatefulSetStrategy(_Workload):
                         out.append(invalid(here, value, "cannot be 0"))
                     check_percent_limit(value, here, out)
         else:
-            shown = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
-            out.append(invalid(path, shown, f"must be '{_ROLLING}' or '{_ON_DELETE}'"))
+            internal = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
+            out.append(invalid(path, internal, f"must be '{_ROLLING}' or '{_ON_DELETE}'"))
 
     def validate_status_update(
         self, new: Document, old: Document, request: Request
@@ -377,8 +377,8 @@ class DaemonSetStrategy(_Workload):
         if kind == _ON_DELETE:
             return
         if kind != _ROLLING:
-            shown = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
-            out.append(not_supported("spec.updateStrategy", shown, [_ROLLING, _ON_DELETE]))
+            internal = _go_struct(strategy, ("type", "Type"), ("rollingUpdate", "RollingUpdate"))
+            out.append(not_supported("spec.updateStrategy", internal, [_ROLLING, _ON_DELETE]))
             return
         rolling = strategy.get("rollingUpdate") or {}
         for check in (check_int_or_percent, check_percent_limit):

@@ -274,8 +274,8 @@ def cidr_warnings(value: str, path: str) -> list[str]:
     if _has_leading_zeros(value.partition("/")[0]):
         return [f'{path}: non-standard CIDR value "{value}" is invalid: use "{network}"']
     if address.version == 6 and str(network) != value:
-        shown = f'should be in RFC 5952 canonical format ("{network}")'
-        return [f'{path}: IPv6 CIDR value "{value}" {shown}']
+        advice = f'should be in RFC 5952 canonical format ("{network}")'
+        return [f'{path}: IPv6 CIDR value "{value}" {advice}']
     return []
 
 

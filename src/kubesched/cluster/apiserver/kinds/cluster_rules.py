@@ -245,14 +245,14 @@ class BindingStrategy(_RbacStrategy):
         if new.get("roleRef") != old.get("roleRef"):
             ref = new.get("roleRef") or {}
             # Parity: upstream prints its internal type here, whose fields have no JSON names.
-            shown = InOrder(
+            internal = InOrder(
                 {
                     "APIGroup": ref.get("apiGroup", ""),
                     "Kind": ref.get("kind", ""),
                     "Name": ref.get("name", ""),
                 }
             )
-            out.append(invalid("roleRef", shown, "cannot change roleRef"))
+            out.append(invalid("roleRef", internal, "cannot change roleRef"))
         return out
 
 

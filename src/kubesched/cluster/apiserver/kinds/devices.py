@@ -85,8 +85,8 @@ class ResourceClaimStrategy(Strategy):
         out: list[Problem] = []
         spec = new.get("spec")
         if spec != old.get("spec"):
-            shown = _internal_claim(spec or {}) if len(self._path) == 1 else spec
-            out.append(invalid("spec", shown, IMMUTABLE))
+            internal = _internal_claim(spec or {}) if len(self._path) == 1 else spec
+            out.append(invalid("spec", internal, IMMUTABLE))
         return out
 
 
@@ -124,14 +124,14 @@ def _internal_claim(spec: Document) -> InOrder:
     requests = []
     for one in dig(spec, "devices", "requests") or ():
         exact = one.get("exactly")
-        shown = None
+        exactly = None
         if exact is not None:
-            shown = InOrder({go: exact.get(key, zero) for key, go, zero in _EXACT_FIELDS})
+            exactly = InOrder({go: exact.get(key, zero) for key, go, zero in _EXACT_FIELDS})
         requests.append(
             InOrder(
                 {
                     "Name": one.get("name", ""),
-                    "Exactly": shown,
+                    "Exactly": exactly,
                     "FirstAvailable": one.get("firstAvailable"),
                 }
             )

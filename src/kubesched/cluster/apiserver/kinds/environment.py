@@ -112,8 +112,8 @@ def check_field_ref(ref: Document, known: Sequence[str], path: str, out: list[Pr
         folded = subscript.lower() if head == "metadata.annotations" else subscript
         check_qualified_name(folded, path, out)
     elif ("spec.nodeName" if field == "spec.host" else field) not in known:
-        shown = "spec.nodeName" if field == "spec.host" else field
-        out.append(not_supported(f"{path}.fieldPath", shown, sorted(known)))
+        field_path = "spec.nodeName" if field == "spec.host" else field
+        out.append(not_supported(f"{path}.fieldPath", field_path, sorted(known)))
 
 
 def check_resource_field_ref(
@@ -139,13 +139,13 @@ def _check_divisor(resource: str, divisor: str, path: str, out: list[Problem]) -
         text = "only divisor's values 1m and 1 are supported with the cpu resource"
     else:
         known = _UNITS
-        shown = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(name)
+        title = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(name)
         if resource.startswith(_HUGE_PAGES):
-            shown = "hugepages"
-        if shown is None:
+            title = "hugepages"
+        if title is None:
             return
         listed = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
-        text = f"only divisor's values {listed} are supported with the {shown} resource"
+        text = f"only divisor's values {listed} are supported with the {title} resource"
     if divisor not in known:
         out.append(invalid(f"{path}.divisor", resource, text))
 

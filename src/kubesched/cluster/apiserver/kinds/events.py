@@ -48,11 +48,11 @@ def to_core(event: Document) -> Document:
 
 def from_core(event: Document) -> Document:
     """Return a core event in the form of events.k8s.io."""
-    shown = {**event, "apiVersion": "events.k8s.io/v1"}
+    converted = {**event, "apiVersion": "events.k8s.io/v1"}
     for name, core_name, empty, _ in _NAMES:
-        value = shown.pop(core_name, None)
-        _put(shown, name, value, empty)
-    return shown
+        value = converted.pop(core_name, None)
+        _put(converted, name, value, empty)
+    return converted
 
 
 def _put(document: Document, name: str, value: Any, empty: Any) -> None:
@@ -192,7 +192,7 @@ def _strict_problems(event: Document) -> list[Problem]:
 
 def _change_problems(event: Document, before: Document) -> list[Problem]:
     out: list[Problem] = []
-    for name, shown in (
+    for name, path in (
         ("involvedObject", ""), ("reason", ""), ("message", ""), ("source", ""),
         ("firstTimestamp", ""), ("lastTimestamp", ""), ("count", ""), ("reason", ""),
         ("type", ""), ("eventTime", ""), ("action", ""), ("related", ""),
@@ -202,11 +202,11 @@ def _change_problems(event: Document, before: Document) -> list[Problem]:
         if name != "related":
             value, old = value or None, old or None
         if value != old:
-            out.append(invalid(shown or name, _shown(name, value), IMMUTABLE))
+            out.append(invalid(path or name, _internal_value(name, value), IMMUTABLE))
     return out
 
 
-def _shown(name: str, value: Any) -> Any:
+def _internal_value(name: str, value: Any) -> Any:
     if name == "source":
         return internal_form("EventSource", value or {})
     if name == "involvedObject" or (name == "related" and value is not None):

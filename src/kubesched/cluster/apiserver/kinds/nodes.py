@@ -162,9 +162,9 @@ def check_taints(taints: list[Document], path: str, out: list[Problem]) -> None:
         else:
             check_effect(effect, f"{here}.effect", out)
         if (key, effect) in seen:
-            shown = internal_form("Taint", taint)
+            internal = internal_form("Taint", taint)
             text = "taints must be unique by key and effect pair"
-            out.append(Problem(ProblemType.DUPLICATE, here, shown, text))
+            out.append(Problem(ProblemType.DUPLICATE, here, internal, text))
         seen.add((key, effect))
 
 
@@ -204,8 +204,8 @@ def _check_change(new: Document, old: Document, out: list[Problem]) -> None:
     seen: list[Document] = []
     for index, address in enumerate(status.get("addresses") or ()):
         if address in seen:
-            shown = internal_form("NodeAddress", address)
-            out.append(duplicate(f"status.addresses[{index}]", shown))
+            internal = internal_form("NodeAddress", address)
+            out.append(duplicate(f"status.addresses[{index}]", internal))
         seen.append(address)
     before, after = old_spec.get("podCIDRs") or [], spec.get("podCIDRs") or []
     if before and len(before) != len(after):

@@ -160,7 +160,7 @@ class PersistentVolumeStrategy(Strategy):
             path = f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]"
             node_term_warnings(term, path, found, checks_values=False)
         found += [
-            f"spec.{shown}: {text}" for kind, shown, text in _GONE if spec.get(kind) is not None
+            f"spec.{field}: {text}" for kind, field, text in _GONE if spec.get(kind) is not None
         ]
         return found
 
@@ -217,12 +217,12 @@ def _check_affinity(affinity: Document, options: PodOptions, out: list[Problem])
 
 def _check_sources(spec: Document, name: str, out: list[Problem]) -> None:
     count = 0
-    for kind, (shown, place, check) in _SOURCES.items():
+    for kind, (field, place, check) in _SOURCES.items():
         source = spec.get(kind)
         if source is None:
             continue
         if count and kind != "flexVolume":
-            out.append(forbidden_field(f"spec.{shown}", SECOND))
+            out.append(forbidden_field(f"spec.{field}", SECOND))
             continue
         count += 1
         check(source, f"spec.{place}", out)
@@ -291,9 +291,9 @@ def _check_change(new: Document, old: Document, out: list[Problem]) -> None:
         out.append(invalid("volumeMode", new.get("volumeMode"), IMMUTABLE))
     affinity, before = new.get("nodeAffinity"), old.get("nodeAffinity")
     if before is not None and not _is_same_affinity(affinity, before):
-        shown = None if affinity is None else internal_form("VolumeNodeAffinity", affinity)
+        internal = None if affinity is None else internal_form("VolumeNodeAffinity", affinity)
         text = f"{IMMUTABLE}, except for updating from beta label to GA"
-        out.append(invalid("nodeAffinity", shown, text))
+        out.append(invalid("nodeAffinity", internal, text))
     name = "volumeAttributesClassName"
     if old.get(name) is not None and new.get(name) is None:
         text = "update from non-nil value to nil is forbidden"

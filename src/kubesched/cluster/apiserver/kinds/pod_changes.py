@@ -187,9 +187,9 @@ def _check_node_affinity_additions(
     path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     terms, old_terms = _terms(new), _terms(old)
     if old_terms and len(terms) != len(old_terms):
-        shown = [internal_form("NodeSelectorTerm", term) for term in terms] or None
+        internal = [internal_form("NodeSelectorTerm", term) for term in terms] or None
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        out.append(invalid(path, shown, text))
+        out.append(invalid(path, internal, text))
         return
     for index, old_term in enumerate(old_terms):
         if not _only_adds(terms[index], old_term):

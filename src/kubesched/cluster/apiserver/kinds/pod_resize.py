@@ -60,8 +60,8 @@ def check_pod_resize(new: Document, old: Document, options: PodOptions) -> list[
     check_pod_metadata_and_spec(new, options, out)
     quality = old_status.get("qosClass") or qos_class(old_spec)
     if quality != qos_class(spec):
-        shown = (new.get("status") or {}).get("qosClass") or ""
-        out.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
+        qos = (new.get("status") or {}).get("qosClass") or ""
+        out.append(invalid("spec", qos, "Pod QOS Class may not change as a result of resizing"))
     if not _is_supported(old_status):
         text = "Pod running on node without support for resize"
         out.append(forbidden_field("spec", text))

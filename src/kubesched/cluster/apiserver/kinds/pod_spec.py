@@ -247,15 +247,15 @@ def _check_resource_claims(
             check_dns_label(name, f"{child}.name", out)
             seen.add(name)
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-        shown = InOrder(Name=name, ResourceClaimName=direct, ResourceClaimTemplateName=template)
+        internal = InOrder(Name=name, ResourceClaimName=direct, ResourceClaimTemplateName=template)
         if direct is not None and template is not None:
             text = (
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
-            out.append(invalid(child, shown, text))
+            out.append(invalid(child, internal, text))
         if direct is None and template is None:
             text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            out.append(invalid(child, shown, text))
+            out.append(invalid(child, internal, text))
         for field, value in (
             ("resourceClaimName", direct),
             ("resourceClaimTemplateName", template),

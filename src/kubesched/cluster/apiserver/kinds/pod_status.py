@@ -295,9 +295,9 @@ def _check_ips(status: Document, old_status: Document, name: str, out: list[Prob
                 families = []
                 break
         if not dual_stack_is_right(families):
-            shown = [InOrder(IP=address) for address in listed]
+            internal = [InOrder(IP=address) for address in listed]
             text = "may specify no more than one IP for each IP family"
-            out.append(invalid(f"status.{name}", shown, text))
+            out.append(invalid(f"status.{name}", internal, text))
 
 
 def _check_users(status: Document, out: list[Problem]) -> None:

@@ -32,7 +32,7 @@ class PodDisruptionBudgetStrategy(Strategy):
         out: list[Problem] = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             # Parity: upstream prints its internal type here, whose fields have no JSON names.
-            shown = InOrder(
+            internal = InOrder(
                 {
                     "MinAvailable": spec["minAvailable"],
                     "Selector": spec.get("selector"),
@@ -41,7 +41,7 @@ class PodDisruptionBudgetStrategy(Strategy):
                 }
             )
             text = "minAvailable and maxUnavailable cannot be both set"
-            out.append(invalid("spec", shown, text))
+            out.append(invalid("spec", internal, text))
         for field in ("minAvailable", "maxUnavailable"):
             if spec.get(field) is not None:
                 check_int_or_percent(spec[field], f"spec.{field}", out)

@@ -128,7 +128,7 @@ def _check_limit(limit: Document, kind: str, path: str, out: list[Problem]) -> N
 
 def _check_order(name: str, amounts: list[str | None], path: str, out: list[Problem]) -> None:
     largest, least, default, request, ratio = amounts
-    for low, high, shown, field, low_text, high_text in (
+    for low, high, value, field, low_text, high_text in (
         (least, largest, least, "min", "min value", "max value"),
         (least, request, request, "defaultRequest", "min value", "default request value"),
         (request, largest, request, "defaultRequest", "default request value", "max value"),
@@ -139,7 +139,7 @@ def _check_order(name: str, amounts: list[str | None], path: str, out: list[Prob
     ):  # fmt: skip
         if low is not None and high is not None and parse_quantity(low) > parse_quantity(high):
             text = f"{low_text} {low} is greater than {high_text} {high}"
-            out.append(invalid(f"{path}.{field}[{name}]", shown, text))
+            out.append(invalid(f"{path}.{field}[{name}]", value, text))
     if ratio is not None:
         _check_ratio(ratio, least, largest, f"{path}.maxLimitRequestRatio[{name}]", out)
     if default is None or request is None or allows_overcommit(name):
@@ -216,15 +216,15 @@ class ResourceQuotaStrategy(Strategy):
         hard = (document.get("spec") or {}).get("hard") or {}
         found = []
         for name in ("cpu", "memory", "ephemeral-storage"):
-            shown = f"requests.{name}"
-            if shown not in hard and name in {"cpu", "memory"} and name in hard:
-                shown = name
+            key = f"requests.{name}"
+            if key not in hard and name in {"cpu", "memory"} and name in hard:
+                key = name
             limit = f"limits.{name}"
-            request, most = hard.get(shown), hard.get(limit)
+            request, most = hard.get(key), hard.get(limit)
             if request is None or most is None:
                 continue
             if parse_quantity(request) > parse_quantity(most):
-                text = f"ResourceQuota {shown} ({request}) should be less than"
+                text = f"ResourceQuota {key} ({request}) should be less than"
                 found.append(f"{text} {limit} ({most})")
         return found
 
@@ -275,8 +275,8 @@ def _check_selector(spec: Document, hard: dict[str, str], out: list[Problem]) ->
         if scope not in _SCOPES:
             out.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         for _ in _misfits(scope, hard):
-            shown = internal_form("ScopeSelector", selector)
-            out.append(invalid(path, shown, "unsupported scope applied to resource"))
+            internal = internal_form("ScopeSelector", selector)
+            out.append(invalid(path, internal, "unsupported scope applied to resource"))
         if scope in _EXISTS_ONLY and operator != "Exists":
             text = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "

@@ -111,9 +111,9 @@ def check_seccomp(profile: Document | None, path: str, out: list[Problem]) -> No
         out.append(not_supported(f"{path}.type", kind, _PROFILES))
     if kind != "Localhost":
         if local is not None:
-            shown = InOrder(Type=kind, LocalhostProfile=local)
+            internal = InOrder(Type=kind, LocalhostProfile=local)
             text = "can only be set when seccomp type is Localhost"
-            out.append(invalid(f"{path}.localhostProfile", shown, text))
+            out.append(invalid(f"{path}.localhostProfile", internal, text))
     elif local is None:
         text = "must be set when seccomp type is Localhost"
         out.append(required(f"{path}.localhostProfile", text))

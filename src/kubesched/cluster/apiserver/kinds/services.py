@@ -226,8 +226,8 @@ def _warnings(service: Document) -> list[str]:
             found += ip_warnings(address, f"spec.clusterIPs[{index}]")
     if is_headless:
         found += [
-            f"spec.{shown} is ignored for headless services"
-            for shown, is_suspicious in (
+            f"spec.{field} is ignored for headless services"
+            for field, is_suspicious in (
                 ("loadBalancerIP", bool(spec.get("loadBalancerIP"))),
                 ("externalIPs", bool(spec.get("externalIPs"))),
                 ("SessionAffinity", spec.get("sessionAffinity") != "None"),

@@ -27,7 +27,7 @@ _TEMPLATE_METADATA = (
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
     "finalizers", "managedFields",
 )  # fmt: skip
-_SHOWN = {"uid": "uID"}
+_FIELD_NAMES = {"uid": "uID"}
 
 
 def check_claim_template(template: Document, path: str, out: list[Problem]) -> None:
@@ -39,8 +39,8 @@ def check_claim_template(template: Document, path: str, out: list[Problem]) -> N
     check_labels(metadata.get("labels"), f"{path}.metadata.labels", out)
     for name in _TEMPLATE_METADATA:
         if metadata.get(name):
-            shown = _SHOWN.get(name, name)
-            out.append(forbidden_field(f"{path}.metadata.{shown}", "cannot be set"))
+            field = _FIELD_NAMES.get(name, name)
+            out.append(forbidden_field(f"{path}.metadata.{field}", "cannot be set"))
     check_claim_spec(template.get("spec") or {}, f"{path}.spec", out)
 
 
@@ -64,7 +64,7 @@ def check_claim_spec(
     allow_invalid_values: bool = False,
     allow_invalid_group: bool = False,
 ) -> None:
-    """Validate what a claim asks for, adding errors."""
+    """Validate the spec of a claim, adding errors."""
     modes = spec.get("accessModes") or []
     if not modes:
         text = "at least 1 access mode is required"

@@ -47,29 +47,29 @@ def volume_warnings(volumes: list[Document], path: str) -> list[str]:
 
 
 def _gone(volume: Document, kinds: dict[str, tuple[str, str]], path: str, found: list[str]) -> None:
-    for kind, (shown, text) in kinds.items():
+    for kind, (field, text) in kinds.items():
         if volume.get(kind) is not None:
-            found.append(f"{path}.{shown}: {text}")
+            found.append(f"{path}.{field}: {text}")
 
 
 def claim_size_warnings(spec: Document, path: str) -> list[str]:
-    """Return warnings about the size a claim asks for."""
+    """Return warnings about a claim's requested size."""
     found = []
     resources = spec.get("resources") or {}
     for which in ("requests", "limits"):
         text = (resources.get(which) or {}).get("storage")
         if text is not None and parse_quantity(text).milli_value() % 1000:
-            shown = f"fractional byte value {go_quote(text)} is invalid, must be an integer"
-            found.append(f"{path}.resources.{which}[storage]: {shown}")
+            problem = f"fractional byte value {go_quote(text)} is invalid, must be an integer"
+            found.append(f"{path}.resources.{which}[storage]: {problem}")
     return found
 
 
 def _overlaps(volume: Document, found: list[str]) -> None:
     name = volume.get("name") or ""
-    for kind, shown in _FILES.items():
+    for kind, title in _FILES.items():
         source = volume.get(kind)
         if source is not None and source.get("items"):
-            about = (shown, source.get("secretName" if kind == "secret" else "name") or "")
+            about = (title, source.get("secretName" if kind == "secret" else "name") or "")
             files = [(one.get("path") or "", ("", "")) for one in source["items"]]
             _note_overlaps(files, name, about, found)
     projected = volume.get("projected")
@@ -83,10 +83,10 @@ def _overlaps(volume: Document, found: list[str]) -> None:
 
 
 def _files_of(source: Document) -> list[_File]:
-    for kind, shown in _FILES.items():
+    for kind, title in _FILES.items():
         part = source.get(kind)
         if part is not None and part.get("items"):
-            origin = (shown, part.get("name") or "")
+            origin = (title, part.get("name") or "")
             return [(one.get("path") or "", origin) for one in part["items"]]
     token = source.get("serviceAccountToken")
     if token is None:
@@ -100,8 +100,8 @@ def _note_overlaps(files: list[_File], name: str, about: tuple[str, str], found:
         one = (path.rstrip("/"), origin)
         for other in seen:
             if one[0] and other[0] and _covers(one[0], other[0]):
-                text = f"{_shown(one)} with {_shown(other)}"
-                start = f"volume {go_quote(name)} ({_shown_origin(about)})"
+                text = f"{_file_text(one)} with {_file_text(other)}"
+                start = f"volume {go_quote(name)} ({_origin_text(about)})"
                 found.append(f"{start}: overlapping paths: {text}")
         seen.append(one)
 
@@ -110,11 +110,11 @@ def _covers(first: str, second: str) -> bool:
     return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
 
 
-def _shown(file: _File) -> str:
+def _file_text(file: _File) -> str:
     path, origin = file
-    return f"{go_quote(path)} ({_shown_origin(origin)})" if origin[0] else go_quote(path)
+    return f"{go_quote(path)} ({_origin_text(origin)})" if origin[0] else go_quote(path)
 
 
-def _shown_origin(origin: tuple[str, str]) -> str:
+def _origin_text(origin: tuple[str, str]) -> str:
     kind, name = origin
     return f"{kind} {go_quote(name)}" if kind in {"ConfigMap", "Secret"} else kind

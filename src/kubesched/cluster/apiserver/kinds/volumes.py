@@ -79,13 +79,13 @@ def _check_source(
     out: list[Problem],
 ) -> None:
     count = 0
-    for kind, (shown, place, check) in _SOURCES.items():
+    for kind, (field, place, check) in _SOURCES.items():
         source = volume.get(kind)
         if source is None:
             continue
         count += 1
         if count > 1:
-            out.append(forbidden_field(f"{path}.{shown}", SECOND))
+            out.append(forbidden_field(f"{path}.{field}", SECOND))
         else:
             check(source, f"{path}.{place}", out)
         if kind == "iscsi":
@@ -211,11 +211,13 @@ def _check_projected_map(
         _note_path(item.get("path"), name, seen, volume_path, out)
 
 
-def _note_path(file: str | None, shown: str, seen: set[str], path: str, out: list[Problem]) -> None:
+def _note_path(
+    file: str | None, source: str, seen: set[str], path: str, out: list[Problem]
+) -> None:
     if not file:
         return
     if file in seen:
-        out.append(invalid(path, shown, "conflicting duplicate paths"))
+        out.append(invalid(path, source, "conflicting duplicate paths"))
     seen.add(file)
 
 

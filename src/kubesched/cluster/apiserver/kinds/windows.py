@@ -88,8 +88,8 @@ def check_host_process(spec: Document, path: str, out: list[Problem]) -> None:
         count += 1
         own = dig(container, "securityContext", "windowsOptions", "hostProcess")
         if whole is not None and own is not None and whole != own:
-            shown = "true" if whole else "false"
-            text = f"pod hostProcess value must be identical if both are specified, was {shown}"
+            pod_value = "true" if whole else "false"
+            text = f"pod hostProcess value must be identical if both are specified, was {pod_value}"
             where = f"{path}.{kind}[{index}].securityContext.windowsOptions.hostProcess"
             out.append(invalid(where, own, text))
         if own or (own is None and whole):

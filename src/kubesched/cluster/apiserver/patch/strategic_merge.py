@@ -108,10 +108,10 @@ def _directed(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bad_directive(directive: Any, patch: dict[str, Any]) -> ApiError:
-    shown = directive
+    printed = directive
     if not isinstance(directive, str):
-        shown = f"%!s({go_type(directive)}={go_value(directive)})"
-    return _failed(f"unknown patch type: {shown} in map: {go_value(patch)}")
+        printed = f"%!s({go_type(directive)}={go_value(directive)})"
+    return _failed(f"unknown patch type: {printed} in map: {go_value(patch)}")
 
 
 def _retain_keys(original: dict[str, Any], patch: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ def _problems(of: Type, value: Any) -> _Problems:
     if isinstance(of, ListOf):
         return _list_problems(of, value)
     if not isinstance(value, dict):
-        return [("", f"expected map, got {_shown(value)}")]
+        return [("", f"expected map, got {_value_text(value)}")]
     if isinstance(of, MapOf):
         return [
             (f".{name}{path}", text)
@@ -56,7 +56,7 @@ def _problems(of: Type, value: Any) -> _Problems:
     return _struct_problems(of, value)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Return a value as upstream's wrapper around it prints."""
     return f"&{{{go_value(value)}}}"
 
@@ -68,9 +68,9 @@ def _scalar_problems(kind: ScalarKind, value: Any) -> _Problems:
     if kind in _STRINGS and not isinstance(value, str):
         return [("", f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}")]
     if kind is ScalarKind.BOOL and not isinstance(value, bool):
-        return [("", f"expected boolean, got {_shown(value)}")]
+        return [("", f"expected boolean, got {_value_text(value)}")]
     if kind is not ScalarKind.ANY and isinstance(value, dict | list):
-        return [("", f"expected any scalar, got {_shown(value)}")]
+        return [("", f"expected any scalar, got {_value_text(value)}")]
     return []
 
 
@@ -87,7 +87,7 @@ def _struct_problems(of: Struct, value: dict[str, Any]) -> _Problems:
 
 def _list_problems(of: ListOf, value: Any) -> _Problems:
     if not isinstance(value, list):
-        return [("", f"expected list, got {_shown(value)}")]
+        return [("", f"expected list, got {_value_text(value)}")]
     walker = None if of.list_type == "atomic" else ListWalker(of)
     seen: set[str] = set()
     problems: _Problems = []

@@ -59,12 +59,12 @@ def ingress_class_row(one: Document, now_s: float) -> list[Any]:
     annotations = one["metadata"].get("annotations") or {}
     is_default = annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
     parameters = spec.get("parameters")
-    shown = NONE
+    cell = NONE
     if parameters is not None:
         kind = ".".join(filter(None, (parameters.get("kind"), parameters.get("apiGroup"))))
-        shown = f"{kind}/{parameters.get('name', '')}"
+        cell = f"{kind}/{parameters.get('name', '')}"
     name = _name(one) + (" (default)" if is_default else "")
-    return [name, spec.get("controller", ""), shown, age(one, now_s)]
+    return [name, spec.get("controller", ""), cell, age(one, now_s)]
 
 
 def network_policy_row(one: Document, now_s: float) -> list[Any]:
@@ -80,12 +80,12 @@ def service_cidr_row(one: Document, now_s: float) -> list[Any]:
 def ip_address_row(one: Document, now_s: float) -> list[Any]:
     """Return the cells of an IPAddress; one more than there are columns, as upstream."""
     parent = _spec(one).get("parentRef")
-    shown = NONE
+    cell = NONE
     if parent is not None:
         resource = ".".join(filter(None, (parent.get("resource"), parent.get("group"))))
         parts = (resource.lower(), parent.get("namespace"), parent.get("name", ""))
-        shown = "/".join(part for part in parts if part is not None)
-    return [_name(one), shown, age(one, now_s)]
+        cell = "/".join(part for part in parts if part is not None)
+    return [_name(one), cell, age(one, now_s)]
 
 
 def endpoint_slice_row(one: Document, now_s: float) -> list[Any]:
@@ -196,20 +196,20 @@ def admission_policy_row(one: Document, now_s: float) -> list[Any]:
     spec = _spec(one)
     rules = spec.get("validations") or spec.get("mutations") or []
     kind = spec.get("paramKind")
-    shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
-    return [_name(one), len(rules), shown, age(one, now_s)]
+    cell = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+    return [_name(one), len(rules), cell, age(one, now_s)]
 
 
 def admission_binding_row(one: Document, now_s: float) -> list[Any]:
     """Return the cells of a binding of an admission policy."""
     spec = _spec(one)
     reference = spec.get("paramRef") or {}
-    shown = UNSET
+    cell = UNSET
     if reference.get("name"):
-        shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
+        cell = f"{reference.get('namespace') or '*'}/{reference['name']}"
     elif reference.get("selector") is not None:
-        shown = _selector_struct(reference["selector"])
-    return [_name(one), spec.get("policyName", ""), shown, age(one, now_s)]
+        cell = _selector_struct(reference["selector"])
+    return [_name(one), spec.get("policyName", ""), cell, age(one, now_s)]
 
 
 def _selector_struct(selector: Document) -> str:
@@ -332,9 +332,9 @@ def resource_slice_row(one: Document, now_s: float) -> list[Any]:
 def api_service_row(one: Document, now_s: float) -> list[Any]:
     """Return the cells of an APIService."""
     service = _spec(one).get("service")
-    shown = "Local"
+    cell = "Local"
     if service is not None:
-        shown = f"{service.get('namespace', '')}/{service.get('name', '')}"
+        cell = f"{service.get('namespace', '')}/{service.get('name', '')}"
     state = "Unknown"
     for condition in dig(one, "status", "conditions") or []:
         if condition.get("type") == "Available":
@@ -342,4 +342,4 @@ def api_service_row(one: Document, now_s: float) -> list[Any]:
             if state != "True" and reason:
                 state = f"{state} ({reason})"
             break
-    return [_name(one), shown, state, age(one, now_s)]
+    return [_name(one), cell, state, age(one, now_s)]

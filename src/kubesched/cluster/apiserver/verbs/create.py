@@ -115,10 +115,10 @@ def created_metadata_problems(resource: Resource, document: Document) -> list[Pr
 
 
 def show_empty_status(resource: Resource, document: Document) -> None:
-    """Add the status that the kind always shows to a document without one."""
-    shown = resource.empty_status
-    if shown is not None and "status" not in document:
-        document["status"] = copy_of(shown)
+    """Add the kind's empty status to a document without a status."""
+    empty_status = resource.empty_status
+    if empty_status is not None and "status" not in document:
+        document["status"] = copy_of(empty_status)
 
 
 def _reject_taken_name(context: Context, resource: Resource, document: Document) -> None:

@@ -213,9 +213,9 @@ def decode_token(token: str) -> tuple[int, str]:
     except msgspec.DecodeError:
         raise _bad_token(f"continue key is not valid: {json_syntax_error(data)}") from None
     if not isinstance(found, dict) or found.get("v") != _TOKEN_VERSION:
-        shown = found.get("v") if isinstance(found, dict) else ""
+        version_text = found.get("v") if isinstance(found, dict) else ""
         why = "server does not recognize this encoded version"
-        raise _bad_token(f"continue key is not valid: {why} {shown}")
+        raise _bad_token(f"continue key is not valid: {why} {version_text}")
     version, start = found.get("rv"), found.get("start")
     if not isinstance(version, int) or version == 0:
         why = "incorrect encoded start resourceVersion"

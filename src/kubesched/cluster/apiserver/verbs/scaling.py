@@ -21,7 +21,7 @@ from kubesched.cluster.apiserver.verbs.update import wrong_uid
 from kubesched.golang.strconv import go_quote
 
 GROUP: Final = "autoscaling"
-_SHOWN: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_SCALE_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale_of(scale: ScaleSubresource, document: Document) -> Document:
@@ -39,7 +39,7 @@ def scale_of(scale: ScaleSubresource, document: Document) -> Document:
     return {
         "kind": "Scale",
         "apiVersion": f"{GROUP}/v1",
-        "metadata": {name: metadata[name] for name in _SHOWN if name in metadata},
+        "metadata": {name: metadata[name] for name in _SCALE_METADATA if name in metadata},
         "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
