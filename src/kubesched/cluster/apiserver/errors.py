@@ -47,7 +47,7 @@ _HEADINGS = {
     ProblemType.TYPE_INVALID: "Invalid value",
 }
 OMITTED = object()
-"""A value that is not shown, where the problem is with the whole."""
+"""A value that is not printed, for a problem with the whole object."""
 
 _WITHOUT_VALUE = {
     ProblemType.REQUIRED,
@@ -83,7 +83,7 @@ class Problem:
 
 
 class InOrder(dict[str, Any]):
-    """A struct in an error: its fields are shown in their order, those of a map sorted."""
+    """A struct in an error: printed with its fields in order; a map is printed sorted."""
 
 
 def _value_text(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubesched.kit.rng import RandomStream
 
-# No vowels, so that no words come out; no 0, 1 and 3, which look like letters.
+# No vowels, to avoid words; no 0, 1 and 3, which look like letters.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _NAME_LENGTH_MAX: Final = 63

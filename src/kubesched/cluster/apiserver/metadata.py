@@ -129,7 +129,7 @@ def create_problems(
 
 
 def path_problems(document: Document) -> list[Problem]:
-    """Return what keeps a name from being one part of a path, whatever its kind allows."""
+    """Return why a name cannot be a path segment, regardless of its kind's rules."""
     metadata = metadata_of(document)
     return [
         invalid(f"metadata.{field}", value, text)

@@ -72,7 +72,7 @@ class Strategy:
     """The strategy of a kind without rules."""
 
     allows_create_on_update = False
-    """Whether PUT of an object that is not there creates it."""
+    """Whether PUT of a missing object creates it."""
     allows_unconditional_update = True
     """Whether an update without resourceVersion is taken."""
     bumps_generation = True

@@ -118,7 +118,7 @@ class ChildProcess:
         return matches[0]
 
     def failure_text(self) -> str:
-        """Return what went wrong, with the end of the output."""
+        """Return the failure, with the end of the output."""
         assert self._process is not None
         status = self._process.returncode
         problem = "was not ready in time" if status is None else f"exited with status {status}"

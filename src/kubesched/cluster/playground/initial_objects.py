@@ -45,7 +45,7 @@ class BootstrapResult:
     has_new_nodes: bool
     """Whether nodes were created from the template."""
     copied: str = ""
-    """Summary of what was copied."""
+    """Summary of the copied objects."""
     rejected: Sequence[str] = ()
     """Copied objects that the server rejected."""
 

@@ -104,7 +104,7 @@ class PodCounts:
 
 @dataclass(slots=True)
 class Overview:
-    """The state of the cluster as it is shown."""
+    """The displayed state of the cluster."""
 
     clock: Clock
     served: Collection[str] = (DEFAULT_SCHEDULER,)

@@ -232,14 +232,14 @@ class CustomKinds:
         remove(context, self._resource, document, request)
 
     def _instance_gone(self, document: Document) -> None:
-        """See whether the last instance of a definition that is being deleted went."""
+        """Finish the deletion of a definition if its last instance is gone."""
         group = str(document.get("apiVersion") or "").rpartition("/")[0]
         for name, definition in list(self._definitions.items()):
             if (definition.group, definition.kind) == (group, document.get("kind")):
                 self._finish(name, self._context.system_request(self._resource, "delete"))
 
     def gone(self, document: Document) -> None:
-        """Cease to serve the instances of a definition that is no more."""
+        """Stop serving the instances of a deleted definition."""
         definition = self._definitions.pop(name_of(document), None)
         if definition is not None:
             self._cease(definition)

@@ -197,7 +197,7 @@ def to_storage(definition: Definition) -> Callable[[Document], Document]:
 
 
 def from_storage(definition: Definition, version: Version) -> Callable[[Document], Document]:
-    """Return what turns a stored instance, of whatever age, into one in a version."""
+    """Return the conversion of stored instances of any version to one version."""
     api_version = f"{definition.group}/{version.name}"
     by_version = {f"{definition.group}/{version.name}": version for version in definition.versions}
     stored = definition.storage_version

@@ -30,7 +30,7 @@ class Serves(Protocol):
         """Remove the instances of a definition that is being deleted, and then itself."""
 
     def gone(self, document: Document) -> None:
-        """Cease to serve the instances of a definition that is no more."""
+        """Stop serving the instances of a deleted definition."""
 
 
 class DefinitionStrategy(Strategy):

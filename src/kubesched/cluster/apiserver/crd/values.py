@@ -49,9 +49,9 @@ class _Result:
 def value_problems(
     value: Any, schema: Schema, *, root: str = "", old: Any = NOT_THERE
 ) -> list[Problem]:
-    """Return what is wrong with a value; what is as wrong as it was before is let be.
+    """Return the errors of a value, without those that the old value has, too.
 
-    The root is the path of the whole value in its object, as problems name it.
+    The root is the path of the whole value in its object, for the errors.
     """
     found = _Validator(root).check(value, schema, "", old)
     return found.problems

@@ -55,7 +55,7 @@ def change(
         resource_request.query, kind, resource_request.user_agent, is_apply=is_apply
     )
     request = request_of(context, resource_request, resource, is_dry_run=options.is_dry_run)
-    # Rules do not tell a patch from an update, which it becomes.
+    # Validation does not distinguish a patch from an update.
     request.verb = "update"
     if resource.scale is not None and info.subresource == resource.scale.name:
         update = _scale_update(

@@ -153,8 +153,8 @@ def names_problem(document: Document) -> str:
     return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
 
 
-# Parity: staging/src/k8s.io/api/*/register.go, v1.36: versions that are served no more, and that
-# the server still knows when it reads one.
+# Parity: staging/src/k8s.io/api/*/register.go, v1.36: versions that are no longer served, but that
+# the server still recognizes in a body.
 _RETIRED: Final = {
     ("apps", "v1beta1"): {"ControllerRevision", "Deployment", "StatefulSet"},
     ("apps", "v1beta2"): {

@@ -43,7 +43,7 @@ class Discovery:
         self._address = address
 
     def document(self, parts: list[str], accept: str) -> tuple[Document, str] | None:
-        """Return the document of a path and its content type, None if nothing is there."""
+        """Return the document of a path and its content type; None if there is none."""
         version = aggregated_version(accept) if len(parts) == 1 else ""
         if version:
             core_only = parts[0] == "api"

@@ -155,7 +155,7 @@ class OpenApi:
 
 
 def _accepted(accept: str) -> str | None:
-    """Return the media type to answer with, None if no accepted one is at hand."""
+    """Return the media type of the response; None if no accepted one is available."""
     if not accept:
         return JSON
     for part in accept.split(","):

@@ -37,7 +37,7 @@ class Page:
 
 
 PathHandler = Callable[[list[str], Mapping[str, str]], Page | None]
-"""From the parts of a path and the headers to a page, None if nothing is there."""
+"""Returns the page for the parts of a path and the headers; None if there is none."""
 NO_PAGE: Final = Page(b"404 page not found\n", TEXT, 404)
 
 

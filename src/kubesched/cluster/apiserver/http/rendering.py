@@ -67,7 +67,7 @@ class Whole:
             {
                 "kind": resource.list_kind,
                 "apiVersion": resource.api_version,
-                # Parity: lists of custom kinds say that there is no more.
+                # Parity: lists of custom kinds have an empty continue token on the last page.
                 "metadata": ({"continue": ""} if resource.is_custom else {}) | list_metadata(page),
             }
         )

@@ -40,7 +40,7 @@ class NoSuchPageError(Exception):
 
 
 def resource_of(registry: Registry, info: RequestInfo) -> Resource:
-    """Return the resource a path names; raise where nothing is there or the verb is not."""
+    """Return the resource of a path; raise if it does not exist or lacks the verb."""
     resource = registry.find(info.group, info.version, info.resource)
     if resource is None:
         if info.group and not any(one.group == info.group for one in registry):

@@ -195,7 +195,7 @@ class FieldSelector:
     terms: tuple[FieldTerm, ...] = ()
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Return whether fields are selected; one that is not there is empty."""
+        """Return whether fields are selected; a missing field is empty."""
         return all(
             (fields.get(term.field, "") == term.value) != term.is_negated for term in self.terms
         )

@@ -81,7 +81,7 @@ class Settles(Protocol):
 class ApiServer:
     """A server: made, started, stopped."""
 
-    def __init__(  # noqa: PLR0913  # One for each part it is made of.
+    def __init__(  # noqa: PLR0913  # One for each component.
         self,
         context: Context,
         *,
@@ -185,8 +185,8 @@ class ApiServer:
             return await self._stream(request, answer, warnings)
         if isinstance(answer, KubeletCall):
             if not answer.is_log:
-                # Parity: pkg/registry/core/pod/rest/subresources.go, v1.36: who connects into a
-                # pod changes it, whatever the method.
+                # Parity: pkg/registry/core/pod/rest/subresources.go, v1.36: connecting to a pod
+                # counts as a change, regardless of the method.
                 self._authorize(replace(info, verb="create"), user)
             return await self._kubelets.carry(request, answer)
         await self._settle()
@@ -233,7 +233,7 @@ class ApiServer:
             await self._follow(response, watcher)
             await response.write_eof()
         except (ConnectionResetError, PersistenceError):
-            pass  # The client went away, as most watchers do; or it must not hear the rest.
+            pass  # The client disconnected, or must not get writes that are not durable.
         finally:
             watcher.close()
             self._watchers.pop(watcher, None)
@@ -243,7 +243,7 @@ class ApiServer:
     async def _follow(self, response: web.StreamResponse, watcher: Watcher) -> None:
         clock, sends_bookmarks = self.context.clock, watcher.sends_bookmarks
         ends_s = clock.monotonic_s() + watcher.timeout_s
-        # The last one comes just before the end, so that the next watch begins there.
+        # The last bookmark is sent just before the end, so that the next watch can start there.
         final_bookmark_s = ends_s - _BOOKMARK_BEFORE_END_S
         sends_bookmarks = sends_bookmarks and watcher.timeout_s > _BOOKMARK_BEFORE_END_S
         bookmark_s = min(clock.monotonic_s() + _BOOKMARK_EVERY_S, final_bookmark_s)

@@ -90,7 +90,7 @@ class JobStrategy(Strategy):
             labels.setdefault(key, uid)
         part_of(spec, "selector", "matchLabels").setdefault(_UID_LABELS[1], uid)
         if not dig(document, "metadata", "labels"):
-            # Parity: defaults apply again when what was stored is read, and then there are labels.
+            # Parity: defaults apply again when a stored object is read, and then it has labels.
             metadata_of(document)["labels"] = copy_of(labels)
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:

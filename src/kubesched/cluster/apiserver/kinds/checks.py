@@ -198,7 +198,7 @@ def _has_leading_zeros(text: str) -> bool:
 
 
 def check_ip(value: str, path: str, out: list[Problem], known: tuple[str, ...] = ()) -> bool:
-    """Validate an address, unless the object had it before; tell if it is fine."""
+    """Validate an address, unless the object had it before; return whether it is valid."""
     if value in known:
         return True
     found = parse_ip_sloppily(value)

@@ -97,7 +97,7 @@ class SecretStrategy(Strategy):
             document["data"] = {**(document.get("data") or {}), **encoded}
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
-        """Validate keys, size and what the type needs; return the errors."""
+        """Validate keys, size and the type's required keys; return the errors."""
         out: list[Problem] = []
         data = document.get("data") or {}
         for key in data:

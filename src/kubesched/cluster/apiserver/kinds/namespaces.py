@@ -42,7 +42,7 @@ class NamespaceStrategy(Strategy):
             finalizers.append(FINALIZER)
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
-        """Keep the finalizers, which have a view of their own."""
+        """Keep the finalizers, which have their own subresource."""
         _label(new)
         new["spec"] = copy_of(old.get("spec") or {})
         new["status"] = copy_of(old.get("status") or {})

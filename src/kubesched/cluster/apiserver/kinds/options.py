@@ -1,4 +1,4 @@
-"""Pod validation options: what an existing object may keep though new ones may not have it.
+"""Pod validation options: fields that an existing object may keep, but new ones may not have.
 
 Upstream: pkg/api/pod/util.go GetValidationOptionsFromPodSpecAndMeta
 """
@@ -19,7 +19,7 @@ from kubesched.cluster.apiserver.kinds.selectors import (
 
 @dataclass(frozen=True, slots=True)
 class PodOptions:
-    """Options that tolerate what the old object has."""
+    """Options that tolerate the fields of the old object."""
 
     is_pod: bool = False
     """Whether it is a pod, not a template."""

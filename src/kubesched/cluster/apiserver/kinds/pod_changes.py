@@ -70,7 +70,7 @@ def check_pod_update(new: Document, old: Document, options: PodOptions) -> list[
 
 
 def _check_images(new: list[Document], old: list[Document], path: str, out: list[Problem]) -> bool:
-    """Validate images; tell whether to stop."""
+    """Validate images; return whether to stop."""
     if len(new) != len(old):
         out.append(forbidden_field(path, "pod updates may not add or remove containers"))
         return True
@@ -85,7 +85,7 @@ def _check_images(new: list[Document], old: list[Document], path: str, out: list
 
 
 def _check_deadline(spec: Document, old_spec: Document, out: list[Problem]) -> bool:
-    """Validate a changed deadline; tell whether to stop."""
+    """Validate a changed deadline; return whether to stop."""
     path = "spec.activeDeadlineSeconds"
     new, old = spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")
     if new is None:

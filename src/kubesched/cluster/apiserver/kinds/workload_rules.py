@@ -83,7 +83,7 @@ def amount_of(value: int | str | None) -> int:
 
 
 def check_selector(spec: Document, path: str, whose: str, out: list[Problem]) -> bool:
-    """Validate the selector of a workload; tell whether it can be used."""
+    """Validate the selector of a workload; return whether it can be used."""
     selector = spec.get("selector")
     if selector is None:
         out.append(required(f"{path}.selector"))
@@ -159,7 +159,7 @@ def check_available(status: Document, ready: str, out: list[Problem]) -> None:
 
 
 def check_collisions(new: Document, old: Document, out: list[Problem]) -> None:
-    """Note a count of collisions that went down."""
+    """Add an error if the count of collisions decreases."""
     now = dig(new, "status", "collisionCount")
     before = dig(old, "status", "collisionCount")
     if before is not None and (now or 0) < before:
@@ -202,7 +202,7 @@ def template_options(old: Document | None) -> PodOptions:
 def check_template(
     template: Document, path: str, out: list[Problem], *, old: Document | None = None
 ) -> None:
-    """Validate a pod template; what an old one has may stay."""
+    """Validate a pod template; fields of the old one may stay."""
     check_pod_template(template, path, out, template_options(old))
 
 

@@ -63,7 +63,7 @@ class _ConflictsError(Exception):
 def apply(
     of: Struct | None, live: Document | None, applied: Document, by: Manager, *, force: bool
 ) -> Document:
-    """Return the live object (None: it is not there yet) with a configuration applied to it."""
+    """Return the live object (None: it does not exist) with a configuration applied to it."""
     start = empty_document(of) if live is None else live
     entries = _live_entries(start)
     _check(of, start, applied, by, is_tracked=bool(entries))

@@ -221,7 +221,7 @@ def value_element(value: Any) -> str:
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def key_element(names: tuple[str, ...], *values: Any) -> str:
-    """Return the path element of an element that keys tell apart, names and values in pairs."""
+    """Return the path element of an element with keys, as pairs of names and values."""
     pairs = sorted(zip(names, values, strict=True))
     return "k:{" + ",".join(f"{_json(name)}:{_json(value)}" for name, value in pairs) + "}"
 

@@ -47,7 +47,7 @@ def _part(opened: Any, name: str) -> Any:
 
 
 def opened_by_operations(operations: Any) -> dict[str, Any]:
-    """Return what the operations of a JSON patch open: every container on a path to a value."""
+    """Return the containers that a JSON patch decodes: all on a path to a value."""
     opened: dict[str, Any] = {}
     for operation in operations if isinstance(operations, list) else ():
         for name in ("path", "from"):
@@ -63,7 +63,7 @@ def _open(opened: dict[str, Any], steps: list[str]) -> None:
 
 
 def opened_by_merge(patch: Any) -> dict[str, Any]:
-    """Return what a merge patch opens: every map it has a map for."""
+    """Return the containers that a merge patch decodes: every map that it merges into."""
     if not isinstance(patch, dict):
         return {}
     return {name: opened_by_merge(part) for name, part in patch.items() if isinstance(part, dict)}

@@ -56,7 +56,7 @@ class Bucket:
     def between(self, prefix: str = "") -> tuple[int, int]:
         """Return where the keys with a prefix begin and end in `keys`."""
         first = bisect_left(self.keys, prefix)
-        # No character of a key comes between "/" and "0", so that ends a namespace.
+        # No character of a key sorts between "/" and "0", so that "0" ends a namespace.
         last = bisect_left(self.keys, f"{prefix[:-1]}0") if prefix else len(self.keys)
         return first, max(first, last)
 

@@ -88,7 +88,7 @@ class History:
         """The newest events, which many watchers read. Older ones are encoded again on demand."""
 
     def add(self, change: Change) -> None:
-        """Note a change and tell everyone."""
+        """Record a change and notify the watchers."""
         self.changes.append(change)
         self._bytes += len(change.entry.data)
         while len(self.changes) > _COUNT_MAX or self._bytes > _BYTES_MAX:

@@ -36,7 +36,7 @@ def table_of(
         "apiVersion": _META,
         "metadata": {},
         "columnDefinitions": _definitions(resource),
-        # Parity: the table of a kind without columns of its own has null, not an empty list.
+        # Parity: the table of a kind without its own columns has null, not an empty list.
         "rows": rows if rows or has_own else None,
     }
 
@@ -45,11 +45,11 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def partial_metadata(document: Document) -> Document:
-    """Return an object with nothing but its metadata."""
+    """Return an object with only its metadata."""
     metadata = document.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if document.get("kind") == "DaemonSet" and _TEMPLATE_GENERATION in annotations:
-        # Parity: it is made of the internal object, where this is a field of the spec.
+        # Parity: upstream converts the internal object, where this is a field of the spec.
         kept = {key: value for key, value in annotations.items() if key != _TEMPLATE_GENERATION}
         metadata = {key: value for key, value in metadata.items() if key != "annotations"}
         if kept:
@@ -105,7 +105,7 @@ def _cells(resource: Resource, document: Document, now_s: float) -> list[Any]:
     own = ROWS.get((resource.group, resource.resource))
     if own is not None and _has_columns(resource):
         return own(document, now_s)
-    # Parity: a time that is not there is Go's zero time.
+    # Parity: a missing time is Go's zero time.
     created = metadata_of(document).get("creationTimestamp") or "0001-01-01T00:00:00Z"
     return [name_of(document), created]
 

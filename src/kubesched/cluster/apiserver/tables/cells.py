@@ -85,7 +85,7 @@ def containers_cells(containers: Sequence[Document] | None) -> list[str]:
 
 
 def shortened(values: Sequence[str], limit: int = 3) -> str:
-    """Return the first of some values, and how many more there are."""
+    """Return the first of some values, and the number of others."""
     text = ",".join(values[:limit])
     if len(values) > limit:
         return f"{text} + {len(values) - limit} more..."

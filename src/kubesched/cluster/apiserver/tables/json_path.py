@@ -180,7 +180,7 @@ def _holds(value: Any, left: str, operator: str | None, right: str | None) -> bo
 
 
 def _operand(value: Any, text: str) -> list[Any]:
-    """Return what one side of a comparison is: a path or a literal."""
+    """Return the path or the literal on one side of a comparison."""
     if text[0] in "@$.":
         return find(text, value)
     if text[0] in "'\"":

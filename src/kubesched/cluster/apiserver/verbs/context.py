@@ -27,7 +27,7 @@ _SYSTEM: Final = User("system:apiserver", groups=("system:masters",))
 
 
 def is_same(one: Document, other: Document) -> bool:
-    """Return whether two documents say the same, in whatever order."""
+    """Return whether two documents are equal, in any order of keys."""
     # The fast comparison finds most differences; it takes 1 for true, unlike the exact one.
     return one == other and _encode_sorted(one) == _encode_sorted(other)
 

@@ -61,7 +61,7 @@ class Update:
     change: Change
     view: ViewSubresource | None = None
     may_create: bool = False
-    """Whether an object that is not there is created, whatever its kind allows (apply)."""
+    """Whether a missing object is created even if its kind does not allow it (apply)."""
     checks_uid: bool = False
     """Whether a UID in the document is a precondition (PUT)."""
     has_noted_fields: bool = False

@@ -155,7 +155,7 @@ class Watcher:
         frame = frames.get((rendering.key, kind))
         if frame is None:
             if kind == _LEFT:
-                # What left the selection is shown as it was when it was last in it.
+                # The event of an object that left the selection has its last selected state.
                 assert change.previous is not None
                 frame = rendering.frame_as_of(ChangeType.DELETED, change.previous, change.version)
             else:

@@ -242,7 +242,7 @@ def stale_at_s(pod: Document) -> float | None:
     condition = condition_of(pod, DISRUPTION_TARGET)
     if condition is None or condition.get("status") != "True" or is_terminating(pod):
         return None
-    # A kubelet may take its time to terminate a pod; a finished pod does not change any more.
+    # A kubelet may need time to terminate a pod; a finished pod no longer changes.
     is_terminal = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     if condition.get("reason") == "TerminationByKubelet" or is_terminal:
         return None

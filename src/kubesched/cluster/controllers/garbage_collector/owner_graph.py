@@ -147,7 +147,7 @@ class OwnerGraph:
         return [*dependents, *unblocked]
 
     def record_absent(self, reference: Reference, dependent: Node) -> None:
-        """Record that the API server does not have what a reference names."""
+        """Record that the API server does not have the object of a reference."""
         _add_bounded(self._not_found, _reference_key(reference, dependent))
 
     def drop(self, resource: Resource) -> list[str]:

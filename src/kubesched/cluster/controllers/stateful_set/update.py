@@ -73,7 +73,7 @@ class StatefulSetSync:
         )
 
     async def run(self) -> None:
-        """Do what is possible now.
+        """Do the next possible step.
 
         Parity: stateful_set_control.go updateStatefulSet, v1.36, without maxUnavailable, whose gate
         is off.
