@@ -1,5 +1,5 @@
 // Prints the fields of kube-apiserver's internal types as JSON: their Go names in order, the JSON names of the same fields
-// in v1, and their types. kube-apiserver shows internal values in some refusals (the diff of a pod's spec).
+// in v1, and their types. kube-apiserver prints internal values in some rejections (the diff of a pod's spec).
 // go run ./internal_types | gzip -9n > ../src/kubesched/cluster/apiserver/data/internal_types.json.gz
 package main
 

@@ -198,7 +198,7 @@ func main() {
 		w := newWorld(ctx)
 		var out []string
 		for _, o := range ops {
-			said := ""
+			popped := ""
 			switch o.Op {
 			case "add", "update":
 				p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: "default", UID: types.UID(o.UID), Labels: map[string]string{"app": o.App}},
@@ -226,14 +226,14 @@ func main() {
 						can = true
 					}
 				}
-				said = "-"
+				popped = "-"
 				if can {
 					i, err := w.q.Pop(logger)
 					if err != nil {
 						panic(err)
 					}
 					w.underway[i.Pod.Name] = i
-					said = fmt.Sprintf("%s:%d", i.Pod.Name, i.Attempts)
+					popped = fmt.Sprintf("%s:%d", i.Pod.Name, i.Attempts)
 				}
 			case "fail":
 				i := w.underway[o.Name]
@@ -275,7 +275,7 @@ func main() {
 			for _, n := range names {
 				st = append(st, n+"="+w.where(n))
 			}
-			out = append(out, said+"|"+strings.Join(st, " "))
+			out = append(out, popped+"|"+strings.Join(st, " "))
 		}
 		b, _ := json.Marshal(out)
 		fmt.Println(string(b))

@@ -1,5 +1,5 @@
-// Schemas writes what the embedded API server must know of every kind: the fields of the Go types and what their
-// tags say, joined with what OpenAPI says of lists, maps and required fields.
+// Schemas writes the schema of every kind for the embedded API server: the fields and tags of the Go types, joined
+// with the lists, maps and required fields of OpenAPI.
 //
 //	schemas types             writes the types as JSON on standard output
 //	schemas proto < v2.json   turns an OpenAPI v2 document into the protobuf form that kubectl asks for

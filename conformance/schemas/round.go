@@ -18,7 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-type given struct {
+type testCase struct {
 	Group, Version, Kind string
 	Body                 json.RawMessage
 }
@@ -43,7 +43,7 @@ func roundTrips() error {
 		if err != nil {
 			return err
 		}
-		var one given
+		var one testCase
 		if err := json.Unmarshal(line, &one); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func roundTrips() error {
 	}
 }
 
-func roundTrip(one given) (map[string]any, error) {
+func roundTrip(one testCase) (map[string]any, error) {
 	var object runtime.Object = &metav1.DeleteOptions{}
 	if one.Kind != "DeleteOptions" {
 		made, err := scheme.Scheme.New(schema.GroupVersionKind{Group: one.Group, Version: one.Version, Kind: one.Kind})

@@ -24,7 +24,7 @@ import (
 
 // Output is the whole file.
 type Output struct {
-	// Kinds says which type a kind is: "apps/v1/Deployment" to a name in Types.
+	// Kinds maps a kind such as "apps/v1/Deployment" to a name in Types.
 	Kinds map[string]string `json:"kinds"`
 	Types map[string]Struct `json:"types"`
 }
@@ -43,7 +43,7 @@ type Field struct {
 	Flags    string `json:"x,omitempty"`
 	Strategy string `json:"s,omitempty"`
 	MergeKey string `json:"k,omitempty"`
-	// Via names the inlined Go fields on the way, as decoding errors do.
+	// Via names the inlined Go fields on the path, as in decoding errors.
 	Via string `json:"v,omitempty"`
 	// Numbers lead to the field in a protobuf message, through inlined structs.
 	Numbers []int `json:"b,omitempty"`
@@ -57,7 +57,7 @@ type List struct {
 	Type    string   `json:"t,omitempty"`
 	Keys    []string `json:"k,omitempty"`
 	Go      string   `json:"g,omitempty"`
-	// Pointers says that elements are pointers.
+	// Pointers tells whether elements are pointers.
 	Pointers bool `json:"p,omitempty"`
 }
 
