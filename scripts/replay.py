@@ -22,9 +22,7 @@ Json = dict[str, Any]
 def main(arguments: list[str] | None = None) -> int:
     """Replay both samples; return 1 if a result differs from the recorded one."""
     parser = argparse.ArgumentParser(description="Replay the recorded samples through the oracle.")
-    parser.add_argument(
-        "oracle", type=Path, help="program built by conformance/build.sh"
-    )
+    parser.add_argument("oracle", type=Path, help="program built by conformance/build.sh")
     options = parser.parse_args(arguments)
 
     different = replay(options.oracle, "decide", "decisions-sample.jsonl.gz", differing_decision)
