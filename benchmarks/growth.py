@@ -71,7 +71,7 @@ def growths(node_count: int, seconds: float) -> tuple[Growth, ...]:
         Growth("nodes", nodes, BY_NODES, with_nodes, unchanged),
         Growth("bound pods a node", (5, 20, 80), by_pods, with_pods, unchanged),
         Growth("templates", templates, BY_TEMPLATES, with_same_nodes, of_templates),
-        Growth("pods promised a node", (0, 1_000), BY_NOMINATIONS, with_same_nodes, with_nominated),
+        Growth("nominated pods", (0, 1_000), BY_NOMINATIONS, with_same_nodes, with_nominated),
     )
 
 

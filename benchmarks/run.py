@@ -149,7 +149,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="runs of each workload; 5 by default")
     parser.add_argument("--seconds", type=float, help="maximum duration of a run; 5 by default")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--burst", type=int, help="maximum of pods to decide on")
+    parser.add_argument("--burst", type=int, help="maximum number of pods to schedule")
     parser.add_argument(
         "--pods-per-node", type=int, help="bound pods per node, instead of the cluster's"
     )

@@ -27,7 +27,7 @@ from kubesched.run.options.scheduler_flags import scheduler_flags
 from kubesched.testing import Programs
 
 TESTS = Path(__file__).resolve().parents[1] / "tests/unit"
-OURS = {"context", "plugin", "shadow", "shadow-report"}
+OURS = {"context", "plugin", "plugin-budget", "shadow", "shadow-report"}
 # Makes a valid command line exit: the configuration is written, nothing is connected.
 ENDING = ["--master=http://127.0.0.1:1", "--secure-port=0", "--write-config-to={dir}/out.yaml"]
 
