@@ -14,14 +14,14 @@ ENTRIES = ENTRY.findall((ROOT / "docs" / "glossary.md").read_text(encoding="utf-
 @cache
 def names() -> frozenset[str]:
     """Return the modules, packages, classes, functions and attributes of the sources."""
-    found = set()
+    result = set()
     for folder in ("src/kubesched", "conformance"):
         for path in (ROOT / folder).rglob("*.py"):
-            found |= {path.stem, path.parent.name}
+            result |= {path.stem, path.parent.name}
             text = path.read_text(encoding="utf-8")
-            found |= set(re.findall(r"^\s*(?:class|(?:async )?def) (\w+)", text, re.MULTILINE))
-            found |= set(re.findall(r"^\s*(?:self\.)?(\w+)(?:: [^=\n]+)? = ", text, re.MULTILINE))
-    return frozenset(found)
+            result |= set(re.findall(r"^\s*(?:class|(?:async )?def) (\w+)", text, re.MULTILINE))
+            result |= set(re.findall(r"^\s*(?:self\.)?(\w+)(?:: [^=\n]+)? = ", text, re.MULTILINE))
+    return frozenset(result)
 
 
 def test_the_glossary_has_entries() -> None:
@@ -30,4 +30,4 @@ def test_the_glossary_has_entries() -> None:
 
 @pytest.mark.parametrize(("word", "name"), ENTRIES)
 def test_an_entry_is_in_the_code(word: str, name: str) -> None:
-    assert name in names(), f"{word}: {name} is gone; name what took its place, or drop the entry"
+    assert name in names(), f"{word}: {name} is gone; name its replacement, or drop the entry"

@@ -54,7 +54,7 @@ def test_a_path_is_short_and_its_modules_exist(path: str) -> None:
 
 @pytest.mark.parametrize("path", TITLES)
 def test_the_code_takes_the_path(path: str) -> None:
-    expected, found = documented(path), taken(path)
-    missing = [module for module in expected if module not in found]
-    assert missing == [], f"the path no longer passes these modules; it passes {found}"
-    assert expected == sorted(expected, key=found.index), "the order of the modules is another"
+    expected, modules = documented(path), taken(path)
+    missing = [module for module in expected if module not in modules]
+    assert missing == [], f"the path no longer passes these modules; it passes {modules}"
+    assert expected == sorted(expected, key=modules.index), "the order of the modules is another"

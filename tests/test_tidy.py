@@ -62,11 +62,11 @@ def tree() -> tuple[Path, ...]:
     try:
         listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True, text=True)
         names = [name for name in listed.stdout.split("\0") if name]
-        found = [ROOT / name for name in names]
+        paths = [ROOT / name for name in names]
     except (FileNotFoundError, subprocess.CalledProcessError):
         # An unpacked archive has no git directory. Hidden folders there are tools' and editors'.
-        found = [path for path in ROOT.rglob("*") if not ignored(path.relative_to(ROOT))]
-    return tuple(sorted(path for path in found if path.is_file()))
+        paths = [path for path in ROOT.rglob("*") if not ignored(path.relative_to(ROOT))]
+    return tuple(sorted(path for path in paths if path.is_file()))
 
 
 def ignored(path: Path) -> bool:
@@ -84,7 +84,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def hits(pattern: re.Pattern[str]) -> list[str]:
-    """Return the lines where it is found; no pattern can tell a line's end from its newline."""
+    """Return the lines that match; no pattern can tell a line's end from its newline."""
     return [
         f"{name}:{number}: {line.strip()[:120]}"
         for name, text in texts()
@@ -164,12 +164,12 @@ def test_every_module_has_a_docstring() -> None:
 
 
 def module_docstring(text: str) -> str | None:
-    """Return it without parsing what comes after: the modules are many."""
+    """Return the docstring without parsing the rest: there are many modules."""
     between = {tokenize.COMMENT, tokenize.NL}
-    found = tokenize.generate_tokens(StringIO(text).readline)
-    tokens = (one for one in found if one.type not in between)
+    stream = tokenize.generate_tokens(StringIO(text).readline)
+    tokens = (one for one in stream if one.type not in between)
     line = [one.string for one in takewhile(lambda one: one.type != tokenize.NEWLINE, tokens)]
-    # Whatever else a module begins with, a compound statement too, is no docstring.
+    # Anything but a string at the start, a compound statement too, is no docstring.
     is_text = line[0].lstrip("rRuU")[:1] in {"'", '"'}
     return ast.get_docstring(ast.parse(" ".join(line))) if is_text else None
 
@@ -196,7 +196,7 @@ def test_imports_are_absolute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "docstring"),
     [
         ('"""What it is."""\n', "What it is."),
         ('#!/bin/sh\n\nr"""What it\nis."""  # so\nimport ast\n', "What it\nis."),
@@ -209,8 +209,8 @@ def test_imports_are_absolute() -> None:
         ("# What it is.\n", None),
     ],
 )
-def test_a_docstring_is_the_first_thing_of_a_module(text: str, said: str | None) -> None:
-    assert module_docstring(text) == said
+def test_a_docstring_is_the_first_thing_of_a_module(text: str, docstring: str | None) -> None:
+    assert module_docstring(text) == docstring
 
 
 def test_no_text_names_a_package_that_is_gone() -> None:

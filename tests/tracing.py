@@ -1,4 +1,4 @@
-"""Records which modules of kubesched a piece of work passes, in the order of their first calls.
+"""Records which modules of kubesched an operation enters, in the order of their first calls.
 
 `python tests/tracing.py PATH` runs one of `PATHS` and prints the modules as JSON. It is a process
 of its own: a profile function in a process with other tests would see their threads, too.
@@ -34,7 +34,7 @@ class Trace:
         return list(self.calls[name])
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Take one event of the interpreter (`sys.setprofile`)."""
+        """Handle an event of the interpreter (`sys.setprofile`)."""
         if not self.recording or event != "call" or frame.f_code.co_name == "<module>":
             return  # An import is no step of a path.
         root, _, module = frame.f_globals.get("__name__", "").partition(".")
@@ -43,7 +43,7 @@ class Trace:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record what happens in the block."""
+        """Record the calls in the block."""
         self.recording = True
         try:
             yield
@@ -52,7 +52,7 @@ class Trace:
 
 
 def trace_binding(trace: Trace) -> list[str]:
-    """Bind a pod on a small cluster; the second pod of a template, as nearly all pods are."""
+    """Bind a pod on a small cluster: the second pod of its template, the common case."""
     from kubesched.cluster.playground.in_process import playground  # noqa: PLC0415
     from kubesched.testing import a_pod  # noqa: PLC0415
 

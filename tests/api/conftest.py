@@ -1,4 +1,4 @@
-"""What tests of API behaviour share: a namespace of their own each, and the way to record answers.
+"""Fixtures of the API tests: a namespace per test, and whether answers are recorded.
 
 Owns the option --record. Servers come from kubesched.pytest_plugin (--server).
 """

@@ -1,4 +1,4 @@
-"""Small objects and paths for the tests that are written out."""
+"""Builders of small objects and of their paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config_map(name: str, **metadata: Any) -> Document:
 
 
 def pod(name: str, *, node: str | None = None, **metadata: Any) -> Document:
-    """Return a pod, on a node if one is given."""
+    """Return a pod, bound to a node if one is named."""
     spec: Document = {"containers": [{"name": "c", "image": "img"}]}
     if node:
         spec["nodeName"] = node
@@ -68,20 +68,20 @@ def definition(namespace: str, **version: Any) -> Document:
 
 def make_things(api: Api, namespace: str, **version: Any) -> str:
     """Define the kind Thing, wait until it is served and return the path of things."""
-    made = definition(namespace, **version)
+    body = definition(namespace, **version)
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    api.post(definitions, made).must(201)
-    path = f"/apis/{made['spec']['group']}/v1/namespaces/{namespace}/things"
+    api.post(definitions, body).must(201)
+    path = f"/apis/{body['spec']['group']}/v1/namespaces/{namespace}/things"
     for _ in range(200):
-        shown = api.get(f"{definitions}/{made['metadata']['name']}").must(200).json
+        document = api.get(f"{definitions}/{body['metadata']['name']}").must(200).json
         states = {
             condition["type"]: condition["status"]
-            for condition in shown["status"].get("conditions") or []
+            for condition in document["status"].get("conditions") or []
         }
         if states.get("Established") == "True" and api.get(path).code == 200:
             return path
         time.sleep(0.05)
-    raise AssertionError(f"the kind was not served: {shown['status']}")
+    raise AssertionError(f"the kind was not served: {document['status']}")
 
 
 def config_maps(namespace: str, name: str = "") -> str:

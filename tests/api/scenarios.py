@@ -9,7 +9,7 @@ A case is a list of steps, or one step. A step is one of
                            removes what is there)
   update: BASE             the object is created, read, changed by `set` and PUT
   status: BASE             as update, on its status subresource
-and may say `given` (objects to create first), `save` (name: pointer into the answer), `quiet` (not
+and may have `given` (objects to create first), `save` (name: pointer into the answer), `quiet` (not
 compared), `keep` (fields of metadata to compare that usually are not).
 `<id>` is a text that is unique to the case, `<ns>` its namespace, other `<names>` are saved ones.
 A path that does not begin with / is below the namespace: `pods/a`, `apps/v1:deployments/a`.
@@ -61,19 +61,19 @@ GENERATED = re.compile(r"\b(gen-)[a-z0-9]{5}\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Case:
-    """One behaviour."""
+    """One behaviour; its suite is the file it is in."""
 
-    family: str
+    suite: str
     name: str
     steps: tuple[dict[str, Any], ...]
 
     def __str__(self) -> str:
-        return f"{self.family}: {self.name}"
+        return f"{self.suite}: {self.name}"
 
 
 @dataclass
 class Run:
-    """A case on its way through a server."""
+    """A case that runs against a server."""
 
     api: Api
     id: str
@@ -94,8 +94,8 @@ class Run:
 
     def step(self, step: dict[str, Any]) -> Response:
         """Do one step."""
-        for given in step.get("given", []):
-            self.create(given, {}, {}).must(201)
+        for name in step.get("given", []):
+            self.create(name, {}, {}).must(201)
         changes = step.get("set", {})
         if "create" in step:
             return self.create(step["create"], changes, step)
@@ -116,9 +116,9 @@ class Run:
         self, base: str, subresource: str, changes: dict[str, Any], step: dict[str, Any]
     ) -> Response:
         path, document = BASES[base]
-        made = self.send("POST", path, document, {}).must(201).json
-        target = f"{path}/{made['metadata']['name']}{subresource}"
-        return self.send("PUT", target, changed(made, self.resolved(changes)), step)
+        created = self.send("POST", path, document, {}).must(201).json
+        target = f"{path}/{created['metadata']['name']}{subresource}"
+        return self.send("PUT", target, changed(created, self.resolved(changes)), step)
 
     def send(self, method: str, path: str, body: Any, step: dict[str, Any]) -> Response:
         sent = self.resolved(body)
@@ -136,7 +136,7 @@ class Run:
 
     def run(self, case: Case) -> list[dict[str, Any]]:
         """Do every step and return the answers that are compared."""
-        seen = []
+        answers = []
         for step in case.steps:
             answer = self.step(step)
             for name, pointer in step.get("save", {}).items():
@@ -144,8 +144,8 @@ class Run:
             if step.get("quiet"):
                 answer.must()
                 continue
-            seen.append(self.comparable(answer, step))
-        return seen
+            answers.append(self.comparable(answer, step))
+        return answers
 
     def comparable(self, answer: Response, step: dict[str, Any]) -> dict[str, Any]:
         """Return a response without values that differ between runs."""
@@ -153,10 +153,10 @@ class Run:
             body = normal(answer.json, step.get("keep", ()))
         except ValueError:
             body = normal_text(answer.text, "")
-        shown = {"code": answer.code, "body": body}
+        document = {"code": answer.code, "body": body}
         if answer.warnings:
-            shown["warnings"] = answer.warnings
-        text = json.dumps(shown)
+            document["warnings"] = answer.warnings
+        text = json.dumps(document)
         for name, value in sorted(self.values.items(), key=lambda one: -len(one[1])):
             if name != "ns" and len(value) > 3:
                 text = text.replace(value, f"<{name}>")
@@ -247,28 +247,28 @@ def normal_text(text: str, key: str) -> str:
     return CLUSTER_IP.sub("CLUSTER-IP", TIME.sub("TIME", text))
 
 
-def differences(real: Any, seen: Any, path: str = "") -> list[str]:
-    """Return where an answer is not the real server's, a line each."""
-    if isinstance(real, dict) and isinstance(seen, dict):
+def differences(expected: Any, actual: Any, path: str = "") -> list[str]:
+    """Return where an answer differs from the real server's, a line each."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
         return [
             line
-            for key in sorted(real.keys() | seen.keys())
+            for key in sorted(expected.keys() | actual.keys())
             for line in differences(
-                real.get(key, _NOTHING), seen.get(key, _NOTHING), f"{path}/{key}"
+                expected.get(key, _NOTHING), actual.get(key, _NOTHING), f"{path}/{key}"
             )
         ]
-    if isinstance(real, list) and isinstance(seen, list) and len(real) == len(seen):
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         if path.endswith("/managedFields"):
             # In order of time, and only within a second by name: two writes may share one or not.
-            real, seen = sorted(real, key=_writer), sorted(seen, key=_writer)
+            expected, actual = sorted(expected, key=_writer), sorted(actual, key=_writer)
         return [
             line
-            for index, (one, other) in enumerate(zip(real, seen, strict=True))
+            for index, (one, other) in enumerate(zip(expected, actual, strict=True))
             for line in differences(one, other, f"{path}/{index}")
         ]
     # Python takes True for 1.
-    same = real == seen and isinstance(real, bool) == isinstance(seen, bool)
-    return [] if same else [f"{path}: {real!r} became {seen!r}"]
+    same = expected == actual and isinstance(expected, bool) == isinstance(actual, bool)
+    return [] if same else [f"{path}: {expected!r} became {actual!r}"]
 
 
 def _writer(entry: dict[str, Any]) -> tuple[str, ...]:
@@ -286,30 +286,30 @@ def load_cases() -> list[Case]:
     """Return every case in order of files."""
     cases = []
     for path in sorted((HERE / "cases").glob("*.yaml")):
-        seen = set()
+        names = set()
         for entry in yaml.load(path.read_text(), Loader=yaml.CSafeLoader):
             name = entry["name"]
-            assert name not in seen, f"{path.name}: {name} is there twice"
-            seen.add(name)
+            assert name not in names, f"{path.name}: {name} is there twice"
+            names.add(name)
             steps = entry.get("steps") or [entry]
             cases.append(Case(path.stem, name, tuple(steps)))
     return cases
 
 
-def load_answers(family: str) -> dict[str, Any]:
-    """Return the recorded answers of a family by case."""
-    path = HERE / "answers" / f"{family}.json"
+def load_answers(suite: str) -> dict[str, Any]:
+    """Return the recorded answers of a suite by case."""
+    path = HERE / "answers" / f"{suite}.json"
     loaded: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return loaded
 
 
-def save_answers(family: str, answers: dict[str, Any]) -> None:
-    """Write the answers of a family, one case a line."""
+def save_answers(suite: str, answers: dict[str, Any]) -> None:
+    """Write the answers of a suite, one case a line."""
     lines = [
         f"{json.dumps(name)}: {json.dumps(answers[name], sort_keys=True)}"
         for name in sorted(answers)
     ]
-    path = HERE / "answers" / f"{family}.json"
+    path = HERE / "answers" / f"{suite}.json"
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -55,8 +55,8 @@ def reviewed(api: Api, user: str, **attributes: str) -> bool:
 
 
 def test_a_wrong_token_is_unauthenticated(api_server: ApiServer) -> None:
-    with api_server.api(TokenUser("x", "wrong")) as stranger:
-        answer = stranger.get("/api/v1/nodes").must(401)
+    with api_server.api(TokenUser("x", "wrong")) as client:
+        answer = client.get("/api/v1/nodes").must(401)
     assert answer.json == {
         "kind": "Status",
         "apiVersion": "v1",
@@ -69,8 +69,8 @@ def test_a_wrong_token_is_unauthenticated(api_server: ApiServer) -> None:
 
 
 def test_without_a_token_the_user_is_anonymous(api_server: ApiServer) -> None:
-    with api_server.api(None) as nobody:
-        answer = nobody.get("/api/v1/nodes").must(403)
+    with api_server.api(None) as client:
+        answer = client.get("/api/v1/nodes").must(403)
     assert answer.message == (
         'nodes is forbidden: User "system:anonymous" cannot list resource "nodes" '
         'in API group "" at the cluster scope'
@@ -79,8 +79,8 @@ def test_without_a_token_the_user_is_anonymous(api_server: ApiServer) -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
 def test_health_and_version_are_open(api_server: ApiServer, path: str) -> None:
-    with api_server.api(None) as nobody:
-        nobody.get(path).must(200)
+    with api_server.api(None) as client:
+        client.get(path).must(200)
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/apis/apps/v1", "/openapi/v2"])
@@ -239,9 +239,9 @@ def test_the_bootstrap_roles_exist(api: Api) -> None:
 
 
 def test_the_scheduler_may_bind(api: Api, namespace: str) -> None:
-    ask = {"resource": "pods", "subresource": "binding", "namespace": namespace}
-    assert reviewed(api, "system:kube-scheduler", verb="create", **ask)
-    assert not reviewed(api, "plain", verb="create", **ask)
+    attributes = {"resource": "pods", "subresource": "binding", "namespace": namespace}
+    assert reviewed(api, "system:kube-scheduler", verb="create", **attributes)
+    assert not reviewed(api, "plain", verb="create", **attributes)
 
 
 def self_review(api: Api, **attributes: str) -> dict[str, Any]:
@@ -256,14 +256,14 @@ def self_review(api: Api, **attributes: str) -> dict[str, Any]:
 
 
 def test_self_subject_access_review(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
-    ask = {"verb": "list", "resource": "configmaps", "namespace": namespace}
-    assert self_review(api, **ask) == {"allowed": True}
-    assert self_review(plain_api, **ask) == {
+    attributes = {"verb": "list", "resource": "configmaps", "namespace": namespace}
+    assert self_review(api, **attributes) == {"allowed": True}
+    assert self_review(plain_api, **attributes) == {
         "allowed": True,
         "reason": f'RBAC: allowed by RoleBinding "reader/{namespace}" of Role "reader" '
         'to User "plain"',
     }
-    assert self_review(plain_api, **{**ask, "verb": "delete"}) == {"allowed": False}
+    assert self_review(plain_api, **{**attributes, "verb": "delete"}) == {"allowed": False}
 
 
 def test_self_subject_rules_review(plain_api: Api, reader: None, namespace: str) -> None:
@@ -283,8 +283,8 @@ def test_self_subject_rules_review(plain_api: Api, reader: None, namespace: str)
 
 def test_self_subject_review(plain_api: Api) -> None:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    shown = plain_api.post(f"{AUTHENTICATION}/selfsubjectreviews", body).must(201).json
-    assert shown["status"]["userInfo"] == {
+    review = plain_api.post(f"{AUTHENTICATION}/selfsubjectreviews", body).must(201).json
+    assert review["status"]["userInfo"] == {
         "username": "plain",
         "uid": "plain-uid",
         "groups": ["system:authenticated"],
@@ -324,10 +324,10 @@ def account_token(api: Api, namespace: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_service_accounts_token(api_server: ApiServer, api: Api, namespace: str) -> None:
-    made = account_token(api, namespace)
-    assert made["spec"]["audiences"] == ["https://kubernetes.default.svc"]
-    assert made["spec"]["expirationSeconds"] == 3600
-    with api_server.api(TokenUser("robot", made["status"]["token"])) as robot:
+    created = account_token(api, namespace)
+    assert created["spec"]["audiences"] == ["https://kubernetes.default.svc"]
+    assert created["spec"]["expirationSeconds"] == 3600
+    with api_server.api(TokenUser("robot", created["status"]["token"])) as robot:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         info = robot.post(f"{AUTHENTICATION}/selfsubjectreviews", body).must(201).json
         user = info["status"]["userInfo"]

@@ -1,4 +1,4 @@
-"""Every case of cases/*.yaml gets the real server's answer."""
+"""Every case of cases/*.yaml is answered as by the real server."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.api.scenarios import (
 def test_the_response_equals_kube_apiservers(
     case: Case, api: Api, namespace: str, record: bool
 ) -> None:
-    seen = Run(api, namespace).run(case)
-    answers = load_answers(case.family)
+    responses = Run(api, namespace).run(case)
+    answers = load_answers(case.suite)
     if record:
-        known = {load_case.name for load_case in load_cases() if load_case.family == case.family}
+        known = {load_case.name for load_case in load_cases() if load_case.suite == case.suite}
         kept = {name: answer for name, answer in answers.items() if name in known}
-        save_answers(case.family, {**kept, case.name: seen})
+        save_answers(case.suite, {**kept, case.name: responses})
         return
-    found = differences(answers[case.name], seen)
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    lines = differences(answers[case.name], responses)
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
 def test_every_recorded_answer_has_its_case() -> None:
     cases = load_cases()
-    for family in {case.family for case in cases}:
-        names = {case.name for case in cases if case.family == family}
-        assert set(load_answers(family)) == names
+    for suite in {case.suite for case in cases}:
+        names = {case.name for case in cases if case.suite == suite}
+        assert set(load_answers(suite)) == names

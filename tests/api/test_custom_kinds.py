@@ -30,10 +30,10 @@ def thing(namespace: str, name: str = "a", **spec: Any) -> dict[str, Any]:
 
 def test_a_definition_is_established(api: Api, namespace: str) -> None:
     make_things(api, namespace)
-    shown = api.get(f"{DEFINITIONS}/things.{namespace}.example.com").must(200).json
+    established = api.get(f"{DEFINITIONS}/things.{namespace}.example.com").must(200).json
     states = {
         condition["type"]: (condition["status"], condition["reason"], condition["message"])
-        for condition in shown["status"]["conditions"]
+        for condition in established["status"]["conditions"]
     }
     assert states["NamesAccepted"] == ("True", "NoConflicts", "no conflicts found")
     assert states["Established"] == (
@@ -41,15 +41,15 @@ def test_a_definition_is_established(api: Api, namespace: str) -> None:
         "InitialNamesAccepted",
         "the initial names have been accepted",
     )
-    assert shown["status"]["acceptedNames"]["listKind"] == "ThingList"
-    assert shown["status"]["storedVersions"] == ["v1"]
+    assert established["status"]["acceptedNames"]["listKind"] == "ThingList"
+    assert established["status"]["storedVersions"] == ["v1"]
 
 
 def test_defaults_are_filled_in_and_unknown_fields_pruned(api: Api, namespace: str) -> None:
     path = make_things(api, namespace)
-    made = api.post(path, thing(namespace, unknown=1)).must(201).json
-    assert made["spec"] == {"size": 3}
-    assert made["metadata"]["generation"] == 1
+    created = api.post(path, thing(namespace, unknown=1)).must(201).json
+    assert created["spec"] == {"size": 3}
+    assert created["metadata"]["generation"] == 1
 
 
 def test_unknown_fields_cause_warnings_or_errors(api: Api, namespace: str) -> None:
@@ -135,8 +135,8 @@ def test_strategic_patches_are_not_for_instances(api: Api, namespace: str) -> No
 
 def test_instances_are_applied(api: Api, namespace: str) -> None:
     path = make_things(api, namespace)
-    made = api.apply(f"{path}/a", thing(namespace, color="red"), manager="m").must(201).json
-    owned = made["metadata"]["managedFields"]
+    created = api.apply(f"{path}/a", thing(namespace, color="red"), manager="m").must(201).json
+    owned = created["metadata"]["managedFields"]
     assert [(one["manager"], one["operation"]) for one in owned] == [("m", "Apply")]
     assert owned[0]["fieldsV1"] == {"f:spec": {"f:color": {}}}
     conflict = api.apply(f"{path}/a", thing(namespace, color="blue"), manager="n").must(409)
@@ -163,11 +163,11 @@ def test_without_status_subresource_status_is_like_any_field(api: Api, namespace
 
 def test_with_status_subresource_status_is_separate(api: Api, namespace: str) -> None:
     path = make_things(api, namespace, subresources={"status": {}})
-    made = api.post(path, {**thing(namespace), "status": {"ready": True}}).must(201).json
-    assert "status" not in made
-    made["status"] = {"ready": True}
-    made["spec"]["size"] = 5
-    updated = api.put(f"{path}/a/status", made).must(200).json
+    created = api.post(path, {**thing(namespace), "status": {"ready": True}}).must(201).json
+    assert "status" not in created
+    created["status"] = {"ready": True}
+    created["spec"]["size"] = 5
+    updated = api.put(f"{path}/a/status", created).must(200).json
     assert (updated["status"], updated["spec"]) == ({"ready": True}, {"size": 3})
     assert updated["metadata"]["generation"] == 1
 
@@ -176,8 +176,8 @@ def test_instances_are_scaled(api: Api, namespace: str) -> None:
     scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"}
     path = make_things(api, namespace, subresources={"status": {}, "scale": scale})
     api.post(path, thing(namespace, size=2)).must(201)
-    shown = api.get(f"{path}/a/scale").must(200).json
-    assert (shown["kind"], shown["spec"], shown["status"]) == (
+    response = api.get(f"{path}/a/scale").must(200).json
+    assert (response["kind"], response["spec"], response["status"]) == (
         "Scale",
         {"replicas": 2},
         {"replicas": 0},
@@ -195,11 +195,11 @@ def test_additional_printer_columns(api: Api, namespace: str) -> None:
     path = make_things(api, namespace, additionalPrinterColumns=columns)
     api.post(path, thing(namespace, size=4, color="red")).must(201)
     table = api.get(path, accept=TABLE).must(200).json
-    shown = [
+    definitions = [
         (definition["name"], definition["type"], definition["priority"])
         for definition in table["columnDefinitions"]
     ]
-    assert shown == [
+    assert definitions == [
         ("Name", "string", 0),
         ("Size", "integer", 0),
         ("Color", "string", 1),
@@ -219,11 +219,11 @@ def test_instances_are_discovered(api: Api, namespace: str) -> None:
     make_things(api, namespace)
     group = f"{namespace}.example.com"
     resources = api.get(f"/apis/{group}/v1").must(200).json["resources"]
-    things = next(resource for resource in resources if resource["name"] == "things")
-    assert things["kind"] == "Thing"
-    assert things["shortNames"] == [f"th{namespace}"]
-    assert things["singularName"] == "thing"
-    assert set(things["verbs"]) == {
+    description = next(resource for resource in resources if resource["name"] == "things")
+    assert description["kind"] == "Thing"
+    assert description["shortNames"] == [f"th{namespace}"]
+    assert description["singularName"] == "thing"
+    assert set(description["verbs"]) == {
         "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
     }  # fmt: skip
     groups = api.get("/apis").must(200).json["groups"]
@@ -254,8 +254,8 @@ def test_a_name_taken_is_not_established(api: Api, namespace: str) -> None:
     api.post(DEFINITIONS, other).must(201)
     conditions: list[dict[str, Any]] = []
     for _ in range(200):
-        shown = api.get(f"{DEFINITIONS}/others.{group}").must(200).json
-        conditions = shown["status"].get("conditions") or []
+        document = api.get(f"{DEFINITIONS}/others.{group}").must(200).json
+        conditions = document["status"].get("conditions") or []
         if len(conditions) >= 2:
             break
     states = {
@@ -290,5 +290,5 @@ def test_deleting_a_definition_deletes_its_instances(api: Api, namespace: str) -
 def test_unknown_fields_can_be_kept(api: Api, namespace: str) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     path = make_things(api, namespace, schema={"openAPIV3Schema": schema})
-    made = api.post(path, thing(namespace, anything={"goes": [1, "two", None]})).must(201).json
-    assert made["spec"] == {"anything": {"goes": [1, "two", None]}}
+    created = api.post(path, thing(namespace, anything={"goes": [1, "two", None]})).must(201).json
+    assert created["spec"] == {"anything": {"goes": [1, "two", None]}}

@@ -28,9 +28,9 @@ def test_health(api: Api, path: str) -> None:
 
 
 def test_health_in_detail(api: Api) -> None:
-    shown = api.get("/readyz", query={"verbose": True}).must(200).text
-    assert "[+]ping ok" in shown
-    assert shown.endswith("readyz check passed\n")
+    text = api.get("/readyz", query={"verbose": True}).must(200).text
+    assert "[+]ping ok" in text
+    assert text.endswith("readyz check passed\n")
 
 
 def test_metrics(api: Api) -> None:
@@ -38,31 +38,31 @@ def test_metrics(api: Api) -> None:
 
 
 def test_the_core_group(api: Api) -> None:
-    shown = api.get("/api").must(200).json
-    assert shown["kind"] == "APIVersions"
-    assert shown["versions"] == ["v1"]
+    document = api.get("/api").must(200).json
+    assert document["kind"] == "APIVersions"
+    assert document["versions"] == ["v1"]
 
 
 def test_the_groups(api: Api) -> None:
-    shown = api.get("/apis").must(200).json
-    assert shown["kind"] == "APIGroupList"
-    names = [group["name"] for group in shown["groups"]]
+    document = api.get("/apis").must(200).json
+    assert document["kind"] == "APIGroupList"
+    names = [group["name"] for group in document["groups"]]
     assert {"apps", "batch", "policy", "storage.k8s.io", "apiextensions.k8s.io"} <= set(names)
-    apps = next(group for group in shown["groups"] if group["name"] == "apps")
+    apps = next(group for group in document["groups"] if group["name"] == "apps")
     assert apps["preferredVersion"] == {"groupVersion": "apps/v1", "version": "v1"}
 
 
 def test_one_group(api: Api) -> None:
-    shown = api.get("/apis/autoscaling").must(200).json
-    assert shown["kind"] == "APIGroup"
-    assert [version["version"] for version in shown["versions"]] == ["v2", "v1"]
-    assert shown["preferredVersion"]["version"] == "v2"
+    group = api.get("/apis/autoscaling").must(200).json
+    assert group["kind"] == "APIGroup"
+    assert [version["version"] for version in group["versions"]] == ["v2", "v1"]
+    assert group["preferredVersion"]["version"] == "v2"
 
 
 def test_the_resources_of_the_core_group(api: Api) -> None:
-    shown = api.get("/api/v1").must(200).json
-    assert (shown["kind"], shown["groupVersion"]) == ("APIResourceList", "v1")
-    by_name = {resource["name"]: resource for resource in shown["resources"]}
+    document = api.get("/api/v1").must(200).json
+    assert (document["kind"], document["groupVersion"]) == ("APIResourceList", "v1")
+    by_name = {resource["name"]: resource for resource in document["resources"]}
     pods = by_name["pods"]
     assert pods["shortNames"] == ["po"]
     assert pods["categories"] == ["all"]
@@ -79,29 +79,29 @@ def test_the_resources_of_the_core_group(api: Api) -> None:
 
 def served(api: Api) -> dict[str, list[str]]:
     """Return verbs by group, version and resource, from the aggregated document."""
-    found = {}
+    verbs = {}
     for root in ("/api", "/apis"):
         document = api.get(root, accept=AGGREGATED).must(200).json
         assert document["kind"] == "APIGroupDiscoveryList"
         for group in document["items"]:
             name = group["metadata"].get("name", "")
-            if name.endswith(".example.com"):  # of another test
+            if name.endswith(".example.com"):  # defined by another test
                 continue
             for version in group["versions"]:
                 for resource in version.get("resources", []):
                     key = f"{name}/{version['version']}/{resource['resource']}"
-                    found[key] = resource["verbs"]
+                    verbs[key] = resource["verbs"]
                     for below in resource.get("subresources", []):
                         if below["subresource"] not in PASSED_ON:
-                            found[f"{key}/{below['subresource']}"] = below["verbs"]
-    return found
+                            verbs[f"{key}/{below['subresource']}"] = below["verbs"]
+    return verbs
 
 
 def test_everything_the_real_one_serves_is_served(api: Api, record: bool) -> None:
-    found = served(api)
+    verbs = served(api)
     if record:
-        DATA.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
-    assert found == json.loads(DATA.read_text())
+        DATA.write_text(json.dumps(verbs, indent=0, sort_keys=True) + "\n")
+    assert verbs == json.loads(DATA.read_text())
 
 
 def test_the_aggregated_document_names_its_type(api: Api) -> None:
@@ -113,15 +113,15 @@ def test_the_aggregated_document_names_its_type(api: Api) -> None:
 
 def test_the_aggregated_document_is_not_sent_twice(api: Api) -> None:
     tag = api.get("/apis", accept=AGGREGATED).headers["ETag"]
-    again = api.get("/apis", accept=AGGREGATED, headers={"If-None-Match": tag})
-    assert (again.code, again.body) == (304, b"")
+    repeated = api.get("/apis", accept=AGGREGATED, headers={"If-None-Match": tag})
+    assert (repeated.code, repeated.body) == (304, b"")
 
 
 def test_both_forms_of_discovery_agree(api: Api) -> None:
-    found = served(api)
+    verbs = served(api)
     plain = api.get("/apis/apps/v1").must(200).json
     for resource in plain["resources"]:
-        assert found[f"apps/v1/{resource['name']}"] == resource["verbs"]
+        assert verbs[f"apps/v1/{resource['name']}"] == resource["verbs"]
 
 
 def test_an_unknown_group(api: Api) -> None:
@@ -130,9 +130,9 @@ def test_an_unknown_group(api: Api) -> None:
 
 
 def test_open_api_v3_has_a_document_per_group(api: Api) -> None:
-    shown = api.get("/openapi/v3").must(200).json
-    assert {"api/v1", "apis/apps/v1", "version"} <= shown["paths"].keys()
-    url = shown["paths"]["apis/apps/v1"]["serverRelativeURL"]
+    index = api.get("/openapi/v3").must(200).json
+    assert {"api/v1", "apis/apps/v1", "version"} <= index["paths"].keys()
+    url = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
     assert url.startswith("/openapi/v3/apis/apps/v1?hash=")
     document = api.get(url).must(200).json
     assert document["openapi"] == "3.0.0"

@@ -24,9 +24,9 @@ def wait_gone(api: Api, path: str, query: Query) -> Response:
 
 def test_every_write_has_a_larger_version(api: Api, namespace: str) -> None:
     path = config_maps(namespace)
-    made = [api.post(path, config_map(name)).must(201).json for name in "abc"]
+    created = [api.post(path, config_map(name)).must(201).json for name in "abc"]
     patched = api.patch(f"{path}/a", {"data": {"k": "w"}}, MERGE_PATCH).must(200).json
-    versions = [int(version_of(one)) for one in [*made, patched]]
+    versions = [int(version_of(one)) for one in [*created, patched]]
     assert versions == sorted(set(versions))
 
 
@@ -34,31 +34,31 @@ def test_every_write_has_a_larger_version(api: Api, namespace: str) -> None:
 def test_a_write_that_changes_nothing_keeps_the_version(
     api: Api, namespace: str, method: str
 ) -> None:
-    made = api.post(config_maps(namespace), config_map("a")).must(201).json
+    created = api.post(config_maps(namespace), config_map("a")).must(201).json
     path = config_maps(namespace, "a")
     if method == "PUT":
-        again = api.put(path, made).must(200).json
+        response = api.put(path, created).must(200).json
     else:
-        again = api.patch(path, {"data": {"k": "v"}}, MERGE_PATCH).must(200).json
-    assert version_of(again) == version_of(made)
+        response = api.patch(path, {"data": {"k": "v"}}, MERGE_PATCH).must(200).json
+    assert version_of(response) == version_of(created)
 
 
 def test_of_two_updates_from_the_same_version_one_wins(api: Api, namespace: str) -> None:
-    made = api.post(config_maps(namespace), config_map("a")).must(201).json
+    created = api.post(config_maps(namespace), config_map("a")).must(201).json
     path = config_maps(namespace, "a")
-    api.put(path, {**made, "data": {"k": "first"}}).must(200)
-    second = api.put(path, {**made, "data": {"k": "second"}}).must(409)
+    api.put(path, {**created, "data": {"k": "first"}}).must(200)
+    second = api.put(path, {**created, "data": {"k": "second"}}).must(409)
     assert second.reason == "Conflict"
     assert api.get(path).json["data"] == {"k": "first"}
 
 
 def test_of_many_updates_at_once_exactly_one_wins(api_server: ApiServer, namespace: str) -> None:
     with api_server.api() as first:
-        made = first.post(config_maps(namespace), config_map("a")).must(201).json
+        created = first.post(config_maps(namespace), config_map("a")).must(201).json
 
     def update(number: int) -> int:
         with api_server.api() as own:
-            changed = {**made, "data": {"k": str(number)}}
+            changed = {**created, "data": {"k": str(number)}}
             return own.put(config_maps(namespace, "a"), changed).code
 
     with ThreadPoolExecutor(8) as pool:
@@ -93,9 +93,9 @@ def test_patches_without_version_never_conflict(api_server: ApiServer, namespace
 
 
 def test_a_list_has_a_version_to_watch_from(api: Api, namespace: str) -> None:
-    made = api.post(config_maps(namespace), config_map("a")).must(201).json
+    created = api.post(config_maps(namespace), config_map("a")).must(201).json
     listed = api.get(config_maps(namespace)).must(200).json
-    assert int(version_of(listed)) >= int(version_of(made))
+    assert int(version_of(listed)) >= int(version_of(created))
 
 
 def test_a_future_version_is_awaited_and_then_rejected(api: Api, namespace: str) -> None:
@@ -110,7 +110,7 @@ def test_a_future_version_is_awaited_and_then_rejected(api: Api, namespace: str)
 @pytest.mark.slow
 def test_an_expired_version_is_gone(api_server: ApiServer, api: Api, namespace: str) -> None:
     path = config_maps(namespace)
-    made = [api.post(path, config_map(name)).must(201).json for name in "abc"]
+    created = [api.post(path, config_map(name)).must(201).json for name in "abc"]
     token = api.get(path, query={"limit": 1}).json["metadata"]["continue"]
     api.post(path, config_map("d")).must(201)
     api_server.compact()
@@ -123,15 +123,15 @@ def test_an_expired_version_is_gone(api_server: ApiServer, api: Api, namespace: 
     rest = api.get(path, query=query).must(200).json
     assert [one["metadata"]["name"] for one in rest["items"]] == ["b"]
     # An exact older version is gone as well.
-    query = {"resourceVersion": version_of(made[0]), "resourceVersionMatch": "Exact"}
+    query = {"resourceVersion": version_of(created[0]), "resourceVersionMatch": "Exact"}
     exact = api.get(path, query=query).must(410)
     assert exact.reason == "Expired"
 
 
 def test_a_watch_from_an_expired_version_gets_an_error(api: Api, namespace: str) -> None:
     # A kind that was not there at version 1: of other kinds a server may know everything.
-    things = make_things(api, namespace)
-    with api.watch(things, query={"resourceVersion": "1"}) as watch:
+    path = make_things(api, namespace)
+    with api.watch(path, query={"resourceVersion": "1"}) as watch:
         assert watch.code == 200
         event = watch.next()
         assert list(watch) == []

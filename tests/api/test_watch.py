@@ -64,11 +64,11 @@ def test_initial_events_end_with_a_bookmark(api: Api, namespace: str) -> None:
         *added, bookmark = watch.take(3)
         assert kinds_and_names(added) == [("ADDED", "a"), ("ADDED", "b")]
         assert bookmark["type"] == "BOOKMARK"
-        shown = bookmark["object"]
-        assert shown["kind"] == "ConfigMap"
-        assert shown["apiVersion"] == "v1"
-        assert shown["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-        assert int(version_of(shown)) >= max(int(version_of(one["object"])) for one in added)
+        document = bookmark["object"]
+        assert document["kind"] == "ConfigMap"
+        assert document["apiVersion"] == "v1"
+        assert document["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+        assert int(version_of(document)) >= max(int(version_of(one["object"])) for one in added)
         api.post(path, config_map("c")).must(201)
         assert kinds_and_names([watch.next()]) == [("ADDED", "c")]
 
@@ -129,7 +129,7 @@ def test_a_label_selector_turns_changes_into_additions_and_deletions(
         events = watch.take(3)
     assert kinds_and_names(events) == [("ADDED", "b"), ("ADDED", "a"), ("DELETED", "b")]
     gone = events[2]["object"]
-    # What is shown is how it was when it last belonged, under the version in which it left.
+    # The object is as it last matched, with the version of the change that ended the match.
     assert gone["metadata"]["labels"] == {"show": "yes"}
     assert version_of(gone) == version_of(hidden.must(200).json)
 
@@ -234,9 +234,9 @@ def test_a_watch_of_metadata_only(api: Api, namespace: str) -> None:
     api.post(path, config_map("a")).must(201)
     api.get(path).must(200)
     with api.watch(path, accept=PARTIAL) as watch:
-        shown = watch.next()["object"]
-    assert (shown["kind"], shown["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
-    assert "data" not in shown
+        document = watch.next()["object"]
+    assert (document["kind"], document["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+    assert "data" not in document
 
 
 def test_dry_runs_are_not_reported(api: Api, namespace: str) -> None:
@@ -263,10 +263,10 @@ def test_both_groups_of_events_are_reported(api: Api, namespace: str) -> None:
     }
     with api.watch(new, query={"resourceVersion": start}) as watch:
         api.post(old, event).must(201)
-        shown = watch.next()["object"]
-    assert shown["apiVersion"] == "events.k8s.io/v1"
-    assert shown["note"] == "it was"
-    assert shown["regarding"] == {"kind": "Pod", "name": "p", "namespace": namespace}
+        new_event = watch.next()["object"]
+    assert new_event["apiVersion"] == "events.k8s.io/v1"
+    assert new_event["note"] == "it was"
+    assert new_event["regarding"] == {"kind": "Pod", "name": "p", "namespace": namespace}
 
 
 def test_many_watchers_see_the_same(api_server: ApiServer, api: Api, namespace: str) -> None:
@@ -276,11 +276,11 @@ def test_many_watchers_see_the_same(api_server: ApiServer, api: Api, namespace: 
     try:
         for number in range(20):
             api.post(path, config_map(f"c{number:02}")).must(201)
-        seen = [kinds_and_names(watch.take(20)) for watch in watches]
+        events = [kinds_and_names(watch.take(20)) for watch in watches]
     finally:
         for watch in watches:
             watch.close()
-    assert seen == [[("ADDED", f"c{number:02}") for number in range(20)]] * 5
+    assert events == [[("ADDED", f"c{number:02}") for number in range(20)]] * 5
 
 
 def test_a_watch_of_an_unknown_kind(api: Api, namespace: str) -> None:

@@ -94,11 +94,11 @@ class Session:
             self.retried(step["retry"])
             return []
         result = self.run(step["run"], stdin=step.get("stdin", ""), editor=step.get("editor", ""))
-        shown = [f"$ kubectl {step['run']}"]
+        lines = [f"$ kubectl {step['run']}"]
         if not step.get("drop"):
-            shown += self.comparable(result.stdout, step)
-            shown += [f"! {line}" for line in self.comparable(result.stderr, step)]
-        return [*shown, f"= {result.returncode}"]
+            lines += self.comparable(result.stdout, step)
+            lines += [f"! {line}" for line in self.comparable(result.stderr, step)]
+        return [*lines, f"= {result.returncode}"]
 
     def retried(self, command: str) -> None:
         for _ in range(50):
@@ -161,5 +161,5 @@ def save_answers(version: str, answers: dict[str, list[str]]) -> None:
 
 
 def program(version: str) -> Path:
-    """Return kubectl in a version."""
+    """Return the path of kubectl in a version."""
     return Programs.built().path(VERSIONS[version])

@@ -43,9 +43,9 @@ def session(
     home = tmp_path_factory.getbasetemp() / f"kubectl-{version}"
     directory = home / name
     directory.mkdir(parents=True)
-    made = Session(api_server, program(version), name, directory)
-    made.prepare()
-    yield made
+    created = Session(api_server, program(version), name, directory)
+    created.prepare()
+    yield created
     shutil.rmtree(directory)
 
 
@@ -53,16 +53,16 @@ def session(
 def test_the_output_is_as_on_the_real_server(
     case: dict[str, Any], session: Session, version: str, request: pytest.FixtureRequest
 ) -> None:
-    seen = [line for step in case["steps"] for line in session.done(step)]
+    lines = [line for step in case["steps"] for line in session.done(step)]
     answers = load_answers(version)
     if request.config.getoption("--record"):
-        save_answers(version, {**answers, case["name"]: seen})
+        save_answers(version, {**answers, case["name"]: lines})
         return
-    found = list(
-        difflib.unified_diff(answers[case["name"]], seen, "real", "seen", lineterm="", n=1)
+    difference = list(
+        difflib.unified_diff(answers[case["name"]], lines, "real", "seen", lineterm="", n=1)
     )
-    if found:
-        pytest.fail("\n".join(found), pytrace=False)
+    if difference:
+        pytest.fail("\n".join(difference), pytrace=False)
 
 
 def test_every_recorded_answer_has_its_case() -> None:

@@ -51,10 +51,10 @@ def test_plugins_run_in_upstreams_order(text: str, expected: dict[str, Any]) -> 
     built = build(load_config(text))
     assert set(built.profiles) == set(expected["profiles"])
     for name, profile in built.profiles.items():
-        wanted = dict(expected["profiles"][name])
-        score_weights = wanted.pop("scoreWeights")
-        placement_weights = wanted.pop("placementScoreWeights", {})
-        assert {point: list(profile.plugin_names(point)) for point in wanted} == wanted
+        plugins = dict(expected["profiles"][name])
+        score_weights = plugins.pop("scoreWeights")
+        placement_weights = plugins.pop("placementScoreWeights", {})
+        assert {point: list(profile.plugin_names(point)) for point in plugins} == plugins
         listed = profile.list_plugins()
         assert dict(listed.get("score", ())) == score_weights
         assert dict(listed.get("placementScore", ())) == placement_weights

@@ -41,6 +41,6 @@ def test_the_sample_holds_ten_cases_of_each_family() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 def test_every_field_of_the_decision_equals_upstreams(case: dict[str, Any]) -> None:
-    asked = {key: value for key, value in case.items() if key != "decision"}
-    decision = decider().decide(asked).as_json()
+    request = {key: value for key, value in case.items() if key != "decision"}
+    decision = decider().decide(request).as_json()
     assert differences(case["decision"], decision) == []

@@ -1,8 +1,8 @@
-"""What nodes are worth that an extender returned whole, beside kube-scheduler.
+"""Scores of nodes that an extender returned as objects, compared with kube-scheduler's.
 
-Upstream scores them as it finds them in the answer, without pods and images, while what counts for
-all nodes (spreading, affinity to pods) comes from the cluster. Every plugin's score is compared, as
-kube-scheduler logs it and as kubesched explains it. Expected values come from kube-scheduler only.
+Upstream scores the nodes of the answer, without pods and images; plugins that look at all nodes
+(spreading, affinity to pods) read the cluster. Every plugin's score is compared: kube-scheduler's
+from its log, kubesched's from its explanation. Expected values come from kube-scheduler only.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _near(weight: int, key: str) -> Json:
 
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-WANTED: dict[str, Json] = {
+POD_SPECS: dict[str, Json] = {
     "plain": {},
     "spread": {"topologySpreadConstraints": [_spread(ZONE), _spread(HOST, maxSkew=2)]},
     "affine": {
@@ -95,7 +95,7 @@ WANTED: dict[str, Json] = {
 }
 
 
-# -- what extenders make of nodes ------------------------------------------------------------------
+# -- nodes in an extender's answer -----------------------------------------------------------------
 
 
 def _as_they_are(nodes: list[Json]) -> list[Json]:
@@ -122,47 +122,47 @@ def _changed(nodes: list[Json]) -> list[Json]:
     return nodes
 
 
-def _with_strangers(nodes: list[Json]) -> list[Json]:
+def _with_an_unknown_node(nodes: list[Json]) -> list[Json]:
     ghost = copy.deepcopy(nodes[0])
     ghost["metadata"]["name"] = "node-ghost"
     return [*nodes[1:], ghost]
 
 
-MADE: dict[str, Callable[[list[Json]], list[Json]]] = {
+ANSWERS: dict[str, Callable[[list[Json]], list[Json]]] = {
     "echo": _as_they_are,
     "names": _only_names,
     "moved": _moved,
     "changed": _changed,
-    "ghost": _with_strangers,
+    "ghost": _with_an_unknown_node,
 }
-CASES = [f"{made}-{wanted}" for made in MADE for wanted in WANTED]
+CASES = [f"{answer}-{spec}" for answer in ANSWERS for spec in POD_SPECS]
 
 
 def _filter(exchange: Exchange) -> None:
-    asked = exchange.json
-    made = asked["Pod"]["metadata"]["name"].partition("-")[0]
-    # In one order, whichever they were found in.
-    nodes = sorted(asked["Nodes"]["items"], key=lambda node: node["metadata"]["name"])
-    exchange.answer({"Nodes": {"items": MADE[made](nodes)}})
+    request = exchange.json
+    kind = request["Pod"]["metadata"]["name"].partition("-")[0]
+    # In a fixed order.
+    nodes = sorted(request["Nodes"]["items"], key=lambda node: node["metadata"]["name"])
+    exchange.answer({"Nodes": {"items": ANSWERS[kind](nodes)}})
 
 
-# -- running it ------------------------------------------------------------------------------------
+# -- runs ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RealCluster]:
-    with real_cluster("bare") as made:
-        with made.api() as api:
+    with real_cluster("bare") as created:
+        with created.api() as api:
             _populate(api)
-        yield made
+        yield created
 
 
 def _populate(api: Api) -> None:
     for name, (cpu, memory, zone, images, taints, count) in NODES.items():
-        held = [{"names": [image], "sizeBytes": SIZES[image]} for image in images]
+        image_list = [{"names": [image], "sizeBytes": SIZES[image]} for image in images]
         room = {"cpu": cpu, "memory": memory}
         labels = {ZONE: zone}
-        node = a_node(name, labels=labels, capacity=room, taints=taints, images=held)
+        node = a_node(name, labels=labels, capacity=room, taints=taints, images=image_list)
         api.post("/api/v1/nodes", node).must(201)
         for number in range(count):
             api.post(PODS, _a_pod(f"{name}-{number}", nodeName=name)).must(201)
@@ -181,7 +181,7 @@ def _a_pod(name: str, **spec: Any) -> Json:
 
 
 def _scores(cluster: RealCluster, name: SchedulerName) -> dict[str, Scores]:
-    """Return what every plugin gives every node, case by case."""
+    """Return every plugin's score of every node, by case."""
     with ScriptedExtender() as server, cluster.api() as api:
         server.scripts["/filter"] = _filter
         settings = SchedulerSettings(
@@ -191,17 +191,17 @@ def _scores(cluster: RealCluster, name: SchedulerName) -> dict[str, Scores]:
         )
         scheduler = start_scheduler(cluster, cluster.group, name, settings)
         read = _logged if name == "kube-scheduler" else _explained
-        found = {}
+        result = {}
         for case in CASES:
-            wanted = WANTED[case.partition("-")[2]]
+            spec = POD_SPECS[case.partition("-")[2]]
             path = f"{PODS}/{case}"
-            api.post(PODS, _a_pod(case, **wanted)).must(201)
+            api.post(PODS, _a_pod(case, **spec)).must(201)
             scheduler.until(lambda path=path: _is_bound(api, path), f"{case} is bound")  # type: ignore[misc]  # the loop's own
             scheduler.until(lambda case=case: bool(read(scheduler, case)), f"{case} is explained")  # type: ignore[misc]
-            found[case] = read(scheduler, case)
+            result[case] = read(scheduler, case)
             api.delete(path, {"gracePeriodSeconds": 0}).must(200)
         scheduler.terminate()
-    return found
+    return result
 
 
 def _is_bound(api: Api, path: str) -> bool:
@@ -212,10 +212,10 @@ def _logged(scheduler: SchedulerProcess, pod: str) -> Scores:
     line = re.compile(
         rf'"Plugin scored node for pod" pod="default/{pod}" plugin="(\S+)" node="(\S+)" score=(\S+)'
     )
-    found: Scores = {}
+    result: Scores = {}
     for plugin, node, score in line.findall(scheduler.log):
-        found.setdefault(node, {})[plugin] = int(score)
-    return found
+        result.setdefault(node, {})[plugin] = int(score)
+    return result
 
 
 def _explained(scheduler: SchedulerProcess, pod: str) -> Scores:
@@ -226,25 +226,25 @@ def _explained(scheduler: SchedulerProcess, pod: str) -> Scores:
 
 
 @pytest.fixture(scope="module")
-def theirs(cluster: RealCluster) -> dict[str, Scores]:
+def upstream_scores(cluster: RealCluster) -> dict[str, Scores]:
     return _scores(cluster, "kube-scheduler")
 
 
 @pytest.fixture(scope="module")
-def ours(cluster: RealCluster, theirs: dict[str, Scores]) -> dict[str, Scores]:
+def kubesched_scores(cluster: RealCluster, upstream_scores: dict[str, Scores]) -> dict[str, Scores]:
     return _scores(cluster, "kubesched")
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_plugin_scores_returned_nodes_as_upstream(
-    theirs: dict[str, Scores], ours: dict[str, Scores], case: str
+    upstream_scores: dict[str, Scores], kubesched_scores: dict[str, Scores], case: str
 ) -> None:
-    expected = theirs[case]
+    expected = upstream_scores[case]
     assert len(expected) == len(NODES)
-    shown = {node: _known(scores) for node, scores in ours[case].items()}
-    assert shown == {node: _known(scores) for node, scores in expected.items()}
+    scores_by_node = {node: _known(scores) for node, scores in kubesched_scores[case].items()}
+    assert scores_by_node == {node: _known(scores) for node, scores in expected.items()}
 
 
 def _known(scores: Scores | dict[str, int]) -> dict[str, Any]:
-    """Return the scores of plugins: an extender's own have no part in this."""
+    """Return the scores of plugins, without those of extenders."""
     return {name: score for name, score in scores.items() if not name.startswith("http")}

@@ -44,7 +44,7 @@ class Command:
     def __enter__(self) -> Self:
         cache = self.directory / "cache"
         built = cache / "kubesched" / "control-plane"
-        if not built.is_symlink():  # Where nothing was built, it leads nowhere.
+        if not built.is_symlink():  # Nothing is there if nothing was built.
             built.parent.mkdir(parents=True, exist_ok=True)
             built.symlink_to(Programs.built().root.parent)
         with self.output_path.open("wb") as output:
@@ -75,7 +75,7 @@ class Command:
 
     @property
     def output(self) -> str:
-        """Its output."""
+        """Return its output."""
         return self.output_path.read_text(errors="replace")
 
     @property
@@ -87,11 +87,13 @@ class Command:
         assert self.process is not None
         return self.process.pid
 
-    def until(self, predicate: Callable[[], object], what: str, timeout_s: float = START_S) -> None:
+    def until(
+        self, predicate: Callable[[], object], condition: str, timeout_s: float = START_S
+    ) -> None:
         """Wait for a condition; fail with its description and the output."""
         assert self.process is not None
         try:
-            until(lambda: predicate() or self._check(), what, timeout_s)
+            until(lambda: predicate() or self._check(), condition, timeout_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.output}") from None
 
@@ -108,13 +110,13 @@ class Command:
 
     def steps(self) -> list[str]:
         """Return the lines it prints for the other terminal, as they are."""
-        found = re.search(r"another terminal:\n((?:  .*\n)+)", self.output)
-        assert found is not None, self.output
-        return [line.strip() for line in found[1].splitlines()]
+        match = re.search(r"another terminal:\n((?:  .*\n)+)", self.output)
+        assert match is not None, self.output
+        return [line.strip() for line in match[1].splitlines()]
 
     @property
     def kubeconfig(self) -> Path:
-        """Return where the export line leads."""
+        """Return the path in the export line."""
         name, _, path = shlex.split(self.steps()[0])[1].partition("=")
         assert name == "KUBECONFIG"
         return Path(path)
@@ -136,7 +138,7 @@ class Command:
         """Run a line that begins with kubectl, by one of the programs of that name."""
         name, *arguments = shlex.split(line)
         assert name == "kubectl"
-        done = subprocess.run(
+        completed = subprocess.run(
             [kubectl_path(program), *arguments],
             env={
                 **os.environ,
@@ -149,8 +151,10 @@ class Command:
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}\n{self.output}"
-        return done.stdout
+        assert completed.returncode == 0, (
+            f"{line}: {completed.stdout}{completed.stderr}\n{self.output}"
+        )
+        return completed.stdout
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to the command alone."""
@@ -174,7 +178,7 @@ def blocks_of(text: str, language: str = "") -> list[str]:
 
 
 def has_kubelet(pid: int) -> bool:
-    """Return whether a process runs; one that waits to be buried does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -104,14 +104,14 @@ def test_after_a_kill_the_rollout_continues_with_the_same_data(tmp_path: Path) -
             command.until(lambda: _is_between(web(), 12), "some pods are new")
             command.send_signal(signal.SIGKILL)
         command.wait()
-    with Command(tmp_path, (f"--data={data}",), port=command.port) as again:
-        again.until_ready()
-        with again.api() as api:
-            again.until(
+    with Command(tmp_path, (f"--data={data}",), port=command.port) as restarted:
+        restarted.until_ready()
+        with restarted.api() as api:
+            restarted.until(
                 lambda: _is_rolled_out(api.get(f"{path}/web").must(200).json, 12),
                 "the rollout is over",
             )
-            again.until(lambda: len(api.get(PODS).json["items"]) == 12, "the old pods are gone")
+            restarted.until(lambda: len(api.get(PODS).json["items"]) == 12, "the old pods are gone")
             pods = api.get(PODS).json["items"]
             events = api.get("/api/v1/namespaces/default/events").json["items"]
     assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {"nginx:2"}
@@ -119,16 +119,16 @@ def test_after_a_kill_the_rollout_continues_with_the_same_data(tmp_path: Path) -
     assert len(bound) == len(set(bound))
 
 
-def _is_between(found: Any, count: int) -> bool:
-    status = found["status"]
-    is_seen = status["observedGeneration"] == found["metadata"]["generation"]
+def _is_between(document: Any, count: int) -> bool:
+    status = document["status"]
+    is_seen = status["observedGeneration"] == document["metadata"]["generation"]
     return is_seen and 0 < status.get("updatedReplicas", 0) < count
 
 
-def _is_rolled_out(found: Any, count: int) -> bool:
-    status = found.get("status", {})
+def _is_rolled_out(document: Any, count: int) -> bool:
+    status = document.get("status", {})
     counts = [status.get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")]
-    is_seen = status.get("observedGeneration") == found["metadata"]["generation"]
+    is_seen = status.get("observedGeneration") == document["metadata"]["generation"]
     return is_seen and counts == [count] * 3
 
 
@@ -236,5 +236,5 @@ def test_it_stops_with_the_scheduler_output_for_a_faulty_plugin(tmp_path: Path) 
 def test_its_help_has_examples() -> None:
     run = kubesched("playground", "--help")
     assert run.status == 0
-    for word in ("export KUBECONFIG=", "--from-cluster", "kubesched.dev/run-for", "first-ten"):
-        assert word in run.out
+    for text in ("export KUBECONFIG=", "--from-cluster", "kubesched.dev/run-for", "first-ten"):
+        assert text in run.out

@@ -37,7 +37,7 @@ def a_set(kind: str, name: str, replicas: int, **spec: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["own", pytest.param("real", marks=pytest.mark.programs)])
 def source(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Return a cluster with some of everything that scheduling looks at."""
+    """Return a cluster with objects of every kind that scheduling reads."""
     server: ServerKind = "embedded" if request.param == "own" else "real"
     with a_playground(nodes=2, server=server, controllers=request.param) as cluster:
         cluster.create(
@@ -166,11 +166,11 @@ def test_a_copy_equals_the_cluster_and_runs(source: Playground, tmp_path: Path) 
     assert db["spec"]["priority"] == 1000
     after = source.api.get("/api/v1/pods").must(200).json
     assert after["items"] == before["items"], "the source was written to"
-    again(tmp_path, snapshot, pods_of(copied))
+    check_restored_copy(tmp_path, snapshot, pods_of(copied))
 
 
-def again(tmp_path: Path, snapshot: Path, expected: dict[str, str]) -> None:
-    """Begin with the file, the source being out of reach."""
+def check_restored_copy(tmp_path: Path, snapshot: Path, expected: dict[str, str]) -> None:
+    """Start from the file while the source is unreachable."""
     document = json.loads(snapshot.read_text())
     assert document["kind"] == "List"
     assert not any("managedFields" in one["metadata"] for one in document["items"])

@@ -59,8 +59,8 @@ def test_every_printed_command_works(command: Command, program: str) -> None:
 
 def test_the_guide_has_every_printed_command(command: Command) -> None:
     guide = (ROOT / "docs" / "first-ten-minutes.md").read_text()
-    shown = "".join(blocks_of(guide)).splitlines()
-    missing = [step for step in command.steps()[1:] if step not in shown]
+    lines = "".join(blocks_of(guide)).splitlines()
+    missing = [step for step in command.steps()[1:] if step not in lines]
     assert not missing
 
 
@@ -74,7 +74,7 @@ def test_the_log_of_the_scheduler_can_be_followed(command: Command) -> None:
 
 
 class Walk:
-    """The printed lines, one after the other."""
+    """Runs the printed lines in order."""
 
     def __init__(self, command: Command, program: str, lines: list[str]) -> None:
         self.command = command
@@ -96,7 +96,7 @@ class Walk:
         return [pod["spec"]["nodeName"] for pod in self.pods() if "nodeName" in pod["spec"]]
 
     def reasons(self) -> list[str]:
-        """Return why pods wait."""
+        """Return the reasons why pods wait."""
         return [
             condition["message"]
             for pod in self.pods()

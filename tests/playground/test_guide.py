@@ -17,13 +17,13 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "first-ten-minutes.md"
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[0]
+    match = re.search(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[0]
 
 
 def files() -> dict[str, str]:
-    """Return the files that the guide makes its reader save."""
+    """Return the files that the guide has its reader save."""
     names = ["same_team.py", "conftest.py", "test_same_team.py"]
     blocks = blocks_of(GUIDE.read_text(), "python")
     assert len(blocks) == len(names)
@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Path:
 def test_the_test_of_the_guide_passes(place: Path) -> None:
     (line,) = commands("Minute 8")
     assert line.startswith("python -m pytest ")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, *line.split()[1:], "-q", "-p", "no:cacheprovider", "-c", os.devnull],
         cwd=place,
         capture_output=True,
@@ -53,8 +53,8 @@ def test_the_test_of_the_guide_passes(place: Path) -> None:
         check=False,
         env={**os.environ, "PYTHONPATH": str(place)},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "1 passed" in completed.stdout
 
 
 @pytest.mark.programs

@@ -13,7 +13,7 @@ from kubesched.testing import a_node, a_pod
 
 
 class LastNode:
-    """Likes the node whose name is the greatest."""
+    """Prefers the node with the greatest name."""
 
     name = "LastNode"
 

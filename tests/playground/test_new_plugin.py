@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(argument) for argument in arguments],
         cwd=cwd,
         capture_output=True,
@@ -29,8 +29,8 @@ def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
         check=False,
         env={**os.environ, **environment},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
 def test_its_tests_pass_as_they_are_and_after_the_line_was_edited(tmp_path: Path) -> None:
@@ -47,12 +47,12 @@ def test_its_tests_pass_as_they_are_and_after_the_line_was_edited(tmp_path: Path
 @pytest.mark.timeout(120)
 def test_the_printed_commands_work(tmp_path: Path) -> None:
     lines = run(KUBESCHED, "new-plugin", "EvenZones", cwd=tmp_path).splitlines()
-    _, _, edit, start, ask = (line.strip() for line in lines if line.startswith("  "))
+    _, _, edit, start, explain = (line.strip() for line in lines if line.startswith("  "))
     run(*shlex.split(edit), cwd=tmp_path)
     with Command(tmp_path, tuple(shlex.split(start)[2:])) as command:
         command.until_ready()
         assert command.kubeconfig == tmp_path / "even-zones" / "kubeconfig"
-        assert command.run_line(ask.replace(" even-zones", f" {tmp_path}/even-zones"))
+        assert command.run_line(explain.replace(" even-zones", f" {tmp_path}/even-zones"))
         # The second of four nodes in zones a, b, c, a.
         command.until(lambda: "default/web -> node-2" in command.output, "the decision is reported")
         pod = json.loads(command.kubectl("get", "pod", "web", "-o", "json"))
@@ -63,8 +63,8 @@ def test_the_printed_commands_work(tmp_path: Path) -> None:
 @pytest.mark.timeout(180)
 def test_the_test_kit_works_from_the_built_wheel(tmp_path: Path) -> None:
     tree, site = tmp_path / "tree", tmp_path / "site"
-    kept = shutil.ignore_patterns("*.egg-info", "__pycache__")
-    shutil.copytree(ROOT / "src", tree / "src", ignore=kept)
+    ignored = shutil.ignore_patterns("*.egg-info", "__pycache__")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, tree)
     build = ("-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, tree)
@@ -82,14 +82,14 @@ def test_the_test_kit_works_from_the_built_wheel(tmp_path: Path) -> None:
         wheel,
         cwd=site.parent,
     )
-    where = run(
+    path = run(
         sys.executable,
         "-c",
         "import kubesched; print(kubesched.__file__)",
         cwd=tmp_path,
         PYTHONPATH=str(site),
     )
-    assert Path(where.strip()).is_relative_to(site), "the wheel, not the sources"
+    assert Path(path.strip()).is_relative_to(site), "the wheel, not the sources"
     command = (sys.executable, "-m", "kubesched.cli.main", "new-plugin", "EvenZones")
     run(*command, cwd=tmp_path, PYTHONPATH=str(site))
     tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")

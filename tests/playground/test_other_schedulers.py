@@ -67,8 +67,8 @@ def test_a_second_kubesched_with_its_own_name_and_plugin(tmp_path: Path) -> None
                 api.post(PODS, a_pod(f"theirs-{number}", scheduler="second")).must(201)
         command.until(
             lambda: all(
-                node_of(command, f"{who}-{number}")
-                for who in ("ours", "theirs")
+                node_of(command, f"{prefix}-{number}")
+                for prefix in ("ours", "theirs")
                 for number in range(1, 4)
             ),
             "each scheduler places its own pods",
