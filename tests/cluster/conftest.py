@@ -64,8 +64,8 @@ class World:
 
     def items(self, path: str, **query: str) -> list[Document]:
         """Return the objects of a collection."""
-        found: list[Document] = self.api.get(path, query=query).must(200).json["items"]
-        return found
+        documents: list[Document] = self.api.get(path, query=query).must(200).json["items"]
+        return documents
 
     def pods(self, selector: str = "") -> list[Document]:
         """Return the pods of the test's namespace."""
@@ -80,9 +80,11 @@ class World:
             if one["involvedObject"].get("name") == name
         ]
 
-    def until(self, predicate: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+    def until(
+        self, predicate: Callable[[], object], condition: str, timeout_s: float = 30.0
+    ) -> None:
         """Wait for a condition; fail with its description on a timeout."""
-        self.cluster.until(predicate, what, timeout_s)
+        self.cluster.until(predicate, condition, timeout_s)
 
     def kubectl(self, *arguments: str, program: str = "kubectl") -> str:
         """Run kubectl in the test's namespace; return its output, fail if it fails."""

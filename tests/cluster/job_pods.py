@@ -1,4 +1,4 @@
-"""Jobs with pods that no kubelet runs: a test sets their statuses."""
+"""Jobs whose pods no kubelet runs: the test sets their statuses."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def job(world: World, name: str) -> Document:
 
 def pods_of(world: World, name: str) -> list[Document]:
     """Return the pods of a Job, by index and by age."""
-    found = world.pods(f"batch.kubernetes.io/job-name={name}")
-    return sorted(found, key=lambda pod: (index_of(pod), pod["metadata"]["creationTimestamp"]))
+    pods = world.pods(f"batch.kubernetes.io/job-name={name}")
+    return sorted(pods, key=lambda pod: (index_of(pod), pod["metadata"]["creationTimestamp"]))
 
 
 def index_of(pod: Document) -> int:
@@ -63,7 +63,7 @@ def until_waiting(world: World, name: str, count: int) -> list[Document]:
 
 
 def end_pod(world: World, pod: Document, *, exit_code: int = 0, **status: Any) -> None:
-    """Let a pod end, as its kubelet would."""
+    """End a pod, as its kubelet would."""
     name = pod["metadata"]["name"]
     terminated = {"exitCode": exit_code, "startedAt": LONG_AGO, "finishedAt": LONG_AGO}
     container = {
@@ -81,10 +81,10 @@ def end_pod(world: World, pod: Document, *, exit_code: int = 0, **status: Any) -
 
 
 def until_job(
-    world: World, name: str, predicate: Callable[[Document], object], what: str
+    world: World, name: str, predicate: Callable[[Document], object], condition: str
 ) -> Document:
-    """Wait until something is true of a Job's status; return the Job."""
-    world.until(lambda: predicate(job(world, name).get("status", {})), f"{name}: {what}")
+    """Wait until the status of a Job satisfies a predicate; return the Job."""
+    world.until(lambda: predicate(job(world, name).get("status", {})), f"{name}: {condition}")
     return job(world, name)
 
 

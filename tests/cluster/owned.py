@@ -37,7 +37,7 @@ def owner(document: Mapping[str, Any], **fields: Any) -> Document:
 
 @contextmanager
 def custom_kind(world: World) -> Iterator[str]:
-    """Have a kind Fruit as long as the block lasts; return its group."""
+    """Define a kind Fruit during the block; yield its group."""
     group = f"{world.namespace}.example.com"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {

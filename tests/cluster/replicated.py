@@ -68,7 +68,7 @@ def a_deployment(
 
 @contextmanager
 def silent_node(world: World) -> Iterator[str]:
-    """Have a node without a kubelet: pods bound to it neither start nor end."""
+    """Create a node without a kubelet: pods bound to it neither start nor end."""
     name = f"silent-{world.namespace}"
     node = {
         "apiVersion": "v1",
@@ -91,7 +91,7 @@ def end_pods(world: World, selector: str) -> None:
 
 
 def path_of(world: World, document: Document) -> str:
-    """Return where a workload is."""
+    """Return the path of a workload."""
     group = document["apiVersion"]
     plural = document["kind"].lower() + "s"
     return world.path(plural, document["metadata"]["name"], group="" if group == "v1" else group)
@@ -102,17 +102,17 @@ def patch(world: World, path: str, change: Document) -> Document:
     return world.api.patch(path, change, MERGE_PATCH).must(200).json
 
 
-def until_status(world: World, path: str, what: str, **fields: int) -> Document:
-    """Wait until the status of the newest generation has these numbers; return the object."""
+def until_status(world: World, path: str, description: str, **fields: int) -> Document:
+    """Wait until the status has these numbers and the newest generation; return the object."""
 
     def predicate() -> bool:
-        found = world.get(path)
-        status = found.get("status", {})
-        return status.get("observedGeneration") == found["metadata"]["generation"] and all(
+        document = world.get(path)
+        status = document.get("status", {})
+        return status.get("observedGeneration") == document["metadata"]["generation"] and all(
             status.get(field, 0) == number for field, number in fields.items()
         )
 
-    world.until(predicate, what)
+    world.until(predicate, description)
     return world.get(path)
 
 
@@ -138,7 +138,7 @@ def condition(document: Document, type_: str) -> Document:
 
 
 def notes(world: World, name: str, reason: str) -> list[str]:
-    """Return the texts of the events about an object that have a reason."""
+    """Return the messages of the events about an object with a reason."""
     return [
         one["message"]
         for one in world.items(world.path("events"))

@@ -25,8 +25,8 @@ def a_pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) 
     return testing.a_pod(name, image="registry.example/web:1", annotations=prefixed, **spec)
 
 
-def a_command(*words: str, name: str = "main") -> Document:
-    return {"name": name, "image": "busybox", "command": list(words)}
+def a_command(*arguments: str, name: str = "main") -> Document:
+    return {"name": name, "image": "busybox", "command": list(arguments)}
 
 
 def pod_of(world: World, name: str) -> Document:

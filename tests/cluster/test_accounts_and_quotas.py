@@ -70,11 +70,11 @@ def test_the_default_service_account_is_recreated(world: World) -> None:
 def test_every_namespace_gets_the_root_ca_config_map(world: World) -> None:
     path = world.path("configmaps", ROOT_CA)
     world.until(lambda: world.get(path), "it is there")
-    found = world.get(path)
-    assert found["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
-    assert found["metadata"]["annotations"][DESCRIPTION].startswith("Contains a CA bundle that")
-    elsewhere = world.get(f"/api/v1/namespaces/kube-system/configmaps/{ROOT_CA}")
-    assert elsewhere["data"] == found["data"]
+    own = world.get(path)
+    assert own["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+    assert own["metadata"]["annotations"][DESCRIPTION].startswith("Contains a CA bundle that")
+    system = world.get(f"/api/v1/namespaces/kube-system/configmaps/{ROOT_CA}")
+    assert system["data"] == own["data"]
 
 
 def test_changes_of_the_root_ca_config_map_are_reverted(world: World) -> None:
@@ -100,7 +100,7 @@ def test_a_quota_counts_existing_objects(world: World) -> None:
         a_pod("one", {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1"}}),
         a_pod("two", {"requests": {"cpu": "250m"}}),
     )
-    # Upstream counts what its watch has shown, and does not count again.
+    # Upstream counts the objects of its watch, and does not recount.
     world.until(
         lambda: [pod["status"].get("phase") for pod in world.pods()] == ["Running"] * 2,
         "the pods are known everywhere",
@@ -119,14 +119,14 @@ def test_a_quota_counts_existing_objects(world: World) -> None:
 
 def test_a_deleted_pod_releases_its_quota(world: World) -> None:
     until_known(world, a_quota({"pods": "1", "requests.cpu": "1", "count/pods": "3"}))
-    asks = {"requests": {"cpu": "700m"}}
-    world.create(a_pod("first", asks))
+    resources = {"requests": {"cpu": "700m"}}
+    world.create(a_pod("first", resources))
     until_used(world, pods="1", requests_cpu="700m", count__pods="1")
-    rejected = world.api.post(world.path("pods"), a_pod("second", asks)).must(403)
+    rejected = world.api.post(world.path("pods"), a_pod("second", resources)).must(403)
     assert "exceeded quota: quota" in rejected.message
     world.api.delete(world.path("pods", "first"), {"gracePeriodSeconds": 0}).must(200)
     until_used(world, pods="0", requests_cpu="0", count__pods="0")
-    world.create(a_pod("second", asks))
+    world.create(a_pod("second", resources))
     until_used(world, pods="1", requests_cpu="700m")
 
 

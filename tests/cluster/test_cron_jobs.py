@@ -33,18 +33,24 @@ def jobs_of(world: World, name: str) -> list[Document]:
 def test_a_job_is_created_when_it_is_due(world: World) -> None:
     world.create(a_cron_job("tick", "@every 1s", concurrencyPolicy="Forbid"))
     world.until(lambda: jobs_of(world, "tick"), "a job")
-    made = jobs_of(world, "tick")[0]
-    name = made["metadata"]["name"]
+    created = jobs_of(world, "tick")[0]
+    name = created["metadata"]["name"]
     path = path_of(world, "tick")
     world.until(lambda: world.get(path)["status"].get("active"), "the job is listed")
     patch(world, path, {"spec": {"suspend": True}})
-    found = world.get(path)
-    listed = found["status"]["active"][0]
-    assert (listed["kind"], listed["name"], listed["uid"]) == ("Job", name, made["metadata"]["uid"])
-    owner = made["metadata"]["ownerReferences"][0]
-    assert (owner["kind"], owner["uid"]) == ("CronJob", found["metadata"]["uid"])
-    at = made["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"]
-    assert at <= found["status"]["lastScheduleTime"]
+    cron_job = world.get(path)
+    listed = cron_job["status"]["active"][0]
+    assert (listed["kind"], listed["name"], listed["uid"]) == (
+        "Job",
+        name,
+        created["metadata"]["uid"],
+    )
+    owner = created["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["uid"]) == ("CronJob", cron_job["metadata"]["uid"])
+    scheduled = created["metadata"]["annotations"][
+        "batch.kubernetes.io/cronjob-scheduled-timestamp"
+    ]
+    assert scheduled <= cron_job["status"]["lastScheduleTime"]
     assert name.startswith("tick-")
     world.until(lambda: f"Created job {name}" in notes(world, "tick", "SuccessfulCreate"), "event")
     (pod,) = until_waiting(world, name, 1)
@@ -52,8 +58,8 @@ def test_a_job_is_created_when_it_is_due(world: World) -> None:
     ended = until_condition(world, name, "Complete")["status"]
     world.until(lambda: not world.get(path)["status"].get("active"), "nothing is active")
     assert world.get(path)["status"]["lastSuccessfulTime"] == ended["completionTime"]
-    seen = f"Saw completed job: {name}, condition: Complete"
-    world.until(lambda: notes(world, "tick", "SawCompletedJob") == [seen], "the event")
+    message = f"Saw completed job: {name}, condition: Complete"
+    world.until(lambda: notes(world, "tick", "SawCompletedJob") == [message], "the event")
 
 
 @pytest.mark.programs
@@ -72,8 +78,8 @@ def test_finished_jobs_above_the_limit_are_deleted(world: World) -> None:
 
 
 def has_ended(world: World, name: str) -> bool:
-    found = job(world, name)
-    return not found or bool(found["status"].get("completionTime"))
+    document = job(world, name)
+    return not document or bool(document["status"].get("completionTime"))
 
 
 def test_nothing_is_created_while_suspended(world: World) -> None:

@@ -197,8 +197,8 @@ def test_node_labels_add_and_remove_daemon_pods(world: World) -> None:
 def _is_misscheduled_when_touched(world: World) -> bool:
     """Check the status, and touch the set: such a taint triggers no sync."""
     daemon_set = _get(world)
-    looks = int(daemon_set["metadata"].get("annotations", {}).get("example.com/looks", "0")) + 1
-    annotations = {"metadata": {"annotations": {"example.com/looks": str(looks)}}}
+    touches = int(daemon_set["metadata"].get("annotations", {}).get("example.com/looks", "0")) + 1
+    annotations = {"metadata": {"annotations": {"example.com/looks": str(touches)}}}
     world.api.patch(_path(world), annotations, MERGE_PATCH).must(200)
     return _counts(daemon_set) == (0, 0, 0, 0, 0, 1)
 
@@ -334,8 +334,8 @@ def test_an_update_replaces_every_daemon(world: World) -> None:
     assert {
         pod["metadata"]["labels"]["pod-template-generation"] for pod in _by_node(world).values()
     } == {"2"}
-    found = world.items(world.path("controllerrevisions", group=_APPS))
-    assert sorted(one["revision"] for one in found) == [1, 2]
+    revisions = world.items(world.path("controllerrevisions", group=_APPS))
+    assert sorted(one["revision"] for one in revisions) == [1, 2]
 
 
 def test_an_update_with_surge_creates_new_pods_first(world: World) -> None:
@@ -377,8 +377,8 @@ def test_a_rollback_reuses_the_earlier_revision(world: World) -> None:
         _until_settled(world, 0)
 
     def numbers() -> list[int]:
-        found = world.items(world.path("controllerrevisions", group=_APPS))
-        return sorted(one["revision"] for one in found)
+        revisions = world.items(world.path("controllerrevisions", group=_APPS))
+        return sorted(one["revision"] for one in revisions)
 
     world.until(lambda: numbers() == [2, 3], "the first revision is the third now")
 
@@ -391,8 +391,8 @@ def test_old_revisions_are_deleted(world: World) -> None:
         _until_settled(world, 0)
 
     def numbers() -> list[int]:
-        found = world.items(world.path("controllerrevisions", group=_APPS))
-        return sorted(one["revision"] for one in found)
+        revisions = world.items(world.path("controllerrevisions", group=_APPS))
+        return sorted(one["revision"] for one in revisions)
 
     world.until(lambda: numbers() == [4, 5], "only two are left")
 
@@ -406,8 +406,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     output = world.kubectl("rollout", "status", "daemonset/agent", "--timeout=30s")
     assert 'daemon set "agent" successfully rolled out' in output
     assert _images(world) == [_NEW] * count
-    shown = world.kubectl("rollout", "history", "daemonset/agent")
-    assert [line.split()[0] for line in shown.splitlines() if line[:1].isdigit()] == ["1", "2"]
+    history = world.kubectl("rollout", "history", "daemonset/agent")
+    assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]
     assert _OLD in world.kubectl("rollout", "history", "daemonset/agent", "--revision=1")
     assert "daemonset.apps/agent rolled back" in world.kubectl("rollout", "undo", "daemonset/agent")
     world.kubectl("rollout", "status", "daemonset/agent", "--timeout=30s")

@@ -32,8 +32,8 @@ def path_of(world: World, name: str = "web") -> str:
 def sets_of(world: World, name: str = "web") -> list[Document]:
     """Return the ReplicaSets of a deployment, by revision."""
     path = world.path("replicasets", group="apps/v1")
-    found = world.items(path, labelSelector=f"app={name}")
-    return sorted(found, key=lambda one: int(one["metadata"]["annotations"].get(REVISION, 0)))
+    sets = world.items(path, labelSelector=f"app={name}")
+    return sorted(sets, key=lambda one: int(one["metadata"]["annotations"].get(REVISION, 0)))
 
 
 def sizes_of(world: World, name: str = "web") -> list[int]:
@@ -53,17 +53,17 @@ def until_rolled_out(world: World, replicas: int, name: str = "web") -> Document
 
 
 def stuck() -> Document:
-    """Return a template of pods that no node takes."""
+    """Return a template of pods that fit on no node."""
     return a_template("web", f"{IMAGE}:stuck", nodeSelector=NOWHERE)
 
 
 def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
     expected = a_deployment("web", 3)
     expected["metadata"]["annotations"] = {"team": "blue"}
-    (made,) = world.create(expected)
-    found = until_rolled_out(world, 3)
-    assert found["metadata"]["annotations"] == {"team": "blue", REVISION: "1"}
-    assert found["status"]["readyReplicas"] == 3
+    (created,) = world.create(expected)
+    rolled_out = until_rolled_out(world, 3)
+    assert rolled_out["metadata"]["annotations"] == {"team": "blue", REVISION: "1"}
+    assert rolled_out["status"]["readyReplicas"] == 3
     (replica_set,) = sets_of(world)
     metadata = replica_set["metadata"]
     hash_text = metadata["labels"]["pod-template-hash"]
@@ -74,11 +74,14 @@ def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
         "deployment.kubernetes.io/desired-replicas": "3",
         "deployment.kubernetes.io/max-replicas": "4",
     }
-    assert metadata["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert metadata["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
     assert replica_set["spec"]["selector"]["matchLabels"]["pod-template-hash"] == hash_text
     for pod in world.pods("app=web"):
         assert pod["metadata"]["labels"]["pod-template-hash"] == hash_text
-    available, progressing = condition(found, "Available"), condition(found, "Progressing")
+    available, progressing = (
+        condition(rolled_out, "Available"),
+        condition(rolled_out, "Progressing"),
+    )
     assert (available["status"], available["reason"]) == ("True", "MinimumReplicasAvailable")
     assert progressing["status"] == "True"
     world.until(
@@ -127,9 +130,9 @@ def test_the_deprecated_rollback_annotation_works(world: World) -> None:
     world.kubectl("annotate", "deployment/web", "deprecated.deployment.rollback.to=0")
     note = 'Rolled back deployment "web" to revision 1'
     world.until(lambda: note in notes(world, "web", "DeploymentRollback"), "it is taken back")
-    found = until_rolled_out(world, 1)
-    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == f"{IMAGE}:1"
-    assert "deprecated.deployment.rollback.to" not in found["metadata"]["annotations"]
+    rolled_out = until_rolled_out(world, 1)
+    assert rolled_out["spec"]["template"]["spec"]["containers"][0]["image"] == f"{IMAGE}:1"
+    assert "deprecated.deployment.rollback.to" not in rolled_out["metadata"]["annotations"]
     world.kubectl("annotate", "deployment/web", "deprecated.deployment.rollback.to=7")
     world.until(
         lambda: (
@@ -142,8 +145,8 @@ def test_the_deprecated_rollback_annotation_works(world: World) -> None:
 
 def test_min_ready_seconds_is_copied_to_the_replica_set(world: World) -> None:
     world.create(a_deployment("web", 2, minReadySeconds=300))
-    found = until_status(world, path_of(world), "both are ready", readyReplicas=2)
-    assert condition(found, "Available")["status"] == "False"
+    document = until_status(world, path_of(world), "both are ready", readyReplicas=2)
+    assert condition(document, "Available")["status"] == "False"
     assert sets_of(world)[0]["spec"]["minReadySeconds"] == 300
     patch(world, path_of(world), {"spec": {"minReadySeconds": 0}})
     until_rolled_out(world, 2)
@@ -170,7 +173,7 @@ def test_a_paused_deployment_does_not_roll_out(world: World) -> None:
         "it is paused",
     )
     world.kubectl("set", "image", "deployment/web", f"web={IMAGE}:2")
-    # A paused deployment takes a new size nevertheless.
+    # A paused deployment is still scaled.
     world.kubectl("scale", "deployment/web", "--replicas=3")
     until_status(world, path_of(world), "three old pods", replicas=3, updatedReplicas=0)
     assert sizes_of(world) == [3]
@@ -196,12 +199,12 @@ def test_a_stuck_rollout_is_reported(world: World) -> None:
         "False",
         f'ReplicaSet "{name}" has timed out progressing.',
     )
-    done = world.run_kubectl("rollout", "status", "deployment/web", "--timeout=30s")
-    assert done.returncode == 1
-    assert done.stderr == 'error: deployment "web" exceeded its progress deadline\n'
+    completed = world.run_kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    assert completed.returncode == 1
+    assert completed.stderr == 'error: deployment "web" exceeded its progress deadline\n'
     patch(world, path_of(world), {"spec": {"template": a_template("web", nodeSelector=None)}})
-    found = until_rolled_out(world, 2)
-    assert condition(found, "Progressing")["status"] == "True"
+    rolled_out = until_rolled_out(world, 2)
+    assert condition(rolled_out, "Progressing")["status"] == "True"
 
 
 @pytest.mark.programs
@@ -212,11 +215,11 @@ def test_a_broken_template_respects_max_unavailable(world: World) -> None:
     patch(world, path_of(world), {"spec": {"template": stuck()}})
     world.until(lambda: sizes_of(world) == [8, 5], "eight old and five new")
     until_status(world, path_of(world), "eight work", availableReplicas=8, replicas=13)
-    # A new size in the middle of it is spread in proportion, the surge included.
+    # Scaling during the rollout is proportional, the surge included.
     world.kubectl("scale", "deployment/web", "--replicas=15")
     world.until(lambda: sizes_of(world) == [11, 7], "eleven old and seven new")
     until_status(world, path_of(world), "eleven work", availableReplicas=11, replicas=18)
-    # Another template takes over from both.
+    # A third template replaces both.
     patch(
         world,
         path_of(world),
@@ -228,8 +231,8 @@ def test_a_broken_template_respects_max_unavailable(world: World) -> None:
 
 def test_recreate_deletes_old_pods_first(world: World) -> None:
     with silent_node(world) as node:
-        held = a_template("web", nodeName=node)
-        world.create(a_deployment("web", 2, held, strategy={"type": "Recreate"}))
+        template = a_template("web", nodeName=node)
+        world.create(a_deployment("web", 2, template, strategy={"type": "Recreate"}))
         until_status(world, path_of(world), "two", replicas=2, updatedReplicas=2)
         other = {"template": {**stuck(), "spec": {**stuck()["spec"], "nodeName": None}}}
         patch(world, path_of(world), {"spec": other})
@@ -256,16 +259,16 @@ def test_old_replica_sets_are_cleaned_up(world: World) -> None:
 
 
 def test_a_replica_set_with_the_template_is_adopted(world: World) -> None:
-    found = a_replica_set("web", 2)
-    found["metadata"]["name"] = "found"
-    (orphan,) = world.create(found)
+    replica_set = a_replica_set("web", 2)
+    replica_set["metadata"]["name"] = "found"
+    (orphan,) = world.create(replica_set)
     # A controller that has not seen it yet creates its own.
     until_status(world, world.path("replicasets", "found", group="apps/v1"), "it is known")
-    (made,) = world.create(a_deployment("web", 3))
+    (created,) = world.create(a_deployment("web", 3))
     until_rolled_out(world, 3)
     (adopted,) = sets_of(world)
     assert adopted["metadata"]["uid"] == orphan["metadata"]["uid"]
-    assert adopted["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert adopted["metadata"]["ownerReferences"][0]["uid"] == created["metadata"]["uid"]
     assert adopted["metadata"]["annotations"][REVISION] == "1"
 
 
@@ -274,7 +277,7 @@ def test_a_hash_collision_leads_to_another_name(world: World) -> None:
     until_rolled_out(world, 1)
     (first,) = sets_of(world)
     name = first["metadata"]["name"]
-    # With other labels it is no longer the deployment's, and still has the name.
+    # With other labels it no longer belongs to the deployment, and still has the name.
     path = world.path("replicasets", name, group="apps/v1")
     patch(world, path, {"metadata": {"labels": {"app": "other"}}})
     world.until(lambda: "ownerReferences" not in world.get(path)["metadata"], "it is let go")

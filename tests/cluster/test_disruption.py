@@ -42,9 +42,9 @@ def budget_path(world: World, name: str) -> str:
 
 def has_numbers(world: World, name: str, **numbers: int) -> bool:
     """Return whether the status of a budget is up to date and has these numbers."""
-    found = world.get(budget_path(world, name))
-    status = found.get("status", {})
-    return status.get("observedGeneration") == found["metadata"]["generation"] and all(
+    budget = world.get(budget_path(world, name))
+    status = budget.get("status", {})
+    return status.get("observedGeneration") == budget["metadata"]["generation"] and all(
         status.get(field, 0) == number for field, number in numbers.items()
     )
 
@@ -70,7 +70,7 @@ def cause_of(response: Response) -> Document:
 
 
 def held_set(name: str, replicas: int) -> Document:
-    """Return a ReplicaSet whose pods no node takes."""
+    """Return a ReplicaSet whose pods fit on no node."""
     return a_replica_set(name, replicas, a_template(name, nodeSelector=NOWHERE))
 
 
@@ -86,21 +86,21 @@ def set_status(world: World, pod: Document, *, is_ready: bool) -> None:
 def test_status_of_a_budget(world: World) -> None:
     world.create(held_set("web", 3), a_budget("keep", "web", minAvailable=2))
     pods = until_pods(world, "app=web", 3)
-    found = until_budget(world, "keep", expectedPods=3, desiredHealthy=2, currentHealthy=0)
-    assert found["status"]["disruptionsAllowed"] == 0
-    insufficient = condition(found, "DisruptionAllowed")
+    budget = until_budget(world, "keep", expectedPods=3, desiredHealthy=2, currentHealthy=0)
+    assert budget["status"]["disruptionsAllowed"] == 0
+    insufficient = condition(budget, "DisruptionAllowed")
     assert (insufficient["status"], insufficient["reason"]) == ("False", "InsufficientPods")
     for pod in pods:
         set_status(world, pod, is_ready=True)
-    found = until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
-    sufficient = condition(found, "DisruptionAllowed")
+    budget = until_budget(world, "keep", currentHealthy=3, disruptionsAllowed=1)
+    sufficient = condition(budget, "DisruptionAllowed")
     assert (sufficient["status"], sufficient["reason"]) == ("True", "SufficientPods")
     assert sufficient["observedGeneration"] == 1
     patch(world, budget_path(world, "keep"), {"spec": {"minAvailable": "100%"}})
-    found = until_budget(world, "keep", desiredHealthy=3, disruptionsAllowed=0)
-    assert found["status"]["observedGeneration"] == 2
-    shown = world.kubectl("get", "pdb", "keep").splitlines()[1].split()
-    assert shown[:4] == ["keep", "100%", "N/A", "0"]
+    budget = until_budget(world, "keep", desiredHealthy=3, disruptionsAllowed=0)
+    assert budget["status"]["observedGeneration"] == 2
+    columns = world.kubectl("get", "pdb", "keep").splitlines()[1].split()
+    assert columns[:4] == ["keep", "100%", "N/A", "0"]
 
 
 def test_a_percentage_applies_to_the_desired_replicas(world: World) -> None:
@@ -173,7 +173,7 @@ def test_pods_that_are_not_ready(world: World) -> None:
         if pod["metadata"]["name"] != second:
             set_status(world, pod, is_ready=True)
     until_budget(world, "keep", currentHealthy=1, desiredHealthy=1)
-    # Enough are healthy, and this one is not: nothing is lost by its going.
+    # Enough pods are healthy, and this one is not: evicting it loses nothing.
     evict(world, second).must(201)
 
 
@@ -186,8 +186,8 @@ def test_pods_that_have_not_started_can_be_evicted(world: World) -> None:
 
 def test_a_budget_without_matching_pods(world: World) -> None:
     world.create(a_budget("keep", "nobody", minAvailable=1))
-    found = until_budget(world, "keep", expectedPods=0, currentHealthy=0, desiredHealthy=1)
-    assert found["status"]["disruptionsAllowed"] == 0
+    budget = until_budget(world, "keep", expectedPods=0, currentHealthy=0, desiredHealthy=1)
+    assert budget["status"]["disruptionsAllowed"] == 0
     world.until(lambda: notes(world, "keep", "NoPods") == ["No matching pods found"], "the event")
 
 
@@ -238,12 +238,12 @@ def test_controllers_of_any_kind_with_a_scale(world: World) -> None:
         }
         flocks = f"/apis/{group}/v1/namespaces/{world.namespace}/flocks"
         world.until(lambda: world.api.get(flocks).code == 200, "flocks are served")
-        made = world.api.post(flocks, owner).must(201).json
+        created = world.api.post(flocks, owner).must(201).json
         reference = {
             "apiVersion": f"{group}/v1",
             "kind": "Flock",
             "name": "geese",
-            "uid": made["metadata"]["uid"],
+            "uid": created["metadata"]["uid"],
             "controller": True,
         }
         pod = {
@@ -265,9 +265,9 @@ def test_controllers_of_any_kind_with_a_scale(world: World) -> None:
 
 
 class Poke:
-    """Changes a pod every second, so that its budget is looked at again.
+    """Changes a pod every second, so that its budget is evaluated again.
 
-    kube-controller-manager reads every 30 s which kinds there are, and looks at a budget only when
+    kube-controller-manager discovers kinds every 30 s, and evaluates a budget only when
     it or a pod of it changes.
     """
 

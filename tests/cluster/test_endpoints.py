@@ -139,8 +139,8 @@ def test_slices_have_the_labels_of_the_service(world: World) -> None:
     world.api.patch(world.path("services", "web"), patch, MERGE_PATCH).must(200)
 
     def tiers() -> list[str]:
-        found = [*slices(world), world.get(world.path("endpoints", "web"))]
-        return [one["metadata"]["labels"]["tier"] for one in found]
+        documents = [*slices(world), world.get(world.path("endpoints", "web"))]
+        return [one["metadata"]["labels"]["tier"] for one in documents]
 
     world.until(lambda: tiers() == ["back", "back"], "both have the new label")
 

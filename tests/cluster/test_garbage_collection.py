@@ -14,7 +14,7 @@ from tests.cluster.owned import HOLD, MERGE_PATCH, Document, a_config_map, custo
 pytestmark = pytest.mark.timeout(150)
 
 
-def made(world: World, name: str, *owners: Document, **metadata: Any) -> Document:
+def create_config_map(world: World, name: str, *owners: Document, **metadata: Any) -> Document:
     return world.create(a_config_map(name, *owners, **metadata))[0]
 
 
@@ -38,8 +38,8 @@ def delete(world: World, name: str, policy: str) -> None:
 
 
 def metadata_of(world: World, name: str) -> Document:
-    found: Document = world.get(path_of(world, name)).get("metadata", {})
-    return found
+    metadata: Document = world.get(path_of(world, name)).get("metadata", {})
+    return metadata
 
 
 def release(world: World, name: str) -> None:
@@ -48,10 +48,10 @@ def release(world: World, name: str) -> None:
 
 
 def test_all_transitive_dependents_are_deleted(world: World) -> None:
-    first = made(world, "first")
-    second = made(world, "second", owner(first))
-    made(world, "third", owner(second))
-    made(world, "other")
+    first = create_config_map(world, "first")
+    second = create_config_map(world, "second", owner(first))
+    create_config_map(world, "third", owner(second))
+    create_config_map(world, "other")
     delete(world, "first", "Background")
     assert is_gone(world, "first")
     until_gone(world, "second", "third")
@@ -59,17 +59,19 @@ def test_all_transitive_dependents_are_deleted(world: World) -> None:
 
 
 def test_an_absent_owner_does_not_count(world: World) -> None:
-    there = made(world, "there")
-    made(world, "of-nobody", {**owner(there), "name": "nobody", "uid": "no-such-uid"})
-    # Another object has the name now.
-    made(world, "of-a-predecessor", {**owner(there), "uid": "the-uid-before"})
+    existing = create_config_map(world, "there")
+    create_config_map(
+        world, "of-nobody", {**owner(existing), "name": "nobody", "uid": "no-such-uid"}
+    )
+    # Another object has that name now.
+    create_config_map(world, "of-a-predecessor", {**owner(existing), "uid": "the-uid-before"})
     until_gone(world, "of-nobody", "of-a-predecessor")
     assert not is_gone(world, "there")
 
 
 def test_one_existing_owner_keeps_an_object(world: World) -> None:
-    first, second = made(world, "first"), made(world, "second")
-    made(world, "shared", owner(first), owner(second))
+    first, second = create_config_map(world, "first"), create_config_map(world, "second")
+    create_config_map(world, "shared", owner(first), owner(second))
     delete(world, "first", "Background")
     world.until(
         lambda: metadata_of(world, "shared")["ownerReferences"] == [owner(second)],
@@ -80,8 +82,8 @@ def test_one_existing_owner_keeps_an_object(world: World) -> None:
 
 
 def test_foreground_deletion_waits_for_the_dependents(world: World) -> None:
-    top = made(world, "top")
-    made(world, "held", owner(top, blockOwnerDeletion=True), finalizers=[HOLD])
+    top = create_config_map(world, "top")
+    create_config_map(world, "held", owner(top, blockOwnerDeletion=True), finalizers=[HOLD])
     delete(world, "top", "Foreground")
     world.until(
         lambda: metadata_of(world, "held").get("deletionTimestamp"), "the dependent is deleted"
@@ -92,9 +94,9 @@ def test_foreground_deletion_waits_for_the_dependents(world: World) -> None:
 
 
 def test_foreground_deletion_is_transitive(world: World) -> None:
-    top = made(world, "top")
-    middle = made(world, "middle", owner(top, blockOwnerDeletion=True))
-    made(world, "bottom", owner(middle, blockOwnerDeletion=True), finalizers=[HOLD])
+    top = create_config_map(world, "top")
+    middle = create_config_map(world, "middle", owner(top, blockOwnerDeletion=True))
+    create_config_map(world, "bottom", owner(middle, blockOwnerDeletion=True), finalizers=[HOLD])
     delete(world, "top", "Foreground")
     world.until(
         lambda: metadata_of(world, "bottom").get("deletionTimestamp"), "the last one is deleted"
@@ -106,8 +108,8 @@ def test_foreground_deletion_is_transitive(world: World) -> None:
 
 
 def test_foreground_deletion_ignores_nonblocking_dependents(world: World) -> None:
-    top = made(world, "top")
-    made(world, "held", owner(top), finalizers=[HOLD])
+    top = create_config_map(world, "top")
+    create_config_map(world, "held", owner(top), finalizers=[HOLD])
     delete(world, "top", "Foreground")
     until_gone(world, "top")
     world.until(
@@ -117,17 +119,17 @@ def test_foreground_deletion_ignores_nonblocking_dependents(world: World) -> Non
 
 
 def test_a_dependent_with_another_owner_is_kept(world: World) -> None:
-    top, other = made(world, "top"), made(world, "other")
-    made(world, "shared", owner(top, blockOwnerDeletion=True), owner(other))
+    top, other = create_config_map(world, "top"), create_config_map(world, "other")
+    create_config_map(world, "shared", owner(top, blockOwnerDeletion=True), owner(other))
     delete(world, "top", "Foreground")
     until_gone(world, "top")
     assert metadata_of(world, "shared")["ownerReferences"] == [owner(other)]
 
 
 def test_orphaned_dependents_stay(world: World) -> None:
-    top = made(world, "top")
+    top = create_config_map(world, "top")
     for number in range(20):
-        made(world, f"orphan-{number}", owner(top, controller=True))
+        create_config_map(world, f"orphan-{number}", owner(top, controller=True))
     delete(world, "top", "Orphan")
     until_gone(world, "top")
     for number in range(20):
@@ -135,7 +137,7 @@ def test_orphaned_dependents_stay(world: World) -> None:
 
 
 def test_a_cycle_of_owners_is_deleted(world: World) -> None:
-    ring = [made(world, f"ring-{number}") for number in range(3)]
+    ring = [create_config_map(world, f"ring-{number}") for number in range(3)]
     for number, document in enumerate(ring):
         before = owner(ring[number - 1], controller=True, blockOwnerDeletion=True)
         patch = {"metadata": {"ownerReferences": [before]}}
@@ -155,16 +157,16 @@ def test_a_cluster_scoped_owner_owns_namespaced_objects(world: World) -> None:
         "value": 1,
     }
     top = world.api.post(path, document).must(201).json
-    made(world, "below", owner(top))
-    made(world, "beside")
+    create_config_map(world, "below", owner(top))
+    create_config_map(world, "beside")
     world.api.delete(f"{path}/{name}").must(200)
     until_gone(world, "below")
     assert not is_gone(world, "beside")
 
 
 def test_an_owner_in_another_namespace_does_not_count(world: World) -> None:
-    elsewhere = world.get("/api/v1/namespaces/kube-system/serviceaccounts/default")
-    made(world, "astray", owner(elsewhere))
+    account = world.get("/api/v1/namespaces/kube-system/serviceaccounts/default")
+    create_config_map(world, "astray", owner(account))
     until_gone(world, "astray")
     world.until(lambda: "OwnerRefInvalidNamespace" in world.reasons("astray"), "an event says so")
 
@@ -184,7 +186,7 @@ def test_owners_of_two_groups_count_alike(world: World) -> None:
             },
         }
     )[0]
-    made(world, "below", owner(deployment))
+    create_config_map(world, "below", owner(deployment))
     sets = world.path("replicasets", group="apps/v1")
     world.until(lambda: world.items(sets), "the deployment has its ReplicaSet")
     path = world.path("deployments", "empty", group="apps/v1")
@@ -232,7 +234,7 @@ def test_objects_of_custom_kinds_own_and_are_owned(world: World, fruit: str) -> 
     tree = a_fruit("tree")
     apple = a_fruit("apple", owner(tree))
     a_fruit("worm", owner(apple))
-    made(world, "label", owner(tree))
+    create_config_map(world, "label", owner(tree))
     world.api.delete(f"{fruits}/tree", {"propagationPolicy": "Background"}).must(200)
     until_gone(world, "label", timeout_s=90)
     world.until(lambda: not world.items(fruits), "the others are gone", 60)
@@ -240,7 +242,7 @@ def test_objects_of_custom_kinds_own_and_are_owned(world: World, fruit: str) -> 
 
 def test_custom_objects_can_be_orphaned(world: World, fruit: str) -> None:
     fruits = world.path("fruits", group=f"{fruit}/v1")
-    top = made(world, "top")
+    top = create_config_map(world, "top")
     metadata = {"name": "apple", "ownerReferences": [owner(top, controller=True)]}
     body = {"apiVersion": f"{fruit}/v1", "kind": "Fruit", "metadata": metadata}
     world.api.post(fruits, body).must(201)

@@ -86,8 +86,8 @@ def until_waiting_after(world: World, before: Document) -> list[Document]:
     name = before["metadata"]["name"]
 
     def others() -> list[Document]:
-        found = waiting_pods(world, "sum")
-        return [pod for pod in found if pod["metadata"]["name"] != name]
+        pods = waiting_pods(world, "sum")
+        return [pod for pod in pods if pod["metadata"]["name"] != name]
 
     world.until(lambda: len(others()) == 1, f"another pod waits instead of {name}")
     return others()
@@ -194,11 +194,11 @@ def test_a_failed_index_has_its_own_backoff(world: World) -> None:
     first, second = until_waiting(world, "sum", 2)
     end_pod(world, first, exit_code=1)
     end_pod(world, second)
-    (again,) = until_waiting(world, "sum", 1)
-    assert index_of(again) == 0
+    (retry,) = until_waiting(world, "sum", 1)
+    assert index_of(retry) == 0
     counts = "batch.kubernetes.io/job-index-failure-count"
-    assert again["metadata"]["annotations"][counts] == "1"
-    end_pod(world, again, exit_code=1)
+    assert retry["metadata"]["annotations"][counts] == "1"
+    end_pod(world, retry, exit_code=1)
     status = until_condition(world, "sum", "Failed")["status"]
     assert true_conditions(status)["Failed"] == "FailedIndexes"
     assert (status["completedIndexes"], status["failedIndexes"]) == ("1", "0")
@@ -219,8 +219,8 @@ def test_a_success_policy_ends_the_job_early(world: World) -> None:
     }
     assert condition({"status": status}, "Complete")["message"] == "Matched rules at index 0"
     assert status["succeeded"] == 1
-    # Those that it ends early count as failed if the controller meets them once more before it is
-    # done with the job.
+    # Pods that it ends early count as failed if the controller syncs once more before the job is
+    # finished.
     assert status.get("failed", 0) <= 2
     world.until(lambda: len(pods_of(world, "sum")) == 1, "the others are gone")
 
@@ -233,12 +233,12 @@ def test_a_failure_policy_ends_the_job_at_once(world: World) -> None:
     world.create(a_job("sum", podFailurePolicy={"rules": rules}, backoffLimit=0))
     (pod,) = until_waiting(world, "sum", 1)
     end_pod(world, pod, exit_code=7)
-    (again,) = until_waiting_after(world, pod)
+    (retry,) = until_waiting_after(world, pod)
     assert job(world, "sum")["status"].get("failed", 0) == 0
-    end_pod(world, again, exit_code=42)
+    end_pod(world, retry, exit_code=42)
     status = until_condition(world, "sum", "Failed")["status"]
     assert true_conditions(status)["Failed"] == "PodFailurePolicy"
-    name = again["metadata"]["name"]
+    name = retry["metadata"]["name"]
     assert condition({"status": status}, "Failed")["message"] == (
         f"Container sum for pod {world.namespace}/{name} failed with exit code 42 "
         "matching FailJob rule at index 1"

@@ -1,7 +1,7 @@
-"""Kubelets without anybody else beside them: static pods, silence, the end and a new beginning.
+"""Kubelets alone: static pods, missing heartbeats, stops and restarts.
 
-They run on whichever API server --server names; no controller is there, so nothing is bound,
-tainted or collected.
+They run on the API server that --server names, without controllers: nothing is bound, tainted
+or collected.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _numbers = count(1)
 
 @dataclass(slots=True)
 class Running:
-    """Kubelets at work, and the loop they work on."""
+    """Running kubelets and their event loop."""
 
     kubelets: Kubelets
     thread: LoopThread
@@ -55,18 +55,18 @@ def kubelets(server: ApiServer, settings: KubeletSettings = FAST) -> Iterator[Ru
     async def make() -> tuple[Kubelets, Informers, Client]:
         client = Client(access, qps=-1, burst=0, user_agent="test", clock=clock, log=log)
         informers = Informers(client, clock, log, RandomStream(0, "kubelets"))
-        made = Kubelets(Dependencies(client, informers, clock, log), settings)
+        created = Kubelets(Dependencies(client, informers, clock, log), settings)
         informers.start()
         await informers.wait_until_synced()
-        await made.start()
-        return made, informers, client
+        await created.start()
+        return created, informers, client
 
     with LoopThread("kubelets") as thread:
-        made, informers, client = thread.run(make())
+        created, informers, client = thread.run(make())
         try:
-            yield Running(made, thread)
+            yield Running(created, thread)
         finally:
-            thread.run(made.stop())
+            thread.run(created.stop())
             thread.run(informers.stop())
             thread.run(client.close())
 
@@ -150,7 +150,7 @@ def test_a_dead_kubelet_does_nothing(api_server: ApiServer, api: Api, node: str)
         api.post(PODS, a_pod(name, nodeName=node)).must(201)
         until(lambda: is_ready(get(api, f"{PODS}/{name}")), "the pod runs")
         switch("off")
-        # What a controller does with a node that is silent.
+        # As a controller does on a node without heartbeats.
         unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         api.patch(f"{path}/status", {"status": {"conditions": [unknown]}}, MERGE_PATCH).must(200)
         api.delete(f"{PODS}/{name}").must(200)

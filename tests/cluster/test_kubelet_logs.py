@@ -121,30 +121,32 @@ def test_a_pod_without_a_node_has_an_empty_log(world: World) -> None:
     assert (response.code, response.body) == (204, b"")
 
 
-@pytest.mark.parametrize("what", ["exec", "attach", "portforward"])
-def test_a_pod_without_a_node_cannot_be_connected_to(world: World, what: str) -> None:
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+def test_a_pod_without_a_node_cannot_be_connected_to(world: World, subresource: str) -> None:
     world.create(a_pod("nowhere", nodeSelector={"no-node": "has-this"}))
-    path = f"{world.path('pods', 'nowhere')}/{what}"
+    path = f"{world.path('pods', 'nowhere')}/{subresource}"
     response = world.api.post(path, None, headers=UPGRADE)
     assert response.code == 400
     assert response.message == "pod nowhere does not have a host assigned"
 
 
 @pytest.mark.parametrize(
-    ("what", "why"),
+    ("subresource", "reason"),
     [
         ("exec", "there is no container to execute a command in"),
         ("attach", "there is no container to attach to"),
         ("portforward", "there is no container to forward a port to"),
     ],
 )
-def test_exec_attach_and_port_forward_are_rejected(own: World, what: str, why: str) -> None:
+def test_exec_attach_and_port_forward_are_rejected(
+    own: World, subresource: str, reason: str
+) -> None:
     own.create(a_pod("hollow"))
     until_ready(own, "hollow")
-    path = f"{own.path('pods', 'hollow')}/{what}"
+    path = f"{own.path('pods', 'hollow')}/{subresource}"
     response = own.api.post(path, None, query={"command": "ls"}, headers=UPGRADE)
     assert (response.code, response.reason) == (501, "NotImplemented")
-    assert response.message == f"pods are simulated here: {why}"
+    assert response.message == f"pods are simulated here: {reason}"
     plain = own.api.post(path, None)
     assert (plain.code, plain.message) == (400, "Upgrade request required")
 
@@ -158,7 +160,11 @@ def test_kubectl_shows_logs_and_rejections(own: World, program: str) -> None:
     assert own.kubectl("logs", "-f", "once", program=program) == "begin\nend\n"
     assert own.kubectl("logs", "once", "--tail=1", program=program) == "end\n"
     assert "is simulated and produces no output" in own.kubectl("logs", "web", program=program)
-    for words in (["exec", "web", "--", "ls"], ["attach", "web"], ["port-forward", "web", ":80"]):
-        done = own.cluster.run_kubectl("-n", own.namespace, *words, program=program)
-        assert done.returncode == 1, words
-        assert "pods are simulated here" in done.stderr
+    for arguments in (
+        ["exec", "web", "--", "ls"],
+        ["attach", "web"],
+        ["port-forward", "web", ":80"],
+    ):
+        completed = own.cluster.run_kubectl("-n", own.namespace, *arguments, program=program)
+        assert completed.returncode == 1, arguments
+        assert "pods are simulated here" in completed.stderr

@@ -1,7 +1,7 @@
-"""Kubelets and the pods of their nodes, as seen through the API.
+"""Kubelets and the pods of their nodes, read through the API.
 
-The tests that KWOK's kubelets cannot pass say why: they write no events, keep no logs, and know of
-no other end of a container than that of a Job's.
+Tests that KWOK's kubelets cannot pass give the reason: KWOK writes no events, keeps no logs, and
+ends only containers of Jobs.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def test_a_pod_runs_at_an_address_of_its_own(world: World) -> None:
         assert (container["name"], container["image"]) == ("main", "registry.example/web:1")
         assert (container["ready"], container["restartCount"]) == (True, 0)
         assert container["state"]["running"]["startedAt"]
-        shown = {name: one["status"] for name, one in conditions_of(pod).items()}
+        statuses = {name: one["status"] for name, one in conditions_of(pod).items()}
         assert (
-            shown.items()
+            statuses.items()
             >= {
                 "PodScheduled": "True",
                 "Initialized": "True",
@@ -102,8 +102,8 @@ def test_a_pod_with_a_finalizer_stops_and_stays(own: World) -> None:
     own.api.delete(own.path("pods", "held")).must(200)
     status = until_phase(own, "held", "Succeeded")["status"]
     assert "terminated" in status["containerStatuses"][0]["state"]
-    shown = conditions_of({"status": status})["Ready"]
-    assert (shown["status"], shown["reason"]) == ("False", "PodCompleted")
+    condition = conditions_of({"status": status})["Ready"]
+    assert (condition["status"], condition["reason"]) == ("False", "PodCompleted")
     patch = {"metadata": {"finalizers": None}}
     own.api.patch(own.path("pods", "held"), patch, MERGE_PATCH).must(200)
     own.until(lambda: not pod_of(own, "held"), "the pod is gone")
@@ -155,8 +155,8 @@ def test_annotations_set_run_time_and_exit_code(own: World) -> None:
     )
     never = until_phase(own, "never", "Failed")
     assert never["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 1
-    again = until_phase(own, "again", "Succeeded")["status"]["containerStatuses"][0]
-    assert (again["restartCount"], again["state"]["terminated"]["exitCode"]) == (1, 0)
+    restarted = until_phase(own, "again", "Succeeded")["status"]["containerStatuses"][0]
+    assert (restarted["restartCount"], restarted["state"]["terminated"]["exitCode"]) == (1, 0)
 
     def looping() -> Document:
         statuses = pod_of(own, "always").get("status", {}).get("containerStatuses") or [{}]
@@ -196,18 +196,18 @@ def test_a_pod_whose_init_container_fails_never_runs(own: World) -> None:
     )
     status = until_phase(own, "broken", "Failed")["status"]
     assert "waiting" in status["containerStatuses"][0]["state"]
-    shown = conditions_of({"status": status})["Initialized"]
-    assert (shown["status"], shown["reason"]) == ("False", "ContainersNotInitialized")
-    assert shown["message"] == "containers with incomplete status: [check]"
+    condition = conditions_of({"status": status})["Initialized"]
+    assert (condition["status"], condition["reason"]) == ("False", "ContainersNotInitialized")
+    assert condition["message"] == "containers with incomplete status: [check]"
 
 
 def test_readiness_follows_an_annotation(own: World) -> None:
     own.create(a_pod("slow", annotations={"ready": "false"}))
     until_phase(own, "slow", "Running")
     own.until(lambda: "Ready" in conditions_of(pod_of(own, "slow")), "it says whether it is ready")
-    shown = conditions_of(pod_of(own, "slow"))["Ready"]
-    assert (shown["status"], shown["reason"]) == ("False", "ContainersNotReady")
-    assert shown["message"] == "containers with unready status: [main]"
+    condition = conditions_of(pod_of(own, "slow"))["Ready"]
+    assert (condition["status"], condition["reason"]) == ("False", "ContainersNotReady")
+    assert condition["message"] == "containers with unready status: [main]"
     patch = {"metadata": {"annotations": {"kubesched.dev/ready": None}}}
     own.api.patch(own.path("pods", "slow"), patch, MERGE_PATCH).must(200)
     until_ready(own, "slow")
@@ -216,12 +216,12 @@ def test_readiness_follows_an_annotation(own: World) -> None:
 def test_readiness_waits_for_gates(own: World) -> None:
     own.create(a_pod("gated", readinessGates=[{"conditionType": "example.com/open"}]))
     until_phase(own, "gated", "Running")
-    shown = conditions_of(pod_of(own, "gated"))["Ready"]
-    assert (shown["status"], shown["reason"]) == ("False", "ReadinessGatesNotReady")
+    condition = conditions_of(pod_of(own, "gated"))["Ready"]
+    assert (condition["status"], condition["reason"]) == ("False", "ReadinessGatesNotReady")
     gate = {"type": "example.com/open", "status": "True"}
     path = f"{own.path('pods', 'gated')}/status"
-    known = pod_of(own, "gated")["status"]["conditions"]
-    own.api.patch(path, {"status": {"conditions": [*known, gate]}}, MERGE_PATCH).must(200)
+    conditions = pod_of(own, "gated")["status"]["conditions"]
+    own.api.patch(path, {"status": {"conditions": [*conditions, gate]}}, MERGE_PATCH).must(200)
     until_ready(own, "gated")
     assert conditions_of(pod_of(own, "gated"))["example.com/open"]["status"] == "True"
 

@@ -64,7 +64,7 @@ def test_the_content_of_a_namespace_is_deleted_with_it(world: World) -> None:
     )
     path = deleted(world)
     world.until(lambda: world.api.get(path).code == 404, "the namespace is gone", 60)
-    # A namespace of the same name begins with nothing of it.
+    # A new namespace of the same name is empty.
     world.api.post("/api/v1/namespaces", {"metadata": {"name": world.namespace}}).must(201)
     names = [one["metadata"]["name"] for one in world.items(world.path("configmaps"))]
     assert "one" not in names

@@ -1,4 +1,4 @@
-"""Cordoned, tainted, unhealthy and silent nodes, and their pods."""
+"""Cordoned, tainted, unhealthy and unreachable nodes, and their pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LATER = "2026-01-01T00:00:01Z"
 
 
 def _node(name: str, *, is_dead: bool = False, ready: str = "True") -> Document:
-    """Return a node; a dead one has no kubelet and only the given conditions."""
+    """Return a node; a dead one has no kubelet and only these conditions."""
     condition = {
         "type": "Ready",
         "status": ready,
@@ -45,14 +45,14 @@ def _node(name: str, *, is_dead: bool = False, ready: str = "True") -> Document:
             "annotations": {_HEARTBEAT: "off" if is_dead else "on"},
             "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
         },
-        # Nobody but this test puts pods here.
+        # Only this test puts pods here.
         "spec": {"taints": [{"key": "test", "effect": "NoSchedule"}]},
         "status": status,
     }
 
 
 class _Nodes:
-    """Nodes as they are on the API server."""
+    """Reads and changes nodes on the API server."""
 
     def __init__(self, cluster: Playground) -> None:
         self._cluster = cluster
@@ -62,10 +62,10 @@ class _Nodes:
         return found
 
     def taints(self, name: str) -> set[str]:
-        """Return the taints we give, as kubectl writes them, without their prefix."""
+        """Return the taints of the test in kubectl's form, without their prefix."""
         taints = self.get(name)["spec"].get("taints") or []
-        shown = [f"{taint['key']}:{taint['effect']}" for taint in taints]
-        return {one.removeprefix(_PREFIX) for one in shown if one.startswith(_PREFIX)}
+        names = [f"{taint['key']}:{taint['effect']}" for taint in taints]
+        return {one.removeprefix(_PREFIX) for one in names if one.startswith(_PREFIX)}
 
     def ready(self, name: str) -> str:
         conditions = self.get(name)["status"].get("conditions") or []
@@ -300,12 +300,12 @@ def test_drain_moves_pods_to_other_nodes(world: World) -> None:
         world.kubectl("uncordon", drained)
 
 
-# -- nodes that fall silent -----------------------------------------------------------------------
+# -- nodes without heartbeats ---------------------------------------------------------------------
 
 
 @contextmanager
 def _impatient(request: pytest.FixtureRequest, controllers: str) -> Iterator[Playground]:
-    """Run a cluster that takes a node for lost as soon as its kubelets' period allows."""
+    """Run a cluster with the shortest grace period that its kubelets' heartbeats allow."""
     own = controllers == "own"
     with playground(
         nodes=3,

@@ -1,6 +1,6 @@
-"""Pods that no kubelet will take away are removed by force.
+"""Pods that no kubelet can remove are deleted by force.
 
-kube-controller-manager looks every 20 s, and gives a node 40 s to show up again.
+kube-controller-manager checks every 20 s, and waits 40 s for a node to come back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(150)
 
 
 def a_pod(name: str, **spec: object) -> Document:
-    """Return a pod that something holds, so that it can be seen after its deletion."""
+    """Return a pod with a finalizer, so that it can be read after its deletion."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

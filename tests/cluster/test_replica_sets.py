@@ -36,7 +36,7 @@ both = pytest.mark.parametrize(
 
 
 def waiting(name: str) -> Document:
-    """Return a template of pods that no node takes."""
+    """Return a template of pods that fit on no node."""
     return a_template(name, nodeSelector=NOWHERE)
 
 
@@ -100,7 +100,7 @@ def test_scaling_creates_and_deletes_pods(world: World, make: Make) -> None:
     until_pods(world, "app=web", 1)
     scale = world.get(f"{path}/scale")
     scale["spec"]["replicas"] = 7
-    # Its status may change meanwhile, which is none of our business.
+    # Its status may change meanwhile.
     del scale["metadata"]["resourceVersion"]
     world.api.put(f"{path}/scale", scale).must(200)
     until_status(world, path, "seven", replicas=7)

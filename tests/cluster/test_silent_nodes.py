@@ -17,7 +17,7 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 
 @pytest.fixture(scope="module")
 def fast(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Run a cluster where silence is noticed soon."""
+    """Run a cluster that detects missing heartbeats early."""
     option = request.config.getoption
     if option("--controllers") == "real":
         pytest.skip("KWOK renews leases every 10 s, so silence takes long to notice")

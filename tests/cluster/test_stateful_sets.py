@@ -64,8 +64,8 @@ def _images(world: World) -> dict[str, str]:
 
 def _is_settled(stateful_set: Document, replicas: int) -> bool:
     status = stateful_set.get("status", {})
-    # As kubectl asks. kube-controller-manager may write the status of a set that is gone, its
-    # generation included, to the next one of that name: its update is refused, the cache by then
+    # As kubectl checks. kube-controller-manager may write the status of a set that is gone, its
+    # generation included, to the next one of that name: its update is rejected, the cache by then
     # has the new set, and the same status goes there. Generation 2 stays in the status of a 1.
     return bool(
         status.get("observedGeneration", 0) >= stateful_set["metadata"]["generation"]
@@ -99,7 +99,7 @@ def _ready_since(pod: Document) -> str:
 
 
 def _deletions(world: World, number: int, since: str) -> list[str]:
-    """Return the names of the next pods that are gone, in the order in which they went."""
+    """Return the names of the next deleted pods, in the order of their deletion."""
     query = {"resourceVersion": since, "labelSelector": "app=web"}
     gone: list[str] = []
     with world.api.watch(world.path("pods"), query=query, timeout_s=30.0) as watch:
@@ -168,7 +168,7 @@ def test_a_revision_has_the_template_and_upstreams_name(world: World) -> None:
     world.create(_stateful_set(1))
     revision = _until_updated(world, 1)["status"]["currentRevision"]
     found = world.get(world.path("controllerrevisions", revision, group=_APPS))
-    # As kube-controller-manager names this template: the hash is of the bytes that Go writes.
+    # kube-controller-manager's name for this template: a hash of the bytes that Go writes.
     assert revision == "web-99dd8bc4c"
     assert found["revision"] == 1
     assert found["data"]["spec"]["template"]["$patch"] == "replace"
@@ -201,9 +201,9 @@ def test_each_pod_waits_for_the_previous_one(world: World) -> None:
     world.create(_stateful_set(3, _GATED))
     for number in range(3):
         _ungate(world, f"web-{number}")
-        there = sorted(_by_name(world))
-        assert there[0] == "web-0"
-        assert len(there) <= number + 2
+        names = sorted(_by_name(world))
+        assert names[0] == "web-0"
+        assert len(names) <= number + 2
     _until_settled(world, 3)
     pods = _by_name(world)
     assert pods["web-2"]["metadata"]["creationTimestamp"] >= _ready_since(pods["web-1"])
@@ -385,8 +385,8 @@ def test_kubectl_rolls_out_and_back(world: World) -> None:
     output = world.kubectl("rollout", "status", "statefulset/web", "--timeout=30s")
     assert "partitioned roll out complete: 2 new pods have been updated..." in output
     assert set(_images(world).values()) == {"registry.k8s.io/pause:3.10"}
-    shown = world.kubectl("rollout", "history", "statefulset/web")
-    assert [line.split()[0] for line in shown.splitlines() if line[:1].isdigit()] == ["1", "2"]
+    history = world.kubectl("rollout", "history", "statefulset/web")
+    assert [line.split()[0] for line in history.splitlines() if line[:1].isdigit()] == ["1", "2"]
     assert "pause:3.9" in world.kubectl("rollout", "history", "statefulset/web", "--revision=1")
     assert "statefulset.apps/web rolled back" in world.kubectl("rollout", "undo", "statefulset/web")
     world.kubectl("rollout", "status", "statefulset/web", "--timeout=30s")
@@ -424,7 +424,7 @@ def _with_claims(replicas: int, **policy: str) -> Document:
     spec: Document = {"volumeClaimTemplates": [_CLAIM], "podManagementPolicy": "Parallel"}
     if policy:
         spec["persistentVolumeClaimRetentionPolicy"] = policy
-    # Nothing binds the claims, so the pods wait: it is about the claims only.
+    # Nothing binds the claims, so the pods wait: only the claims are tested.
     return _stateful_set(replicas, _GATED, **spec)
 
 

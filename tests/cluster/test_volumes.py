@@ -16,7 +16,7 @@ Document = dict[str, Any]
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-# kube-controller-manager looks at everything again every 15 seconds.
+# kube-controller-manager resyncs every 15 seconds.
 _RESYNC_S = 40.0
 
 
@@ -54,7 +54,7 @@ def _pod(name: str, claim: str = "", **spec: Any) -> Document:
 
 
 class _Storage:
-    """Volumes and classes of one test: their names have its namespace in them."""
+    """Creates volumes and classes whose names contain the test's namespace."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -83,11 +83,11 @@ class _Storage:
         return full
 
     def add_claim(self, name: str, request: str = "1Gi", **spec: Any) -> None:
-        """Make a claim of the test's own class."""
+        """Create a claim of the test's own class."""
         self._world.create(_claim(name, request, self.name("class"), **spec))
 
     @contextmanager
-    def made_class(self, provisioner: str, **fields: Any) -> Iterator[str]:
+    def add_class(self, provisioner: str, **fields: Any) -> Iterator[str]:
         name = self.name("class")
         document = {
             "apiVersion": "storage.k8s.io/v1",
@@ -115,13 +115,13 @@ class _Storage:
         return str(self.volume(name).get("status", {}).get("phase"))
 
     def until_claim(self, name: str, phase: str, timeout_s: float = 30.0) -> Document:
-        what = f"claim {name} is {phase}"
-        self._world.until(lambda: self.claim_phase(name) == phase, what, timeout_s)
+        condition = f"claim {name} is {phase}"
+        self._world.until(lambda: self.claim_phase(name) == phase, condition, timeout_s)
         return self.claim(name)
 
     def until_volume(self, name: str, phase: str, timeout_s: float = 30.0) -> Document:
-        what = f"volume {name} is {phase}"
-        self._world.until(lambda: self.volume_phase(name) == phase, what, timeout_s)
+        condition = f"volume {name} is {phase}"
+        self._world.until(lambda: self.volume_phase(name) == phase, condition, timeout_s)
         return self.volume(name)
 
     def delete_claim(self, name: str) -> None:
@@ -130,7 +130,7 @@ class _Storage:
     def delete_volume(self, name: str) -> None:
         self._world.api.delete(f"/api/v1/persistentvolumes/{name}").must(200)
 
-    def until_told(self, name: str, reason: str, timeout_s: float = 30.0) -> str:
+    def until_event(self, name: str, reason: str, timeout_s: float = 30.0) -> str:
         """Wait for an event about an object of the namespace; return its message."""
 
         def notes() -> list[str]:
@@ -151,7 +151,7 @@ def storage(world: World) -> Iterator[_Storage]:
     world.api.delete("/api/v1/persistentvolumes", query=query).must(200)
 
 
-# -- claims find volumes --------------------------------------------------------------------------
+# -- matching of claims and volumes ---------------------------------------------------------------
 
 
 def test_a_claim_gets_the_smallest_matching_volume(world: World, storage: _Storage) -> None:
@@ -174,11 +174,11 @@ def test_a_claim_gets_the_smallest_matching_volume(world: World, storage: _Stora
 
 
 def test_a_claim_waits_for_a_matching_volume(storage: _Storage) -> None:
-    with storage.made_class("kubernetes.io/no-provisioner"):
+    with storage.add_class("kubernetes.io/no-provisioner"):
         storage.until_volume(storage.add_volume("small", "1Gi"), "Available")
         storage.add_claim("data", "2Gi")
         storage.until_claim("data", "Pending")
-        note = storage.until_told("data", "ProvisioningFailed")
+        note = storage.until_event("data", "ProvisioningFailed")
         assert note == "no volume plugin matched name: kubernetes.io/no-provisioner"
         large = storage.add_volume("large", "2Gi")
         assert storage.until_claim("data", "Bound", _RESYNC_S)["spec"]["volumeName"] == large
@@ -186,7 +186,7 @@ def test_a_claim_waits_for_a_matching_volume(storage: _Storage) -> None:
 
 def test_an_event_reports_a_claim_without_class_and_volume(world: World, storage: _Storage) -> None:
     world.create(_claim("data"))
-    assert storage.until_told("data", "FailedBinding") == (
+    assert storage.until_event("data", "FailedBinding") == (
         "no persistent volumes available for this claim and no storage class is set"
     )
 
@@ -194,7 +194,7 @@ def test_an_event_reports_a_claim_without_class_and_volume(world: World, storage
 def test_an_event_reports_an_unknown_class(storage: _Storage) -> None:
     storage.add_claim("data")
     name = storage.name("class")
-    assert storage.until_told("data", "ProvisioningFailed") == (
+    assert storage.until_event("data", "ProvisioningFailed") == (
         f'storageclass.storage.k8s.io "{name}" not found'
     )
 
@@ -226,7 +226,7 @@ def test_an_event_reports_a_mismatched_volume(storage: _Storage) -> None:
     small = storage.add_volume("small", "1Gi")
     storage.until_volume(small, "Available")
     storage.add_claim("data", "2Gi", volumeName=small)
-    assert storage.until_told("data", "VolumeMismatch") == (
+    assert storage.until_event("data", "VolumeMismatch") == (
         f'Cannot bind to requested volume "{small}": requested PV is too small'
     )
     assert storage.claim_phase("data") == "Pending"
@@ -238,7 +238,7 @@ def test_an_event_reports_a_volume_bound_to_another_claim(storage: _Storage) -> 
     storage.add_claim("first", volumeName=volume)
     storage.until_claim("first", "Bound", _RESYNC_S)
     storage.add_claim("second", volumeName=volume)
-    assert storage.until_told("second", "FailedBinding") == (
+    assert storage.until_event("second", "FailedBinding") == (
         f'volume "{volume}" already bound to a different claim.'
     )
     assert storage.claim_phase("second") == "Pending"
@@ -257,9 +257,9 @@ def test_a_claim_without_class_gets_the_default_class_when_there_is_one(
     world: World, storage: _Storage
 ) -> None:
     world.create(_claim("data", storage_class=None))
-    storage.until_told("data", "FailedBinding")
+    storage.until_event("data", "FailedBinding")
     marked = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    with storage.made_class("kubernetes.io/no-provisioner", metadata=marked) as name:
+    with storage.add_class("kubernetes.io/no-provisioner", metadata=marked) as name:
         world.until(
             lambda: storage.claim("data")["spec"].get("storageClassName") == name,
             "the claim has the class",
@@ -279,7 +279,7 @@ def test_a_retained_volume_outlives_its_claim(storage: _Storage) -> None:
     reference = storage.until_volume(volume, "Released")["spec"]["claimRef"]
     assert reference["name"] == "data", "it remembers whose it was"
     storage.add_claim("data")
-    storage.until_told("data", "ProvisioningFailed")
+    storage.until_event("data", "ProvisioningFailed")
     assert storage.claim_phase("data") == "Pending", "a new claim of that name does not get it"
 
 
@@ -293,8 +293,8 @@ def test_a_volume_is_deleted_with_its_claim_by_policy(storage: _Storage, world: 
 
 
 def test_a_volume_without_deleter_fails(storage: _Storage) -> None:
-    where = {"path": "/data"}
-    volume = storage.add_volume("data", persistentVolumeReclaimPolicy="Delete", hostPath=where)
+    source = {"path": "/data"}
+    volume = storage.add_volume("data", persistentVolumeReclaimPolicy="Delete", hostPath=source)
     storage.until_volume(volume, "Available")
     storage.add_claim("data")
     storage.until_claim("data", "Bound")
@@ -316,7 +316,7 @@ def test_a_claim_whose_volume_is_deleted_is_lost(world: World, storage: _Storage
     world.api.patch(path, {"metadata": {"finalizers": None}}, MERGE_PATCH).must(200)
     claim = storage.until_claim("data", "Lost")
     assert "capacity" not in claim["status"]
-    assert storage.until_told("data", "ClaimLost") == (
+    assert storage.until_event("data", "ClaimLost") == (
         "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
     )
 
@@ -363,14 +363,14 @@ def _local(node: str) -> Document:
 
 def test_a_pod_is_scheduled_where_its_volume_is(world: World, storage: _Storage) -> None:
     home = world.nodes[-1]
-    with storage.made_class(
+    with storage.add_class(
         "kubernetes.io/no-provisioner", volumeBindingMode="WaitForFirstConsumer"
     ):
-        # By then the class is known, too: a claim of an unknown class would not wait.
+        # The class is known now: a claim of an unknown class would not wait.
         disk = storage.add_volume("disk", **_local(home))
         storage.until_volume(disk, "Available")
         storage.add_claim("data")
-        assert storage.until_told("data", "WaitForFirstConsumer") == (
+        assert storage.until_event("data", "WaitForFirstConsumer") == (
             "waiting for first consumer to be created before binding"
         )
         assert storage.claim_phase("data") == "Pending"
@@ -381,11 +381,11 @@ def test_a_pod_is_scheduled_where_its_volume_is(world: World, storage: _Storage)
 
 
 def test_a_volume_is_provisioned_for_the_first_consumer(world: World, storage: _Storage) -> None:
-    with storage.made_class(
+    with storage.add_class(
         "kubernetes.io/host-path", volumeBindingMode="WaitForFirstConsumer"
     ) as name:
         storage.add_claim("data", "3Gi")
-        storage.until_told("data", "WaitForFirstConsumer")
+        storage.until_event("data", "WaitForFirstConsumer")
         world.create(_pod("user", "data"))
         world.cluster.until_running(f"{world.namespace}/user")
         claim = storage.until_claim("data", "Bound")
@@ -397,7 +397,7 @@ def test_a_volume_is_provisioned_for_the_first_consumer(world: World, storage: _
         assert volume["spec"]["storageClassName"] == name
         assert volume["spec"]["capacity"] == {"storage": "3Gi"}
         assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
-        assert storage.until_told("data", "ProvisioningSucceeded") == (
+        assert storage.until_event("data", "ProvisioningSucceeded") == (
             f"Successfully provisioned volume pvc-{uid} using kubernetes.io/host-path"
         )
         world.api.delete(world.path("pods", "user")).must(200)
@@ -406,7 +406,7 @@ def test_a_volume_is_provisioned_for_the_first_consumer(world: World, storage: _
 
 
 def test_a_volume_is_provisioned_immediately(world: World, storage: _Storage) -> None:
-    with storage.made_class("kubernetes.io/host-path", reclaimPolicy="Retain"):
+    with storage.add_class("kubernetes.io/host-path", reclaimPolicy="Retain"):
         storage.add_claim("data")
         claim = storage.until_claim("data", "Bound")
         name = claim["spec"]["volumeName"]
@@ -417,16 +417,16 @@ def test_a_volume_is_provisioned_immediately(world: World, storage: _Storage) ->
 
 
 def test_external_provisioners_are_simulated(world: World, storage: _Storage) -> None:
-    with storage.made_class("disks.example.com", volumeBindingMode="WaitForFirstConsumer"):
+    with storage.add_class("disks.example.com", volumeBindingMode="WaitForFirstConsumer"):
         storage.add_claim("data")
         world.create(_pod("user", "data"))
-        assert storage.until_told("data", "ExternalProvisioning") == (
+        assert storage.until_event("data", "ExternalProvisioning") == (
             "Waiting for a volume to be created either by the external provisioner "
             "'disks.example.com' or manually by the system administrator. If volume creation is "
             "delayed, please verify that the provisioner is running and correctly registered."
         )
         if world.controllers == "real":
-            # Nobody here is called so.
+            # No provisioner has this name.
             return
         world.cluster.until_running(f"{world.namespace}/user")
         node = world.cluster.node_of(f"{world.namespace}/user")
@@ -444,7 +444,7 @@ def test_external_provisioners_are_simulated(world: World, storage: _Storage) ->
 
 
 def test_an_ephemeral_volume_gets_a_claim(world: World, storage: _Storage) -> None:
-    with storage.made_class(
+    with storage.add_class(
         "kubernetes.io/host-path", volumeBindingMode="WaitForFirstConsumer"
     ) as name:
         template = {

@@ -1,7 +1,7 @@
 """A container's command as a process of this machine: `python container.py FOLDER HOST COMMAND...`.
 
-Owns what a container sees that a process does not: its own host name, and its service account,
-which is in FOLDER. All the rest is the command's own: it finds the API server as in any pod.
+Owns the differences between a container and a process: the host name, and the service account,
+which is in FOLDER. The command finds the API server as in any pod.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ if __name__ == "__main__":
     folder, host, program, *arguments = sys.argv[1:]
     assert program == "kubesched", program
     socket.gethostname = lambda: host
-    kubeconfig.SERVICE_ACCOUNT = Path(folder)  # type: ignore[misc]  # A pod has one place for it.
+    kubeconfig.SERVICE_ACCOUNT = Path(folder)  # type: ignore[misc]  # The path in a pod is fixed.
     run_reload._NAMESPACE_FILE = Path(folder, "namespace")  # type: ignore[misc]  # As above.
     main(arguments=arguments)

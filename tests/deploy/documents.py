@@ -1,6 +1,6 @@
 """The objects of deploy/ in each of its forms: plain files, kustomize, the Helm chart.
 
-Owns how each form is read. Expected values are never computed here.
+Owns the reading of each form. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def by_kind(documents: Iterable[Document | None]) -> Documents:
 
 
 def _printed(program: str, *arguments: str) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         [Programs.built().path(program), *arguments],
         capture_output=True,
         text=True,
@@ -63,5 +63,5 @@ def _printed(program: str, *arguments: str) -> str:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout

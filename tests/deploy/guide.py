@@ -1,8 +1,7 @@
-"""docs/deploy.md on a cluster, followed word for word.
+"""Runs the commands of docs/deploy.md on a cluster.
 
-Owns where its commands run: in a folder that has deploy/ and examples/, with kubectl, helm and
-kubesched on the PATH, and a sudo for files of the control-plane node. Expected values are never
-computed here.
+Owns their environment: a folder with deploy/ and examples/, kubectl, helm and kubesched on the
+PATH, and a sudo for files of the control-plane node. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ GUIDE = ROOT / "docs" / "deploy.md"
 KUBEADM = Path(__file__).with_name("kubeadm-kube-scheduler.yaml")
 _LOOKING = re.compile(r"kubectl (-n \S+ )?get [^>]*$")
 _LINE_S = 60
-# The node's files are in a folder of the reader.
+# The node's files are in the reader's folder.
 _SUDO = '#!/usr/bin/env bash\nexec "${@//\\/etc\\/kubernetes/$HOME/etc/kubernetes}"\n'
 
 
@@ -40,23 +39,27 @@ class Reader:
     directory: Path
 
     def follow(self, title: str) -> None:
-        """Do every step under a title."""
+        """Run every step under a title."""
         for step in sections(GUIDE)[title]:
             self.do(step)
 
     def do(self, step: Step) -> None:
         """Run a command; repeat a read-only one until its output matches the page."""
-        done = self.run(step.line)
+        completed = self.run(step.line)
         clock = SystemClock()
         end_s = clock.monotonic_s() + _LINE_S
-        while _LOOKING.match(step.line) and not _is_as_said(done, step):
-            assert clock.monotonic_s() < end_s, f"{step.line}:\n{done.stdout}{done.stderr}"
+        while _LOOKING.match(step.line) and not _output_matches(completed, step):
+            assert clock.monotonic_s() < end_s, (
+                f"{step.line}:\n{completed.stdout}{completed.stderr}"
+            )
             assert self.agent.problem is None, self.agent.problem
-            done = self.run(step.line)
-        assert _is_as_said(done, step), f"{step.line}:\n{done.stdout}{done.stderr}"
+            completed = self.run(step.line)
+        assert _output_matches(completed, step), (
+            f"{step.line}:\n{completed.stdout}{completed.stderr}"
+        )
 
     def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Run a line as it is."""
+        """Run a line unchanged."""
         return subprocess.run(
             ["bash", "-c", line],
             cwd=self.directory,
@@ -77,7 +80,7 @@ class Reader:
 
 @contextmanager
 def reading(directory: Path, *, nodes: int = 4) -> Iterator[Reader]:
-    """Run a real cluster as kubeadm makes it, with kube-scheduler as a static pod."""
+    """Run a real cluster as kubeadm sets it up, with kube-scheduler as a static pod."""
     place_programs(directory)
     with playground(nodes=nodes, scheduler=False, server="real", controllers="real") as cluster:
         label_control_plane(cluster)
@@ -101,5 +104,5 @@ def place_programs(directory: Path) -> None:
         (directory / name).symlink_to(ROOT / name)
 
 
-def _is_as_said(done: subprocess.CompletedProcess[str], step: Step) -> bool:
-    return done.returncode == 0 and prints(done.stdout + done.stderr, step.said)
+def _output_matches(completed: subprocess.CompletedProcess[str], step: Step) -> bool:
+    return completed.returncode == 0 and prints(completed.stdout + completed.stderr, step.expected)

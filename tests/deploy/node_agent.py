@@ -1,8 +1,8 @@
-"""What kubelets do for pods of kubesched: their containers run, as processes of this machine.
+"""A kubelet for pods of kubesched: runs their containers as processes of this machine.
 
-Everything else about pods is done in name only by KWOK or our kubelets. Owns the processes, their
-accounts, mounts and ports, and the static pod of one control-plane node, whose /etc/kubernetes is
-a folder here. Expected values are never computed here.
+KWOK or our kubelets only simulate all other pods. Owns the processes, their accounts, mounts and
+ports, and the static pod of one control-plane node, whose /etc/kubernetes is a folder here.
+Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _END_S = 30.0
 
 @dataclass(slots=True)
 class Running:
-    """A container that runs."""
+    """A running container."""
 
     label: str
     pod: Document
@@ -56,14 +56,14 @@ class Running:
 
     @property
     def log(self) -> str:
-        """Return what it has written."""
+        """Return its output."""
         return self.log_path.read_text(errors="replace")
 
     def page(self, path: str, *, token: str = "", secure: bool = True) -> tuple[int, str]:
-        """Return status and text of a page that it serves."""
+        """Return status and text of a page."""
         connection: HTTPConnection
         if secure:
-            # Its certificate is its own; probes of kubelets do not look at it either.
+            # Its certificate is self-signed; probes of kubelets do not check it either.
             context = ssl._create_unverified_context()
             connection = HTTPSConnection("127.0.0.1", self.port, timeout=10, context=context)
         else:
@@ -77,9 +77,9 @@ class Running:
 
     def passes(self, probe: str) -> bool:
         """Return whether a probe of the manifest succeeds."""
-        asked = self.pod["spec"]["containers"][0][probe]["httpGet"]
+        request = self.pod["spec"]["containers"][0][probe]["httpGet"]
         try:
-            code, _ = self.page(asked["path"], secure=asked["scheme"] == "HTTPS")
+            code, _ = self.page(request["path"], secure=request["scheme"] == "HTTPS")
         except OSError:
             return False
         return code == 200
@@ -110,7 +110,7 @@ class NodeAgent:
 
     @contextmanager
     def at_work(self) -> Iterator[NodeAgent]:
-        """Run pods until the end of the block; raise the errors there."""
+        """Run pods during the block; raise errors at its end."""
         self._thread.start()
         try:
             yield self
@@ -121,18 +121,18 @@ class NodeAgent:
         if self.problem is not None:
             raise self.problem
 
-    def until(self, is_so: Any, what: str, timeout_s: float = 45.0) -> None:
+    def until(self, predicate: Any, condition: str, timeout_s: float = 45.0) -> None:
         """Wait for a condition; fail immediately if a container has died."""
 
         def holds() -> object:
             if self.problem is not None:
                 raise self.problem
-            return is_so()
+            return predicate()
 
-        until(holds, what, timeout_s)
+        until(holds, condition, timeout_s)
 
     def of(self, prefix: str) -> list[Running]:
-        """Return the containers of pods whose names begin so."""
+        """Return the containers of pods whose names have a prefix."""
         return [
             one
             for name, one in sorted(self.running.copy().items(), key=_name)
@@ -167,18 +167,18 @@ class NodeAgent:
             with self.cluster.server.api(ADMIN) as api:
                 while not self._ends.wait(_LOOK_S):
                     self._look(api)
-        except BaseException as problem:  # noqa: BLE001 - raised where the test is
+        except BaseException as problem:  # noqa: BLE001 - raised in the test's thread
             self.problem = problem
 
     def _look(self, api: Api) -> None:
         self._static_pods(api)
         self._group.check()
         pods = api.get(f"{KUBE_SYSTEM}/pods").must(200).json["items"]
-        wanted = {pod["metadata"]["name"]: pod for pod in pods if _is_ours(pod)}
-        for name in [name for name in self.running if name not in wanted]:
+        ours = {pod["metadata"]["name"]: pod for pod in pods if _is_ours(pod)}
+        for name in [name for name in self.running if name not in ours]:
             if name != self._mirror:
                 self._end(name)
-        for name, pod in wanted.items():
+        for name, pod in ours.items():
             if name not in self.running:
                 self._start(api, pod)
             self._fill(api, self.running[name].mounts)
@@ -288,11 +288,11 @@ class NodeAgent:
         process = self._group.start(label, [*start, *arguments])
         log = self._group.log_path(label)
         self.logs.append(log)
-        shown = " ".join([program, *arguments])
-        self.running[self._mirror] = Running(label, pod, process, port, log, shown)
+        command_line = " ".join([program, *arguments])
+        self.running[self._mirror] = Running(label, pod, process, port, log, command_line)
 
     def _reachable(self, api: Api, argument: str) -> str:
-        """Have a configuration name a replica in place of a Service: no node here forwards."""
+        """Replace a Service in a configuration by a replica: no node here forwards."""
         if not argument.startswith("--config="):
             return argument
         path = Path(argument.partition("=")[2])
@@ -353,8 +353,8 @@ def _token(api: Api, pod: Document) -> str:
 
 
 def _replaced(argument: str, paths: dict[str, str]) -> str:
-    for there, here in paths.items():
-        argument = argument.replace(there, here)
+    for source, target in paths.items():
+        argument = argument.replace(source, target)
     return argument
 
 

@@ -1,7 +1,7 @@
-"""PromQL, as much of it as our dashboard and alerts use.
+"""A parser of the part of PromQL that our dashboard and alerts use.
 
-Owns its grammar and what an expression asks for: metrics, labels, functions over them. Refuses
-what it does not know, so that a slip is found. Never evaluates anything.
+Owns the grammar, and the metrics, labels and functions of an expression. Rejects unknown syntax, so
+that typing errors are found. Never evaluates anything.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Parser:
     def _peek(self) -> str:
         return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
 
-    def _take(self, *wanted: str) -> str:
+    def _take(self, *expected: str) -> str:
         text = self._peek()
-        if not text or (wanted and text not in wanted):
-            raise PromqlError(f"expected {' or '.join(wanted)}, got {text or 'the end'}")
+        if not text or (expected and text not in expected):
+            raise PromqlError(f"expected {' or '.join(expected)}, got {text or 'the end'}")
         self._at += 1
         return text
 
@@ -88,22 +88,22 @@ class Parser:
         elif kind == "number":
             self._take()
         elif kind == "word":
-            self._word(self._take())
+            self._name(self._take())
         else:
             raise PromqlError(f"unexpected {text}")
 
-    def _word(self, word: str) -> None:
-        if word in AGGREGATIONS:
+    def _name(self, name: str) -> None:
+        if name in AGGREGATIONS:
             labels = self._labels_after("by") if self._peek() == "by" else ()
-            self._call(_Within(word, labels), 1)
-        elif word == "histogram_quantile":
-            self._call(_Within(word), 2)
-        elif word in OVER_RANGES | OVER_INSTANTS:
-            self._call(_Within(word), 1)
+            self._call(_Within(name, labels), 1)
+        elif name == "histogram_quantile":
+            self._call(_Within(name), 2)
+        elif name in OVER_RANGES | OVER_INSTANTS:
+            self._call(_Within(name), 1)
         elif self._peek() == "(":
-            raise PromqlError(f"unknown function {word}")
+            raise PromqlError(f"unknown function {name}")
         else:
-            self._selector(word)
+            self._selector(name)
 
     def _call(self, within: _Within, argument_count: int) -> None:
         self._within.append(within)
@@ -115,8 +115,8 @@ class Parser:
         self._take(")")
         self._within.pop()
 
-    def _labels_after(self, word: str) -> tuple[str, ...]:
-        self._take(word)
+    def _labels_after(self, keyword: str) -> tuple[str, ...]:
+        self._take(keyword)
         self._take("(")
         labels = [self._take()]
         while self._peek() == ",":

@@ -1,6 +1,6 @@
 """Checks that a process of kubesched got no 403.
 
-Owns where refusals show: logs and metrics. Expected values are never computed here.
+Owns where rejections appear: logs and metrics. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.deploy.guide import Reader
 
 
 def check_rights(reader: Reader, prefix: str) -> None:
-    """See that nothing was refused, in logs and in metrics, which the administrator may read."""
+    """Check that logs, and the metrics that the administrator may read, have no rejection."""
     for one in reader.agent.of(prefix):
         assert "orbidden" not in one.log
         code, text = one.page("/metrics", token=ADMIN.token)
@@ -20,5 +20,5 @@ def check_rights(reader: Reader, prefix: str) -> None:
         codes = set(re.findall(r'^rest_client_requests_total\{code="(\d+)"', text, re.MULTILINE))
         assert "200" in codes
         assert not codes & {"401", "403"}
-        # Nobody else may.
+        # Other users may not read them.
         assert one.page("/metrics")[0] == 403

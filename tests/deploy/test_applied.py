@@ -1,4 +1,4 @@
-"""deploy/ applied by kubectl and helm: taken as it is, without a warning, by both servers."""
+"""deploy/ applied by kubectl and helm: both servers store it unchanged and without warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOLDERS = tuple(NAMES)
 
 @pytest.fixture(params=FORMS[:2])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Playground]:
-    """Run a server without nodes: nothing has to run."""
+    """Run a server without nodes: no pod has to run."""
     form: Form = request.param
     with playground(nodes=0, scheduler=False, server=form.server) as running:
         yield running
@@ -39,11 +39,11 @@ def test_files_and_kustomize_apply_the_same_and_are_removed_completely(
         made = run(cluster, program, "apply", "-f", place)
         count = sum(map(len, plain(folder).values()))
         assert len(re.findall(r" created$", made, re.MULTILINE)) == count, made
-        again = run(cluster, program, "apply", "-k", place)
+        output = run(cluster, program, "apply", "-k", place)
         # A budget's selector is replaced as a whole, so that kubectl always sends it.
-        changed = [line for line in again.splitlines() if not line.endswith(" unchanged")]
+        changed = [line for line in output.splitlines() if not line.endswith(" unchanged")]
         assert changed == [f"poddisruptionbudget.policy/{NAMES[folder]} configured"]
-        assert len(again.splitlines()) == count
+        assert len(output.splitlines()) == count
         assert stored_differently(cluster.api, folder) == []
     for folder in FOLDERS:
         run(cluster, program, "delete", "-k", str(DEPLOY / folder), "--wait=false")
@@ -55,14 +55,14 @@ def test_files_and_kustomize_apply_the_same_and_are_removed_completely(
 
 def run(cluster: Playground, program: str, *arguments: str) -> str:
     """Run kubectl; a warning is a failure."""
-    done = cluster.run_kubectl(*arguments, program=program)
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    return done.stdout
+    completed = cluster.run_kubectl(*arguments, program=program)
+    assert completed.returncode == 0, completed.stderr
+    assert "Warning" not in completed.stderr
+    return completed.stdout
 
 
 def stored_differently(api: Api, folder: str) -> list[str]:
-    """Return which words of a Deployment's pods the server did not keep as they were written."""
+    """Return the fields of a Deployment's pods that the server stored differently."""
     (written,) = plain(folder)["Deployment"]
     name = written["metadata"]["name"]
     path = f"/apis/apps/v1/namespaces/kube-system/deployments/{name}"
@@ -82,7 +82,7 @@ def differing(written: object, stored: object, path: str) -> Iterator[str]:
 
 
 def test_pods_meet_the_restricted_pod_security_standard() -> None:
-    """A namespace that enforces `restricted` takes every one of them, and warns of none."""
+    """A namespace that enforces `restricted` accepts all of them without a warning."""
     level = "pod-security.kubernetes.io"
     labels = {f"{level}/{mode}": "restricted" for mode in ("enforce", "warn")}
     with playground(nodes=0, scheduler=False, server="real") as cluster:
@@ -99,7 +99,7 @@ def test_pods_meet_the_restricted_pod_security_standard() -> None:
             deployment["metadata"]["namespace"] = "strict"
             answer = cluster.api.post(path, deployment).must(201)
             assert answer.warnings == [], folder
-        # That it would warn.
+        # It does warn of other pods.
         loose = plain("extender")["Deployment"][0]
         loose["metadata"].update(namespace="strict", name="loose")
         del loose["spec"]["template"]["spec"]["containers"][0]["securityContext"]
@@ -110,9 +110,9 @@ def test_the_chart_in_another_namespace(cluster: Playground) -> None:
     """All objects use the namespace, except for the authentication reader role in kube-system."""
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     install = ["install", "mine", str(CHART), "--namespace=team"]
-    done = cluster.run_kubectl(*install, program="helm")
-    assert done.returncode == 0, done.stderr
-    assert "schedulerName: mine" in done.stdout
+    completed = cluster.run_kubectl(*install, program="helm")
+    assert completed.returncode == 0, completed.stderr
+    assert "schedulerName: mine" in completed.stdout
     lines = cluster.kubectl("get", "roles,rolebindings", "-A", "-o", "name").split()
     assert "role.rbac.authorization.k8s.io/mine" in lines
     role = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/roles/mine"

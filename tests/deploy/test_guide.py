@@ -24,10 +24,10 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    """Somebody with a cluster; nothing that ran there ended in disorder."""
-    with reading(tmp_path) as somebody:
-        yield somebody
-        assert {status for _, status in somebody.agent.ended} <= {0}, somebody.agent.ended
+    """Yield a reader with a cluster; check that all its processes exited with 0."""
+    with reading(tmp_path) as created:
+        yield created
+        assert {status for _, status in created.agent.ended} <= {0}, created.agent.ended
 
 
 def holder(reader: Reader, lease: str) -> str:
@@ -57,10 +57,10 @@ def test_a_second_scheduler(reader: Reader) -> None:
     # A changed ConfigMap is reloaded without a restart, and a broken one is ignored.
     path = f"{KUBE_SYSTEM}/configmaps/kubesched"
     before = agent.cluster.api.get(path).must(200).json["data"]["scheduler.yaml"]
-    for text, said in (("nonsense: [", "ReloadRejected"), (before + TWO, "Reloaded")):
+    for text, reason in (("nonsense: [", "ReloadRejected"), (before + TWO, "Reloaded")):
         change = {"data": {"scheduler.yaml": text}}
         agent.cluster.api.patch(path, change, MERGE_PATCH).must(200)
-        agent.until(lambda said=said: said in lease_events(reader), f"the lease has {said}")
+        agent.until(lambda reason=reason: reason in lease_events(reader), f"the lease has {reason}")
     agent.cluster.create(a_pod("last", scheduler="another"))
     agent.cluster.until_running("last")
     check_rights(reader, "kubesched-")
@@ -114,7 +114,7 @@ def test_by_helm(reader: Reader) -> None:
         reader.do(step)
     agent.until(lambda: len(agent.of("kubesched-")) == 2, "the old replicas are gone")
     agent.until_ready("kubesched-", 2)
-    # The plugin decides: only nodes of its label will do.
+    # The plugin decides: only nodes with its label are feasible.
     node = agent.cluster.nodes[3]
     agent.cluster.create(a_pod("picky", scheduler="kubesched"))
     agent.until(
@@ -154,7 +154,7 @@ def test_an_extender(reader: Reader) -> None:
         lambda: any("reachable.yaml" in command for command in agent.commands()),
         "kube-scheduler has the configuration",
     )
-    # All but one of the nodes that are free to take pods have a GPU.
+    # All but one of the schedulable nodes have a GPU.
     gpu = {"status": {"capacity": {"nvidia.com/gpu": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}}
     cluster.api.patch(f"/api/v1/nodes/{cluster.nodes[2]}/status", gpu, MERGE_PATCH).must(200)
     for number in range(4):
@@ -162,7 +162,7 @@ def test_an_extender(reader: Reader) -> None:
     for number in range(4):
         assert cluster.until_bound(f"plain-{number}") == cluster.nodes[3]
     assert any("prioritize" in one.log for one in agent.of("kubesched-extender-"))
-    # Taken away again, in the order of the page.
+    # Removed again, in the order of the page.
     (agent.etc / "manifests" / "kube-scheduler.yaml").write_text(KUBEADM.read_text())
     agent.until(
         lambda: not any("reachable.yaml" in command for command in agent.commands()),
@@ -177,8 +177,8 @@ def test_an_extender(reader: Reader) -> None:
 def test_user_overlays(tmp_path: Path) -> None:
     """The two overlays of the page can be built."""
     place_programs(tmp_path)
-    mine, plugin, config = blocks_of(GUIDE.read_text(), "yaml")[:3]
-    for folder, text in (("my-cluster", mine), ("with-plugin", plugin)):
+    cluster, plugin, config = blocks_of(GUIDE.read_text(), "yaml")[:3]
+    for folder, text in (("my-cluster", cluster), ("with-plugin", plugin)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "kustomization.yaml").write_text(text)
     (tmp_path / "with-plugin" / "scheduler.yaml").write_text(config)

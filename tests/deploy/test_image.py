@@ -1,6 +1,6 @@
 """The Dockerfile, as far as it can be tested without building an image.
 
-The wheel is built from exactly the files that it copies, installed as it is there, and run.
+The wheel is built from exactly the files that it copies, installed as in the image, and run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def steps() -> list[tuple[str, str]]:
-    """Return the instructions and what follows them."""
+    """Return the instructions and their arguments."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [(line.split(None, 1)[0], " ".join(line.split(None, 1)[1].split())) for line in lines]
@@ -61,11 +61,11 @@ def is_left_out(name: str) -> bool:
         pattern = line.removeprefix("!")
         parents = [name, *(str(parent) for parent in Path(name).parents)]
         anywhere = pattern.removeprefix("**/")
-        is_meant = any(fnmatch.fnmatchcase(parent, pattern) for parent in parents) or (
+        is_matched = any(fnmatch.fnmatchcase(parent, pattern) for parent in parents) or (
             anywhere != pattern
             and any(fnmatch.fnmatchcase(Path(parent).name, anywhere) for parent in parents)
         )
-        if is_meant:
+        if is_matched:
             left_out = not line.startswith("!")
     return left_out
 
@@ -160,12 +160,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if not name.endswith("/")}
-    ours = {
+    sources = {
         name.removeprefix("src/")
         for name in copied()
         if name.startswith("src/kubesched/") and not is_left_out(name)
     }
-    assert ours - inside == set()
+    assert sources - inside == set()
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     subprocess.run([*pip, "--no-index", "--no-deps", str(wheel)], check=True)
-    # What it depends on is here already, at the versions of the pins.
+    # Its dependencies are installed here already, in the pinned versions.
     libraries = sysconfig.get_path("purelib")
     (places,) = folder.glob("lib/python3.*/site-packages")
     line = f"import sys; sys.path.append({libraries!r})\n"
@@ -186,7 +186,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         pytest.param(["--version"], "kubesched, version 0.1.0", id="version"),
         pytest.param(["run", "--version"], "Kubernetes v1.36.4", id="run"),
@@ -196,9 +196,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_the_installed_command_runs(
-    installed: Path, tmp_path: Path, arguments: list[str], said: str
+    installed: Path, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
-    ran = subprocess.run(
+    completed = subprocess.run(
         [installed / "bin" / "kubesched", *arguments],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
@@ -206,8 +206,8 @@ def test_the_installed_command_runs(
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert said in ran.stdout
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert expected in completed.stdout
 
 
 @pytest.mark.slow
@@ -215,5 +215,5 @@ def test_the_installed_files_are_used(installed: Path, tmp_path: Path) -> None:
     code = "import kubesched; print(kubesched.__file__)"
     command = [str(installed / "bin" / "python"), "-c", code]
     env = {"PATH": "/usr/bin:/bin"}
-    shown = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True).stdout
-    assert Path(shown.decode().strip()).is_relative_to(installed)
+    output = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True).stdout
+    assert Path(output.decode().strip()).is_relative_to(installed)

@@ -38,20 +38,20 @@ folders = pytest.mark.parametrize("folder", NAMES)
 schedulers = pytest.mark.parametrize("folder", SCHEDULERS)
 
 
-def pod_of(found: Documents) -> Document:
+def pod_template(found: Documents) -> Document:
     (deployment,) = found["Deployment"]
     pod: Document = deployment["spec"]["template"]["spec"]
     return pod
 
 
 def container_of(found: Documents) -> Document:
-    (container,) = pod_of(found)["containers"]
+    (container,) = pod_template(found)["containers"]
     assert isinstance(container, dict)
     return container
 
 
 def read_configs(found: Documents) -> Documents:
-    """Return documents with texts that are YAML read: spaces in them do not count."""
+    """Return documents with embedded YAML parsed, so that its spaces do not count."""
     for one in found.get("ConfigMap", []):
         for name, text in one["data"].items():
             one["data"][name] = yaml.safe_load(text) if name.endswith(".yaml") else text
@@ -61,10 +61,10 @@ def read_configs(found: Documents) -> Documents:
 @pytest.mark.programs
 @folders
 def test_kustomize_and_the_chart_make_the_same_objects_as_the_files(folder: str) -> None:
-    wanted = plain(folder)
-    assert kustomized(DEPLOY / folder) == wanted
+    expected = plain(folder)
+    assert kustomized(DEPLOY / folder) == expected
     made = rendered(NAMES[folder], f"--set=mode={MODES[folder]}", *VALUES[folder])
-    assert read_configs(made) == read_configs(wanted)
+    assert read_configs(made) == read_configs(expected)
 
 
 @schedulers
@@ -75,8 +75,8 @@ def test_the_rights_are_those_that_the_doctor_prints(folder: str, tmp_path: Path
     account = f"--service-account=kube-system/{NAMES[folder]}"
     printed = kubesched("doctor", f"--config={config}", "--reload", "--rbac", account)
     assert (printed.status, printed.err) == (0, "")
-    wanted = by_kind(yaml.safe_load_all(printed.out))
-    assert {kind: found[kind] for kind in wanted} == wanted
+    expected = by_kind(yaml.safe_load_all(printed.out))
+    assert {kind: found[kind] for kind in expected} == expected
 
 
 def test_the_rights_of_the_extender_are_those_that_it_prints() -> None:
@@ -89,9 +89,9 @@ def test_the_rights_of_the_extender_are_those_that_it_prints() -> None:
     )
     assert printed.status == 0, printed.err
     documents = [one for one in yaml.safe_load_all(printed.out) if one and "kind" in one]
-    wanted = {kind: ones for kind, ones in by_kind(documents).items() if kind in found}
-    assert set(wanted) >= {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
-    assert {kind: found[kind] for kind in wanted} == wanted
+    expected = {kind: objects for kind, objects in by_kind(documents).items() if kind in found}
+    assert set(expected) >= {"ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+    assert {kind: found[kind] for kind in expected} == expected
 
 
 def test_leases_are_granted_by_name() -> None:
@@ -116,7 +116,7 @@ def test_leases_are_granted_by_name() -> None:
 @folders
 def test_pods_are_restricted_and_protected(folder: str) -> None:
     found = plain(folder)
-    pod, container = pod_of(found), container_of(found)
+    pod, container = pod_template(found), container_of(found)
     assert pod["priorityClassName"] == "system-cluster-critical"
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -138,36 +138,36 @@ def test_pods_are_restricted_and_protected(folder: str) -> None:
 @schedulers
 def test_schedulers_are_probed_where_they_serve(folder: str) -> None:
     container = container_of(plain(folder))
-    asked = {probe: container[probe]["httpGet"] for probe in PROBES}
-    assert {one["port"] for one in asked.values()} == {10259}
-    assert {one["scheme"] for one in asked.values()} == {"HTTPS"}
-    assert [one["path"] for one in asked.values()] == ["/livez", "/livez", "/readyz"]
+    requests = {probe: container[probe]["httpGet"] for probe in PROBES}
+    assert {one["port"] for one in requests.values()} == {10259}
+    assert {one["scheme"] for one in requests.values()} == {"HTTPS"}
+    assert [one["path"] for one in requests.values()] == ["/livez", "/livez", "/readyz"]
 
 
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
 def test_the_two_schedulers_differ_in_names_and_in_where_they_run() -> None:
-    """What is mended in one is not forgotten in the other."""
+    """A fix in one of them must also be in the other."""
     second, replacement = map(plain, SCHEDULERS)
     text = yaml.safe_dump({**replacement, "ConfigMap": [], "Role": []})
     renamed = yaml.safe_load(text.replace("kubesched-replacement", "kubesched"))
-    pod = pod_of(renamed)
+    pod = pod_template(renamed)
     assert pod.pop("nodeSelector") == {"node-role.kubernetes.io/control-plane": ""}
     assert [one["effect"] for one in pod.pop("tolerations")] == ["NoSchedule"]
     assert renamed == {**second, "ConfigMap": [], "Role": []}
 
 
 def test_the_static_pod_is_kubeadms_except_for_the_program() -> None:
-    ours = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
-    theirs = yaml.safe_load(Path(__file__).with_name("kubeadm-kube-scheduler.yaml").read_text())
-    (mine,) = ours["spec"]["containers"]
-    (other,) = theirs["spec"]["containers"]
-    assert mine["command"] == ["kubesched", "run", *other["command"][1:]]
-    assert mine["volumeMounts"] == other["volumeMounts"]
-    assert ours["metadata"] == theirs["metadata"]
+    manifest = yaml.safe_load((DEPLOY / "static-pod" / "kube-scheduler.yaml").read_text())
+    kubeadms = yaml.safe_load(Path(__file__).with_name("kubeadm-kube-scheduler.yaml").read_text())
+    (container,) = manifest["spec"]["containers"]
+    (other,) = kubeadms["spec"]["containers"]
+    assert container["command"] == ["kubesched", "run", *other["command"][1:]]
+    assert container["volumeMounts"] == other["volumeMounts"]
+    assert manifest["metadata"] == kubeadms["metadata"]
     for name in ("hostNetwork", "priority", "priorityClassName", "volumes"):
-        assert ours["spec"][name] == theirs["spec"][name], name
+        assert manifest["spec"][name] == kubeadms["spec"][name], name
 
 
 SHAPE = (
@@ -180,7 +180,7 @@ SHAPE = (
 
 
 def examples() -> list[Any]:
-    """Return the Deployments of schedulers that are elsewhere: in examples, and in new projects."""
+    """Return the Deployments of schedulers in examples and in new projects."""
     found = [
         *ROOT.glob("examples/*/manifests/*.yaml"),
         ROOT / "examples" / "load-aware" / "deployment.yaml",
@@ -197,14 +197,14 @@ def examples() -> list[Any]:
 @pytest.mark.parametrize("deployment", examples())
 def test_examples_are_deployed_alike(deployment: Document) -> None:
     found = {"Deployment": [deployment]}
-    pod, container = pod_of(found), container_of(found)
-    words = [*container.get("command", ()), *container["args"]]
-    like = plain("extender" if "extender" in words else "second-scheduler")
+    pod, container = pod_template(found), container_of(found)
+    arguments = [*container.get("command", ()), *container["args"]]
+    like = plain("extender" if "extender" in arguments else "second-scheduler")
     assert {name: container.get(name) for name in SHAPE} == {
         name: container_of(like)[name] for name in SHAPE
     }
     for name in ("priorityClassName", "securityContext"):
-        assert pod[name] == pod_of(like)[name]
+        assert pod[name] == pod_template(like)[name]
     label = {"app.kubernetes.io/name": deployment["metadata"]["name"]}
     assert deployment["spec"]["selector"]["matchLabels"] == label
 
@@ -233,13 +233,13 @@ def test_the_configuration_is_valid(folder: str, tmp_path: Path) -> None:
 
 @pytest.mark.programs
 def test_the_chart_is_valid() -> None:
-    done = helm("lint", str(CHART), "--strict", "--kube-version=v1.36.4")
-    assert done.returncode == 0, done.stdout
+    completed = helm("lint", str(CHART), "--strict", "--kube-version=v1.36.4")
+    assert completed.returncode == 0, completed.stdout
 
 
 @pytest.mark.programs
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("mode=third", "mode"),
         ("mode=extender", "an extender needs plugins"),
@@ -247,10 +247,10 @@ def test_the_chart_is_valid() -> None:
         ("imgae.tag=1", "imgae"),
     ],
 )
-def test_invalid_values_are_rejected(value: str, said: str) -> None:
-    done = helm("template", "x", str(CHART), "--kube-version=v1.36.4", f"--set={value}")
-    assert done.returncode != 0
-    assert said in done.stderr
+def test_invalid_values_are_rejected(value: str, message: str) -> None:
+    completed = helm("template", "x", str(CHART), "--kube-version=v1.36.4", f"--set={value}")
+    assert completed.returncode != 0
+    assert message in completed.stderr
 
 
 @pytest.mark.programs
@@ -261,7 +261,7 @@ def test_effects_of_values() -> None:
         "--set=plugins={pack.mod:Packing},extraArgs={--max-score=5},nodeSelector.pool=system",
         "--set=profiles[0].schedulerName=any,imagePullSecrets[0].name=pull",
     )
-    pod, container = pod_of(made), container_of(made)
+    pod, container = pod_template(made), container_of(made)
     assert container["args"] == [
         "--listen=0.0.0.0:8888",
         "--config=/etc/kubesched/scheduler.yaml",

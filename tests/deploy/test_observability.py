@@ -54,9 +54,9 @@ def read(expression: str) -> list[Selector]:
 
 @cache
 def families() -> dict[str, Family]:
-    """Return all that a scheduler or an extender may show, by name."""
-    shown, extender = SchedulerMetrics(), ExtenderMetrics()
-    measures = shown.measures
+    """Return all metrics of a scheduler and of an extender, by name."""
+    scheduler, extender = SchedulerMetrics(), ExtenderMetrics()
+    measures = scheduler.measures
     ProcessMetrics(measures, version="v1.36.4")
     PluginFaults(measures).show()
     ShadowReport(measures, clock=SystemClock(), log=NullLog(), out=io.StringIO())
@@ -66,7 +66,7 @@ def families() -> dict[str, Family]:
 
 
 def family_of(selector: Selector) -> Family:
-    """Return the family that has the series of a selector."""
+    """Return the metric family of a selector's series."""
     name = selector.metric
     for suffix in ("_bucket", "_sum", "_count"):
         family = families().get(name.removesuffix(suffix))
@@ -79,10 +79,10 @@ def family_of(selector: Selector) -> Family:
 
 @pytest.mark.parametrize("expression", ALL)
 def test_queried_metrics_exist(expression: str) -> None:
-    asked = read(expression)
-    assert asked
-    for selector in asked:
-        if selector.metric == "up":  # Prometheus' own.
+    selectors = read(expression)
+    assert selectors
+    for selector in selectors:
+        if selector.metric == "up":  # A metric of Prometheus itself.
             continue
         family = family_of(selector)
         has_bounds = selector.metric == f"{family.name}_bucket"
@@ -107,8 +107,8 @@ def test_functions_match_the_types_of_metrics(expression: str) -> None:
 @pytest.mark.parametrize("expression", ALL)
 def test_every_series_is_of_one_of_our_jobs(expression: str) -> None:
     # kube-scheduler's metrics have the same names.
-    ours = ('="kubesched"', '="kubesched-extender"', '=~"kubesched.*"', '=~"$job"')
-    assert all(selector.labels.get("job") in ours for selector in read(expression))
+    jobs = ('="kubesched"', '="kubesched-extender"', '=~"kubesched.*"', '=~"$job"')
+    assert all(selector.labels.get("job") in jobs for selector in read(expression))
 
 
 VALUES = {
@@ -123,11 +123,11 @@ VALUES = {
 @pytest.mark.parametrize("expression", ALL)
 def test_label_values_exist(expression: str) -> None:
     for selector in read(expression):
-        for label, wanted in selector.labels.items():
+        for label, matcher in selector.labels.items():
             if label in ("job", "code", "method"):
                 continue
             values = VALUES[selector.metric, label]
-            assert set(wanted.lstrip("=~").strip('"').split("|")) <= values, selector
+            assert set(matcher.lstrip("=~").strip('"').split("|")) <= values, selector
 
 
 @pytest.mark.parametrize(
@@ -150,20 +150,20 @@ def test_invalid_expressions_are_found(expression: str) -> None:
 
 
 def test_alerts_have_a_summary_a_severity_and_a_runbook() -> None:
-    told = (FOLDER / "README.md").read_text(encoding="utf-8")
+    runbooks = (FOLDER / "README.md").read_text(encoding="utf-8")
     for rule in RULES:
         assert rule["labels"]["severity"] in ("critical", "warning", "info"), rule["alert"]
         assert set(rule["annotations"]) == {"summary", "description"}, rule["alert"]
-        assert f"\n### {rule['alert']}\n" in told
-    headings = [line for line in told.splitlines() if line.startswith("### ")]
+        assert f"\n### {rule['alert']}\n" in runbooks
+    headings = [line for line in runbooks.splitlines() if line.startswith("### ")]
     assert headings == [f"### {rule['alert']}" for rule in RULES]
 
 
 def test_an_alert_names_only_labels_that_its_series_keep() -> None:
     for rule in RULES:
-        asked = read(rule["expr"])
-        kept = {label for selector in asked for label in selector.grouped_by}
-        if not any(name in ("sum", "max") for one in asked for name in one.functions):
+        selectors = read(rule["expr"])
+        kept = {label for selector in selectors for label in selector.grouped_by}
+        if not any(name in ("sum", "max") for one in selectors for name in one.functions):
             kept |= TARGET_LABELS
         text = " ".join(rule["annotations"].values())
         named = {part.partition(" ")[0] for part in text.split("$labels.")[1:]}

@@ -1,6 +1,6 @@
-"""Processes under the accounts of deploy/ on a real control plane: every right is used, none lacks.
+"""Processes under the accounts of deploy/ on a real control plane: all rights suffice and are used.
 
-What the guide does not come by: eviction, volumes, and an extender that binds, behind TLS.
+Covers what the guide does not: eviction, volumes, and an extender that binds, behind TLS.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ V1 = {"apiVersion": "v1"}
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    with reading(tmp_path) as somebody:
-        yield somebody
+    with reading(tmp_path) as created:
+        yield created
 
 
 def storage_class(name: str, provisioner: str) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def bound_by(replica: Running) -> float:
     code, text = replica.page("/metrics")
     assert code == 200
     series = re.findall(r"^kubesched_extender_calls_total\{(.*)\} (\S+)$", text, re.MULTILINE)
-    return sum(float(count) for shown, count in series if 'verb="bind"' in shown and OK in shown)
+    return sum(float(count) for line, count in series if 'verb="bind"' in line and OK in line)
 
 
 def test_an_extender_binds_behind_tls(reader: Reader) -> None:
@@ -142,10 +142,10 @@ def test_an_extender_binds_behind_tls(reader: Reader) -> None:
     agent.until_ready("kubesched-extender-", 2)
     service = cluster.api.get(f"{KUBE_SYSTEM}/services/kubesched-extender").must(200).json
     url = f"https://{service['spec']['clusterIP']}:8888"
-    done = reader.run(
+    completed = reader.run(
         f"kubesched extender --plugin {plugin}:SpareGpu --bind --print-config --url {url}"
     )
-    (stanza,) = [one for one in yaml.safe_load_all(done.stdout) if one and "extenders" in one]
+    (stanza,) = [one for one in yaml.safe_load_all(completed.stdout) if one and "extenders" in one]
     (one,) = stanza["extenders"]
     assert one["bindVerb"] == "bind"
     one["enableHTTPS"] = True

@@ -1,4 +1,4 @@
-"""The folders of examples/, as tests read them, and where an example is run.
+"""The folders of examples/, and the clusters where tests run them.
 
 Owns paths, and which clusters there are: our own, and real ones. Expected values are never computed
 here.
@@ -49,7 +49,7 @@ FORMS = [
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One folder, and the plugins in it as `--plugin` takes them behind the folder."""
+    """One folder, and its plugins in the form of `--plugin`, without the folder."""
 
     name: str
     plugins: tuple[str, ...]
@@ -72,8 +72,8 @@ class Example:
         return document
 
     @property
-    def given(self) -> list[str]:
-        """Return the plugins, as a program names them."""
+    def plugin_options(self) -> list[str]:
+        """Return the plugins, as values of `--plugin`."""
         return [f"{self.folder / plugin}" for plugin in self.plugins]
 
     @contextmanager
@@ -83,7 +83,7 @@ class Example:
         """Run a cluster whose scheduler has one of the example's configurations."""
         with playground(
             nodes=nodes,
-            plugins=self.given,
+            plugins=self.plugin_options,
             config=self.config(file),
             server=form.server,
             controllers=form.controllers,
@@ -97,7 +97,7 @@ class Example:
         """Run the scheduler alone; yields its log, too."""
         lines = StringIO()
         log = make_log(lines, verbosity=verbosity, clock=SystemClock(), buffer_bytes=0)
-        cluster = Cluster(plugins=self.given, config=self.config(file), log=log)
+        cluster = Cluster(plugins=self.plugin_options, config=self.config(file), log=log)
         try:
             yield cluster, lines
         finally:

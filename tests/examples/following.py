@@ -1,8 +1,8 @@
 """Runs the commands of a README, and compares their output.
 
 A block without a language holds commands; a block `text` after it holds lines that the last of them
-prints, in this order, where `...` stands for anything. Commands that only look are run again until
-they print it, as a reader would. Owns what a command line does here; never what is expected of it.
+prints, in this order, where `...` stands for anything. Read-only commands are repeated until
+they print it, as a reader would. Owns the execution of a command line; never its expected output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Step:
     """A command and its expected output."""
 
     line: str
-    said: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
 
     @property
     def needs_cluster(self) -> bool:
@@ -53,8 +53,8 @@ def _steps(text: str) -> Iterator[Step]:
     for language, block in _BLOCK.findall(text):
         if language == "text":
             assert last is not None, f"nobody prints this:\n{block}"
-            assert not last.said, f"two texts for {last.line}"
-            last.said += block.splitlines()
+            assert not last.expected, f"two texts for {last.line}"
+            last.expected += block.splitlines()
         elif not language:
             for line in block.replace("\\\n", " ").splitlines():
                 last = Step(line)
@@ -63,7 +63,7 @@ def _steps(text: str) -> Iterator[Step]:
 
 @dataclass
 class Reader:
-    """Somebody at two terminals; `with` ends the playground."""
+    """A reader with two terminals; `with` ends the playground."""
 
     directory: Path
     flags: Sequence[str] = ()
@@ -93,7 +93,7 @@ class Reader:
         self.playground = self._stack.enter_context(command).until_ready()
 
     def follow(self, steps: Sequence[Step]) -> None:
-        """Do one step after the other."""
+        """Run the steps in order."""
         for step in steps:
             if step.line.startswith("kubesched playground "):
                 self.start_playground(*step.line.split()[2:])
@@ -103,14 +103,16 @@ class Reader:
                 self._run(step)
 
     def _run(self, step: Step) -> None:
-        done = self._done(step.line)
+        completed = self._completed(step.line)
         if _LOOKING.match(step.line):
             end_s = self._clock.monotonic_s() + _LINE_S
-            while not _is_as_said(done, step) and self._clock.monotonic_s() < end_s:
-                done = self._done(step.line)
-        assert _is_as_said(done, step), f"{step.line}:\n{done.stdout}{done.stderr}"
+            while not _output_matches(completed, step) and self._clock.monotonic_s() < end_s:
+                completed = self._completed(step.line)
+        assert _output_matches(completed, step), (
+            f"{step.line}:\n{completed.stdout}{completed.stderr}"
+        )
 
-    def _done(self, line: str) -> subprocess.CompletedProcess[str]:
+    def _completed(self, line: str) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
             "PATH": f"{self.directory / 'bin'}:{os.environ['PATH']}",
@@ -130,22 +132,24 @@ class Reader:
         )
 
 
-def _is_as_said(done: subprocess.CompletedProcess[str], step: Step) -> bool:
+def _output_matches(completed: subprocess.CompletedProcess[str], step: Step) -> bool:
     is_rejected = "/refused/" in step.line
-    return (done.returncode != 0) == is_rejected and prints(done.stdout + done.stderr, step.said)
+    return (completed.returncode != 0) == is_rejected and prints(
+        completed.stdout + completed.stderr, step.expected
+    )
 
 
-def prints(printed: str, said: Sequence[str]) -> bool:
+def prints(printed: str, expected: Sequence[str]) -> bool:
     """Return whether all lines are printed, in their order."""
     lines = iter([" ".join(line.split()) for line in printed.splitlines()])
     return all(
         any(pattern.fullmatch(line) for line in lines)
-        for pattern in map(_pattern, said)
+        for pattern in map(_pattern, expected)
         if pattern.pattern
     )
 
 
-def _pattern(said: str) -> re.Pattern[str]:
-    words = " ".join(said.split())
+def _pattern(expected: str) -> re.Pattern[str]:
+    text = " ".join(expected.split())
     # A line of dots matches any number of lines.
-    return re.compile("" if words == "..." else ".*".join(map(re.escape, words.split("..."))))
+    return re.compile("" if text == "..." else ".*".join(map(re.escape, text.split("..."))))

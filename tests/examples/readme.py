@@ -1,4 +1,4 @@
-"""The commands of an example's README, followed word for word.
+"""Runs the commands of an example's README.
 
 Owns what each kind of line does: the playground and programs that do not end are started, kubectl
 and kubesched are run. Expected values are never computed here.
@@ -93,8 +93,8 @@ class Walk:
         return self._run(name, arguments)
 
     @property
-    def said(self) -> str:
-        """What the Python programs have printed."""
+    def program_output(self) -> str:
+        """Return the output of the Python programs."""
         return (self.directory / "programs.out").read_text()
 
     def start(self, arguments: list[str]) -> None:
@@ -112,7 +112,7 @@ class Walk:
         self._programs.append(process)
 
     def stop_programs(self) -> None:
-        """Press Ctrl-C where a program runs."""
+        """Press Ctrl-C in each program's terminal."""
         while self._programs:
             process = self._programs.pop()
             process.send_signal(signal.SIGINT)
@@ -122,9 +122,9 @@ class Walk:
                 process.kill()
                 process.wait()
 
-    def until(self, is_so: Callable[[], object], what: str) -> None:
-        """Wait for something."""
-        self.cluster.until(is_so, what)
+    def until(self, predicate: Callable[[], object], condition: str) -> None:
+        """Wait for a condition."""
+        self.cluster.until(predicate, condition)
 
     def _run(self, name: str, arguments: list[str]) -> str:
         programs: dict[str, Callable[[], str]] = {
@@ -133,7 +133,7 @@ class Walk:
             "sleep": lambda: "sleep",
         }
         program = programs[name]()
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, *arguments],
             cwd=ROOT,
             env=self._environment(),
@@ -143,8 +143,10 @@ class Walk:
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, f"{name} {arguments}: {done.stdout}{done.stderr}"
-        return done.stdout
+        assert completed.returncode == 0, (
+            f"{name} {arguments}: {completed.stdout}{completed.stderr}"
+        )
+        return completed.stdout
 
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "HOME": str(self.directory)}

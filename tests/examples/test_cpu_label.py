@@ -71,8 +71,8 @@ def test_the_walkthrough(form: Form) -> None:
         name = pod["metadata"]["name"]
         assert cluster.until_bound(name) == "node1"
         cluster.until(lambda: events(cluster, "Scheduled"), "the binding is told")
-        (told,) = events(cluster, "Scheduled")
-        assert told["note"] == f"Successfully assigned default/{name} to node1"
+        (scheduled,) = events(cluster, "Scheduled")
+        assert scheduled["note"] == f"Successfully assigned default/{name} to node1"
         cluster.until_running(name)
 
 
@@ -88,13 +88,13 @@ def test_a_rejected_pod_is_tried_twice_immediately() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "expected"),
     [
         ("scheduler.yaml", []),
         ("multi-point.yaml", ['pod="default/web" nodes=["a","b"]']),
     ],
 )
-def test_pre_score_is_called_where_it_is_enabled(file: str, said: list[str]) -> None:
+def test_pre_score_is_called_where_it_is_enabled(file: str, expected: list[str]) -> None:
     with CPU_LABEL.in_memory(file) as (cluster, log):
         cluster.add(
             a_node("a", labels={"cpu": "true"}),
@@ -104,4 +104,4 @@ def test_pre_score_is_called_where_it_is_enabled(file: str, said: list[str]) -> 
         )
         cluster.schedule()
         assert cluster.node_of("web") in {"a", "b"}
-        assert messages(log, "Nodes to score") == said
+        assert messages(log, "Nodes to score") == expected

@@ -54,7 +54,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def outcome(run: dict[str, Any]) -> tuple[str, int]:
-    """Return where the large pod is, and how many web pods are on GPU nodes."""
+    """Return the large pod's node, and the number of web pods on GPU nodes."""
     nodes = {
         placement["pod"].removeprefix("default/"): placement["node"]
         for placement in run["placements"]
@@ -70,20 +70,20 @@ def test_the_table_of_the_readme(comparisons: list[str]) -> None:
     assert runs[1][0]["placements"] == defaults["placements"]
     assert runs[2][0]["placements"] == most["placements"]
     ratio, plugin = runs[1][1], runs[2][1]
-    said = [
+    expected = [
         (bool(large), web)
         for large, web in (outcome(one) for one in (defaults, most, ratio, plugin))
     ]
     rows = [line.split(" | ") for line in README.splitlines() if line.startswith("| ")][1:]
-    shown = [("placed" in row[2], int(row[3].rstrip(" |"))) for row in rows if len(row) == 4]
-    assert said == shown == [(False, 3), (True, 4), (True, 4), (True, 0)]
+    table = [("placed" in row[2], int(row[3].rstrip(" |"))) for row in rows if len(row) == 4]
+    assert expected == table == [(False, 3), (True, 4), (True, 4), (True, 0)]
     assert [one["pod"] for one in defaults["left"]] == ["default/large"]
 
 
 def test_the_comparison_of_the_readme(comparisons: list[str]) -> None:
     printed = simulated(comparisons[0]).splitlines()
-    (shown,) = blocks_of(README, "text")
-    assert [line for line in shown.splitlines() if line not in printed] == []
+    (expected,) = blocks_of(README, "text")
+    assert [line for line in expected.splitlines() if line not in printed] == []
 
 
 def test_a_plugin_that_neither_configuration_enables_is_named(comparisons: list[str]) -> None:
@@ -97,9 +97,9 @@ def test_a_plugin_that_neither_configuration_enables_is_named(comparisons: list[
 
 
 def test_the_plugin_of_the_readme_is_the_one_that_runs() -> None:
-    (shown,) = blocks_of(README, "python")
-    assert shown in (EXAMPLE / "gpu_pack.py").read_text()
-    assert len(shown.splitlines()) == 10
+    (source,) = blocks_of(README, "python")
+    assert source in (EXAMPLE / "gpu_pack.py").read_text()
+    assert len(source.splitlines()) == 10
 
 
 def test_the_plugin_keeps_the_rules() -> None:
@@ -148,16 +148,16 @@ def is_open(node: dict[str, Any]) -> bool:
 
 def placements(cluster: Playground) -> dict[str, list[str]]:
     """Return the nodes of the pods that have one, by the first word of the pod's name."""
-    found: dict[str, list[str]] = {}
+    nodes_by_workload: dict[str, list[str]] = {}
     for one in cluster.api.get("/api/v1/namespaces/default/pods").must(200).json["items"]:
         if one["spec"].get("nodeName"):
-            word = one["metadata"]["name"].partition("-")[0]
-            found.setdefault(word, []).append(one["spec"]["nodeName"])
-    return found
+            workload = one["metadata"]["name"].partition("-")[0]
+            nodes_by_workload.setdefault(workload, []).append(one["spec"]["nodeName"])
+    return nodes_by_workload
 
 
 def packed(cluster: Playground) -> dict[str, list[str]]:
-    """Run the workload; return where everything is once it is placed."""
+    """Run the workload; return the placements once all pods have a node."""
     cluster.create(*documents(EXAMPLE / "workload.yaml"))
     cluster.until(lambda: sum(map(len, placements(cluster).values())) == PODS, "all are placed")
     found = placements(cluster)
@@ -179,7 +179,7 @@ def test_the_plugin_packs_on_the_playground() -> None:
 @pytest.mark.programs
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("controllers", ["own", "real"])
-def test_both_ways_pack_on_real_kubernetes(controllers: ControllersKind) -> None:
+def test_strategy_and_plugin_pack_on_real_kubernetes(controllers: ControllersKind) -> None:
     with cluster_with("most-allocated.yaml", server="real", controllers=controllers) as cluster:
         packed(cluster)
     with cluster_with(
@@ -221,11 +221,11 @@ def test_the_readme_word_for_word(plane: str, tmp_path: Path) -> None:
         walk.next("kubectl apply")
         walk.next("kubectl rollout status")
         walk.until(lambda: running(walk) == PODS, "all run")
-        shown = walk.next("kubectl get pods").splitlines()[1:]
-        assert len(shown) == PODS
-        web = [line for line in shown if line.startswith("web-")]
+        lines = walk.next("kubectl get pods").splitlines()[1:]
+        assert len(lines) == PODS
+        web = [line for line in lines if line.startswith("web-")]
         assert all(" cpu-" in line for line in web)
-        gpu = {word for line in shown for word in line.split() if word.startswith("gpu-")}
+        gpu = {word for line in lines for word in line.split() if word.startswith("gpu-")}
         assert len(gpu) == 3
         assert not walk.left
 

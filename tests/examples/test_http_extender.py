@@ -38,7 +38,7 @@ class ReaderOfMany(Reader):
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def follow(self, steps: Sequence[Step]) -> None:
-        """Do one step after the other."""
+        """Run the steps in order."""
         scheduler = self.directory / "bin" / "kube-scheduler"
         scheduler.symlink_to(Programs.built().path("kube-scheduler"))
         for step in steps:
@@ -50,7 +50,7 @@ class ReaderOfMany(Reader):
                 super().follow([step])
 
     def _prints(self, step: Step) -> bool:
-        return prints(self._done(step.line).stdout, step.said)
+        return prints(self._completed(step.line).stdout, step.expected)
 
     def _start(self, step: Step) -> None:
         output = self.directory / f"program-{len(self._started)}.out"
@@ -72,7 +72,7 @@ class ReaderOfMany(Reader):
                 stderr=subprocess.STDOUT,
             )
         self._started.append(process)
-        until(lambda: prints(output.read_text(), step.said), f"{step.line}: {step.said}")
+        until(lambda: prints(output.read_text(), step.expected), f"{step.line}: {step.expected}")
 
     def __exit__(self, *raised: object) -> None:
         for process in self._started:
@@ -98,8 +98,8 @@ def test_the_readme(title: str, plane: str, tmp_path: Path) -> None:
             return
         log = (tmp_path / "program-0.out").read_text()
         (best,) = re.findall(r'verb="prioritize" pod="default/extended" nodes=3 best="(\S+)"', log)
-        where = reader._done("kubectl get pod extended -o jsonpath={.spec.nodeName}").stdout
-        assert where == best
+        node = reader._completed("kubectl get pod extended -o jsonpath={.spec.nodeName}").stdout
+        assert node == best
         assert "default/plain" not in log
 
 
@@ -117,14 +117,16 @@ def test_every_section_is_followed() -> None:
 
 
 def printed(*flags: str) -> list[Any]:
-    run = kubesched("extender", "--plugin", *EXAMPLE.given, "--bind", "--print-config", *flags)
+    run = kubesched(
+        "extender", "--plugin", *EXAMPLE.plugin_options, "--bind", "--print-config", *flags
+    )
     return list(yaml.safe_load_all(run.out))
 
 
 def test_the_configuration_is_the_printed_one_but_for_the_weight() -> None:
     (entry,) = EXAMPLE.config()["extenders"]
-    ((said,),) = (one["extenders"] for one in printed() if "extenders" in one)
-    assert entry == {**said, "weight": 100}
+    ((expected,),) = (one["extenders"] for one in printed() if "extenders" in one)
+    assert entry == {**expected, "weight": 100}
 
 
 def test_deployed_files_equal_the_example() -> None:
@@ -166,13 +168,13 @@ def test_the_deployed_extender_has_the_rights_it_needs(
         scheduler = Programs.built().path(program)
         group.start("scheduler", [scheduler, f"--config={path}", "--secure-port=0"])
         cluster.create(a_pod("extended", scheduler="extended-scheduler"), a_pod("plain"))
-        where = cluster.until_bound("extended")
+        node = cluster.until_bound("extended")
         cluster.until_bound("plain")
         log = tmp_path / "extender.log"
         until(lambda: 'verb="bind" pod="default/extended"' in log.read_text(), "it is told")
         text = log.read_text()
-        assert f'verb="prioritize" pod="default/extended" nodes=3 best="{where}"' in text
-        assert f'verb="bind" pod="default/extended" node="{where}"' in text
+        assert f'verb="prioritize" pod="default/extended" nodes=3 best="{node}"' in text
+        assert f'verb="bind" pod="default/extended" node="{node}"' in text
         assert "default/plain" not in text
         assert "forbidden" not in text.lower(), text
         assert group.terminate("extender") == 0

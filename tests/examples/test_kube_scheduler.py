@@ -47,7 +47,7 @@ def test_disabled_plugins_fail_in_kube_scheduler_too(file: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         (TWO_PROFILES.folder / "refused" / "sets-differ.yaml", SETS_DIFFER),
         (TWO_PROFILES.folder / "refused" / "old-version.yaml", OLD_VERSION),
@@ -55,15 +55,15 @@ def test_disabled_plugins_fail_in_kube_scheduler_too(file: str, tmp_path: Path) 
     ],
     ids=lambda one: one.stem if isinstance(one, Path) else "",
 )
-def test_kube_scheduler_rejects_with_the_same_message(path: Path, said: str) -> None:
-    done = subprocess.run(
+def test_kube_scheduler_rejects_with_the_same_message(path: Path, message: str) -> None:
+    completed = subprocess.run(
         [Programs.built().path("kube-scheduler"), f"--config={path}", "--secure-port=0"],
         capture_output=True,
         text=True,
         timeout=30,
         check=False,
     )
-    assert done.returncode == 1
+    assert completed.returncode == 1
     # Hints are ours, and the path of the scheme's file depends on the build.
-    error = said.splitlines()[0].partition(" in scheme ")[0]
-    assert f'"command failed" err={json.dumps(error)[:-1]}' in done.stderr, done.stderr
+    error = message.splitlines()[0].partition(" in scheme ")[0]
+    assert f'"command failed" err={json.dumps(error)[:-1]}' in completed.stderr, completed.stderr

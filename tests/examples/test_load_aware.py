@@ -45,11 +45,11 @@ class Endpoint:
     def __init__(self) -> None:
         self.answer: Callable[[], bytes] = lambda: b""
         self.code = 200
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.url = ""
 
     def loads(self, loads: dict[str, float], age_s: float = 0.0) -> None:
-        """Have every query answered with these loads, measured some time ago."""
+        """Answer every query with these loads, measured some time ago."""
 
         def answer() -> bytes:
             when_s = SystemClock().now_s() - age_s
@@ -64,13 +64,13 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    told = Endpoint()
+    scripted = Endpoint()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            told.asked.append(self.path)
-            body = told.answer()
-            self.send_response(told.code)
+            scripted.requests.append(self.path)
+            body = scripted.answer()
+            self.send_response(scripted.code)
             self.end_headers()
             self.wfile.write(body)
 
@@ -78,10 +78,10 @@ def endpoint() -> Iterator[Endpoint]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    told.url = f"http://127.0.0.1:{server.server_port}"
+    scripted.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    yield told
+    yield scripted
     server.shutdown()
     thread.join()
     server.server_close()
@@ -119,8 +119,8 @@ def cluster_with(
 
 def until_read(cluster: Playground, endpoint: Endpoint) -> None:
     """Wait until a current response has been used: until the request after the next."""
-    seen = len(endpoint.asked)
-    cluster.until(lambda: len(endpoint.asked) >= seen + 3, "the metric is read")
+    seen = len(endpoint.requests)
+    cluster.until(lambda: len(endpoint.requests) >= seen + 3, "the metric is read")
 
 
 def placed(cluster: Playground, prefix: str, count: int) -> list[str]:
@@ -137,17 +137,17 @@ def test_pods_are_placed_on_idle_nodes(plugin: Any, endpoint: Endpoint) -> None:
         endpoint.loads({**LOADS, "node-3": 1.0, "node-1": 0.05})
         until_read(cluster, endpoint)
         assert set(placed(cluster, "late", 4)) == {"node-1"}
-    path, _, query = endpoint.asked[0].partition("?")
+    path, _, query = endpoint.requests[0].partition("?")
     assert path == "/api/v1/query"
-    wanted = '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle"}[1m]))'
-    assert parse_qs(query) == {"query": [wanted]}
+    expected = '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle"}[1m]))'
+    assert parse_qs(query) == {"query": [expected]}
 
 
 @pytest.mark.parametrize("plugin", SPELLINGS)
 def test_stale_samples_are_ignored(plugin: Any, endpoint: Endpoint) -> None:
     endpoint.loads(LOADS, age_s=61)
     with cluster_with(plugin, endpoint) as cluster:
-        # As without the plugin: the emptiest node is the best one.
+        # As without the plugin: the emptiest node scores best.
         assert len(set(placed(cluster, "web", 4))) == 4
 
 
@@ -179,7 +179,7 @@ def test_a_failing_endpoint_is_ignored_and_retried(plugin: Any, endpoint: Endpoi
 FRESH, STALE = math.inf, 0.0
 
 
-def given(factory: Any, samples: dict[str, tuple[float, int]]) -> Any:
+def with_samples(factory: Any, samples: dict[str, tuple[float, int]]) -> Any:
     """Return a factory of the plugin with these samples."""
 
     def make(args: None, handle: Handle) -> Any:
@@ -214,7 +214,9 @@ def the_cluster() -> dict[str, list[dict[str, Any]]]:
 def test_both_forms_keep_the_rules(
     samples: dict[str, tuple[float, int]], scores: tuple[int, int] | None
 ) -> None:
-    report = check_plugin(given(ONE_NODE, samples), given(COLUMNS, samples), clusters=the_cluster())
+    report = check_plugin(
+        with_samples(ONE_NODE, samples), with_samples(COLUMNS, samples), clusters=the_cluster()
+    )
     assert report.score_range == scores
 
 
@@ -274,7 +276,7 @@ def follow(walk: Walk) -> None:
     walk.next("python ")
     walk.next("kubesched playground")
     walk.next("export KUBECONFIG=")
-    walk.until(lambda: "GET /api/v1/query" in walk.said, "the loads are read")
+    walk.until(lambda: "GET /api/v1/query" in walk.program_output, "the loads are read")
     walk.next("kubectl apply")
     walk.next("kubectl rollout status")
     assert walk.next("kubectl get pods").count(" node-3 ") == 6
@@ -282,8 +284,8 @@ def follow(walk: Walk) -> None:
     walk.next("sleep 12")
     walk.next("kubectl create deployment later")
     walk.next("kubectl rollout status")
-    shown = walk.next("kubectl get pods")
-    assert sum(f" node-{number} " in shown for number in range(1, 5)) == 4
+    lines = walk.next("kubectl get pods")
+    assert sum(f" node-{number} " in lines for number in range(1, 5)) == 4
     walk.next("kubectl -n kube-system create configmap")
     assert "deployment.apps/load-aware created" in walk.next("kubectl apply")
     assert not walk.left

@@ -79,16 +79,16 @@ def test_the_deployed_scheduler_has_the_rights_it_needs(
         assert "forbidden" not in log.lower(), log
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
         held = {one["metadata"]["name"] for one in cluster.api.get(leases).must(200).json["items"]}
-        wanted = config["leaderElection"].get("resourceName")
-        assert held & {"kube-scheduler", *names} == ({wanted} if wanted else set())
+        lease = config["leaderElection"].get("resourceName")
+        assert held & {"kube-scheduler", *names} == ({lease} if lease else set())
 
 
 def as_service_account(cluster: Playground, account: Document, directory: Path) -> Path:
     """Return a kubeconfig of a service account."""
     metadata = account["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/serviceaccounts/{metadata['name']}/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = cluster.api.post(path, asked).must(201).json["status"]["token"]
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = cluster.api.post(path, request).must(201).json["status"]["token"]
     user = TokenUser(metadata["name"], token, ())
     kubeconfig = directory / "kubeconfig"
     kubeconfig.write_text(kubeconfig_text(cluster.server.url, cluster.server.ca_file, user))

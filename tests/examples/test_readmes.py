@@ -52,7 +52,7 @@ def test_every_example_is_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "is_so"),
+    ("expected", "matches"),
     [
         (["a b"], True),
         (["a  ..."], True),
@@ -64,5 +64,5 @@ def test_every_example_is_followed() -> None:
         (["c", "c"], False),
     ],
 )
-def test_matching_of_printed_output(said: list[str], is_so: bool) -> None:
-    assert prints("a   b\nx\nc\n", said) is is_so
+def test_matching_of_printed_output(expected: list[str], matches: bool) -> None:
+    assert prints("a   b\nx\nc\n", expected) is matches

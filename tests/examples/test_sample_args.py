@@ -13,7 +13,7 @@ from kubesched.testing.cluster import Cluster
 from tests.examples.folders import FORMS, SAMPLE_ARGS, Form, messages
 from tests.unit.cli.running import kubesched
 
-PLUGIN = f"--plugin={SAMPLE_ARGS.given[0]}"
+PLUGIN = f"--plugin={SAMPLE_ARGS.plugin_options[0]}"
 REJECTED_ARGS = (
     "initializing profiles: creating profile for scheduler name sample-scheduler: initializing "
     'plugin "sample-plugin": args: '
@@ -76,12 +76,12 @@ def test_nothing_is_logged_below_level_3() -> None:
         cluster.add(a_node("n1"), a_pod("web", scheduler="sample-scheduler"))
         cluster.schedule()
         assert cluster.node_of("web") == "n1"
-        said = ("Sample plugin", "Prefilter", "Filter", "Prebind")
-        assert [messages(log, text) for text in said] == [[], [], [], []]
+        texts = ("Sample plugin", "Prefilter", "Filter", "Prebind")
+        assert [messages(log, text) for text in texts] == [[], [], [], []]
 
 
 class Hold:
-    """Holds every pod until the test allows it."""
+    """Holds every pod at Permit until the test allows it."""
 
     name = "hold"
 
@@ -104,7 +104,7 @@ def test_a_node_deleted_before_the_binding_is_an_error() -> None:
     config = copy.deepcopy(SAMPLE_ARGS.config("pre-bind.yaml"))
     config["profiles"][0]["plugins"]["permit"] = {"enabled": [{"name": "hold"}]}
     held.clear()
-    cluster = Cluster(plugins=[*SAMPLE_ARGS.given, Hold], config=config)
+    cluster = Cluster(plugins=[*SAMPLE_ARGS.plugin_options, Hold], config=config)
     try:
         cluster.add(a_node("n1"), a_pod("web", scheduler="sample-scheduler"))
         cluster.schedule()
@@ -125,14 +125,14 @@ def test_its_configurations_are_valid(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("favor-color.yaml", REJECTED_FIELD),
         ("values.yaml", REJECTED_VALUES),
         ("endpointsleases.yaml", REJECTED_LOCK),
     ],
 )
-def test_rejected_arguments(file: str, said: str) -> None:
+def test_rejected_arguments(file: str, message: str) -> None:
     path = SAMPLE_ARGS.folder / "refused" / file
     run = kubesched("config", "validate", "-f", str(path), PLUGIN, "--hints")
-    assert (run.status, run.out, run.err) == (1, "", said)
+    assert (run.status, run.out, run.err) == (1, "", message)

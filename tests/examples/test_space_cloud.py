@@ -1,4 +1,4 @@
-"""examples/space-cloud: where its pods go under each of its three configurations."""
+"""examples/space-cloud: the placements under each of its three configurations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_recommended_configuration(form: Form) -> None:
         assert cluster.until_bound("camera") in {"node-3", "node-4"}
         assert cluster.until_bound("web") in GROUND
         cluster.until_running("web")
-        # The default plugins still count.
+        # The default plugins are still enabled.
         patch = {"spec": {"unschedulable": True}}
         cluster.api.patch("/api/v1/nodes/node-3", patch, MERGE_PATCH).must(200)
         cluster.create(a_space_pod("lens", "tiansuan-1"))
@@ -64,7 +64,7 @@ def test_with_all_plugins_disabled_a_pod_with_several_nodes_fails(form: Form) ->
     with SPACE_CLOUD.running(form, "all-disabled.yaml", nodes=4) as cluster:
         label_nodes(cluster)
         cluster.create(*SPACE_CLOUD.documents("pods.yaml"))
-        # Nobody scores where there is one node alone.
+        # A single feasible node is not scored.
         assert cluster.until_bound("antenna") == "node-4"
         for name in ("camera", "web"):
             cluster.until(partial(cluster.notes, name, "FailedScheduling"), "it fails")

@@ -1,4 +1,4 @@
-"""examples/tiny-controller: its code on a living cluster, and its README word for word."""
+"""examples/tiny-controller: its code on a running cluster, and its README word for word."""
 
 from __future__ import annotations
 
@@ -161,19 +161,19 @@ def test_its_account_has_the_rights_it_needs_and_no_more(
             cluster.create(our_pod("web"))
             assert cluster.until_bound("web") in cluster.nodes
         token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
-        with Api(cluster.server.url, token=token, ca_file=cluster.server.ca_file) as theirs:
+        with Api(cluster.server.url, token=token, ca_file=cluster.server.ca_file) as client:
             pods = "/api/v1/namespaces/default/pods"
-            assert theirs.get(pods).code == 200
-            assert theirs.get(f"{pods}/web").code == 403
-            assert theirs.post(pods, our_pod("mine")).code == 403
-            assert theirs.get("/api/v1/secrets").code == 403
+            assert client.get(pods).code == 200
+            assert client.get(f"{pods}/web").code == 403
+            assert client.post(pods, our_pod("mine")).code == 403
+            assert client.get("/api/v1/secrets").code == 403
 
 
 def as_account(cluster: Playground, name: str) -> str:
-    """Return the administrator's kubeconfig with the token of an account in place of theirs."""
+    """Return the administrator's kubeconfig with the token of an account."""
     path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    token = cluster.api.post(path, asked).must(201).json["status"]["token"]
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = cluster.api.post(path, request).must(201).json["status"]["token"]
     document = yaml.safe_load(cluster.kubeconfig.read_text())
     document["users"][0]["user"] = {"token": token}
     return json.dumps(document)

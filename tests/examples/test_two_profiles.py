@@ -9,7 +9,7 @@ from kubesched.testing import a_node, a_pod
 from tests.examples.folders import FORMS, TWO_PROFILES, Form
 from tests.unit.cli.running import kubesched
 
-PLUGINS = tuple(f"--plugin={plugin}" for plugin in TWO_PROFILES.given)
+PLUGINS = tuple(f"--plugin={plugin}" for plugin in TWO_PROFILES.plugin_options)
 ELSEWHERE = (
     "0/4 nodes are available: node(s) didn't satisfy plugin zone-label. no new claims to "
     "deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
@@ -52,15 +52,15 @@ def test_each_profile_has_its_own_plugins(form: Form) -> None:
             "both are told to be placed",
         )
         events = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events").json["items"]
-        told = {
+        reporters = {
             event["regarding"]["name"]: event["reportingController"]
             for event in events
             if event["reason"] == "Scheduled"
         }
-        assert (told["strict"], told["relaxed"]) == ("my-scheduler-1", "my-scheduler-2")
+        assert (reporters["strict"], reporters["relaxed"]) == ("my-scheduler-1", "my-scheduler-2")
 
 
-def asking(name: str, cpu: str, number: int) -> Document:
+def requesting(name: str, cpu: str, number: int) -> Document:
     scheduler = f"my-scheduler-{number}"
     return a_pod(name, requests={"cpu": cpu}, labels={"zone": "a"}, scheduler=scheduler)
 
@@ -69,13 +69,13 @@ def test_small_pods_go_first_in_both_profiles() -> None:
     with TWO_PROFILES.in_memory() as (cluster, _):
         cluster.add(
             a_node("n1", labels={"topology.kubernetes.io/zone": "a"}),
-            asking("big", "3", 1),
-            asking("middle", "2", 2),
-            asking("small", "1", 1),
-            asking("tiny", "500m", 2),
+            requesting("big", "3", 1),
+            requesting("middle", "2", 2),
+            requesting("small", "1", 1),
+            requesting("tiny", "500m", 2),
         )
         cluster.schedule()
-        # 4 CPUs are there: in the order of PrioritySort, big would have been the first.
+        # Of 4 CPUs: in the order of PrioritySort, big would have been first.
         assert set(cluster.placed()) == {"default/tiny", "default/small", "default/middle"}
 
 
@@ -101,14 +101,14 @@ def test_the_configuration_is_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("sets-differ.yaml", SETS_DIFFER),
         ("two-queue-sorts.yaml", TWO_QUEUE_SORTS),
         ("old-version.yaml", OLD_VERSION),
     ],
 )
-def test_errors_of_the_readme(file: str, said: str) -> None:
+def test_errors_of_the_readme(file: str, message: str) -> None:
     path = TWO_PROFILES.folder / "refused" / file
     run = kubesched("config", "validate", "-f", str(path), *PLUGINS, "--hints")
-    assert (run.status, run.out, run.err) == (1, "", said)
+    assert (run.status, run.out, run.err) == (1, "", message)
