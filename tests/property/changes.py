@@ -1,7 +1,7 @@
 """Random changes to a small cluster, applied to a cache and to a plain model of it.
 
-Owns the vocabulary of changes and the model: dicts by name, with no columns in them. What the cache
-should hold after any sequence is what a fresh cache holds that is given the model's content.
+Owns the changes and the model: dicts by name, without columns. After any sequence the cache must
+equal a fresh cache that is filled from the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IMAGES = ("app:1", "app:2")
 
 
 def node(name: str, variant: int) -> Node:
-    """Return one of the forms a node may take."""
+    """Return a variant of a node."""
     labels = {HOST: name} if variant % 7 else {}
     if variant % 3:
         labels[ZONE] = f"z{variant % 3}"
@@ -51,7 +51,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def pod_parts(name: str, variant: int) -> dict[str, Any]:
-    """Return one of the forms a pod may take; a port is one pod's alone."""
+    """Return a variant of a pod; no two pods share a port."""
     requests = {"cpu": f"{100 * (1 + variant % 9)}m", "memory": "256Mi"}
     if variant % 4 == 0:
         requests["example.com/gpu"] = "1"
@@ -86,7 +86,7 @@ def _term(app: str, key: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that happens."""
+    """One change."""
 
     verb: str
     name: str
@@ -120,27 +120,27 @@ CHANGES = st.lists(
 
 @dataclass
 class World:
-    """A cache, and what it should hold."""
+    """A cache, and a model of its expected content."""
 
     cache: Cache = field(default_factory=Cache)
     nodes: dict[str, int] = field(default_factory=dict)
     zones: dict[str, list[str]] = field(default_factory=dict)
-    """Zone to nodes in order of coming; zones in order of coming too."""
+    """Nodes by zone; zones and nodes in the order of their arrival."""
     bound: dict[str, tuple[int, str]] = field(default_factory=dict)
     nominated: dict[str, tuple[int, str]] = field(default_factory=dict)
     assumed: set[str] = field(default_factory=set)
 
     def apply(self, change: Change) -> None:
-        """Let it happen, to the cache and to the model."""
+        """Apply the change to the cache and to the model."""
         getattr(self, f"_{change.verb}")(change)
 
     def pod(self, change: Change, **parts: Any) -> PodInfo:
-        """Return the pod a change speaks of."""
-        made = {**pod_parts(change.name, change.variant), **parts}
-        return self.cache.pod_info(a_wire_pod(change.name, **made))
+        """Return the pod of a change."""
+        merged = {**pod_parts(change.name, change.variant), **parts}
+        return self.cache.pod_info(a_wire_pod(change.name, **merged))
 
     def rebuilt(self) -> Cache:
-        """Return a fresh cache that is given what the model holds."""
+        """Return a fresh cache filled from the model."""
         cache = Cache()
         for name in (name for names in self.zones.values() for name in names):
             cache.add_node(node(name, self.nodes[name]))
@@ -153,21 +153,23 @@ class World:
         return cache
 
     def complete(self) -> None:
-        """Add every node that some pod is on, or is promised, and that is not there."""
-        wanted = {where for _, where in (*self.bound.values(), *self.nominated.values())}
-        for name in sorted(wanted - set(self.nodes)):
+        """Add every missing node that a pod is bound or nominated to."""
+        node_names = {
+            node_name for _, node_name in (*self.bound.values(), *self.nominated.values())
+        }
+        for name in sorted(node_names - set(self.nodes)):
             self.apply(Change("add_node", name, 1))
 
     def _add_node(self, change: Change) -> None:
-        made = node(change.name, change.variant)
-        zone = made.metadata.labels.get(ZONE, "")
+        added = node(change.name, change.variant)
+        zone = added.metadata.labels.get(ZONE, "")
         known = next((z for z, names in self.zones.items() if change.name in names), None)
         if known is not None and known != zone:
             self._leave(change.name)
         if known != zone:
             self.zones.setdefault(zone, []).append(change.name)
         self.nodes[change.name] = change.variant
-        self.cache.add_node(made)
+        self.cache.add_node(added)
 
     def _remove_node(self, change: Change) -> None:
         if change.name in self.nodes:

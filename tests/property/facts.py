@@ -15,7 +15,7 @@ RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "example.c
 
 
 def facts_of(view: ClusterView) -> dict[str, Any]:
-    """Return everything rules can read of a cluster, in comparable form."""
+    """Return everything that plugins can read of a cluster, in comparable form."""
     nodes = view.all_nodes()
     return {
         "order": nodes.names,
@@ -64,24 +64,24 @@ def node_facts(nodes: NodeTable) -> dict[str, Any]:
 
 
 def _check_lines(nodes: NodeTable) -> None:
-    """Have the lines of numbers equal the columns, where there are any."""
+    """Check that the resource matrix, if there is one, equals the columns."""
     lines = nodes.view.resource_matrix(nodes.rows)
     if lines is None:
         return
-    first, offered, taken = RESOURCES[:2], nodes.allocatable, nodes.requested
-    assert lines.allocatable.tolist() == [offered[name].tolist() for name in first]
-    assert lines.requested.tolist() == [taken[name].tolist() for name in first]
+    first, allocatable, requested = RESOURCES[:2], nodes.allocatable, nodes.requested
+    assert lines.allocatable.tolist() == [allocatable[name].tolist() for name in first]
+    assert lines.requested.tolist() == [requested[name].tolist() for name in first]
     assert lines.left.tolist() == [
-        *((offered[name] - taken[name]).tolist() for name in first),
+        *((allocatable[name] - requested[name]).tolist() for name in first),
         (nodes.allowed_pods - nodes.pod_count).tolist(),
     ]
     assert lines.hundredfold_nonzero_left.tolist() == [
-        (100 * (offered[name] - nodes.nonzero_requested[name])).tolist() for name in first
+        (100 * (allocatable[name] - nodes.nonzero_requested[name])).tolist() for name in first
     ]
 
 
 def _check_row(row: NodeRow, cells: dict[str, Any]) -> None:
-    """Have a row's plain numbers equal what the columns say of it."""
+    """Check that a row's plain numbers equal its cells in the columns."""
     for name in RESOURCES:
         assert row.allocatable[name] == cells[f"allocatable {name}"]
         assert row.requested[name] == cells[f"requested {name}"]
@@ -124,9 +124,9 @@ def _anti_affinity(view: ClusterView) -> dict[str, int]:
 
 
 def _domains(view: ClusterView, key: str) -> dict[str, int]:
-    everything = Tally(view.counters, LookupTable(view.label_classes, lambda _: True))
+    tally = Tally(view.counters, LookupTable(view.label_classes, lambda _: True))
     domains = view.counters.topology.domains(key)
-    sums = DomainTable(everything, domains.ids, domains).follow().tolist()[:-1]
+    sums = DomainTable(tally, domains.ids, domains).follow().tolist()[:-1]
     values = view.label_values(key).values
     return {value: count for value, count in zip(values, sums, strict=True) if count}
 

@@ -1,6 +1,6 @@
 """Clusters and pods at the boundaries of rules: one unit below, at and above each of them.
 
-Owns the worlds over which `test_hook_laws` runs every plugin, and the profiles that configure them.
+Owns the worlds in which `test_hook_laws` runs every plugin, and the plugins' configurations.
 """
 
 from __future__ import annotations
@@ -109,24 +109,24 @@ def _written(amounts: Amounts) -> dict[str, str]:
 
 
 class _Builder:
-    """Adds nodes with given free resources, and pods on them."""
+    """Adds nodes with specified free resources, and pods on them."""
 
     def __init__(self) -> None:
         self.cache = Cache()
         self._count = 0
 
-    def node(self, allocatable: Amounts, *taken: Amounts, pods: int = 110) -> None:
-        """Add a node with pods of a given request."""
+    def node(self, allocatable: Amounts, *requests: Amounts, pods: int = 110) -> None:
+        """Add a node with one pod per request."""
         name = f"n{self._count}"
         room = {**_written(allocatable), "pods": f"{pods}"}
         self.cache.add_node(a_wire_node(name, allocatable=room))
-        for number, amounts in enumerate(taken):
+        for number, amounts in enumerate(requests):
             pod = a_wire_pod(f"{name}-{number}", requests=_written(amounts), nodeName=name)
             self.cache.add_pod(self.cache.pod_info(pod))
         self._count += 1
 
     def pod(self, amounts: Amounts) -> PodInfo:
-        """Return a pod with a given request."""
+        """Return a pod with these requests."""
         return self.cache.pod_info(a_wire_pod("probe", requests=_written(amounts)))
 
 
@@ -137,63 +137,63 @@ def _around(title: str, request: Amounts, ample: int, *others: Amounts) -> World
         title: of the world.
         request: of the first pod.
         ample: the amount of all other resources, free and used.
-        others: further pods, whose boundaries are elsewhere.
+        others: further pods, with other boundaries.
     """
-    made = _Builder()
+    builder = _Builder()
     plenty = dict.fromkeys(request, ample)
     for resource, amount in request.items():
         for delta in (-1, 0, 1):
-            made.node({**plenty, resource: amount + delta})
-            made.node({**plenty, resource: amount + delta}, {resource: 1})
-            made.node({**plenty, resource: amount + delta + 3}, {resource: 3})
-            made.node({**plenty, resource: amount + delta + 4}, {resource: 3}, {resource: 1})
+            builder.node({**plenty, resource: amount + delta})
+            builder.node({**plenty, resource: amount + delta}, {resource: 1})
+            builder.node({**plenty, resource: amount + delta + 3}, {resource: 3})
+            builder.node({**plenty, resource: amount + delta + 4}, {resource: 3}, {resource: 1})
     for allowed in (1, 2, 3):
-        made.node(plenty, {"cpu": 1}, {"memory": 1}, pods=allowed)
-    made.node(plenty, dict.fromkeys(request, ample), {"cpu": 2, "memory": 2})
-    made.node(plenty, {}, {})
+        builder.node(plenty, {"cpu": 1}, {"memory": 1}, pods=allowed)
+    builder.node(plenty, dict.fromkeys(request, ample), {"cpu": 2, "memory": 2})
+    builder.node(plenty, {}, {})
     pods = [request, *others, {"cpu": request["cpu"]}, {"memory": request["memory"]}, {}]
     pods.append({"cpu": request["cpu"], "memory": request["memory"]})
     pods += [{n: a for n, a in request.items() if n != left_out} for left_out in request]
-    return World(title, made.cache, [made.pod(pod) for pod in pods])
+    return World(title, builder.cache, [builder.pod(pod) for pod in pods])
 
 
 def _narrow(resource: str, delta: int, amount: int) -> World:
-    """Return two nodes, one of which alone is about full: rules look at the least that is left.
+    """Return two nodes, one of them nearly full: matrix rules look at the least that is left.
 
     Args:
         resource: the scarce one; `pods` for their number.
         delta: how much more than the request is left.
         amount: of the request.
     """
-    made = _Builder()
+    builder = _Builder()
     request = {"cpu": amount, "memory": amount}
-    # Of a small node one unit is several percent.
+    # One unit of a small node is several percent.
     whole = 10 if amount == 1 else 100 * amount
     plenty = dict.fromkeys(request, whole)
-    made.node(plenty, {"cpu": 1, "memory": 1})
-    taken = {name: whole - a - delta * (name == resource) for name, a in request.items()}
-    made.node(plenty, taken, pods=2 + delta if resource == "pods" else 9)
-    return World(f"{resource} {delta:+} of {amount}", made.cache, [made.pod(request)])
+    builder.node(plenty, {"cpu": 1, "memory": 1})
+    used = {name: whole - a - delta * (name == resource) for name, a in request.items()}
+    builder.node(plenty, used, pods=2 + delta if resource == "pods" else 9)
+    return World(f"{resource} {delta:+} of {amount}", builder.cache, [builder.pod(request)])
 
 
 def _percentages(title: str, *, lacking: bool, scale: int = 1) -> World:
-    """Return nodes of 1,000 units, used by amounts around every place where a percentage turns."""
-    made = _Builder()
+    """Return nodes of 1,000 units, with usage around every boundary between two percentages."""
+    builder = _Builder()
     room = {"cpu": 1000, "memory": 1000 * scale, GPU: 10, "ephemeral-storage": 1000}
     used = (0, 1, 9, 10, 11, 399, 400, 401, 499, 500, 690, 989, 990, 991, 999, 1000, 1001, 1300)
     for place, cpu in enumerate(used):
         for memory in (cpu, *used[place % 3 :: 3]):
-            made.node(room, {"cpu": cpu, "memory": memory * scale, GPU: place % 11})
+            builder.node(room, {"cpu": cpu, "memory": memory * scale, GPU: place % 11})
     for shift in (-1, 1):
-        made.node(room, {"cpu": 500, "memory": 500 * scale + shift})
+        builder.node(room, {"cpu": 500, "memory": 500 * scale + shift})
     if lacking:
-        made.node({"cpu": 1000}, {"cpu": 300})
-        made.node({"memory": 1000}, {"memory": 300})
-        made.node({}, {})
-    # Pods that ask for nothing weigh 100m and 200Mi in scoring.
+        builder.node({"cpu": 1000}, {"cpu": 300})
+        builder.node({"memory": 1000}, {"memory": 300})
+        builder.node({}, {})
+    # Pods without requests count as 100m and 200Mi in scoring.
     mib = 1 << 20
-    made.node({"cpu": 1000, "memory": 1000 * mib}, {}, {"cpu": 101}, {"memory": 201 * mib})
-    made.node({"cpu": 200, "memory": 400 * mib}, {}, {})
+    builder.node({"cpu": 1000, "memory": 1000 * mib}, {}, {"cpu": 101}, {"memory": 201 * mib})
+    builder.node({"cpu": 200, "memory": 400 * mib}, {}, {})
     pods: list[Amounts] = [
         {},
         {"cpu": 1, "memory": 1},
@@ -206,7 +206,7 @@ def _percentages(title: str, *, lacking: bool, scale: int = 1) -> World:
         {"cpu": 10, "memory": 10, GPU: 1},
         {"cpu": 10, "ephemeral-storage": 100},
     ]
-    return World(title, made.cache, [made.pod(pod) for pod in pods])
+    return World(title, builder.cache, [builder.pod(pod) for pod in pods])
 
 
 def _resource_worlds() -> Iterator[World]:
@@ -218,7 +218,7 @@ def _resource_worlds() -> Iterator[World]:
     usual = {"cpu": 500, "memory": 1 << 30, "ephemeral-storage": 10**9, GPU: 1}
     yield _around("usual amounts", usual, 1 << 40)
     for bits in (46, 53, 62):
-        # One below the limit, at it and above it are of one world each: a limit holds for all rows.
+        # Below, at and above the limit are a world each: a limit applies to all rows.
         for shift in (-1, 0, 1):
             large = {"cpu": 500, "memory": (1 << bits) + shift, GPU: 1}
             yield _around(f"2^{bits}{shift:+}", large, (1 << bits) + 10)
@@ -235,11 +235,11 @@ def _resource_worlds() -> Iterator[World]:
     yield _percentages("percentages of larger numbers", lacking=False, scale=(1 << 53) // 1000)
 
 
-# -- everything else -------------------------------------------------------------------------------
+# -- mixed worlds ----------------------------------------------------------------------------------
 
 
 def _mixed(first: int) -> World:
-    """Return nodes and pods of many kinds, as the random tests have them."""
+    """Return nodes and pods of many kinds, as in the random tests."""
     cache_ = Cache()
     for place in range(12):
         name = NODES[place] if place < len(NODES) else f"m{place}"

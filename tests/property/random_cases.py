@@ -1,6 +1,6 @@
-"""Clusters of the fuzzer, loaded: realistic objects of every kind, by number.
+"""Cases of the fuzzer by number, loaded into a cache: realistic objects of every kind.
 
-Owns how a property test takes a generated case and runs a part of its attempt.
+Owns the loading of a generated case, and runs of parts of its attempt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _built(config: str) -> Built:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A case's cluster, ready to be decided on."""
+    """A case's cluster, ready for an attempt."""
 
     built: Built
     profile: Profile
@@ -62,7 +62,7 @@ class Loaded:
     pod: PodInfo
 
     def decide(self) -> Decision:
-        """Return the decision, with chance at its start."""
+        """Return the decision, with the random stream at its start."""
         handle = self.built.handles[self.profile.name]
         handle.rng = RandomStream(0, "test")
         handle.view = self.view
@@ -70,20 +70,20 @@ class Loaded:
 
 
 def load(
-    made: Mapping[str, Any], *, objects: Sequence[Wire] | None = None, built: Built | None = None
+    case: Mapping[str, Any], *, objects: Sequence[Wire] | None = None, built: Built | None = None
 ) -> Loaded:
     """Load a case.
 
     Args:
-        made: the case.
+        case: the case.
         objects: its objects, in another order.
-        built: the profiles to decide with, instead of those its configuration asks for.
+        built: the profiles, instead of those of its configuration.
     """
-    built = built or _built(json.dumps(made["config"]))
+    built = built or _built(json.dumps(case["config"]))
     cache = Cache()
-    wires = made["objects"] if objects is None else objects
+    wires = case["objects"] if objects is None else objects
     load_objects(cache, map(decode_object, wires), built.profiles)
-    pod = cache.pod_info(decode_as(Pod, made["pod"]))
+    pod = cache.pod_info(decode_as(Pod, case["pod"]))
     name = pod.scheduler_name if pod.scheduler_name in built.profiles else "default-scheduler"
     view = cache.snapshot()
     built.handles[name].view = view

@@ -1,7 +1,7 @@
 """A plain model of the scheduling queue: every call looks at every pod.
 
-Owns a second opinion for the property tests: no heaps, no groups, no caches; all state is one
-record a pod and one list of all that ever happened.
+Owns a reference implementation for the property tests: no heaps, no groups, no caches; the state is
+one record per pod and one list of all events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SKIP, AFTER_BACKOFF, IMMEDIATELY = "skip", "after backoff", "immediately"
 
 @dataclass
 class Record:
-    """All that is known of one pod."""
+    """The state of one pod."""
 
     pod: PodInfo
     timestamp_s: float
@@ -32,7 +32,7 @@ class Record:
     gate: str = ""
     flushed_s: float = -math.inf
     popped_at: int = -1
-    """How much had happened when it was popped."""
+    """The number of events before it was popped."""
 
     @property
     def rejectors(self) -> frozenset[str]:
@@ -59,7 +59,7 @@ class SlowQueue:
     hint: Callable[[str, str, PodInfo, Any, Any], bool]
     """A plugin's hint for an event."""
     records: dict[str, Record] = field(default_factory=dict)
-    happened: list[tuple[str, Any, Any]] = field(default_factory=list)
+    occurrences: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     # -- operations -------------------------------------------------------------------------------
 
@@ -72,12 +72,12 @@ class SlowQueue:
         if record is None:
             self.add(new)
         elif record.part == "InFlight":
-            self.happened += [(event, old, new) for event in events]
+            self.occurrences += [(event, old, new) for event in events]
         else:
             record.pod = new
             if record.part in ("Unschedulable", "Gated"):
                 for event in events:
-                    self._requeue(record, self._worth(record, event, old, new))
+                    self._requeue(record, self._verdict(record, event, old, new))
                     if record.part in ("Active", "Backoff"):
                         break
 
@@ -95,7 +95,7 @@ class SlowQueue:
             best = min(early, key=lambda r: (r.expiry_s, -r.pod.priority, r.timestamp_s))
         else:
             return None
-        best.part, best.popped_at = "InFlight", len(self.happened)
+        best.part, best.popped_at = "InFlight", len(self.occurrences)
         best.attempts += 1
         return best.pod.name
 
@@ -107,7 +107,10 @@ class SlowQueue:
         else:
             record.errors += 1
         record.timestamp_s, record.flushed_s = self.now_s(), -math.inf
-        answers = [self._worth(record, *what) for what in self.happened[record.popped_at :]]
+        answers = [
+            self._verdict(record, *occurrence)
+            for occurrence in self.occurrences[record.popped_at :]
+        ]
         if not record.rejectors:
             answers = [AFTER_BACKOFF]
         self._requeue(record, _best(answers))
@@ -120,10 +123,10 @@ class SlowQueue:
             if record.part == "Gated" and not self.registered(record.gate, event):
                 continue
             if record.part in ("Unschedulable", "Gated") and check(record.pod):
-                answer = self._worth(record, event, old, new)
+                answer = self._verdict(record, event, old, new)
                 if answer != SKIP:
                     self._requeue(record, answer)
-        self.happened.append((event, old, new))
+        self.occurrences.append((event, old, new))
 
     def activate(self, pod: PodInfo) -> None:
         record = self.records.get(pod.name)
@@ -134,7 +137,7 @@ class SlowQueue:
         elif record.part == "Backoff":
             record.part = "Active"
         elif record.part == "InFlight":
-            self.happened.append(("*", None, pod))
+            self.occurrences.append(("*", None, pod))
 
     def flush(self) -> None:
         now_s = self.now_s()
@@ -152,11 +155,11 @@ class SlowQueue:
                 record.flushed_s, is_any = now_s, True
                 self._requeue(record, AFTER_BACKOFF)
         if is_any:
-            self.happened.append(("*", None, None))
+            self.occurrences.append(("*", None, None))
 
     # -- rules ------------------------------------------------------------------------------------
 
-    def _worth(self, record: Record, event: str, old: Any, new: Any) -> str:
+    def _verdict(self, record: Record, event: str, old: Any, new: Any) -> str:
         if not record.rejectors:
             return AFTER_BACKOFF
         if event == "*":

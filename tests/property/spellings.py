@@ -1,6 +1,6 @@
-"""Plugins written twice: for one node in plain Python, and for all nodes as columns.
+"""Pairs of equal plugins: for one node in plain Python, and for all nodes as columns.
 
-Owns pairs that mean the same. The one-node class is the simple statement of the rule.
+Owns the pairs. The one-node class is the simple form of the rule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class CrowdedOneNode:
-    """Refuses a node without a zone, and one that holds more than two pods."""
+    """Rejects a node without a zone, and one with more than two pods."""
 
     name = "Crowded"
 
@@ -47,7 +47,7 @@ class CrowdedColumn:
 
 
 class FreeCpuOneNode:
-    """Prefers a node by the cpu that would be left, at most a hundred."""
+    """Scores a node by the cpu that would be left, at most 100."""
 
     name = "FreeCpu"
 
@@ -65,7 +65,7 @@ class FreeCpuColumn:
 
 
 class PodCountOneNode:
-    """Prefers the emptiest node, relative to the fullest that fits."""
+    """Prefers the emptiest node, relative to the fullest feasible node."""
 
     name = "PodCount"
 
@@ -105,7 +105,7 @@ def labelled_cpu(pod: BoundPod) -> int:
 
 
 class BusyOneNode:
-    """Refuses a node whose labelled pods take much cpu; keeps count by itself."""
+    """Rejects a node whose labelled pods request much cpu; keeps its own counts."""
 
     name = "Busy"
 

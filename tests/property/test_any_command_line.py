@@ -23,39 +23,39 @@ RAW = st.binary(max_size=12).map(lambda data: data.decode("utf-8", "surrogateesc
 
 @st.composite
 def arguments(draw: st.DrawFn) -> list[str]:
-    made: list[str] = []
+    result: list[str] = []
     for _ in range(draw(st.integers(0, 5))):
         name = draw(st.one_of(st.sampled_from(NAMES), st.text(max_size=8)))
         value = draw(st.one_of(VALUES, RAW))
         forms = ([f"--{name}={value}"], [f"--{name}", value], [f"-{value}"], [value])
-        made += draw(st.sampled_from(forms))
-    return made
+        result += draw(st.sampled_from(forms))
+    return result
 
 
 @given(arguments())
 def test_a_command_line_is_understood_or_rejected(given_arguments: list[str]) -> None:
-    found: Options | OptionsError
+    result: Options | OptionsError
     try:
-        found = parse_options(given_arguments)
+        result = parse_options(given_arguments)
     except OptionsError as problem:
-        found = problem
-    assert isinstance(found, Options) or str(found)
+        result = problem
+    assert isinstance(result, Options) or str(result)
 
 
 @given(st.sampled_from(NAMES), VALUES)
-def test_a_value_that_is_taken_can_be_given_again(name: str, value: str) -> None:
-    """What a flag shows of its value is read as the same value."""
+def test_an_accepted_value_is_printed_and_read_the_same(name: str, value: str) -> None:
+    """The printed value of a flag is parsed to the same value."""
     flags = scheduler_flags()
     kind = flags.flag(name).type.name
     try:
         flags.set(name, value)
     except ValueError:
         return
-    shown = flags.text(name)
+    text = flags.text(name)
     if kind in ("int32Slice", "stringSlice", "stringArray", "stringToString"):
-        shown = shown.removeprefix("[").removesuffix("]")
-    if kind in ("namedCertKey", "stringArray") or not shown:
+        text = text.removeprefix("[").removesuffix("]")
+    if kind in ("namedCertKey", "stringArray") or not text:
         return
-    again = scheduler_flags()
-    again.set(name, shown)
-    assert again.text(name) == flags.text(name)
+    parsed = scheduler_flags()
+    parsed.set(name, text)
+    assert parsed.text(name) == flags.text(name)

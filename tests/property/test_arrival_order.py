@@ -24,10 +24,10 @@ def without_choices(loaded: Loaded) -> dict[str, Any]:
 
 @settings(max_examples=100)
 @given(NUMBERS, st.randoms(use_true_random=False))
-def test_only_the_pick_among_equals_follows_arrival(number: int, chance: Any) -> None:
-    made = case_of(number)
-    shuffled = chance.sample(made["objects"], len(made["objects"]))
-    first, second = load(made), load(made, objects=shuffled)
+def test_arrival_order_only_decides_ties(number: int, chance: Any) -> None:
+    case = case_of(number)
+    shuffled = chance.sample(case["objects"], len(case["objects"]))
+    first, second = load(case), load(case, objects=shuffled)
     assert without_choices(first) == without_choices(second)
     for loaded in (first, second):
         decision = loaded.decide()
@@ -35,7 +35,7 @@ def test_only_the_pick_among_equals_follows_arrival(number: int, chance: Any) ->
 
 
 def criteria(victims: Victims) -> tuple[float, ...]:
-    """Return what upstream compares candidates by, less being better."""
+    """Return upstream's criteria for candidates; smaller is better."""
     highest = max(pod.priority for pod in victims.pods)
     starts = [pod.start_s for pod in victims.pods if pod.priority == highest]
     earliest = min(NEVER_STARTED if start is None else start for start in starts)
@@ -44,7 +44,7 @@ def criteria(victims: Victims) -> tuple[float, ...]:
 
 
 def open_outcomes(loaded: Loaded) -> list[tuple[str, list[str]]]:
-    """Return the best candidates, all that tie on every criterion."""
+    """Return the best candidates: all that tie on every criterion."""
     state, nodes = CycleState(), loaded.view.all_nodes()
     outcome = loaded.profile.run_pre_filter_plugins(state, loaded.pod, nodes)
     rows = nodes.rows
@@ -69,12 +69,12 @@ def open_outcomes(loaded: Loaded) -> list[tuple[str, list[str]]]:
 @settings(max_examples=100)
 @given(numbers_of("preemption", "mixed", "messages"), st.randoms(use_true_random=False))
 def test_preemption_differs_only_among_full_ties(number: int, chance: Any) -> None:
-    made = {**case_of(number), "config": None}
-    made["pod"]["spec"]["schedulerName"] = "default-scheduler"
-    shuffled = chance.sample(made["objects"], len(made["objects"]))
-    for loaded in (load(made), load(made, objects=shuffled)):
+    case = {**case_of(number), "config": None}
+    case["pod"]["spec"]["schedulerName"] = "default-scheduler"
+    shuffled = chance.sample(case["objects"], len(case["objects"]))
+    for loaded in (load(case), load(case, objects=shuffled)):
         outcome = loaded.decide().as_json()["preemption"]
         if outcome is not None:
             chosen = (outcome["nominatedNode"], outcome["victims"])
-            assert chosen in open_outcomes(load(made))
-            assert chosen in open_outcomes(load(made, objects=shuffled))
+            assert chosen in open_outcomes(load(case))
+            assert chosen in open_outcomes(load(case, objects=shuffled))

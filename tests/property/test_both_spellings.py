@@ -18,9 +18,9 @@ def built(plugin: type, first: bool) -> Built:
 
 
 def decision(number: int, plugin: type, *, first: bool) -> Any:
-    made = case_of(number)
-    made["pod"]["spec"]["schedulerName"] = "default-scheduler"
-    decided = load(made, built=built(plugin, first)).decide()
+    case = case_of(number)
+    case["pod"]["spec"]["schedulerName"] = "default-scheduler"
+    decided = load(case, built=built(plugin, first)).decide()
     return decided.suggested_host, decided.as_json()
 
 
@@ -35,19 +35,19 @@ def test_decisions_are_equal(pair: str, first: bool, number: int) -> None:
 
 
 def seen(plugin: type, count: int) -> tuple[int, int]:
-    """Return how many decisions the plugin refused a node in, and how many had victims."""
+    """Return the numbers of decisions in which the plugin rejected a node, and with victims."""
     rejected = preempted = 0
     for number in range(count):
-        made = case_of(number)
-        made["pod"]["spec"]["schedulerName"] = "default-scheduler"
-        decided = load(made, built=built(plugin, False)).decide()
+        case = case_of(number)
+        case["pod"]["spec"]["schedulerName"] = "default-scheduler"
+        decided = load(case, built=built(plugin, False)).decide()
         rejected += any(status.plugin == plugin.name for status in decided.rejected.values())  # type: ignore[attr-defined]  # a plugin has a name
         preempted += decided.preemption is not None
     return rejected, preempted
 
 
 @pytest.mark.parametrize("pair", ["a filter", "a filter that keeps count"])
-def test_the_filters_have_a_say_in_the_cases_at_hand(pair: str) -> None:
+def test_the_filters_reject_nodes_in_some_cases(pair: str) -> None:
     rejected, preempted = seen(PAIRS[pair][1], 60)
     assert rejected > 10
     assert preempted > 2

@@ -22,10 +22,10 @@ PROBES: list[dict[str, Any]] = [
             {
                 "maxSkew": 1,
                 "topologyKey": key,
-                "whenUnsatisfiable": when,
+                "whenUnsatisfiable": policy,
                 "labelSelector": {"matchLabels": {"app": "a1"}},
             }
-            for key, when in ((ZONE, "DoNotSchedule"), (HOST, "ScheduleAnyway"))
+            for key, policy in ((ZONE, "DoNotSchedule"), (HOST, "ScheduleAnyway"))
         ],
     },
     {
@@ -46,14 +46,14 @@ def built() -> Built:
 
 def decisions(cached: Cache) -> list[Any]:
     profile, handle = built().profiles["default-scheduler"], built().handles["default-scheduler"]
-    found = []
+    result = []
     for number, parts in enumerate(PROBES):
         handle.rng = RandomStream(0, "test")
         handle.view = cached.snapshot()
         pod = cached.pod_info(a_wire_pod(f"probe-{number}", **parts))
         decision = decide(profile, handle.view, pod)
-        found.append((decision.suggested_host, decision.as_json()))
-    return found
+        result.append((decision.suggested_host, decision.as_json()))
+    return result
 
 
 @settings(max_examples=300)
@@ -94,7 +94,7 @@ def test_usage_is_the_sum_over_pods(changes: list[Change]) -> None:
 
 @settings(max_examples=30)
 @given(CHANGES)
-def test_all_gone_leaves_nothing_behind(changes: list[Change]) -> None:
+def test_removing_everything_leaves_nothing(changes: list[Change]) -> None:
     world = World()
     for change in changes:
         world.apply(change)

@@ -24,12 +24,12 @@ from kubesched.profile.build import Built
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.view import ClusterView
 from tests.property.changes import CHANGES, NODES, PODS, Change, World
-from tests.property.test_kept_verdicts import NAME, PROBES, USERS, FirstFew, Pair, pair_with
+from tests.property.test_kept_verdicts import NAME, PROBES, USERS, FirstFew, Pair, profile_pair
 from tests.unit.builders import a_wire_pod
 
 
 def _named(*names: str) -> dict[str, Any]:
-    """Return what sends a pod to some nodes by name, as DaemonSets do."""
+    """Return an affinity to nodes by name, as DaemonSets use it."""
     field = {"key": "metadata.name", "operator": "In"}
     terms = [{"matchFields": [{**field, "values": [name]}]} for name in names]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
@@ -45,7 +45,7 @@ MORE_PROBES: list[dict[str, Any]] = [
 
 
 def tried(built: Built, view: ClusterView, pod: PodInfo, search: Search) -> AttemptRecord:
-    """Return an attempt as the live scheduler makes it."""
+    """Return the record of an attempt, made as in the live scheduler."""
     built.handles[NAME].view = view
     profile, state = built.profiles[NAME], CycleState()
     try:
@@ -62,7 +62,7 @@ def search_of(start: int | None, enough: int | None) -> Search:
 
 
 def facts(explanation: Explanation) -> Any:
-    """Return an explanation without the examples of refused nodes, of which any will do."""
+    """Return an explanation without the examples of rejected nodes, which are arbitrary."""
     tree = msgspec.to_builtins(explanation)
     for rejection in tree["rejections"]:
         rejection["nodes"] = len(rejection["nodes"])
@@ -74,13 +74,13 @@ def grouped(one: AttemptRecord) -> dict[Any, list[str]]:
 
 
 def check(pair: Pair, world: World, pod: PodInfo, start: int | None, enough: int | None) -> None:
-    """Fail unless both profiles explain their decisions alike, and truly."""
+    """Check that both profiles give the same, correct explanation."""
     view = world.cache.snapshot()
     kept = tried(pair.keeping, view, pod, search_of(start, enough))
-    asked = tried(pair.asking, view, pod, search_of(start, enough))
-    explanation, truth = kept.explanation(top=3), asked.explanation(top=3)
-    assert facts(explanation) == facts(truth)
-    groups = grouped(asked)
+    plain = tried(pair.uncached, view, pod, search_of(start, enough))
+    explanation, expected = kept.explanation(top=3), plain.explanation(top=3)
+    assert facts(explanation) == facts(expected)
+    groups = grouped(plain)
     assert grouped(kept) == groups
     for status, nodes in groups.items():
         named = [
@@ -122,7 +122,7 @@ def probe(world: World, number: int, parts: dict[str, Any]) -> PodInfo:
 def test_explanations_are_equal_after_random_changes(
     plugins: str, changes: list[Change], enough: list[int | None], starts: list[int | None]
 ) -> None:
-    pair, world = pair_with(*USERS[plugins]), World()
+    pair, world = profile_pair(*USERS[plugins]), World()
     for number, change in enumerate(changes):
         world.apply(change)
         for place, parts in enumerate(MORE_PROBES):
@@ -133,7 +133,7 @@ def test_explanations_are_equal_after_random_changes(
 
 @settings(max_examples=60)
 @given(
-    promises=st.lists(
+    nominations=st.lists(
         st.builds(
             Change,
             st.just("nominate_pod"),
@@ -147,20 +147,22 @@ def test_explanations_are_equal_after_random_changes(
     enough=st.sampled_from([None, 1, 2, 3]),
     priority=st.sampled_from([0, 20, 5000]),
 )
-def test_among_promises(promises: list[Change], enough: int | None, priority: int) -> None:
-    pair, world = pair_with(), World()
+def test_explanations_are_equal_among_nominated_pods(
+    nominations: list[Change], enough: int | None, priority: int
+) -> None:
+    pair, world = profile_pair(), World()
     for number, name in enumerate(NODES):
         world.apply(Change("add_node", name, (1, 2, 4, 8)[number]))
-    for change in promises:
+    for change in nominations:
         world.apply(change)
         for place, parts in enumerate(MORE_PROBES):
             pod = probe(world, place, {**parts, "priority": priority})
-            for start in (place % 4, place % 4):  # Twice: then there is something kept.
+            for start in (place % 4, place % 4):  # The second attempt uses kept verdicts.
                 check(pair, world, pod, start, enough)
 
 
 def test_the_cached_path_is_taken() -> None:
-    pair, world = pair_with(), World()
+    pair, world = profile_pair(), World()
     for number, name in enumerate(NODES):
         world.apply(Change("add_node", name, (1, 2, 4, 8)[number]))
     for parts in PROBES[:2]:

@@ -1,4 +1,4 @@
-"""An extender with a long history replies as one that has just started.
+"""An extender with a long history gives the replies of one that has just started.
 
 Nodes and pods are added, changed and deleted between calls, and names are reused. The second
 extender is created for every call, from the current cluster.
@@ -39,8 +39,8 @@ STEPS = st.lists(
         ),
         st.tuples(st.just("pod"), st.sampled_from(NAMES), st.sampled_from(("web", "db"))),
         st.tuples(st.just("no pod"), st.sampled_from(NAMES)),
-        st.tuples(st.just("ask"), SOME, st.sampled_from(("web", "db")), st.booleans()),
-        st.tuples(st.just("ask"), st.just(list(NAMES)), st.just("web"), st.booleans()),
+        st.tuples(st.just("call"), SOME, st.sampled_from(("web", "db")), st.booleans()),
+        st.tuples(st.just("call"), st.just(list(NAMES)), st.just("web"), st.booleans()),
     ),
     min_size=10,
     max_size=25,
@@ -53,7 +53,7 @@ class Cluster:
     def __init__(self) -> None:
         self.nodes: dict[str, Document] = {}
         self.pods: dict[str, Document] = {}
-        self.extender, self.verbs = made()
+        self.extender, self.verbs = new_extender()
 
     def node(self, name: str, labels: dict[str, str]) -> None:
         self.nodes[name] = a_node(name, labels=labels)
@@ -80,9 +80,9 @@ class Cluster:
         if node in self.pods:
             self.extender.put_pod(self.pods.pop(node), "DELETED")
 
-    def ask(self, names: list[str], app: str, is_whole: bool) -> None:
-        """Call both as a scheduler does: filter, then prioritize the nodes that passed."""
-        fresh, verbs = made()
+    def call(self, names: list[str], app: str, is_whole: bool) -> None:
+        """Call both as a scheduler does: filter, then prioritize the feasible nodes."""
+        fresh, verbs = new_extender()
         for node in self.nodes.values():
             fresh.put_node(node)
         for pod in self.pods.values():
@@ -106,7 +106,7 @@ class Cluster:
         return [as_served(self.nodes[name], int(versions[name])) for name in names]
 
 
-def made() -> tuple[Extender, ExtenderVerbs]:
+def new_extender() -> tuple[Extender, ExtenderVerbs]:
     extender = an_extender(ByLabel, InColumns)
     metrics, clock = ExtenderMetrics(), SystemClock()
     return extender, ExtenderVerbs(
@@ -115,11 +115,11 @@ def made() -> tuple[Extender, ExtenderVerbs]:
 
 
 def answered(verbs: ExtenderVerbs, verb: str, body: Document) -> Any:
-    # As Go writes it: no spaces.
-    said = verbs.call(verb, json.dumps(body, separators=(",", ":")).encode())
-    assert isinstance(said, VerbResult), "pods are known"
-    assert said.code == 200, said.body
-    return json.loads(said.body)
+    # As Go encodes JSON: no spaces.
+    result = verbs.call(verb, json.dumps(body, separators=(",", ":")).encode())
+    assert isinstance(result, VerbResult), "pods are known"
+    assert result.code == 200, result.body
+    return json.loads(result.body)
 
 
 @pytest.mark.timeout(240)
@@ -127,5 +127,5 @@ def answered(verbs: ExtenderVerbs, verb: str, body: Document) -> Any:
 @given(STEPS)
 def test_replies_do_not_depend_on_earlier_requests(steps: list[tuple[Any, ...]]) -> None:
     cluster = Cluster()
-    for name, *arguments in [*steps, ("ask", list(NAMES), "web", False)]:
+    for name, *arguments in [*steps, ("call", list(NAMES), "web", False)]:
         getattr(cluster, name.replace(" ", "_"))(*arguments)

@@ -1,7 +1,7 @@
-"""What `explain` and queueing hints say about room agrees with the filter of NodeResourcesFit.
+"""`explain` and queueing hints agree with the filter of NodeResourcesFit about resources.
 
-`shortfall` and `fit_hints` have the rule of room in forms of their own. These laws tie them to the
-filter one unit below, at and above each boundary: a change to one of the three alone fails here.
+`shortfall` and `fit_hints` implement the filter's rule in other forms. These laws compare all three
+one unit below, at and above each boundary: a change to only one of them fails here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fit(profile: str = "default") -> Any:
 
 
 def code_of(plugin: Any, pod: PodInfo, nodes: NodeTable) -> Code | None:
-    """Return the filter's verdict on a table of one node; None if the pod fits."""
+    """Return the filter's verdict on a table with one node; None if the pod fits."""
     state = CycleState()
     plugin.pre_filter(state, pod, nodes)
     statuses = statuses_of(plugin.filter_nodes(state, pod, nodes), nodes.names)
@@ -49,7 +49,7 @@ def code_of(plugin: Any, pod: PodInfo, nodes: NodeTable) -> Code | None:
 
 
 def rejected_pods(profile: str) -> Iterator[RejectedPod]:
-    """Yield every pod of the resource worlds with each node, alone."""
+    """Yield every pod of the resource worlds with every single node."""
     plugin = fit(profile)
     for world in worlds("resources"):
         if world.title == "int64":
@@ -61,7 +61,7 @@ def rejected_pods(profile: str) -> Iterator[RejectedPod]:
 
 
 def lowered(change: PodChange, pod: PodInfo, too_little: str) -> PodInfo:
-    """Return the pod as changed, with one unit of a resource more than the change leaves it."""
+    """Return the changed pod with its requests, one of them a unit larger than in the change."""
     requests = dict(change.edit(pod).requests)
     requests[too_little] += 1
     return PodInfo(pod.object, pod.shape.changed(requests=resources_of(requests)))
@@ -111,7 +111,7 @@ def a_node_of(amounts: Mapping[str, int], pods: int = 110) -> Any:
 
 
 def fits(node: Any, *bound: Any) -> bool:
-    """Return whether the filter lets the pending pod onto a node with some pods."""
+    """Return whether the pending pod passes the filter on a node with some pods."""
     nodes = a_cluster([node], {"n": bound}).all_nodes()
     return code_of(fit(), PENDING, nodes) is None
 
@@ -147,7 +147,7 @@ def test_a_node_that_grows_by_one_helps_if_the_pod_fits_it_only_then(
 
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("resource", REQUEST)
-def test_a_pod_that_shrinks_or_goes_helps_if_the_pod_fits_only_then(
+def test_a_pod_that_shrinks_or_is_removed_helps_if_the_pod_fits_only_then(
     resource: str, delta: int
 ) -> None:
     node = a_node_of({**REQUEST, resource: REQUEST[resource] + 3 + delta})

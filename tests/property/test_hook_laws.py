@@ -70,7 +70,7 @@ class Case:
         """Run PreScore; return whether the score would be called."""
         if not hasattr(self.plugin, "score_nodes"):
             return False
-        self.is_filtered()  # Some write there what they score by.
+        self.is_filtered()  # Some plugins write there what they score by.
         if not hasattr(self.plugin, "pre_score"):
             return True
         return self.plugin.pre_score(self.state, self.pod, self.view.all_nodes()) is None
@@ -182,7 +182,7 @@ def matrix_filter_law(case: Case, seen: Seen) -> None:
 
 
 def row_score_law(case: Case, seen: Seen) -> None:
-    """The row rule gives the score of the plain call."""
+    """The row rule gives the score of `score_nodes`."""
     rule = case.plugin.row_score(case.state, case.pod) if case.is_scored() else None
     if rule is None:
         return
@@ -196,7 +196,7 @@ def row_score_law(case: Case, seen: Seen) -> None:
 
 
 def matrix_score_law(case: Case, seen: Seen) -> None:
-    """The matrix rule gives the scores of the plain call, for any set of rows."""
+    """The matrix rule gives the scores of `score_nodes`, for any set of rows."""
     rule = case.plugin.matrix_score(case.state, case.pod) if case.is_scored() else None
     nodes = case.view.all_nodes()
     matrix = case.view.resource_matrix(nodes.rows)
@@ -213,7 +213,7 @@ def matrix_score_law(case: Case, seen: Seen) -> None:
 
 
 def narrow_scores_law(case: Case, seen: Seen) -> None:
-    """Scores of another width are the same scores."""
+    """Scores in a narrower type are the same scores."""
     if not case.is_scored():
         return
     for nodes in (case.view.all_nodes(), *tables(case.view)):
@@ -241,7 +241,7 @@ PAIRS = [
     for hook in LAWS
     if hasattr(plugin, hook)
 ]
-# Their verdicts on pods without claims and devices are no verdicts; they have tests of their own.
+# They have no verdicts on pods without claims and devices; other tests cover them.
 NEEDS_OTHER_OBJECTS = {
     "DynamicResources",
     "VolumeBinding",
@@ -252,16 +252,16 @@ NEEDS_OTHER_OBJECTS = {
 
 
 def cases_of(plugin: Any) -> Iterator[Case]:
-    """Yield the plugin over all worlds, configured in every way."""
+    """Yield the plugin in all worlds, in every configuration."""
     profiles = [name for name, args in PROFILES.items() if plugin.name in args or not args]
     for profile in profiles:
-        made = built(profile)
+        build = built(profile)
         for world in worlds("resources" if len(profiles) > 1 else "mixed"):
             if plugin.name == BALANCED and world.title == "int64":
-                continue  # What Go makes of such a deviation depends on the machine.
-            made.handles[NAME].view = view = world.view
+                continue  # Go's result for such a deviation depends on the machine.
+            build.handles[NAME].view = view = world.view
             for pod in world.pods:
-                yield Case(made.profiles[NAME].plugins[plugin.name], view, pod)
+                yield Case(build.profiles[NAME].plugins[plugin.name], view, pod)
 
 
 @pytest.mark.parametrize(("plugin", "hook"), PAIRS)
@@ -285,7 +285,7 @@ def test_a_plugin_that_reads_usage_has_a_rule_for_single_rows(plugin: Any) -> No
     assert not seen or len(seen) > 1
 
 
-# -- what pods share -------------------------------------------------------------------------------
+# -- fragments -------------------------------------------------------------------------------------
 
 
 def alike(plugin: Any, key_of: Callable[[Case], Any]) -> Iterator[tuple[Any, Case, Case]]:
@@ -333,13 +333,13 @@ BALANCED_RESOURCES = {
 
 
 def resource_cases(profile: str, name: str) -> Iterator[Case]:
-    made = built(profile)
+    build = built(profile)
     for world in worlds("resources"):
         if name == BALANCED and world.title == "int64":
             continue
-        made.handles[NAME].view = view = world.view
+        build.handles[NAME].view = view = world.view
         for pod in world.pods:
-            yield Case(made.profiles[NAME].plugins[name], view, pod)
+            yield Case(build.profiles[NAME].plugins[name], view, pod)
 
 
 def lacking(case: Case, row: int, ignored: bool) -> Verdict:

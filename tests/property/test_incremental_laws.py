@@ -1,7 +1,7 @@
 """Incremental filters and scores equal the ordinary calls of plugins, after every step.
 
-Pods come to and leave nodes one at a time, so that every count passes its limit by one, both ways.
-The reference is built from scratch after every step, and checked against counts by plain loops.
+Pods are added to nodes and removed one at a time, so that every count crosses its limit in both
+directions. The reference is built from scratch after every step, and checked by plain loops.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def weighted(key: str, weight: int) -> dict[str, Any]:
     return {"weight": weight, "podAffinityTerm": term(key)}
 
 
-def spread(key: str, when: str, skew: int, **more: Any) -> dict[str, Any]:
-    return {**term(key), "maxSkew": skew, "whenUnsatisfiable": when, **more}
+def spread(key: str, policy: str, skew: int, **more: Any) -> dict[str, Any]:
+    return {**term(key), "maxSkew": skew, "whenUnsatisfiable": policy, **more}
 
 
 def spreading(*constraints: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ PODS: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Growing:
-    """A cluster that can be built again from scratch."""
+    """A cluster that can be rebuilt from scratch."""
 
     node_count: int
     cache: Cache = field(default_factory=Cache)
@@ -251,7 +251,7 @@ def test_pods_that_do_not_concern_an_incremental_filter_change_nothing(
 def test_a_pod_removed_in_a_trial_counts_as_removed(
     pair: tuple[Built, Built], name: str, title: str
 ) -> None:
-    """Trials count by deltas, in code of their own."""
+    """Trials count by deltas, in separate code."""
     world = Growing(6)
     for step in walk(world):
         plugin, view = over(pair[0], world.cache, name)
@@ -273,8 +273,8 @@ def test_a_pod_removed_in_a_trial_counts_as_removed(
             plain = in_full(fresh, fresh_view, a_subject(rebuilt, PODS[title])) or {}
             assert found.get(node) == plain.get(node), f"{step}, {gone} gone from {node}"
         plugin.add_pods(state, pod, trial.add(index), trial.nodes)
-        again = statuses_of(plugin.filter_nodes(state, pod, trial.nodes), list(on))
-        assert again == {node: full[node] for node in on if node in full}, step
+        actual = statuses_of(plugin.filter_nodes(state, pod, trial.nodes), list(on))
+        assert actual == {node: full[node] for node in on if node in full}, step
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Incremental plugins give the results of ordinary calls, in a cluster of many hosts.
 
-Pods of a few templates come one after the other, go to where both profiles put them, and leave; now
-and then a service, a namespace or a node changes. There are more hosts than domains are kept track
-of together, so that masks, scores and the order of rows all follow single rows.
+Pods of a few templates arrive one by one, are placed by both profiles, and leave; sometimes a
+service, a namespace or a node changes. There are more hosts than domains that are counted together,
+so that masks, scores and the order of rows are all updated by single rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubesched.snapshot import topology as domains
 from kubesched.snapshot.pod_info import PodInfo
 from tests.property.changes import HOST, PREFERRED, REQUIRED, ZONE, World
 from tests.property.test_explained_decisions import check
-from tests.property.test_kept_verdicts import NAME, agreed, pair_with
+from tests.property.test_kept_verdicts import NAME, agreed, profile_pair
 from tests.unit.builders import a_wire_node, a_wire_pod
 
 HOSTS = domains.FEW_DOMAINS_MAX + 6
@@ -38,9 +38,9 @@ def weighted(key: str, app: str, weight: int) -> dict[str, Any]:
     return {"weight": weight, "podAffinityTerm": term(key, app)}
 
 
-def spread(key: str, when: str, app: str, skew: int = 1) -> dict[str, Any]:
-    wanted = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
-    return {**wanted, "maxSkew": skew, "whenUnsatisfiable": when}
+def spread(key: str, policy: str, app: str, skew: int = 1) -> dict[str, Any]:
+    fields = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    return {**fields, "maxSkew": skew, "whenUnsatisfiable": policy}
 
 
 TEMPLATES: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ def add_node(world: World, number: int, *, zone: str) -> None:
 
 
 def a_cluster(*, in_turn: bool, has_gap: bool, all_labels: bool) -> World:
-    """Return a cluster, with or without a visiting order of its own and deleted rows."""
+    """Return a cluster, optionally with its own visiting order and deleted rows."""
     world = World()
     if has_gap:
         add_node(world, HOSTS, zone="z0")
@@ -136,7 +136,7 @@ def test_pods_come_and_go(
     explained: bool,
 ) -> None:
     world = a_cluster(in_turn=in_turn, has_gap=has_gap, all_labels=all_labels)
-    pair, placed = pair_with(), list[PodInfo]()
+    pair, placed = profile_pair(), list[PodInfo]()
     change(world, "service", 1, placed)
     for number, step in enumerate(steps):
         if isinstance(step, tuple):
@@ -161,12 +161,12 @@ def decide(built: Built, world: World, pod: PodInfo) -> tuple[str, CycleState]:
 
 @pytest.mark.parametrize("app", ["far", "even", "soft", "fond"])
 def test_the_state_equals_the_state_of_ordinary_calls(app: str) -> None:
-    pair = pair_with()
+    pair = profile_pair()
     world = a_cluster(in_turn=True, has_gap=False, all_labels=True)
     for number in range(4):
         pod = pod_of(world, app, number)
         host, kept = decide(pair.keeping, world, pod)
-        other, ordinary = decide(pair.asking, world, pod)
+        other, ordinary = decide(pair.uncached, world, pod)
         assert host == other
         keys = [
             key for key in (*ordinary._values, *kept._values) if "Spread" in key or "Pod" in key

@@ -1,4 +1,4 @@
-"""Attempts by kept verdicts have the results of attempts that call every plugin."""
+"""Attempts with kept verdicts give the results of attempts that call every plugin."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ PROBES: list[dict[str, Any]] = [
             {
                 "maxSkew": 1,
                 "topologyKey": key,
-                "whenUnsatisfiable": when,
+                "whenUnsatisfiable": policy,
                 "labelSelector": {"matchLabels": {"app": "a0"}},
             }
-            for key, when in ((ZONE, "ScheduleAnyway"), (HOST, "DoNotSchedule"))
+            for key, policy in ((ZONE, "ScheduleAnyway"), (HOST, "DoNotSchedule"))
         ],
     },
     {
@@ -157,7 +157,7 @@ class OutOfRange(Local):
 
 
 class OneNodeFilter(Local):
-    """The local filter as a one-node filter, whose `reads` has no effect."""
+    """The local filter as a one-node filter, on which `reads` has no effect."""
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
         statuses = {2: unschedulable("two"), 3: error("three"), 4: pending("four")}
@@ -192,23 +192,23 @@ USERS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """The same profile twice: one keeps verdicts, the other keeps nothing."""
+    """The same profile twice, with and without kept verdicts."""
 
     keeping: Built
-    asking: Built
+    uncached: Built
 
 
 @cache
-def pair_with(*plugins: type) -> Pair:
-    keeping, asking = built_with(*plugins), built_with(*plugins)
+def profile_pair(*plugins: type) -> Pair:
+    keeping, uncached = built_with(*plugins), built_with(*plugins)
     assert cache_of(keeping.profiles[NAME]) is not None
-    asking.profiles[NAME].without_caching()
-    return Pair(keeping, asking)
+    uncached.profiles[NAME].without_caching()
+    return Pair(keeping, uncached)
 
 
 @dataclass(slots=True)
 class FirstFew(Search):
-    """Stops after a few feasible nodes, as a search in a large cluster after hundreds."""
+    """Stops after a few feasible nodes, as a search in a large cluster stops after hundreds."""
 
     enough: int = 1
 
@@ -216,37 +216,37 @@ class FirstFew(Search):
         return min(self.enough, node_count)
 
 
-def answer(
+def outcome_of(
     built: Built, cached: Cache, pod: PodInfo, start: int | None, enough: int | None = None
 ) -> Any:
-    """Return the whole outcome of an attempt; without a start, over all nodes."""
+    """Return the outcome of an attempt; over all nodes if there is no start."""
     view, state, profile = cached.snapshot(), CycleState(), built.profiles[NAME]
     built.handles[NAME].view = view
     search = Search(all_nodes=start is None, next_start_index=start or 0)
     if enough is not None:
         search = FirstFew(next_start_index=start or 0, enough=enough)
     try:
-        found = run_without_extenders(schedule_pod(profile, view, state, pod, search))
+        result = run_without_extenders(schedule_pod(profile, view, state, pod, search))
     except FitError as failure:
         diagnosis = failure.diagnosis
-        given = dict(diagnosis.node_to_status.items())
+        statuses = dict(diagnosis.node_to_status.items())
         plugins = (sorted(diagnosis.unschedulable_plugins), sorted(diagnosis.pending_plugins))
-        return "", str(failure), given, plugins, search.next_start_index % view.node_count
+        return "", str(failure), statuses, plugins, search.next_start_index % view.node_count
     except SchedulingError as failure:
         return "", str(failure)
-    counts = (found.feasible_node_count, found.evaluated_node_count)
-    return found.suggested_host, counts, search.next_start_index % view.node_count
+    counts = (result.feasible_node_count, result.evaluated_node_count)
+    return result.suggested_host, counts, search.next_start_index % view.node_count
 
 
 def agreed(
     pair: Pair, cached: Cache, pod: PodInfo, start: int | None = None, enough: int | None = None
 ) -> str:
     """Return the node that both profiles choose; empty if both find none."""
-    kept = answer(pair.keeping, cached, pod, start, enough)
-    assert kept == answer(pair.asking, cached, pod, start, enough)
-    # Once more: from the second meeting on, what was worked out is kept for those to come.
-    assert kept == answer(pair.keeping, cached, pod, start, enough)
-    host: str = kept[0]
+    outcome = outcome_of(pair.keeping, cached, pod, start, enough)
+    assert outcome == outcome_of(pair.uncached, cached, pod, start, enough)
+    # Again: the second attempt for a signature keeps its verdicts for later ones.
+    assert outcome == outcome_of(pair.keeping, cached, pod, start, enough)
+    host: str = outcome[0]
     return host
 
 
@@ -263,7 +263,7 @@ def probes(cached: Cache) -> list[PodInfo]:
 def test_every_attempt_in_a_changing_cluster(
     plugins: str, changes: list[Change], starts: list[int | None]
 ) -> None:
-    pair, world = pair_with(*USERS[plugins]), World()
+    pair, world = profile_pair(*USERS[plugins]), World()
     for number, change in enumerate(changes):
         world.apply(change)
         for pod in probes(world.cache):
@@ -276,7 +276,7 @@ def test_every_attempt_in_a_changing_cluster(
 def test_a_search_that_ends_early(
     plugins: str, changes: list[Change], enough: list[int | None]
 ) -> None:
-    pair, world = pair_with(*USERS[plugins]), World()
+    pair, world = profile_pair(*USERS[plugins]), World()
     for number, change in enumerate(changes):
         world.apply(change)
         for start, pod in enumerate(probes(world.cache)):
@@ -289,7 +289,7 @@ def test_a_search_that_ends_early(
 def test_all_changes_between_two_attempts_take_effect(
     rows_by_integers_max: int, changes: list[Change]
 ) -> None:
-    pair, world = pair_with(), World()
+    pair, world = profile_pair(), World()
     for change in (Change("add_node", "n0", 1), Change("add_node", "n1", 8)):
         world.apply(change)
     with pytest.MonkeyPatch.context() as patch:
@@ -309,22 +309,22 @@ def test_all_changes_between_two_attempts_take_effect(
     number=numbers_of("resources", "volumes", "mixed", "images", "nodeaffinity", "topologyspread")
 )
 def test_copies_of_a_pod_placed_one_after_the_other(rows_by_integers_max: int, number: int) -> None:
-    made = case_of(number)
-    made["pod"]["spec"]["schedulerName"] = NAME
-    pair = pair_with()
-    loaded = load(made, built=pair.asking)
+    case = case_of(number)
+    case["pod"]["spec"]["schedulerName"] = NAME
+    pair = profile_pair()
+    loaded = load(case, built=pair.uncached)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verdicts, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
         for turn in range(6):
-            made["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
-            pod = loaded.cache.pod_info(decode_as(Pod, made["pod"]))
+            case["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
+            pod = loaded.cache.pod_info(decode_as(Pod, case["pod"]))
             host = agreed(pair, loaded.cache, pod)
             if host:
                 loaded.cache.assume_pod(pod, host)
 
 
 def test_two_clusters_of_one_profile_are_kept_apart() -> None:
-    pair = pair_with()
+    pair = profile_pair()
     for variant in (1, 2, 4, 7, 8):
         world = World()
         for number, name in enumerate(("n0", "n1", "n2")):

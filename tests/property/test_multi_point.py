@@ -24,7 +24,7 @@ def names(*plugins: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_both_ways_give_the_same_profile(name: str) -> None:
+def test_both_forms_give_the_same_profile(name: str) -> None:
     # A profile cannot do without these two.
     needed = [plugin for plugin in ("PrioritySort", "DefaultBinder") if plugin != name]
     at_once = profile({"multiPoint": {"disabled": ALL, "enabled": names(*needed, name)}})

@@ -19,7 +19,7 @@ from tests.property.test_kept_verdicts import (
     LocalFilter,
     Pair,
     agreed,
-    pair_with,
+    profile_pair,
 )
 from tests.unit.builders import a_wire_pod
 
@@ -55,7 +55,7 @@ def a_world() -> World:
 def test_every_attempt_with_changing_nominations(
     plugins: str, changes: list[Change], priorities: list[int]
 ) -> None:
-    pair, world = pair_with(*USERS[plugins]), a_world()
+    pair, world = profile_pair(*USERS[plugins]), a_world()
     for number, change in enumerate(changes):
         world.apply(change)
         priority = priorities[number % len(priorities)]
@@ -86,7 +86,7 @@ def groups(pair: Pair, world: World, parts: dict[str, Any], *, detail: bool) -> 
 @settings(max_examples=60)
 @given(changes=CHANGES)
 def test_an_explanation_with_kept_verdicts_equals_one_without(changes: list[Change]) -> None:
-    pair, world = pair_with(), a_world()
+    pair, world = profile_pair(), a_world()
     for change in changes:
         world.apply(change)
     for parts in PROBES:
@@ -94,7 +94,7 @@ def test_an_explanation_with_kept_verdicts_equals_one_without(changes: list[Chan
 
 
 def test_kept_verdicts_include_nominated_pods() -> None:
-    pair, world = pair_with(), a_world()
+    pair, world = profile_pair(), a_world()
     for number, name in enumerate(PODS[:3]):
         world.apply(Change("nominate_pod", name, 20 + number, NODES[number]))
     pod = world.cache.pod_info(a_wire_pod("probe", **PROBES[0]))
@@ -108,7 +108,7 @@ def test_kept_verdicts_include_nominated_pods() -> None:
 
 
 def test_an_error_of_a_filter_with_nominated_pods_is_not_kept() -> None:
-    pair, world = pair_with(LocalFilter), a_world()
+    pair, world = profile_pair(LocalFilter), a_world()
     node_name = NODES[0]
     world.apply(Change("nominate_pod", PODS[0], 20, node_name))
     probe = a_wire_pod("probe", **PROBES[0])

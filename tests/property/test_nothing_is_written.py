@@ -43,7 +43,7 @@ class Writer:
 
 
 class Even:
-    """Scores all nodes the same, since PreScore runs only beside a score plugin."""
+    """Scores all nodes the same, since PreScore runs only with a score plugin."""
 
     name = "Even"
 
@@ -52,12 +52,12 @@ class Even:
 
 
 @pytest.mark.parametrize("point", ["pre_filter", "filter_nodes", "pre_score", "score_nodes"])
-@pytest.mark.parametrize("what", WRITES)
-def test_a_plugin_that_writes_fails_its_pod_and_is_named(what: str, point: str) -> None:
+@pytest.mark.parametrize("column", WRITES)
+def test_a_plugin_that_writes_fails_its_pod_and_is_named(column: str, point: str) -> None:
     nodes = [a_node(name, labels={"disk": "ssd"}) for name in ("n1", "n2")]
     view = a_cluster(nodes, {"n1": [a_pod("other", requests={"cpu": "1"})]})
     before = facts_of(view)
-    profile = a_profile(Writer(WRITES[what], point), Even())
+    profile = a_profile(Writer(WRITES[column], point), Even())
     a_handle(profile, view)
     decision = decide(profile, view, a_pod())
     assert decision.error is not None

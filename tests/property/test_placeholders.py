@@ -9,7 +9,7 @@ from kubesched.snapshot.node_info import NodeInfo
 from tests.property.changes import CHANGES, NODES, Change, World, node
 from tests.property.facts import facts_of, node_facts
 from tests.property.test_columns_equal_rebuild import decisions
-from tests.property.test_kept_verdicts import agreed, pair_with, probes
+from tests.property.test_kept_verdicts import agreed, probes, profile_pair
 from tests.unit.builders import a_cluster
 
 RETURNED = st.lists(
@@ -19,8 +19,8 @@ RETURNED = st.lists(
 ANSWERS = st.lists(st.none() | RETURNED, min_size=1, max_size=6)
 
 
-def stand_in(world: World, answer: list[tuple[str, int]] | None) -> None:
-    """Have the nodes of an answer stand in, and look whether they are what was given."""
+def add_placeholders(world: World, answer: list[tuple[str, int]] | None) -> None:
+    """Add the nodes of an answer as placeholders, and check their facts."""
     if answer is None:
         world.cache.drop_placeholders()
         return
@@ -28,10 +28,10 @@ def stand_in(world: World, answer: list[tuple[str, int]] | None) -> None:
     nodes = world.cache.snapshot().nodes_at(world.cache.add_placeholders(infos))
     assert nodes.names == [info.name for info in infos]
     for position, info in enumerate(infos):
-        one = nodes.take([position])  # type: ignore[arg-type]  # a list will do
+        table = nodes.take([position])  # type: ignore[arg-type]  # a list will do
         alone = a_cluster([info]).all_nodes()
-        found, expected = node_facts(one)[info.name], node_facts(alone)[info.name]
-        assert found == expected
+        actual, expected = node_facts(table)[info.name], node_facts(alone)[info.name]
+        assert actual == expected
 
 
 @settings(max_examples=120)
@@ -42,7 +42,7 @@ def test_facts_and_decisions_are_those_of_a_cluster_without_them(
     world = World()
     for number, change in enumerate(changes):
         world.apply(change)
-        stand_in(world, answers[number % len(answers)])
+        add_placeholders(world, answers[number % len(answers)])
         if change.verb == "look":
             decisions(world.cache)
     assert facts_of(world.cache.snapshot()) == facts_of(world.rebuilt().snapshot())
@@ -54,9 +54,9 @@ def test_facts_and_decisions_are_those_of_a_cluster_without_them(
 def test_kept_verdicts_stay_true_with_placeholders(
     changes: list[Change], answers: list[list[tuple[str, int]] | None]
 ) -> None:
-    pair, world = pair_with(), World()
+    pair, world = profile_pair(), World()
     for number, change in enumerate(changes):
         world.apply(change)
-        stand_in(world, answers[number % len(answers)])
+        add_placeholders(world, answers[number % len(answers)])
         for pod in probes(world.cache):
             agreed(pair, world.cache, pod)

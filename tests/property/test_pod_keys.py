@@ -29,7 +29,7 @@ from kubesched.snapshot.pod_info import (
     PodShapes,
 )
 from tests.property.test_hook_laws import PLUGINS, cases_of, judged
-from tests.property.test_kept_verdicts import NAME, agreed, answer, pair_with
+from tests.property.test_kept_verdicts import NAME, agreed, outcome_of, profile_pair
 from tests.unit.builders import a_cache, a_wire_pod, built_with
 
 NO = unschedulable("not for this pod")
@@ -133,7 +133,7 @@ POD_FIELDS: dict[str, tuple[Read, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("field", POD_FIELDS)
 def test_an_out_of_tree_plugin_never_gets_another_pods_verdict(field: str, kind: type) -> None:
     read, one, other = POD_FIELDS[field]
-    pair, cache = pair_with(reader(kind, read)), a_cache("n1", "n2")
+    pair, cache = profile_pair(reader(kind, read)), a_cache("n1", "n2")
     hosts = set()
     for number, parts in enumerate((one, one, one, other, other, one, other)):
         pod = cache.pod_info(a_wire_pod(f"pod-{number}", **parts))
@@ -146,7 +146,7 @@ def test_verdicts_are_kept_by_the_fields_that_were_read() -> None:
     profile, cache = built.profiles[NAME], a_cache("n1", "n2")
     for number in range(8):
         pod = cache.pod_info(a_wire_pod(f"pod-{number}", priority=number % 2 * 10))
-        answer(built, cache, pod, None)
+        outcome_of(built, cache, pod, None)
     assert profile.pod_keys.fields == ("priority",)
     kept = cache_of(profile)
     assert kept is not None
@@ -165,12 +165,12 @@ def test_an_in_tree_plugin_reads_nothing_outside_the_template(plugin: Any) -> No
 
     keys = PodKeys(["an out-of-tree plugin"])
     for case in cases_of(plugin):
-        shown = keys.shown(case.pod)
-        assert isinstance(shown, TemplatePod)
-        guarded = replace(case, pod=shown, state=CycleState())
-        if guarded.plugin.reads(shown) is not None:
+        template = keys.shown(case.pod)
+        assert isinstance(template, TemplatePod)
+        guarded = replace(case, pod=template, state=CycleState())
+        if guarded.plugin.reads(template) is not None:
             if hasattr(plugin, "fragment"):
-                guarded.plugin.fragment(shown)
+                guarded.plugin.fragment(template)
             judged(guarded)
         assert keys.fields == (), case.title
 

@@ -1,7 +1,7 @@
 """Queueing hints of in-tree plugins read only the fields of a pod that they declare.
 
-Pods that share it get the same answer to every event, unless the event is about one of them: that
-is what allows the queue to ask once for all.
+Pods with equal fields get the same hint for every event, unless the event is about one of them;
+that allows the queue to call the hint once for all of them.
 """
 
 from itertools import product
@@ -58,7 +58,7 @@ NAMESPACES = ("default", "other")
 
 
 def made_pods() -> list[PodInfo]:
-    """Return pods of all shapes, each with several labels, names and priorities."""
+    """Return pods of all kinds, each with several labels, names and priorities."""
     shapes, pods = PodShapes(), []
     for i, (spec, requests, namespace, labels) in enumerate(
         product(SPECS, REQUESTS, NAMESPACES, LABELS)
@@ -203,8 +203,8 @@ def objects_of(registration: EventRegistration, data: st.DataObject) -> tuple[An
     names = [name for name in ("ADD", "DELETE") if action & type(action)[name]]
     if int(action) > 3:
         names.append("UPDATE")
-    happened = data.draw(st.sampled_from(names))
-    return (None if happened == "ADD" else old), (None if happened == "DELETE" else new)
+    verb = data.draw(st.sampled_from(names))
+    return (None if verb == "ADD" else old), (None if verb == "DELETE" else new)
 
 
 @pytest.mark.parametrize("registration", REGISTERED)

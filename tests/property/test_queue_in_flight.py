@@ -29,7 +29,7 @@ STEPS = st.lists(
 
 
 class OneList:
-    """Pods and events in one list, as they came; a pod that is done takes the unheard along."""
+    """Pods and events in one list by arrival; a done pod removes events that no pod needs."""
 
     def __init__(self) -> None:
         self.entries: list[Any] = []
@@ -89,16 +89,16 @@ def test_each_pod_gets_later_events_and_no_event_is_kept_without_a_pod(
     assert (len(in_flight), in_flight.event_count) == (0, 0)
 
 
-def number_of(what: Occurrence) -> Any:
-    return what.new if isinstance(what.new, int) else what.old
+def number_of(event: Occurrence) -> Any:
+    return event.new if isinstance(event.new, int) else event.old
 
 
 def check(in_flight: InFlight, model: OneList, metrics: SchedulerMetrics) -> None:
     assert [pod.uid for pod in in_flight.pods] == [e[1] for e in model.entries if e[0] == "pod"]
     assert in_flight.event_count == sum(entry[0] == "event" for entry in model.entries)
     for pod in PODS:
-        heard = in_flight.events_for(pod.uid)
-        numbers = None if heard is None else [number_of(what) for what in heard]
+        events = in_flight.events_for(pod.uid)
+        numbers = None if events is None else [number_of(occurrence) for occurrence in events]
         assert numbers == model.events_for(pod.uid)
     for event in EVENTS:
         kept = sum(e[0] == "event" and e[2] == event.label for e in model.entries)

@@ -1,4 +1,4 @@
-"""The queue behaves as a plain, slow model: no pod is lost, doubled or in a wrong place."""
+"""The queue behaves as a plain, slow model: no pod is lost, duplicated or in a wrong part."""
 
 from collections import Counter
 
@@ -38,7 +38,7 @@ rejections = st.frozensets(st.sampled_from(sorted(PLUGINS)), min_size=1, max_siz
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Both queues, with the same calls."""
+    """The queue and its model, with the same calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class QueueMachine(RuleBasedStateMachine):
         return (gate, pod.name) in self.held
 
     def _tick(self) -> None:
-        # No two pods are queued at one moment: which of equals goes first is the heap's affair.
+        # No two pods are queued at the same time: the order of equals depends on the heap.
         self.clock.time_s += 0.001
 
     def _pod(self, name: str, uid: str, priority: int, app: str, cpu: int) -> PodInfo:
@@ -65,7 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
         )
         return self.shapes.pod_info(wire)
 
-    # -- what happens -----------------------------------------------------------------------------
+    # -- operations -------------------------------------------------------------------------------
 
     @initialize(
         parts=st.lists(
@@ -78,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
     def begin(self, parts: list[tuple[int, str, int]], plugins: frozenset[str]) -> None:
         for name, (priority, app, cpu) in zip(NAMES, parts, strict=True):
             self.add(name, priority, app, cpu)
-        self.try_everybody(plugins, frozenset())
+        self.try_all_pods(plugins, frozenset())
 
     @rule(name=names, priority=st.integers(0, 2), app=st.sampled_from("ab"), cpu=st.integers(1, 2))
     def add(self, name: str, priority: int, app: str, cpu: int) -> None:
@@ -108,7 +108,7 @@ class QueueMachine(RuleBasedStateMachine):
         if pod is None:
             return
         self.queue.delete(pod)
-        if name in self.under_way:  # Its attempt ends as one of a pod that is gone.
+        if name in self.under_way:  # Its attempt ends as that of a deleted pod.
             self.queue.done(pod.uid)
             self.slow.done(name)
             del self.under_way[name]
@@ -137,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.slow.fail(queued.pod, plugins, pending)
 
     @rule(plugins=rejections, pending=plugin_sets)
-    def try_everybody(self, plugins: frozenset[str], pending: frozenset[str]) -> None:
+    def try_all_pods(self, plugins: frozenset[str], pending: frozenset[str]) -> None:
         for _ in NAMES:
             self.pop()
         for name in sorted(self.under_way):
@@ -196,7 +196,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.flush_unschedulable_pods_left_over()
         self.slow.flush_left_over()
 
-    # -- what must be true ------------------------------------------------------------------------
+    # -- invariants -------------------------------------------------------------------------------
 
     @invariant()
     def every_pod_is_where_it_should_be(self) -> None:
@@ -211,7 +211,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert Counter(waiting + under_way) == Counter(list(self.pods))
 
     @invariant()
-    def every_record_says_the_same(self) -> None:
+    def every_record_equals_the_model(self) -> None:
         for name in self.pods:
             queued = self.queue.get(f"default/{name}")
             record = self.slow.records[name]
@@ -222,7 +222,7 @@ class QueueMachine(RuleBasedStateMachine):
                 assert self.queue.backoff_expiration_s(queued) == record.expiry_s
 
     @invariant()
-    def gauges_are_what_there_is(self) -> None:
+    def gauges_equal_the_model(self) -> None:
         parts = Counter(record.part for record in self.slow.records.values())
         for part in ("Active", "Backoff", "Unschedulable", "Gated"):
             gauge = self.metrics.pending_pods.labels(part.lower())
@@ -230,7 +230,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.metrics.inflight_events.labels("PodPopped").value == parts["InFlight"]
 
     @invariant()
-    def somebody_is_told_in_time(self) -> None:
+    def the_flush_is_due_in_time(self) -> None:
         ready = [r.expiry_s for r in self.slow.records.values() if r.part == "Backoff"]
         if ready:
             assert self.queue.next_flush_at_s() <= min(ready) + 1
@@ -242,7 +242,7 @@ TestQueue = QueueMachine.TestCase
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=40))
 def test_a_key_and_less_give_the_same_order(pods: list[tuple[int, bool]]) -> None:
-    # Equal times on purpose: ties are the same, too, since both compare alike.
+    # Some times are equal on purpose: both orders also agree on ties.
     worlds = [World(), World(by_less=True)]
     for world in worlds:
         for i, (priority, passes) in enumerate(pods):

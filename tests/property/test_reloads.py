@@ -45,7 +45,7 @@ class Gating:
 
 
 class Holding:
-    """Has every pod wait until a test allows or rejects it."""
+    """Holds every pod until the test allows or rejects it."""
 
     name = "Mine"
 
@@ -117,23 +117,23 @@ class Driven:
         store.send = counted  # type: ignore[method-assign]
         self.cluster.add(a_node("a"), a_node("b"))
 
-    def do(self, what: str, how: str) -> None:
-        if what == "add":
+    def do(self, verb: str, argument: str) -> None:
+        if verb == "add":
             self.count += 1
             kind = "odd" if self.count % 2 else "even"
-            self.cluster.add(a_pod(f"p{self.count}", labels={"kind": kind}, schedulerName=how))
-        elif what == "reload":
-            plugins, profiles = RULES[how]
+            self.cluster.add(a_pod(f"p{self.count}", labels={"kind": kind}, schedulerName=argument))
+        elif verb == "reload":
+            plugins, profiles = RULES[argument]
             with suppress(SwapError):
                 swap(self.cluster, *plugins, profiles=profiles)
-        elif what == "permit":
+        elif verb == "permit":
             for held in list(self.cluster.live.waiting_pods)[:2]:
-                if how == "allow":
+                if argument == "allow":
                     held.allow("Mine")
                 else:
                     held.reject("Mine", "no")
         else:
-            self.cluster.advance(float(how))
+            self.cluster.advance(float(argument))
 
 
 @settings(max_examples=60)
@@ -141,12 +141,12 @@ class Driven:
 def test_every_pod_is_bound_once_despite_reloads(steps: list[tuple[str, str]]) -> None:
     driven = Driven()
     try:
-        for what, how in steps:
-            driven.do(what, how)
+        for verb, argument in steps:
+            driven.do(verb, argument)
         driven.do("reload", "plain")
         for _ in range(driven.count + 1):
             driven.do("permit", "allow")
-            driven.do("pass", "0")  # an allowed pod stops waiting when its binding goes on
+            driven.do("pass", "0")  # an allowed pod stops waiting when its binding continues
         driven.cluster.advance(15)
         names = {f"p{number}" for number in range(1, driven.count + 1)}
         assert {key.partition("/")[2] for key in driven.cluster.placed()} == names

@@ -81,7 +81,7 @@ def test_scores_do_not_depend_on_the_order(number: int, chance: Any) -> None:
 
 
 def raw_scores(loaded: Loaded, state: CycleState, name: str, nodes: NodeTable) -> list[int] | str:
-    """Return a plugin's result for each node, or why there is none."""
+    """Return a plugin's result for each node, or the reason why there is none."""
     try:
         found: list[int] = (
             loaded.profile.plugins[name].score_nodes(state, loaded.pod, nodes).tolist()
@@ -110,7 +110,7 @@ def test_raw_scores_do_not_depend_on_the_batch(number: int) -> None:
             raw_scores(loaded, state, name, fitting.take(np.array([position])))
             for position in range(len(fitting))
         ]
-        # A text if its preScore is disabled: then every node hears of it.
+        # A text if its preScore is disabled: then every node gets it.
         each = [together] * len(alone) if isinstance(together, str) else [[s] for s in together]
         assert (name, alone) == (name, each)
 

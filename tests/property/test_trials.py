@@ -69,12 +69,12 @@ def test_add_then_remove_is_the_identity(changes: list[Change], remove_first: bo
     before, live = node_facts(trial.nodes), node_facts(view.all_nodes())
     assert before == live
     if remove_first:
-        picked = [view.pods_on(row)[0] if len(view.pods_on(row)) else NO_POD for row in rows]
+        pods = [view.pods_on(row)[0] if len(view.pods_on(row)) else NO_POD for row in rows]
     else:
         waiting = [view.pods.index_of[uid] for uid in sorted(view.pods.index_of)]
         waiting = [i for i in waiting if view.bound_pod(i).nominated] or [NO_POD]
-        picked = [waiting[place % len(waiting)] for place in range(len(rows))]
-    index = np.array(picked, dtype=np.int32)
+        pods = [waiting[place % len(waiting)] for place in range(len(rows))]
+    index = np.array(pods, dtype=np.int32)
     steps = (trial.remove, trial.add) if remove_first else (trial.add, trial.remove)
     steps[0](index)
     assert (node_facts(trial.nodes) == before) is not bool((index != NO_POD).any())

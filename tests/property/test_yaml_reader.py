@@ -14,7 +14,7 @@ from kubesched.golang.yaml_scalars import resolve
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# As `kubectl get pod -o yaml` prints it.
+# The format of `kubectl get pod -o yaml`.
 PRINTED = """\
 apiVersion: v1
 kind: Pod
@@ -62,7 +62,7 @@ status:
 
 
 def _by_composer(data: bytes) -> Any:
-    """Return what PyYAML's composer and Go's rules for scalars make of the first document."""
+    """Return the first document as read by PyYAML's composer and Go's rules for scalars."""
     return _value(next(yaml.compose_all(data, Loader=LOADER)))
 
 
@@ -87,11 +87,11 @@ def _key(node: yaml.Node) -> str:
 
 
 class _OtherRulesError(Exception):
-    """A document with a key or a number that the composer here has no rule for."""
+    """A document with a key or a number that the reference reader does not support."""
 
 
 def _check_same(text: str) -> bool:
-    """Return whether a text can be read; if it can, both ways must give the same."""
+    """Return whether a text can be read; if so, both readers must agree."""
     data = text.encode()
     try:
         tree, strict_errors = decode_yaml(data)
@@ -219,9 +219,9 @@ EDITS = st.lists(
 
 
 def _edited(text: str, edits: list[tuple[float, int, str]]) -> str:
-    for where, cut, piece in edits:
-        at = int(where * len(text))
-        text = text[:at] + piece + text[at + cut :]
+    for fraction, cut, piece in edits:
+        position = int(fraction * len(text))
+        text = text[:position] + piece + text[position + cut :]
     return text
 
 
