@@ -16,6 +16,6 @@ api_server, api, plain_api = server_fixtures("module")
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[ProcessGroup]:
     """Run programs for one test; none may exit early."""
-    with ProcessGroup(tmp_path) as made:
-        yield made
-        made.check()
+    with ProcessGroup(tmp_path) as created:
+        yield created
+        created.check()

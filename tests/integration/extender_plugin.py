@@ -56,10 +56,10 @@ class Labelled:
         return None
 
 
-class SaysWhatItReads(Labelled):
-    """The same; declares that it reads pods only for pods with an app."""
+class DeclaresReads(Labelled):
+    """Also declares that it reads pods only for pods with an app."""
 
-    name = "SaysWhatItReads"
+    name = "DeclaresReads"
 
     def reads(self, pod: PodInfo) -> Reads:
         return Reads(nodes=True, usage="app" in pod.labels)

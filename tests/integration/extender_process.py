@@ -25,14 +25,14 @@ Document = dict[str, Any]
 
 _PLUGINS = Path(__file__).with_name("extender_plugin.py")
 PLUGIN = f"{_PLUGINS}:Labelled"
-DECLARING = f"{_PLUGINS}:SaysWhatItReads"
+DECLARING = f"{_PLUGINS}:DeclaresReads"
 _WAIT_S = 30.0
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderProcess:
-    """A running extender; it ends with its process group at the latest."""
+    """A running extender; its process group ends it at the latest."""
 
     label: str
     group: ProcessGroup = field(repr=False)
@@ -56,9 +56,9 @@ class ExtenderProcess:
         head = f'] "{message}" '
         return [line.partition(head)[2] for line in self.log.splitlines() if head in line]
 
-    def until(self, is_so: Callable[[], bool], what: str) -> None:
+    def until(self, predicate: Callable[[], bool], condition: str) -> None:
         """Wait for a condition; StartError with the end of the logs after the timeout."""
-        self.group.wait_until(is_so, what, timeout_s=_WAIT_S)
+        self.group.wait_until(predicate, condition, timeout_s=_WAIT_S)
 
     def until_ready(self) -> None:
         """Wait until it has listed the cluster."""
@@ -66,7 +66,7 @@ class ExtenderProcess:
 
     def _is_ready(self) -> bool:
         try:
-            return self.ask("GET", "/readyz").code == 200
+            return self.send("GET", "/readyz").code == 200
         except OSError:
             return False
 
@@ -78,7 +78,7 @@ class ExtenderProcess:
             "127.0.0.1", self.port, timeout=timeout_s, context=self.tls
         )
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
+    def send(self, method: str, path: str, body: bytes | None = None) -> Response:
         """Send one request on a new connection."""
         connection = self.connect()
         try:
@@ -90,14 +90,14 @@ class ExtenderProcess:
 
     def call(self, verb: str, **body: Any) -> Any:
         """Call a verb; return the decoded response."""
-        answer = self.ask("POST", f"/{verb}", json.dumps(body).encode())
+        answer = self.send("POST", f"/{verb}", json.dumps(body).encode())
         assert answer.code == 200, answer.text
         assert answer.headers["Content-Type"] == "application/json"
         return json.loads(answer.body)
 
     def metric(self, line: str) -> float:
         """Return the value of a series of /metrics."""
-        page = self.ask("GET", "/metrics").text
+        page = self.send("GET", "/metrics").text
         values = [
             splitline.rpartition(" ")[2]
             for splitline in page.splitlines()
@@ -122,12 +122,12 @@ def start_extender(
     """Start an extender.
 
     Args:
-        server: Whose nodes and pods it reads.
-        group: Ends it at last.
-        flags: More of the command line.
-        plugin: What it serves.
-        kubeconfig: Its way to the server; the administrator's if None.
-        tls: How callers speak to it, if flags give it certificates.
+        server: The server of its nodes and pods.
+        group: The group that ends it.
+        flags: Further command-line flags.
+        plugin: The plugin that it serves.
+        kubeconfig: Its kubeconfig; the administrator's if None.
+        tls: The TLS context of callers, if flags configure certificates.
     """
     (port,) = free_ports(1)
     label = f"extender-{next(_numbers)}"

@@ -53,15 +53,15 @@ def start(
     """Start `kubesched run` with public pages.
 
     Args:
-        server: Whose pods it schedules.
-        group: Ends it at last.
-        flags: More of the command line.
-        label: Names its log; a new name if empty.
-        port: Of its pages; a free one if None.
-        kubeconfig: Its way to the server, instead of the user's.
-        user: Who it is.
-        leads: Settings of leader election; none if None.
-        config: More of the configuration file.
+        server: The server of its pods.
+        group: The group that ends it.
+        flags: Further command-line flags.
+        label: The name of its log; a new name if empty.
+        port: The port of its pages; a free one if None.
+        kubeconfig: Its kubeconfig, instead of the user's.
+        user: Its user.
+        leads: Settings of leader election; disabled if None.
+        config: Further fields of the configuration file.
     """
     settings = SchedulerSettings(
         leader_election={"leaderElect": True, **leads} if leads else {"leaderElect": False},
@@ -118,16 +118,18 @@ class Place:
     ) -> str:
         """Create a node; pods of this place use only such nodes, unless `is_here` is False."""
         name = f"{self.name}-{name}"
-        here = {"place": self.home or self.name} if is_here else {}
+        own_label = {"place": self.home or self.name} if is_here else {}
         room = {"cpu": cpu, "memory": "8Gi"}
         alive = {HEARTBEAT: "on"} if self.is_staffed else {}
-        node = a_node(name, labels={**here, **(labels or {})}, annotations=alive, capacity=room)
+        node = a_node(
+            name, labels={**own_label, **(labels or {})}, annotations=alive, capacity=room
+        )
         node["spec"] |= spec
         self.api.post("/api/v1/nodes", node).must(201)
         self.nodes.append(name)
         if self.is_staffed:
-            made = f"/api/v1/nodes/{name}"
-            until(lambda: is_ready_node(self.api.get(made).must(200).json), f"{name} is ready")
+            path = f"/api/v1/nodes/{name}"
+            until(lambda: is_ready_node(self.api.get(path).must(200).json), f"{name} is ready")
         return name
 
     def pod(
@@ -151,15 +153,15 @@ class Place:
             nodeSelector=selector,
             **spec,
         )
-        made: list[Response] = []
+        responses: list[Response] = []
 
         def is_answered() -> bool:
-            made.append(self.api.post(self.pods, pod))
-            return made[-1].code == 201 or _UNKNOWN_CLASS not in made[-1].text
+            responses.append(self.api.post(self.pods, pod))
+            return responses[-1].code == 201 or _UNKNOWN_CLASS not in responses[-1].text
 
         # A real server's admission sees a new priority class through its own watch.
         until(is_answered, f"the priority class of {name} is known")
-        made[-1].must(201)
+        responses[-1].must(201)
         return name
 
     def read(self, name: str) -> Document:
@@ -202,10 +204,10 @@ class Place:
         self.api.delete(f"{self.pods}/{name}", {"gracePeriodSeconds": 0}).must(200)
 
 
-def in_order(messages: Sequence[str], *wanted: str) -> bool:
+def in_order(messages: Sequence[str], *expected: str) -> bool:
     """Return whether messages occur in this order, with others between them."""
     left = iter(messages)
-    return all(one in left for one in wanted)
+    return all(one in left for one in expected)
 
 
 def json_lines(text: str) -> list[Document]:

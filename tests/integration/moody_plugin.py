@@ -29,29 +29,29 @@ class Moody:
         self._met: set[tuple[str, str]] = set()
 
     def _at(self, point: str, pod: Any) -> bool:
-        """Raise if the pod's annotations name this point; return whether it is the first call."""
+        """Raise if the pod's annotations name this point; return whether this is the first call."""
         is_first = (pod.uid, point) not in self._met
         self._met.add((pod.uid, point))
         if is_first or point in ("Reserve", "Unreserve"):
             ref = Ref(pod.namespace, pod.name)
             self._handle.log.info("Moody was called", point=point, pod=ref)
-        wanted = pod.annotations
-        if wanted.get("always") == point or (is_first and wanted.get("raise") == point):
+        annotations = pod.annotations
+        if annotations.get("always") == point or (is_first and annotations.get("raise") == point):
             raise ValueError(f"{pod.name} at {point}")
         return is_first
 
     def events_to_register(self) -> list[EventRegistration]:
         return [
-            EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD), self._after_node),
+            EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD), self._node_hint),
             EventRegistration(ClusterEvent(EventResource.POD, ActionType.ADD)),
-            EventRegistration(ClusterEvent(MOODS, ActionType.ADD), self._after_mood),
+            EventRegistration(ClusterEvent(MOODS, ActionType.ADD), self._mood_hint),
         ]
 
-    def _after_mood(self, pod: Any, old: Any, new: Any) -> QueueingHint:
-        is_wanted = pod.annotations.get("wants") == new["metadata"]["name"]
-        return QueueingHint.QUEUE if is_wanted else QueueingHint.QUEUE_SKIP
+    def _mood_hint(self, pod: Any, old: Any, new: Any) -> QueueingHint:
+        is_needed = pod.annotations.get("wants") == new["metadata"]["name"]
+        return QueueingHint.QUEUE if is_needed else QueueingHint.QUEUE_SKIP
 
-    def _after_node(self, pod: Any, old: Any, new: Any) -> QueueingHint:
+    def _node_hint(self, pod: Any, old: Any, new: Any) -> QueueingHint:
         self._at("Hint", pod)
         return QueueingHint.QUEUE_SKIP
 
@@ -65,11 +65,11 @@ class Moody:
 
     def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
         is_first = self._at("Filter", pod) or (pod.uid, "Hint") not in self._met
-        wanted = pod.annotations.get("wants")
-        if wanted and self._handle.informer(MOODS).get(f"{pod.namespace}/{wanted}") is None:
-            return unschedulable(f"no mood {wanted}")
-        wants_hint = pod.annotations.get("raise") == "Hint"
-        return unschedulable("in no mood") if wants_hint and is_first else None
+        mood = pod.annotations.get("wants")
+        if mood and self._handle.informer(MOODS).get(f"{pod.namespace}/{mood}") is None:
+            return unschedulable(f"no mood {mood}")
+        needs_hint = pod.annotations.get("raise") == "Hint"
+        return unschedulable("in no mood") if needs_hint and is_first else None
 
     def post_filter(self, state: Any, pod: Any, statuses: Any) -> Any:
         self._at("PostFilter", pod)
@@ -95,18 +95,18 @@ class Moody:
         self._at("Unreserve", pod)
 
     def permit(self, state: Any, pod: Any, node_name: str) -> Any:
-        word = pod.annotations.get("permit", "")
+        mode = pod.annotations.get("permit", "")
         is_first = self._at("Permit", pod)
-        if word == "allow others":
+        if mode == "allow others":
             for held in self._others(pod):
                 held.allow(self.name)
-        elif word == "refuse others":
+        elif mode == "reject others":
             for held in self._others(pod):
                 held.reject(self.name, "not with me")
-        elif word == "refuse once" and is_first:
+        elif mode == "reject once" and is_first:
             return unschedulable("not yet"), 0.0
-        elif word.startswith("wait ") and is_first:
-            return WAIT, float(word.removeprefix("wait "))
+        elif mode.startswith("wait ") and is_first:
+            return WAIT, float(mode.removeprefix("wait "))
         return None, 0.0
 
     def _others(self, pod: Any) -> list[Any]:
@@ -124,12 +124,12 @@ class Moody:
 
     async def bind(self, state: Any, pod: Any, node_name: str) -> Status:
         is_first = self._at("Bind", pod)
-        client, word = self._handle.client, pod.annotations.get("bind", "")
-        if word == "gone":
+        client, target = self._handle.client, pod.annotations.get("bind", "")
+        if target == "gone":
             await client.delete_pod(namespace=pod.namespace, name=pod.name)
-        elif word and is_first:
+        elif target and is_first:
             await client.bind_pod(
-                namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=word
+                namespace=pod.namespace, name=pod.name, uid=pod.uid, node_name=target
             )
         return SKIP
 

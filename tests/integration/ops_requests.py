@@ -16,21 +16,21 @@ TOKENS = {"admin": "admin-token", "plain": "plain-token", "stranger": "no-such-t
 CURL = {"User-Agent": "curl/7.88.1", "Accept": "*/*"}
 
 
-class Ask(NamedTuple):
+class Request(NamedTuple):
     """One request."""
 
     path: str
-    who: str = "nobody"
+    client: str = "nobody"
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
-    before: tuple[Ask, ...] = ()
+    before: tuple[Request, ...] = ()
     """Requests to send first, so that the response does not depend on other tests."""
 
     @property
     def name(self) -> str:
-        shown = [f"{key}: {value}" for key, value in self.headers]
-        parts = [self.who, self.method, self.path, *shown, self.body or ""]
+        headers = [f"{key}: {value}" for key, value in self.headers]
+        parts = [self.client, self.method, self.path, *headers, self.body or ""]
         return " | ".join(part for part in parts if part)
 
 
@@ -42,7 +42,7 @@ def _structured(kind: str, version: str, form: str = "json") -> str:
     return f"application/{form};v={version};g=config.k8s.io;as={kind}"
 
 
-_RESET_SLIS = Ask("/metrics/slis", "admin", method="DELETE")
+_RESET_SLIS = Request("/metrics/slis", "admin", method="DELETE")
 _HEALTH = [
     "/healthz",
     "/healthz?verbose",
@@ -89,77 +89,79 @@ _ACCEPTS = [
 ]
 
 REQUESTS = [
-    *(Ask(path) for path in _HEALTH),
-    *(Ask(path, "admin") for path in _GUARDED),
-    *(Ask(path) for path in (*_GUARDED, "/metrics", "/metrics/slis", "/configz", "/statusz")),
-    Ask("/healthz", "stranger"),
-    Ask("/metrics", "stranger"),
-    Ask("/metrics", "plain"),
-    Ask("/metrics?x=y", "plain"),
-    Ask("/metrics", "plain", headers=tuple(CURL.items())),
-    Ask("/metrics", "stranger", headers=tuple(CURL.items())),
-    Ask("/metrics", "plain", headers=accepting("application/yaml")),
-    Ask("/metrics", "plain", headers=accepting("text/html")),
-    Ask("/metrics?pretty=true", "plain"),
-    Ask("/metrics", "plain", headers=accepting("application/json;pretty=1")),
-    Ask("/metrics", method="DELETE"),
-    Ask("/metrics", method="OPTIONS"),
-    Ask("/metrics", headers=(("Authorization", "Basic eDp5"),)),
-    Ask("/livez/ping", headers=(("Authorization", "bearer admin-token"),)),
-    Ask("/livez/ping", headers=(("Authorization", "Bearer  admin-token"),)),
-    Ask("/livez/ping", headers=(("Authorization", "Bearer"),)),
-    Ask("/livez/ping", headers=(("Authorization", "Bearer admin-token x y"),)),
-    Ask("/livez/ping", "certificate admin"),
-    Ask("/livez/ping", "certificate user"),
-    Ask("/livez/ping", "certificate front"),
-    Ask("/livez/ping", "certificate nameless"),
-    Ask("/livez/ping", "certificate front", headers=(("X-Remote-User", "joe"),)),
-    Ask(
+    *(Request(path) for path in _HEALTH),
+    *(Request(path, "admin") for path in _GUARDED),
+    *(Request(path) for path in (*_GUARDED, "/metrics", "/metrics/slis", "/configz", "/statusz")),
+    Request("/healthz", "stranger"),
+    Request("/metrics", "stranger"),
+    Request("/metrics", "plain"),
+    Request("/metrics?x=y", "plain"),
+    Request("/metrics", "plain", headers=tuple(CURL.items())),
+    Request("/metrics", "stranger", headers=tuple(CURL.items())),
+    Request("/metrics", "plain", headers=accepting("application/yaml")),
+    Request("/metrics", "plain", headers=accepting("text/html")),
+    Request("/metrics?pretty=true", "plain"),
+    Request("/metrics", "plain", headers=accepting("application/json;pretty=1")),
+    Request("/metrics", method="DELETE"),
+    Request("/metrics", method="OPTIONS"),
+    Request("/metrics", headers=(("Authorization", "Basic eDp5"),)),
+    Request("/livez/ping", headers=(("Authorization", "bearer admin-token"),)),
+    Request("/livez/ping", headers=(("Authorization", "Bearer  admin-token"),)),
+    Request("/livez/ping", headers=(("Authorization", "Bearer"),)),
+    Request("/livez/ping", headers=(("Authorization", "Bearer admin-token x y"),)),
+    Request("/livez/ping", "certificate admin"),
+    Request("/livez/ping", "certificate user"),
+    Request("/livez/ping", "certificate front"),
+    Request("/livez/ping", "certificate nameless"),
+    Request("/livez/ping", "certificate front", headers=(("X-Remote-User", "joe"),)),
+    Request(
         "/livez/ping",
         "certificate front",
         headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters")),
     ),
-    Ask(
+    Request(
         "/livez/ping",
         "certificate user",
         headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters")),
     ),
-    Ask("/livez/ping", headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters"))),
-    Ask("/livez", "certificate user"),
-    Ask("/livez/ping", "certificate user", headers=(("Authorization", "Bearer admin-token"),)),
-    Ask("/livez/ping", "certificate admin", headers=(("Authorization", "Bearer no-such"),)),
-    Ask("/healthz", method="POST"),
-    Ask("/healthz", method="HEAD"),
-    Ask("/nope", "admin", method="HEAD"),
-    Ask("/debug/pprof", "admin", method="POST"),
-    Ask("/debug/pprof/nosuch", "admin"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="3"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="007"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="abc"),
-    Ask("/debug/flags/v", "admin", method="PUT", body=""),
-    Ask("/debug/flags/v", "admin", method="PUT", body="-1"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="5\n"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="4294967296"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="2147483648"),
-    Ask("/debug/flags/v", "admin", method="PUT", body="2"),
-    Ask("/debug/flags/v", "admin", method="POST", body="2"),
-    Ask("/metrics", "admin", method="DELETE"),
-    Ask("/metrics/resources", "admin", method="DELETE"),
+    Request(
+        "/livez/ping", headers=(("X-Remote-User", "joe"), ("X-Remote-Group", "system:masters"))
+    ),
+    Request("/livez", "certificate user"),
+    Request("/livez/ping", "certificate user", headers=(("Authorization", "Bearer admin-token"),)),
+    Request("/livez/ping", "certificate admin", headers=(("Authorization", "Bearer no-such"),)),
+    Request("/healthz", method="POST"),
+    Request("/healthz", method="HEAD"),
+    Request("/nope", "admin", method="HEAD"),
+    Request("/debug/pprof", "admin", method="POST"),
+    Request("/debug/pprof/nosuch", "admin"),
+    Request("/debug/flags/v", "admin", method="PUT", body="3"),
+    Request("/debug/flags/v", "admin", method="PUT", body="007"),
+    Request("/debug/flags/v", "admin", method="PUT", body="abc"),
+    Request("/debug/flags/v", "admin", method="PUT", body=""),
+    Request("/debug/flags/v", "admin", method="PUT", body="-1"),
+    Request("/debug/flags/v", "admin", method="PUT", body="5\n"),
+    Request("/debug/flags/v", "admin", method="PUT", body="4294967296"),
+    Request("/debug/flags/v", "admin", method="PUT", body="2147483648"),
+    Request("/debug/flags/v", "admin", method="PUT", body="2"),
+    Request("/debug/flags/v", "admin", method="POST", body="2"),
+    Request("/metrics", "admin", method="DELETE"),
+    Request("/metrics/resources", "admin", method="DELETE"),
     _RESET_SLIS,
-    Ask("/metrics/slis", "admin", before=(_RESET_SLIS,)),
-    *(Ask("/flagz", "admin", headers=accepting(accept)) for accept in _ACCEPTS),
-    *(Ask("/statusz", "admin", headers=accepting(accept)) for accept in _ACCEPTS[:3]),
-    Ask("/flagz", "admin", headers=(*accepting("application/json"), *list(CURL.items())[:1])),
+    Request("/metrics/slis", "admin", before=(_RESET_SLIS,)),
+    *(Request("/flagz", "admin", headers=accepting(accept)) for accept in _ACCEPTS),
+    *(Request("/statusz", "admin", headers=accepting(accept)) for accept in _ACCEPTS[:3]),
+    Request("/flagz", "admin", headers=(*accepting("application/json"), *list(CURL.items())[:1])),
     *(
-        Ask(f"/{kind.lower()}", "admin", headers=accepting(_structured(kind, version, form)))
+        Request(f"/{kind.lower()}", "admin", headers=accepting(_structured(kind, version, form)))
         for kind in ("Flagz", "Statusz")
         for version in ("v1beta1", "v1alpha1")
         for form in ("json", "yaml")
     ),
-    Ask("/statusz", "admin"),
-    Ask("/statusz", "admin", headers=accepting("text/*")),
-    Ask("/statusz", "admin", headers=accepting("text/html, */*;q=0.1")),
-    Ask("/configz", "admin", method="HEAD"),
+    Request("/statusz", "admin"),
+    Request("/statusz", "admin", headers=accepting("text/*")),
+    Request("/statusz", "admin", headers=accepting("text/html, */*;q=0.1")),
+    Request("/configz", "admin", method="HEAD"),
 ]
 
 _HEADERS = ("Cache-Control", "Content-Type", "X-Content-Type-Options", "Location", "Warning")
@@ -170,7 +172,7 @@ _FIRST_SEPARATOR = re.compile(
 )
 
 
-def recorded(asked: Ask, answer: Response) -> dict[str, Any]:
+def recorded(request: Request, answer: Response) -> dict[str, Any]:
     """Return the compared parts of a response."""
     headers = {name: value for name in _HEADERS if (value := answer.headers[name]) is not None}
     for name in ("Process-Start-Time-Unix",):
@@ -178,12 +180,12 @@ def recorded(asked: Ask, answer: Response) -> dict[str, Any]:
             headers[name] = "<number>"
     assert "Server" not in answer.headers
     assert "Date" in answer.headers
-    return {"code": answer.code, "headers": headers, "body": _body(asked, answer)}
+    return {"code": answer.code, "headers": headers, "body": _body(request, answer)}
 
 
-def _body(asked: Ask, answer: Response) -> str:
+def _body(request: Request, answer: Response) -> str:
     text = answer.body.decode()
-    if asked.path.startswith(("/flagz", "/statusz")) and answer.code == 200:
+    if request.path.startswith(("/flagz", "/statusz")) and answer.code == 200:
         return _zpage(text)
     # Depends on earlier requests for checks and on the start time.
     return re.sub(r"(?m)^process_start_time_seconds .*$", "process_start_time_seconds <n>", text)

@@ -67,17 +67,17 @@ def ops_world(
     clients: list[Client] = []
 
     async def start() -> OpsServer:
-        given = {**the_parts(lines, failing), **parts}
+        sources = {**default_sources(lines, failing), **parts}
         if cluster is not None:
             access = load_access(kubeconfig=str(cluster.kubeconfigs[user.name]))
             clock = SystemClock()
             client = Client(access, user_agent="test", clock=clock, log=NullLog())
             clients.append(client)
-            given |= {"authentication_client": client, "authorization_client": client}
-        chosen = settings or ServingSettings()
-        if chosen.port == 10259:
-            chosen = replace(chosen, port=0, bind_address="127.0.0.1")
-        server = OpsServer(chosen, OpsSources(**given))
+            sources |= {"authentication_client": client, "authorization_client": client}
+        serving = settings or ServingSettings()
+        if serving.port == 10259:
+            serving = replace(serving, port=0, bind_address="127.0.0.1")
+        server = OpsServer(serving, OpsSources(**sources))
         await server.start()
         return server
 
@@ -96,7 +96,7 @@ def ops_world(
             thread.run(stop(server))
 
 
-def the_parts(log: Log, failing: Mapping[str, str]) -> dict[str, Any]:
+def default_sources(log: Log, failing: Mapping[str, str]) -> dict[str, Any]:
     def check(name: str) -> Any:
         return lambda: failing.get(name)
 
@@ -118,14 +118,14 @@ def the_parts(log: Log, failing: Mapping[str, str]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ClientCertificate:
     """A client certificate."""
 
     certificate: Path
     key: Path
 
 
-def certificates(cluster: ApiServer, directory: Path) -> dict[str, Shown]:
+def certificates(cluster: ApiServer, directory: Path) -> dict[str, ClientCertificate]:
     """Return client certificates by name, signed by the cluster's authority or by others."""
     assert cluster.authority_key is not None
     assert cluster.ca_file is not None
@@ -147,7 +147,7 @@ def signed(
     issuer: x509.Name | None = None,
     issuer_key: Any = None,
     usage: Any = ExtendedKeyUsageOID.CLIENT_AUTH,
-) -> Shown:
+) -> ClientCertificate:
     """Return a new certificate; self-signed without an issuer."""
     key = ec.generate_private_key(ec.SECP256R1())
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
@@ -155,7 +155,7 @@ def signed(
         parts.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
     start = datetime(2020, 1, 1, tzinfo=UTC)
     subject = x509.Name(parts)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer or subject)
@@ -169,30 +169,32 @@ def signed(
         )
         .sign(issuer_key or key, hashes.SHA256())
     )
-    shown = Shown(directory / f"{name or 'nameless'}.crt", directory / f"{name or 'nameless'}.key")
-    shown.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    shown.key.write_bytes(
+    pair = ClientCertificate(
+        directory / f"{name or 'nameless'}.crt", directory / f"{name or 'nameless'}.key"
+    )
+    pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    pair.key.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
     )
-    return shown
+    return pair
 
 
-def ask(
+def send_request(
     url: str,
     path: str,
     *,
     method: str = "GET",
     token: str | None = None,
-    shown: Shown | None = None,
+    certificate: ClientCertificate | None = None,
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
 ) -> Response:
-    """Send one request on a new connection, with only the given headers."""
-    with connected(url, shown) as connection:
+    """Send one request on a new connection, with no other headers than these."""
+    with connected(url, certificate) as connection:
         connection.putrequest(method, path, skip_accept_encoding=True)
         sent = dict(headers or {})
         if token is not None:
@@ -207,14 +209,16 @@ def ask(
 
 
 @contextmanager
-def connected(url: str, shown: Shown | None = None) -> Iterator[http.client.HTTPSConnection]:
+def connected(
+    url: str, certificate: ClientCertificate | None = None
+) -> Iterator[http.client.HTTPSConnection]:
     """Open a connection that trusts any server."""
     place = urlsplit(url)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    if shown is not None:
-        context.load_cert_chain(shown.certificate, shown.key)
+    if certificate is not None:
+        context.load_cert_chain(certificate.certificate, certificate.key)
     connection = http.client.HTTPSConnection(
         place.hostname or "", place.port, timeout=_WAIT_S, context=context
     )

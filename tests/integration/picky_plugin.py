@@ -9,12 +9,12 @@ from kubesched import CycleState, NodeTable, PodInfo, Rejected, unschedulable
 
 
 class Picky:
-    """Rejects nodes labelled `refused=NAME-OF-THE-POD` and prefers nodes labelled `liked`."""
+    """Rejects nodes labelled `rejected=NAME-OF-THE-POD` and prefers nodes labelled `liked`."""
 
     name = "Picky"
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Rejected]:
-        return [Rejected(nodes.has_label("refused", pod.name), unschedulable("not this one"))]
+        return [Rejected(nodes.has_label("rejected", pod.name), unschedulable("not this one"))]
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         return np.where(nodes.has_label("liked", "true"), 100, 0)

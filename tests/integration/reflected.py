@@ -30,14 +30,14 @@ _WAIT_S_MAX = 40
 
 
 class HastyClock(SystemClock):
-    """The system clock, with sleeps of a fiftieth of their length."""
+    """The system clock; sleeps are fifty times shorter."""
 
     async def sleep(self, delay_s: float) -> None:
         await super().sleep(delay_s / 50)
 
 
 class CuttingClient:
-    """A client whose watches break after some lines, within the next line."""
+    """A client whose watches break after some lines, in the middle of the next one."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -60,15 +60,15 @@ class CuttingClient:
         query: Mapping[str, str | int | bool] | None = None,
         idle_timeout_s: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        asked = dict(query or {})
-        is_watch = "watch" in asked
+        parameters = dict(query or {})
+        is_watch = "watch" in parameters
         self.watch_count += is_watch
         self.list_count += not is_watch
         self.on_request()
         if is_watch and self.is_outdated:
             self.is_outdated = False
-            asked["resourceVersion"] = "1"
-        opening = self._client.stream(path, query=asked, idle_timeout_s=idle_timeout_s)
+            parameters["resourceVersion"] = "1"
+        opening = self._client.stream(path, query=parameters, idle_timeout_s=idle_timeout_s)
         async with opening as chunks:
             yield self._watch(chunks) if is_watch else self._list(chunks)
 
@@ -147,7 +147,7 @@ class Reflected:
                 await self._news.wait()
 
     async def until_state(self, state: State) -> None:
-        """Wait until the reported changes amount to a state; show the difference on a timeout."""
+        """Wait until the reported changes add up to a state; fail with the difference."""
         try:
             await self.until(lambda: self.replayed() == state)
         except TimeoutError:
@@ -170,7 +170,7 @@ class Reflected:
             else:
                 assert old is not None
                 assert old[0] == new[0]
-                assert int(old[1]) < int(new[1]), f"{change.key} was told twice"
+                assert int(old[1]) < int(new[1]), f"{change.key} was reported twice"
             state[change.key] = new
         return state
 
@@ -196,15 +196,15 @@ async def reflected(
     finally:
         await tasks.stop()
         await client.close()
-        # Closing TLS needs some turns of the loop, which is closed afterwards.
+        # Closing TLS needs some iterations of the loop, which is closed afterwards.
         await SystemClock().sleep(0.05)
 
 
-def version_in(shown: Any) -> str:
+def version_in(document: Any) -> str:
     """Return the version of an object, a struct or a dict."""
-    if isinstance(shown, dict):
-        return str(shown["metadata"]["resourceVersion"])
-    return str(shown.metadata.resource_version)
+    if isinstance(document, dict):
+        return str(document["metadata"]["resourceVersion"])
+    return str(document.metadata.resource_version)
 
 
 def state_of(api: Api, path: str) -> State:

@@ -62,7 +62,7 @@ class Reloading:
             lambda: len(self.scheduler.lines(message)) >= count, f"{message!r}, {count} times"
         )
 
-    def told(self, reason: str) -> list[str]:
+    def event_notes(self, reason: str) -> list[str]:
         """Return the notes of the events with a reason about the scheduler's lease."""
         found = self.api.get(EVENTS).must(200).json["items"]
         return [
@@ -81,9 +81,9 @@ class Reloading:
 
 def replace(path: Path, text: str) -> None:
     """Replace a file atomically."""
-    beside = path.with_suffix(".new")
-    beside.write_text(text)
-    beside.replace(path)
+    replacement = path.with_suffix(".new")
+    replacement.write_text(text)
+    replacement.replace(path)
 
 
 @contextmanager

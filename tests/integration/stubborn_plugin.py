@@ -1,8 +1,8 @@
 """A plugin that does not return, controlled by an annotation of the pod.
 
-`does: loop` loops for ever, `block` waits for ever in Python, `swallow` loops on when something is
-raised there, `lock` waits in C where nothing interrupts it, until the file is there that
-`STUBBORN_KEY` names; `nan` scores nonsense, and `slow` takes somewhat longer than its budget.
+`does: loop` loops for ever, `block` blocks for ever in Python, `swallow` loops and suppresses
+exceptions, `lock` blocks uninterruptibly in C until the file `STUBBORN_KEY` exists, `nan` returns
+NaN scores, and `slow` takes somewhat longer than its budget.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Stubborn:
-    """Does not return."""
+    """Does not return, as the pod's annotation says."""
 
     name = "Stubborn"
 
@@ -52,7 +52,7 @@ class Stubborn:
 
     def _turn_whatever_comes(self) -> None:
         for _ in range(3):
-            with suppress(BaseException):  # As careless plugins do.
+            with suppress(BaseException):  # A common mistake in plugins.
                 self._turn(float("inf"))
         self._turn(float("inf"))
 

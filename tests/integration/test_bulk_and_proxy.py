@@ -41,18 +41,18 @@ def test_cut_resets_open_connections_and_allows_new_ones(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     with (
-        TcpProxy(api_server) as way,
-        Api(way.url, token=ADMIN.token, ca_file=_ca(api_server)) as api,
+        TcpProxy(api_server) as proxy,
+        Api(proxy.url, token=ADMIN.token, ca_file=_ca(api_server)) as api,
     ):
-        kubeconfig = way.write_kubeconfig(ADMIN, tmp_path / "kubeconfig")
-        assert way.url in kubeconfig.read_text()
+        kubeconfig = proxy.write_kubeconfig(ADMIN, tmp_path / "kubeconfig")
+        assert proxy.url in kubeconfig.read_text()
         api.get("/version").must(200)
         with api.watch(NODES, query={"timeoutSeconds": 30}) as watch:
-            assert way.cut() == 2
+            assert proxy.cut() == 2
             assert is_over(watch)
         api.get("/version").must(200)
-        way.reject(yes=True)
-        way.cut()
+        proxy.reject(yes=True)
+        proxy.cut()
         with pytest.raises(OSError, match=r".*"):
             api.get("/version")
 

@@ -57,22 +57,22 @@ def client_pair(server: ApiServer, user: str) -> Pair:
 async def test_create_read_patch_bind_and_delete_a_pod(api_server: ApiServer) -> None:
     async with client_of(admin_of(api_server)) as client:
         uid = await made_pod(client, "life", node="life-node")
-        where = {"namespace": "default", "name": "life"}
+        key = {"namespace": "default", "name": "life"}
         waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        await client.patch_pod_status(**where, uid=uid, patch={"status": {"conditions": [waiting]}})
+        await client.patch_pod_status(**key, uid=uid, patch={"status": {"conditions": [waiting]}})
         with pytest.raises(InvalidError, match="field is immutable"):
-            await client.patch_pod_status(**where, uid="other", patch={"status": {}})
+            await client.patch_pod_status(**key, uid="other", patch={"status": {}})
         pod = await client.get_pod("default", "life")
         assert [(condition.type, condition.reason) for condition in pod.status.conditions] == [
             ("PodScheduled", "Unschedulable")
         ]
         with pytest.raises(ConflictError, match="UID in precondition"):
-            await client.bind_pod(**where, uid="other", node_name="life-node")
-        await client.bind_pod(**where, uid=uid, node_name="life-node")
+            await client.bind_pod(**key, uid="other", node_name="life-node")
+        await client.bind_pod(**key, uid=uid, node_name="life-node")
         assert (await client.get_pod("default", "life")).spec.node_name == "life-node"
         with pytest.raises(ConflictError, match='is already assigned to node "life-node"'):
-            await client.bind_pod(**where, uid=uid, node_name="life-node")
-        await client.delete_pod(**where)
+            await client.bind_pod(**key, uid=uid, node_name="life-node")
+        await client.delete_pod(**key)
         pod = await client.get_pod("default", "life")
         assert pod.metadata.deletion_timestamp is not None
 
@@ -87,7 +87,7 @@ async def test_rejections_are_typed_and_keep_the_servers_message(api_server: Api
         with pytest.raises(NotFoundError, match="could not find the requested resource"):
             await client.get(Resource("example.com", "v1", "widgets", "Widget"))
         kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "refusals"}}
-        made = json.loads(await client.create(CONFIG_MAPS, kept, namespace="default"))
+        created = json.loads(await client.create(CONFIG_MAPS, kept, namespace="default"))
         with pytest.raises(AlreadyExistsError, match=r'^configmaps "refusals" already exists$'):
             await client.create(CONFIG_MAPS, kept, namespace="default")
         await client.patch(
@@ -98,7 +98,7 @@ async def test_rejections_are_typed_and_keep_the_servers_message(api_server: Api
             content_type=MERGE_PATCH,
         )
         with pytest.raises(ConflictError, match="the object has been modified"):
-            await client.update(CONFIG_MAPS, "refusals", made, namespace="default")
+            await client.update(CONFIG_MAPS, "refusals", created, namespace="default")
         await client.delete(CONFIG_MAPS, "refusals", namespace="default")
 
 
@@ -108,8 +108,8 @@ async def test_forbidden_requests(api_server: ApiServer, tmp_path: Path) -> None
     async with client_of(plain) as client:
         with pytest.raises(ForbiddenError, match='User "plain" cannot list resource "nodes"'):
             await client.get(NODES)
-    stranger = access_of(api_server, tmp_path, user={"token": "who"})
-    async with client_of(stranger) as client:
+    unknown = access_of(api_server, tmp_path, user={"token": "who"})
+    async with client_of(unknown) as client:
         with pytest.raises(UnauthorizedError, match=r"^Unauthorized$"):
             await client.get(NODES)
         with pytest.raises(UnauthorizedError):
@@ -254,9 +254,9 @@ async def test_names_in_certificates(api_server: ApiServer, tmp_path: Path) -> N
     wrong = access_of(api_server, tmp_path, user=user, tls_server_name="elsewhere.test")
     with pytest.raises(TransportError, match="tls: failed to verify certificate"):
         await nodes(wrong)
-    strangers = access_of(api_server, tmp_path, user=user, certificate_authority=None)
+    untrusting = access_of(api_server, tmp_path, user=user, certificate_authority=None)
     with pytest.raises(TransportError, match="tls: failed to verify certificate"):
-        await nodes(strangers)
+        await nodes(untrusting)
     blind = access_of(
         api_server, tmp_path, user=user, certificate_authority=None, insecure_skip_tls_verify=True
     )

@@ -1,7 +1,6 @@
 """The client when responses are lost, and when it is closed.
 
-Always on the embedded server: the relay drops plain HTTP, which the
-real one does not speak.
+Always on the embedded server: the relay drops plain HTTP, which the real one does not serve.
 """
 
 from __future__ import annotations

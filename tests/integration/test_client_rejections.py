@@ -29,5 +29,5 @@ def test_kube_scheduler_reports_the_same(tmp_path: Path, case: dict[str, Any]) -
     (line,) = [
         splitline for splitline in ended.stderr.splitlines() if '"command failed" err=' in splitline
     ]
-    said = json.loads(line.partition("err=")[2])
-    assert said.replace(str(tmp_path), "D") == case["says"]
+    message = json.loads(line.partition("err=")[2])
+    assert message.replace(str(tmp_path), "D") == case["says"]

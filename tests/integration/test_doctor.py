@@ -37,12 +37,14 @@ def doctor(server: ApiServer, user: TokenUser, *arguments: str) -> Run:
     )
 
 
-def findings(ran: Run, check: str) -> list[dict[str, str]]:
-    return [finding for finding in json.loads(ran.out)["findings"] if finding["check"] == check]
+def findings(completed: Run, check: str) -> list[dict[str, str]]:
+    return [
+        finding for finding in json.loads(completed.out)["findings"] if finding["check"] == check
+    ]
 
 
-def verdicts(ran: Run, check: str) -> list[str]:
-    return [finding["verdict"] for finding in findings(ran, check)]
+def verdicts(completed: Run, check: str) -> list[str]:
+    return [finding["verdict"] for finding in findings(completed, check)]
 
 
 @pytest.fixture(autouse=True)
@@ -58,17 +60,17 @@ def test_extenders_that_cannot_be_reached_are_named(api_server: ApiServer, tmp_p
     (gone,) = free_ports(1)
     config = tmp_path / "config.yaml"
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        there = listener.getsockname()[1]
+        port = listener.getsockname()[1]
         extenders = [
-            {"urlPrefix": f"http://127.0.0.1:{there}/a", "filterVerb": "filter"},
+            {"urlPrefix": f"http://127.0.0.1:{port}/a", "filterVerb": "filter"},
             {"urlPrefix": f"http://me:secret@127.0.0.1:{gone}", "filterVerb": "filter"},
             {"urlPrefix": f"http://127.0.0.1:{gone}/b", "prioritizeVerb": "p", "weight": 1},
         ]
         config.write_text(V1 + yaml.safe_dump({"extenders": extenders}))
-        ran = doctor(api_server, ADMIN, f"--config={config}", "--output=json")
-    found = findings(ran, "extenders")
+        completed = doctor(api_server, ADMIN, f"--config={config}", "--output=json")
+    found = findings(completed, "extenders")
     assert [one["verdict"] for one in found] == ["ok", "warn", "warn"]
-    assert "secret" not in ran.out
+    assert "secret" not in completed.out
     assert found[1]["text"].startswith("http://me:")
     assert "cannot be placed" in found[1]["advice"]
     assert "are placed without it" in found[2]["advice"]
@@ -77,7 +79,7 @@ def test_extenders_that_cannot_be_reached_are_named(api_server: ApiServer, tmp_p
 @pytest.fixture
 def lease(api: Api) -> Iterator[Any]:
     """Return a function that creates the lease; the lease is deleted afterwards."""
-    made: list[str] = []
+    created: list[str] = []
 
     def hold(name: str, age_s: float, holder: str = "them") -> None:
         renewed = datetime.fromtimestamp(SystemClock().now_s() - age_s, UTC)
@@ -87,43 +89,43 @@ def lease(api: Api) -> Iterator[Any]:
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": text},
         }
         api.post(LEASES, body).must(201)
-        made.append(name)
+        created.append(name)
 
     yield hold
-    for name in made:
+    for name in created:
         api.delete(f"{LEASES}/{name}").must(200)
 
 
 @pytest.fixture
 def pods(api: Api) -> Iterator[Any]:
-    made: list[str] = []
+    created: list[str] = []
 
     def create(name: str, scheduler: str) -> None:
         body = a_pod(name, scheduler=scheduler)
         api.post("/api/v1/namespaces/default/pods", body).must(201)
-        made.append(name)
+        created.append(name)
 
     yield create
-    for name in made:
+    for name in created:
         api.delete(f"/api/v1/namespaces/default/pods/{name}", {"gracePeriodSeconds": 0}).must(200)
 
 
 @pytest.mark.parametrize("user", [ADMIN, SCHEDULER], ids=["administrator", "kube-scheduler"])
 def test_no_problems_for_a_user_with_all_rights(api_server: ApiServer, user: TokenUser) -> None:
-    ran = doctor(api_server, user)
-    assert (ran.status, ran.err) == (0, ""), ran.out
-    assert "responds, Kubernetes v1.36" in " ".join(ran.out.split())
-    assert ran.out.endswith("\nAll checks passed.\n")
+    completed = doctor(api_server, user)
+    assert (completed.status, completed.err) == (0, ""), completed.out
+    assert "responds, Kubernetes v1.36" in " ".join(completed.out.split())
+    assert completed.out.endswith("\nAll checks passed.\n")
 
 
 def test_every_missing_right_is_reported(api_server: ApiServer) -> None:
-    ran = doctor(api_server, PLAIN, "-o", "json")
-    assert ran.status == 1
-    told = {finding["text"]: finding for finding in findings(ran, "rights")}
-    bind = told["plain may not create pods/binding: binding pods to nodes"]
+    completed = doctor(api_server, PLAIN, "-o", "json")
+    assert completed.status == 1
+    reported = {finding["text"]: finding for finding in findings(completed, "rights")}
+    bind = reported["plain may not create pods/binding: binding pods to nodes"]
     assert bind["verdict"] == "fail"
     assert "doctor --rbac" in bind["advice"]
-    read = told[
+    read = reported[
         "plain may not get, list, watch poddisruptionbudgets.policy: read by DefaultPreemption"
     ]
     assert read["verdict"] == "fail"
@@ -131,7 +133,7 @@ def test_every_missing_right_is_reported(api_server: ApiServer) -> None:
         "plain may not get configmaps kube-system/extension-apiserver-authentication: "
         "authorities of clients' certificates"
     )
-    assert told[lookup]["verdict"] == "warn"
+    assert reported[lookup]["verdict"] == "warn"
 
 
 def test_the_printed_rights_are_enough(api_server: ApiServer, api: Api) -> None:
@@ -140,14 +142,14 @@ def test_the_printed_rights_are_enough(api_server: ApiServer, api: Api) -> None:
     paths = []
     for document in yaml.safe_load_all(printed.out):
         namespace = document["metadata"].get("namespace")
-        where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
-        plural = f"{where}/{document['kind'].lower()}s"
+        group_path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        plural = f"{group_path}/{document['kind'].lower()}s"
         api.post(plural, document).must(201)
         paths.append(f"{plural}/{document['metadata']['name']}")
     try:
-        ran = doctor(api_server, PLAIN, "-o", "json")
-        assert verdicts(ran, "rights") == ["ok"], findings(ran, "rights")
-        assert ran.status == 0
+        completed = doctor(api_server, PLAIN, "-o", "json")
+        assert verdicts(completed, "rights") == ["ok"], findings(completed, "rights")
+        assert completed.status == 0
     finally:
         for path in paths:
             api.delete(path).must(200)
@@ -164,9 +166,9 @@ def test_rbac_for_a_service_account_creates_the_account() -> None:
 
 def test_a_held_lease_is_reported_with_its_holder(api_server: ApiServer, lease: Any) -> None:
     lease("kube-scheduler", 3)
-    ran = doctor(api_server, ADMIN, "-o", "json")
-    (found,) = findings(ran, "lease")
-    assert (ran.status, found["verdict"]) == (0, "warn")
+    completed = doctor(api_server, ADMIN, "-o", "json")
+    (found,) = findings(completed, "lease")
+    assert (completed.status, found["verdict"]) == (0, "warn")
     assert found["text"].startswith("lease kube-system/kube-scheduler is held by them, renewed ")
 
 
@@ -209,9 +211,9 @@ def test_a_lease_held_by_kubesched_is_no_problem(
 
 
 def test_the_rights_of_another_user_are_checked_by_impersonation(api_server: ApiServer) -> None:
-    ran = doctor(api_server, ADMIN, "-o", "json", f"--as={PLAIN.name}")
-    assert ran.status == 1
-    texts = [finding["text"] for finding in findings(ran, "rights")]
+    completed = doctor(api_server, ADMIN, "-o", "json", f"--as={PLAIN.name}")
+    assert completed.status == 1
+    texts = [finding["text"] for finding in findings(completed, "rights")]
     assert "plain may not create pods/binding: binding pods to nodes" in texts
     rejected = doctor(api_server, PLAIN, "-o", "json", f"--as={ADMIN.name}")
     (found,) = findings(rejected, "server")
@@ -224,9 +226,11 @@ def test_two_schedulers_for_the_same_pods_clash(
     lease("kube-scheduler", 1)
     alone = doctor(api_server, ADMIN, "-o", "json", "--leader-elect=false")
     other = doctor(api_server, ADMIN, "-o", "json", "--leader-elect-resource-name=mine")
-    for ran in (alone, other):
-        assert ran.status == 1
-        assert "both would place pods of default-scheduler" in findings(ran, "names")[0]["text"]
+    for completed in (alone, other):
+        assert completed.status == 1
+        assert (
+            "both would place pods of default-scheduler" in findings(completed, "names")[0]["text"]
+        )
     config = tmp_path / "config.yaml"
     config.write_text(V1 + "profiles: [{schedulerName: mine}]\n")
     named = doctor(
@@ -245,18 +249,18 @@ def test_pods_without_a_scheduler_are_counted(api_server: ApiServer, pods: Any) 
     pods("ours", "default-scheduler")
     pods("a", "typo")
     pods("b", "typo")
-    ours, typo = findings(doctor(api_server, ADMIN, "-o", "json"), "names")
-    assert ours["text"] == "profiles default-scheduler: 1 pod waiting for them now"
+    own, typo = findings(doctor(api_server, ADMIN, "-o", "json"), "names")
+    assert own["text"] == "profiles default-scheduler: 1 pod waiting for them now"
     assert typo["verdict"] == "warn"
     assert typo["text"] == "2 pods waiting for scheduler typo, but no profile has that name"
 
 
 def test_a_port_in_use_is_reported(api_server: ApiServer) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ran = doctor(api_server, ADMIN, "-o", "json", f"--secure-port={port}")
-    assert ran.status == 1
-    (found,) = findings(ran, "port")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        completed = doctor(api_server, ADMIN, "-o", "json", f"--secure-port={port}")
+    assert completed.status == 1
+    (found,) = findings(completed, "port")
     assert found["text"] == f"cannot serve on 127.0.0.1:{port}: Address already in use"
 
 
@@ -264,9 +268,9 @@ def test_rejected_credentials_are_reported(api_server: ApiServer, tmp_path: Path
     known = api_server.kubeconfigs[PLAIN.name].read_text()
     bad = tmp_path / "kubeconfig"
     bad.write_text(known.replace(PLAIN.token, "nobody"))
-    ran = kubesched("doctor", f"--kubeconfig={bad}", "--secure-port=0", "-o", "json")
-    assert (ran.status, verdicts(ran, "server")) == (1, ["fail"])
-    assert findings(ran, "rights") == []
+    completed = kubesched("doctor", f"--kubeconfig={bad}", "--secure-port=0", "-o", "json")
+    assert (completed.status, verdicts(completed, "server")) == (1, ["fail"])
+    assert findings(completed, "rights") == []
 
 
 def test_clocks_of_one_machine_agree(api_server: ApiServer) -> None:

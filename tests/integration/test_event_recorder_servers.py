@@ -73,11 +73,11 @@ async def broadcasting(server: ApiServer) -> AsyncIterator[EventBroadcaster]:
     access = load_access(kubeconfig=str(server.kubeconfigs[SCHEDULER.name]), environ={})
     clock, log = SystemClock(), NullLog()
     client = Client(access, qps=-1.0, user_agent="kube-scheduler/test", clock=clock, log=log)
-    made = EventBroadcaster(client, clock=clock, log=log, hostname=socket.gethostname())
+    broadcaster = EventBroadcaster(client, clock=clock, log=log, hostname=socket.gethostname())
     tasks = Tasks()
-    tasks.start(made.run(), name="events")
+    tasks.start(broadcaster.run(), name="events")
     try:
-        yield made
+        yield broadcaster
     finally:
         await tasks.stop()
         await client.close()

@@ -1,6 +1,6 @@
 """Explanations of a running cluster: by its scheduler, or computed from the API server.
 
-Runs on a playground with the embedded server, or with the real one if `--server real` is given.
+Runs on a playground with the embedded server, or with the real one with `--server real`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.cluster.playground.scheduler_thread import RunningScheduler
 from kubesched.pytest_plugin import playground_fixture
 from kubesched.testing import ADMIN, PLAIN, Api, ApiServer
 from tests.integration.live_processes import Place
-from tests.integration.ops_world import ask
+from tests.integration.ops_world import send_request
 from tests.unit.cli.running import Run, kubesched
 
 NAME = "told-scheduler"
@@ -50,8 +50,8 @@ def scheduler(playground: Playground) -> RunningScheduler:
 
 @pytest.fixture
 def place(playground: Playground) -> Iterator[Place]:
-    with Place(playground.api, is_staffed=True) as made:
-        yield made
+    with Place(playground.api, is_staffed=True) as created:
+        yield created
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_bound_pod_has_the_node_the_api_server_shows(
     assert (pod_report["node"], pod_report["explanation"]["node"]) == (node, node)
     assert {row["node"] for row in pod_report["explanation"]["ranking"]} == nodes
     assert pod_report["uid"] == place.read("web")["metadata"]["uid"]
-    answer = ask(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token)
+    answer = send_request(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token)
     assert (answer.code, answer.headers["Content-Type"]) == (200, "application/json")
     assert json.loads(answer.body) == scheduler.pod_report(key)
 
@@ -100,7 +100,7 @@ def test_a_user_without_access_to_pages_gets_no_explanation(
 ) -> None:
     place.pod("web", schedulerName=NAME)
     path = f"/debug/explain?pod={place.key('web')}"
-    assert ask(scheduler.url, path, token=PLAIN.token).code == 403
+    assert send_request(scheduler.url, path, token=PLAIN.token).code == 403
 
 
 def test_the_report_of_an_unschedulable_pod_has_its_conditions_message(
@@ -124,14 +124,14 @@ def test_a_deleted_pod_has_no_explanation(scheduler: RunningScheduler, place: Pl
     scheduler.until_state(key, "bound")
     place.delete("web")
     scheduler.until(lambda: scheduler.pod_report(key) is None, "the story ends")
-    everybody = scheduler.live.pod_reporter.is_there
-    scheduler.call(lambda: scheduler.live.history.forget(everybody, 100_000))
-    scheduler.call(lambda: scheduler.live.history.forget(everybody, 100_000))
+    is_listed = scheduler.live.pod_reporter.is_there
+    scheduler.call(lambda: scheduler.live.history.forget(is_listed, 100_000))
+    scheduler.call(lambda: scheduler.live.history.forget(is_listed, 100_000))
     assert scheduler.call(lambda: scheduler.live.history.get(key)) is None
-    assert ask(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token).code == 404
+    assert send_request(scheduler.url, f"/debug/explain?pod={key}", token=ADMIN.token).code == 404
 
 
-# -- the command, told by the scheduler -----------------------------------------------------------
+# -- the command, with the scheduler's report ------------------------------------------------------
 
 
 def test_the_command_prints_the_schedulers_report(
@@ -140,11 +140,11 @@ def test_the_command_prints_the_schedulers_report(
     place.node("small", cpu="1")
     key = place.key(place.pod("big", cpu="2", schedulerName=NAME))
     pod_report = scheduler.until_state(key, "unschedulable")
-    ran = explain(api_server, key, *at(scheduler))
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out.startswith(f"{key} is unschedulable, rejected by ")
-    assert "Events that requeue it for NodeResourcesFit: " in ran.out
-    assert "Insufficient cpu" in ran.out
+    completed = explain(api_server, key, *at(scheduler))
+    assert (completed.status, completed.err) == (0, "")
+    assert completed.out.startswith(f"{key} is unschedulable, rejected by ")
+    assert "Events that requeue it for NodeResourcesFit: " in completed.out
+    assert "Insufficient cpu" in completed.out
     as_json = explain(api_server, key, *at(scheduler), "-o", "json")
     assert as_json.json == pod_report
     assert yaml.safe_load(explain(api_server, key, *at(scheduler), "-o", "yaml").out) == pod_report
@@ -156,9 +156,9 @@ def test_counterfactuals_are_computed_locally_even_beside_a_scheduler(
     node = place.node("small", cpu="1")
     key = place.key(place.pod("big", cpu="2", schedulerName=NAME))
     scheduler.until_state(key, "unschedulable")
-    ran = explain(api_server, key, *at(scheduler), "--config", config, "--changes")
-    assert ran.status == 0
-    assert f"  lacks 1 cpu on {node}\n" in ran.out
+    completed = explain(api_server, key, *at(scheduler), "--config", config, "--changes")
+    assert completed.status == 0
+    assert f"  lacks 1 cpu on {node}\n" in completed.out
 
 
 def test_the_scheduler_of_a_foreign_pod_is_named(
@@ -166,15 +166,15 @@ def test_the_scheduler_of_a_foreign_pod_is_named(
 ) -> None:
     key = place.key(place.pod("web", schedulerName="nobody"))
     scheduler.until_state(key, "foreign")
-    ran = explain(api_server, key, *at(scheduler))
-    assert ran.status == 0
-    assert ran.out == (
+    completed = explain(api_server, key, *at(scheduler))
+    assert completed.status == 0
+    assert completed.out == (
         f'{key} has the scheduler name "nobody", which no profile has (profiles: "{NAME}"); '
         "the pod stays pending unless another scheduler uses that name.\n"
     )
 
 
-# -- the command, worked out ----------------------------------------------------------------------
+# -- the command, computed locally -----------------------------------------------------------------
 
 
 def objects(api: Api) -> bytes:
@@ -194,10 +194,10 @@ def test_a_local_explanation_equals_that_of_files(
     key = place.key(place.pod("web", cpu="2", schedulerName="only-from-objects"))
     profile = Path(config).read_text().replace(NAME, "only-from-objects")
     Path(config).write_text(profile)
-    ran = explain(api_server, key, "--config", config, "-o", "json")
-    assert ran.status == 0
-    assert ran.err == "note: no running scheduler is queried: --endpoint is not set\n"
-    pod_report = ran.json
+    completed = explain(api_server, key, "--config", config, "-o", "json")
+    assert completed.status == 0
+    assert completed.err == "note: no running scheduler is queried: --endpoint is not set\n"
+    pod_report = completed.json
     assert (pod_report["source"], pod_report["state"], pod_report["attempts"]) == (
         "api",
         "pending",
@@ -220,7 +220,7 @@ def test_a_local_explanation_equals_that_of_files(
 @pytest.mark.parametrize(
     ("endpoint", "problem"),
     [
-        pytest.param(("--endpoint", "https://127.0.0.1:1"), "connection refused", id="nobody"),
+        pytest.param(("--endpoint", "https://127.0.0.1:1"), "connection refused", id="no server"),
         pytest.param(None, "forbidden", id="no right"),
     ],
 )
@@ -235,13 +235,13 @@ def test_without_a_response_the_explanation_is_computed_locally(
     place.node()
     key = place.key(place.pod("web", schedulerName=NAME))
     scheduler.until_state(key, "bound")
-    asked = endpoint or at(scheduler, PLAIN.token)
-    ran = explain(api_server, key, *asked, "--config", config)
-    assert ran.status == 0
+    options = endpoint or at(scheduler, PLAIN.token)
+    completed = explain(api_server, key, *options, "--config", config)
+    assert completed.status == 0
     note = "note: computed from the API server, because the scheduler has no report: "
-    assert ran.err.startswith(note)
-    assert problem in ran.err.splitlines()[0].lower()
-    assert ran.out.startswith(f"{key} is bound to {place.node_of('web')}; ")
+    assert completed.err.startswith(note)
+    assert problem in completed.err.splitlines()[0].lower()
+    assert completed.out.startswith(f"{key} is bound to {place.node_of('web')}; ")
 
 
 def test_credentials_are_not_sent_to_an_untrusted_server(
@@ -252,8 +252,8 @@ def test_credentials_are_not_sent_to_an_untrusted_server(
     scheduler.until_state(key, "bound")
     # The administrator's kubeconfig without its token has no access.
     unknown = ("--endpoint", scheduler.url, "--insecure-skip-tls-verify")
-    ran = explain(api_server, key, *unknown, "--config", config)
-    assert "forbidden" in ran.err.lower()
+    completed = explain(api_server, key, *unknown, "--config", config)
+    assert "forbidden" in completed.err.lower()
     strict = explain(api_server, key, "--endpoint", scheduler.url, "--config", config)
     assert "certificate" in strict.err
 
@@ -263,13 +263,17 @@ def test_gates_and_scheduler_names_are_read_from_the_objects(
 ) -> None:
     place.node()
     gated = place.pod("gated", schedulerName=NAME, schedulingGates=[{"name": "example.com/g"}])
-    ran = explain(api_server, place.key(gated), "--config", config, "-o", "json")
-    assert ran.json["state"] == "gated"
-    assert ran.json["holds"][0]["message"] == "waiting for scheduling gates: [example.com/g]"
-    assert ran.json["explanation"]["outcome"] == "placed"
+    completed = explain(api_server, place.key(gated), "--config", config, "-o", "json")
+    assert completed.json["state"] == "gated"
+    assert completed.json["holds"][0]["message"] == "waiting for scheduling gates: [example.com/g]"
+    assert completed.json["explanation"]["outcome"] == "placed"
     other = place.pod("other", schedulerName="nobody")
-    ran = explain(api_server, place.key(other), "--config", config, "-o", "json")
-    assert (ran.status, ran.json["state"], ran.json["explanation"]) == (0, "foreign", None)
+    completed = explain(api_server, place.key(other), "--config", config, "-o", "json")
+    assert (completed.status, completed.json["state"], completed.json["explanation"]) == (
+        0,
+        "foreign",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,19 +291,19 @@ def test_gates_and_scheduler_names_are_read_from_the_objects(
 def test_a_wrong_command_line_prints_one_line(
     arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    ran = kubesched("explain", *arguments)
-    assert ran.status == status
-    assert problem in ran.err
+    completed = kubesched("explain", *arguments)
+    assert completed.status == status
+    assert problem in completed.err
 
 
 def test_an_unknown_pod_prints_one_line(api_server: ApiServer, place: Place) -> None:
-    ran = explain(api_server, place.key("gone"))
-    assert ran.status == 1
-    assert f'pods "gone" not found in namespace {place.name}\n' in ran.err
-    assert ran.out == ""
+    completed = explain(api_server, place.key("gone"))
+    assert completed.status == 1
+    assert f'pods "gone" not found in namespace {place.name}\n' in completed.err
+    assert completed.out == ""
 
 
 def test_a_workload_instead_of_a_pod_prints_one_line(api_server: ApiServer) -> None:
-    ran = explain(api_server, "deploy/web")
-    assert ran.status == 1
-    assert 'pods "web" not found in namespace deploy; --live explains pods only' in ran.err
+    completed = explain(api_server, "deploy/web")
+    assert completed.status == 1
+    assert 'pods "web" not found in namespace deploy; --live explains pods only' in completed.err

@@ -71,8 +71,9 @@ class World:
 
     def node(self, name: str, group: str, **labels: str) -> None:
         """Create a node of a group."""
-        given = {"group": group, **{key.replace("_", "-"): v for key, v in labels.items()}}
-        self.api.post("/api/v1/nodes", a_node(name, labels=given, capacity={"cpu": "1"})).must(201)
+        merged = {"group": group, **{key.replace("_", "-"): v for key, v in labels.items()}}
+        node = a_node(name, labels=merged, capacity={"cpu": "1"})
+        self.api.post("/api/v1/nodes", node).must(201)
         self.extender.until(lambda: self._knows(name), f"the extender knows {name}")
 
     def _knows(self, node: str) -> bool:
@@ -102,7 +103,7 @@ class World:
                 (c["message"] for c in conditions if c.get("reason") == "Unschedulable"), ""
             )
 
-        until(rejection, f"{name} is refused", 60.0)
+        until(rejection, f"{name} is rejected", 60.0)
         return rejection()
 
     def calls(self, pod: str) -> list[str]:
@@ -147,9 +148,12 @@ def started(form: Form, cluster: RealCluster, group: ProcessGroup, place: Path) 
     flags = ["--bind"] if form.binds else []
     tls = None
     if form.is_secure:
-        made = write_certificates(place)
-        flags += [f"--tls-cert-file={made.serving}", f"--tls-private-key-file={made.serving_key}"]
-        tls = caller_context(made.authority)
+        certificates = write_certificates(place)
+        flags += [
+            f"--tls-cert-file={certificates.serving}",
+            f"--tls-private-key-file={certificates.serving_key}",
+        ]
+        tls = caller_context(certificates.authority)
     extender = start_extender(cluster, group, *flags, tls=tls)
     extender.until_ready()
     return extender
@@ -179,7 +183,7 @@ def test_pods_are_placed_by_the_plugin(world: World) -> None:
     world.node("poor", "scored", score="10")
     world.node("rich", "scored", score="90")
     world.node("out", "scored", score="100", keep_out="yes")
-    # The fullest node that kube-scheduler would choose.
+    # kube-scheduler alone would choose the fullest node.
     world.pod("weight", "scored", requests={"cpu": "600m"}, nodeName="rich")
     world.pod("chosen", "scored", requests={"cpu": "100m"})
     assert world.until_bound("chosen") == "rich"
@@ -194,9 +198,9 @@ def test_the_default_scheduler_is_unaffected(world: World) -> None:
     world.pod("plain", "alone", scheduler="default-scheduler")
     assert world.until_bound("plain") == "forbidden"
     world.pod("asking", "alone")
-    said = world.until_rejected("asking")
-    assert said.startswith("0/")
-    assert " 1 keep out" in said
+    message = world.until_rejected("asking")
+    assert message.startswith("0/")
+    assert " 1 keep out" in message
     assert world.node_of("asking") == ""
     world.until_called("asking", "filter")
     assert world.calls("plain") == []
@@ -207,14 +211,14 @@ def test_the_default_scheduler_is_unaffected(world: World) -> None:
 def test_the_plugin_sees_bound_pods(world: World) -> None:
     world.node("first", "apart", score="90")
     world.node("second", "apart", score="10")
-    shown: dict[str, Any] = {"labels": {"app": "shop"}}
-    world.pod("one", "apart", **shown)
+    fields: dict[str, Any] = {"labels": {"app": "shop"}}
+    world.pod("one", "apart", **fields)
     assert world.until_bound("one") == "first"
     world.extender.until(lambda: is_rejected(world, "first"), "the extender has seen the pod")
-    world.pod("two", "apart", **shown)
+    world.pod("two", "apart", **fields)
     assert world.until_bound("two") == "second"
     world.extender.until(lambda: is_rejected(world, "second"), "the extender has seen the other")
-    world.pod("three", "apart", **shown)
+    world.pod("three", "apart", **fields)
     assert f"2 {OWN_WORDS}" in world.until_rejected("three")
     world.api.delete(f"{PODS}/one", {"gracePeriodSeconds": 0}).must(200)
     world.extender.until(

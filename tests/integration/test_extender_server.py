@@ -22,7 +22,7 @@ from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.cluster.launch.server import ADMIN
 from kubesched.testing import PLAIN, Api, ApiServer, a_node, a_pod
 from tests.integration.extender_process import DECLARING, PLUGIN, ExtenderProcess, start_extender
-from tests.integration.ops_world import Shown, signed
+from tests.integration.ops_world import ClientCertificate, signed
 from tests.unit.cli.running import kubesched
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -42,16 +42,16 @@ def extender(
     for name, labels in NODES.items():
         api.post("/api/v1/nodes", a_node(name, labels=labels)).must(201)
     with ProcessGroup(tmp_path_factory.mktemp("extender")) as group:
-        made = start_extender(api_server, group, "--bind")
-        made.until_ready()
-        yield made
+        started = start_extender(api_server, group, "--bind")
+        started.until_ready()
+        yield started
 
 
 @pytest.fixture
 def pod(api: Api) -> Iterator[dict[str, Any]]:
     """Create a pending pod."""
-    made = api.post(PODS, a_pod("new", labels={"app": "web"})).must(201).json
-    yield made
+    created = api.post(PODS, a_pod("new", labels={"app": "web"})).must(201).json
+    yield created
     api.delete(f"{PODS}/new", {"gracePeriodSeconds": 0}).must(200)
 
 
@@ -78,8 +78,8 @@ def test_a_call_with_names(extender: ExtenderProcess, pod: dict[str, Any]) -> No
         "FailedAndUnresolvableNodes": {"out": "keep out"},
         "Error": "",
     }
-    said = last(extender, "Extender call", 'verb="filter"')
-    assert said == 'verb="filter" pod="default/new" nodes=3 kept=2'
+    line = last(extender, "Extender call", 'verb="filter"')
+    assert line == 'verb="filter" pod="default/new" nodes=3 kept=2'
 
 
 def test_a_call_with_whole_nodes(extender: ExtenderProcess, api: Api, pod: dict[str, Any]) -> None:
@@ -96,13 +96,13 @@ def test_scores_under_both_names_and_under_any_path(
 ) -> None:
     answer = extender.call(path, Pod=pod, NodeNames=["better", "good"], Nodes=None)
     assert answer == [{"Host": "better", "Score": 7}, {"Host": "good", "Score": 4}]
-    said = last(extender, "Extender call", 'verb="prioritize"')
-    assert said == 'verb="prioritize" pod="default/new" nodes=2 best="better"'
+    line = last(extender, "Extender call", 'verb="prioritize"')
+    assert line == 'verb="prioritize" pod="default/new" nodes=2 best="better"'
 
 
 def test_keys_are_read_as_go_reads_them(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
     body = json.dumps({"pOD": pod, "nodenames": ["good"], "Later": 1}).encode() + b" trailing"
-    answer = extender.ask("POST", "/filter", body).must(200)
+    answer = extender.send("POST", "/filter", body).must(200)
     assert json.loads(answer.body)["NodeNames"] == ["good"]
 
 
@@ -138,9 +138,9 @@ def test_a_plugin_failure_is_reported_within_the_protocol(
     nodes = whole(api, "good")
     nodes["items"][0]["metadata"] |= {"labels": {"raise": "", "score": "x"}, "resourceVersion": ""}
     body = {"Pod": pod, "Nodes": nodes, "NodeNames": None}
-    said = 'running "Labelled" filter plugin: RuntimeError: no such luck'
-    assert extender.call("filter", **body)["Error"] == said
-    answer = extender.ask("POST", "/prioritize", json.dumps(body).encode())
+    message = 'running "Labelled" filter plugin: RuntimeError: no such luck'
+    assert extender.call("filter", **body)["Error"] == message
+    answer = extender.send("POST", "/prioritize", json.dumps(body).encode())
     assert answer.code == 500
     assert "invalid literal for int()" in answer.text
     assert 'verb="prioritize"' in last(extender, "Extender call failed", "invalid literal")
@@ -160,7 +160,7 @@ def test_a_plugin_failure_is_reported_within_the_protocol(
 def test_a_body_that_cannot_be_decoded(
     verb: str, code: int, body: str, sent: bytes, extender: ExtenderProcess
 ) -> None:
-    answer = extender.ask("POST", f"/{verb}", sent)
+    answer = extender.send("POST", f"/{verb}", sent)
     assert answer.code == code
     if body == "Error":
         assert json.loads(answer.body)["Error"].startswith("the request cannot be decoded: ")
@@ -174,42 +174,42 @@ def test_a_body_that_cannot_be_decoded(
 def test_other_methods_than_post_are_rejected(
     method: str, verb: str, extender: ExtenderProcess
 ) -> None:
-    answer = extender.ask(method, f"/{verb}")
+    answer = extender.send(method, f"/{verb}")
     assert answer.code == 405
     assert answer.headers["Allow"] == "POST"
     last(extender, "Extender call rejected", f'method="{method}"')
 
 
 def test_an_unknown_verb(extender: ExtenderProcess) -> None:
-    answer = extender.ask("POST", "/scheduler/predicates", b"{}")
+    answer = extender.send("POST", "/scheduler/predicates", b"{}")
     assert answer.code == 404
-    said = last(extender, "Extender call rejected", "predicates")
-    assert "there is no such verb" in said
-    assert "filter, prioritize, priority, preempt, bind" in said
-    assert 'URI="/scheduler/predicates"' in said
+    line = last(extender, "Extender call rejected", "predicates")
+    assert "there is no such verb" in line
+    assert "filter, prioritize, priority, preempt, bind" in line
+    assert 'URI="/scheduler/predicates"' in line
 
 
 def test_bind_writes_the_binding(extender: ExtenderProcess, api: Api, pod: dict[str, Any]) -> None:
     uid = pod["metadata"]["uid"]
-    asked = {"PodName": "new", "PodNamespace": "default", "PodUID": uid, "Node": "better"}
-    wrong = extender.call("bind", **(asked | {"PodUID": "another"}))
+    binding = {"PodName": "new", "PodNamespace": "default", "PodUID": uid, "Node": "better"}
+    wrong = extender.call("bind", **(binding | {"PodUID": "another"}))
     assert "pod default/new is not the pod that was scheduled" in wrong["Error"]
     assert "nodeName" not in api.get(f"{PODS}/new").json["spec"]
-    assert extender.call("bind", **asked) == {"Error": ""}
+    assert extender.call("bind", **binding) == {"Error": ""}
     assert api.get(f"{PODS}/new").json["spec"]["nodeName"] == "better"
     # The pod counts immediately.
     answer = extender.call("filter", Pod=pod, NodeNames=["better"], Nodes=None)
     assert answer["FailedNodes"] == {"better": "the app is here already"}
-    again = extender.call("bind", **asked)
-    assert 'pod new is already assigned to node "better"' in again["Error"]
-    said = last(extender, "Extender call", 'verb="bind"')
-    assert said == 'verb="bind" pod="default/new" node="better"'
+    repeated = extender.call("bind", **binding)
+    assert 'pod new is already assigned to node "better"' in repeated["Error"]
+    line = last(extender, "Extender call", 'verb="bind"')
+    assert line == 'verb="bind" pod="default/new" node="better"'
 
 
 def test_pages(extender: ExtenderProcess, pod: dict[str, Any]) -> None:
     for page in ("/healthz", "/livez", "/readyz"):
-        assert extender.ask("GET", page).must(200).text == "ok"
-    verbose = extender.ask("GET", "/readyz?verbose").text
+        assert extender.send("GET", page).must(200).text == "ok"
+    verbose = extender.send("GET", "/readyz?verbose").text
     assert "[+]informer-sync ok" in verbose
     calls = 'kubesched_extender_calls_total{result="ok",verb="filter"}'
     kept = 'kubesched_extender_nodes_total{verb="filter",verdict="kept"}'
@@ -252,14 +252,14 @@ def test_not_ready_without_a_cluster(
     with ProcessGroup(tmp_path) as group:
         extender = start_extender(api_server, group, kubeconfig=kubeconfig)
         extender.until(lambda: "Serving on" in extender.log, "it serves")
-        assert extender.ask("GET", "/livez").code == 200
-        assert extender.ask("GET", "/readyz").code == 500
-        why = extender.ask("GET", "/readyz/informer-sync")
-        assert "not synced yet: namespaces, nodes, pods" in why.text
+        assert extender.send("GET", "/livez").code == 200
+        assert extender.send("GET", "/readyz").code == 500
+        check = extender.send("GET", "/readyz/informer-sync")
+        assert "not synced yet: namespaces, nodes, pods" in check.text
         answer = extender.call("filter", Pod=pod, NodeNames=["good"], Nodes=None)
         assert answer["Error"] == "the extender has not read all namespaces, nodes, pods yet"
         body = json.dumps({"Pod": pod, "NodeNames": ["good"]}).encode()
-        assert extender.ask("POST", "/prioritize", body).code == 500
+        assert extender.send("POST", "/prioritize", body).code == 500
         assert extender.terminate() == 0
 
 
@@ -272,20 +272,20 @@ def test_pods_are_watched_once_a_plugin_reads_them(
     api.post(PODS, a_pod("old", labels={"app": "web"}, node="good")).must(201)
     try:
         with ProcessGroup(tmp_path) as group:
-            asked = start_extender(api_server, group, plugin=DECLARING)
-            asked.until(lambda: "Nodes synced" in asked.log, "nodes are known")
-            assert asked.call("filter", Pod=plain, **names)["NodeNames"] == ["good", "better"]
-            assert asked.metric(known) == 0
+            declaring = start_extender(api_server, group, plugin=DECLARING)
+            declaring.until(lambda: "Nodes synced" in declaring.log, "nodes are known")
+            assert declaring.call("filter", Pod=plain, **names)["NodeNames"] == ["good", "better"]
+            assert declaring.metric(known) == 0
             # The first call for such a pod waits for the list of pods.
-            scores = asked.call("prioritize", Pod=app, **names)
+            scores = declaring.call("prioritize", Pod=app, **names)
             assert scores == [{"Host": "good", "Score": 4}, {"Host": "better", "Score": 7}]
-            answer = asked.call("filter", Pod=app, **names)
+            answer = declaring.call("filter", Pod=app, **names)
             assert answer["FailedNodes"] == {"good": "the app is here already"}
-            assert asked.log.count("Watching pods from now on: a plugin reads them") == 1
-            asked.until(lambda: asked.metric(known) == 1, "the bound pod is counted")
+            assert declaring.log.count("Watching pods from now on: a plugin reads them") == 1
+            declaring.until(lambda: declaring.metric(known) == 1, "the bound pod is counted")
             api.post(PODS, a_pod("older", labels={"app": "web"}, node="better")).must(201)
-            asked.until(
-                lambda: not asked.call("filter", Pod=app, **names)["NodeNames"], "it is seen"
+            declaring.until(
+                lambda: not declaring.call("filter", Pod=app, **names)["NodeNames"], "it is seen"
             )
     finally:
         for name in ("old", "older"):
@@ -330,8 +330,8 @@ def test_bind_is_off_by_default(
         answer = off.call("bind", PodName="p", PodNamespace="default", PodUID="u", Node="good")
         assert answer == {"Error": "bind is off: start the extender with --bind"}
         # The log names the extension points that are not used.
-        said = last(off, "Extension points are not used by an extender", "Labelled")
-        assert said == 'plugin="Labelled" extensionPoints=["preBind"]'
+        line = last(off, "Extension points are not used by an extender", "Labelled")
+        assert line == 'plugin="Labelled" extensionPoints=["preBind"]'
 
 
 def test_a_slow_plugin_fails_only_its_own_call(
@@ -345,14 +345,14 @@ def test_a_slow_plugin_fails_only_its_own_call(
     with ProcessGroup(tmp_path) as group:
         limited = start_extender(api_server, group, "--plugin-budget=100ms")
         limited.until_ready()
-        for takes, said in (("0.3", "its time budget is 100ms"), ("60", "was interrupted")):
+        for takes, message in (("0.3", "its time budget is 100ms"), ("60", "was interrupted")):
             assert 'running "Labelled" filter plugin' in error(takes)
-            assert said in error(takes), error(takes)
+            assert message in error(takes), error(takes)
             assert error("") == ""
         faults = (
             'kubesched_plugin_faults_total{extension_point="Filter",fault="%s",plugin="Labelled"'
         )
-        page = limited.ask("GET", "/metrics").text
+        page = limited.send("GET", "/metrics").text
         assert faults % "over_budget" in page
         assert faults % "interrupted" in page
 
@@ -360,21 +360,21 @@ def test_a_slow_plugin_fails_only_its_own_call(
 def test_active_calls_are_answered_before_the_process_ends(
     extender: ExtenderProcess, api_server: ApiServer, api: Api, tmp_path: Path
 ) -> None:
-    """A binding that is waiting at SIGTERM is written and answered; a new call is refused."""
+    """A binding that is waiting at SIGTERM is written and answered; a new call is rejected."""
     slow = a_pod("slow", annotations={"wait-for": "go-on"})
     uid = api.post(PODS, slow).must(201).json["metadata"]["uid"]
     answers: list[Any] = []
     with ProcessGroup(tmp_path) as group:
         ending = start_extender(api_server, group, "--bind", "--plugin-budget=0")
         ending.until_ready()
-        asked = {"PodName": "slow", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
-        caller = threading.Thread(target=lambda: answers.append(ending.call("bind", **asked)))
+        binding = {"PodName": "slow", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
+        caller = threading.Thread(target=lambda: answers.append(ending.call("bind", **binding)))
         caller.start()
         ending.until(lambda: bool(ending.lines("Waiting")), "it waits")
         ending.process.terminate()
         ending.until(lambda: "Stopped listening on" in ending.log, "it listens no more")
         with pytest.raises(ConnectionRefusedError):
-            ending.ask("GET", "/healthz")
+            ending.send("GET", "/healthz")
         config_maps = "/api/v1/namespaces/default/configmaps"
         api.post(config_maps, {"metadata": {"name": "go-on"}}).must(201)
         caller.join(30)
@@ -385,39 +385,39 @@ def test_active_calls_are_answered_before_the_process_ends(
         api.delete(path, {"gracePeriodSeconds": 0}).must(200)
 
 
-def caller_context(authority: Path, shown: Shown | None = None) -> ssl.SSLContext:
+def caller_context(authority: Path, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
     """Return the TLS context of a client that trusts an authority."""
     context = ssl.create_default_context(cafile=str(authority))
-    if shown is not None:
-        context.load_cert_chain(shown.certificate, shown.key)
+    if certificate is not None:
+        context.load_cert_chain(certificate.certificate, certificate.key)
     return context
 
 
 def test_certificates(extender: ExtenderProcess, api_server: ApiServer, tmp_path: Path) -> None:
     """HTTPS with files; with --client-ca-file, clients need a certificate."""
-    made = write_certificates(tmp_path)
-    files = (f"--tls-cert-file={made.serving}", f"--tls-private-key-file={made.serving_key}")
-    issuer = load_pem_x509_certificate(made.authority.read_bytes()).subject
-    key = load_pem_private_key(made.authority_key.read_bytes(), None)
-    shown = signed(tmp_path, "scheduler", [], issuer, key)
-    unknown = caller_context(made.authority)
+    pair = write_certificates(tmp_path)
+    files = (f"--tls-cert-file={pair.serving}", f"--tls-private-key-file={pair.serving_key}")
+    issuer = load_pem_x509_certificate(pair.authority.read_bytes()).subject
+    key = load_pem_private_key(pair.authority_key.read_bytes(), None)
+    certificate = signed(tmp_path, "scheduler", [], issuer, key)
+    unknown = caller_context(pair.authority)
     body = {"Pod": a_pod("p"), "NodeNames": ["good"], "Nodes": None}
     with ProcessGroup(tmp_path) as group:
         for_all = start_extender(api_server, group, *files, tls=unknown)
         for_all.until_ready()
         assert for_all.call("filter", **body)["NodeNames"] == ["good"]
 
-        known = caller_context(made.authority, shown)
+        trusted = caller_context(pair.authority, certificate)
         closed = start_extender(
-            api_server, group, *files, f"--client-ca-file={made.authority}", tls=known
+            api_server, group, *files, f"--client-ca-file={pair.authority}", tls=trusted
         )
         closed.until_ready()
         assert closed.call("filter", **body)["NodeNames"] == ["good"]
-        assert closed.ask("GET", "/metrics").code == 200
-        stranger = replace(closed, tls=unknown)
-        rejected = [stranger.ask("POST", "/filter", b"{}"), stranger.ask("GET", "/metrics")]
+        assert closed.send("GET", "/metrics").code == 200
+        anonymous = replace(closed, tls=unknown)
+        rejected = [anonymous.send("POST", "/filter", b"{}"), anonymous.send("GET", "/metrics")]
         assert [one.code for one in rejected] == [401, 401]
-        assert stranger.ask("GET", "/readyz").code == 200
+        assert anonymous.send("GET", "/readyz").code == 200
 
 
 @pytest.mark.parametrize("binds", [True, False])
@@ -436,17 +436,17 @@ def test_the_printed_rights_are_enough(
     for path, document in zip(paths, granted, strict=True):
         api.post(path, document).must(201)
     uid = api.post(PODS, a_pod("mine")).must(201).json["metadata"]["uid"]
-    asked = {"PodName": "mine", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
+    binding = {"PodName": "mine", "PodNamespace": "default", "PodUID": uid, "Node": "good"}
     try:
         with ProcessGroup(tmp_path) as group:
             kubeconfig = api_server.kubeconfigs[PLAIN.name]
-            mine = start_extender(api_server, group, "--bind", kubeconfig=kubeconfig)
-            mine.until_ready()
-            error = mine.call("bind", **asked)["Error"]
+            restricted = start_extender(api_server, group, "--bind", kubeconfig=kubeconfig)
+            restricted.until_ready()
+            error = restricted.call("bind", **binding)["Error"]
             assert ("pods/binding" in error) is not binds, error
             assert bool(error) is not binds
-            assert mine.terminate() == 0
-            assert ("orbidden" in mine.log) is not binds
+            assert restricted.terminate() == 0
+            assert ("orbidden" in restricted.log) is not binds
     finally:
         api.delete(f"{PODS}/mine", {"gracePeriodSeconds": 0}).must(200)
         for path, document in zip(paths, granted, strict=True):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 PLUGIN = Path(__file__).with_name("picky_plugin.py")
 NODES = [f"node-{number}" for number in range(5)]
-LABELS = {"node-1": {"liked": "true"}, "node-2": {"refused": "web"}}
+LABELS = {"node-1": {"liked": "true"}, "node-2": {"rejected": "web"}}
 KEPT = ["node-0", "node-1", "node-3", "node-4"]
 WAIT_S = 20.0
 MB = 1 << 20
@@ -50,7 +50,7 @@ class Extender:
         return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_S)
 
     def filters(self, pod: str = "web") -> dict[str, Any]:
-        return self.api.post("/filter", asked(pod)).must(200).json
+        return self.api.post("/filter", extender_args(pod)).must(200).json
 
     def open_files(self) -> int:
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
@@ -89,7 +89,7 @@ def is_ready(api: Api) -> bool:
         return False
 
 
-def asked(pod: str = "web") -> dict[str, Any]:
+def extender_args(pod: str = "web") -> dict[str, Any]:
     return {"Pod": a_pod(pod), "Nodes": None, "NodeNames": NODES}
 
 
@@ -100,7 +100,7 @@ def request(body: bytes, path: str = "/filter", length: int | None = None) -> by
 
 
 def encoded(pod: str = "web") -> bytes:
-    return json.dumps(asked(pod)).encode()
+    return json.dumps(extender_args(pod)).encode()
 
 
 def received(client: socket.socket) -> bytes:
@@ -136,7 +136,7 @@ def test_well_formed_calls(extender: Extender) -> None:
     assert result["NodeNames"] == KEPT
     assert result["FailedNodes"] == {"node-2": "not this one"}
     assert extender.filters("other")["NodeNames"] == NODES
-    scores = json.loads(extender.api.post("/prioritize", asked()).must(200).body)
+    scores = json.loads(extender.api.post("/prioritize", extender_args()).must(200).body)
     assert {score["Host"]: score["Score"] for score in scores} == {
         **dict.fromkeys(NODES, 0),
         "node-1": 10,
@@ -209,7 +209,7 @@ def test_a_useless_body_gets_an_error(extender: Extender, body: bytes) -> None:
 
 
 def test_unknown_node_names_are_rejected(extender: Extender) -> None:
-    body = {**asked(), "NodeNames": ["node-0", "ghost", ""]}
+    body = {**extender_args(), "NodeNames": ["node-0", "ghost", ""]}
     result = extender.api.post("/filter", body).must(200).json
     assert result["NodeNames"] == ["node-0"]
     assert sorted(result["FailedNodes"]) == ["", "ghost"]
@@ -233,7 +233,7 @@ def test_slow_clients_do_not_block_others(extender: Extender) -> None:
 
 def test_clients_that_do_not_read_do_not_block_others(extender: Extender) -> None:
     names = [f"unknown-{number:06}" for number in range(20_000)]
-    body = json.dumps({**asked(), "NodeNames": names}).encode()
+    body = json.dumps({**extender_args(), "NodeNames": names}).encode()
     with extender.connect() as client:
         client.sendall(request(body) * 3)
         for _ in range(20):
@@ -245,22 +245,22 @@ def test_clients_that_do_not_read_do_not_block_others(extender: Extender) -> Non
 def test_concurrent_clients_get_their_own_responses(extender: Extender) -> None:
     pods = ["web" if number % 3 == 0 else f"other-{number}" for number in range(300)]
 
-    def ask(pod: str) -> list[str]:
+    def call(pod: str) -> list[str]:
         with extender.connect() as client:
             client.sendall(request(encoded(pod)))
             names: list[str] = answer(client)["NodeNames"]
             return names
 
     with ThreadPoolExecutor(60) as threads:
-        found = list(threads.map(ask, pods))
-    assert found == [KEPT if pod == "web" else NODES for pod in pods]
+        answers = list(threads.map(call, pods))
+    assert answers == [KEPT if pod == "web" else NODES for pod in pods]
 
 
 def test_a_huge_body_is_served(extender: Extender) -> None:
     padding = {"example.com/notes": "x" * 200_000}
     nodes = []
     for number in range(300):
-        node = a_node(f"large-{number}", labels={"refused": "web"} if number % 2 else {})
+        node = a_node(f"large-{number}", labels={"rejected": "web"} if number % 2 else {})
         node["metadata"]["annotations"] = padding
         nodes.append(node)
     body = {"Pod": a_pod("web"), "Nodes": {"metadata": {}, "items": nodes}, "NodeNames": None}

@@ -47,7 +47,9 @@ def test_nodes_are_ready(cluster: ApiServer, kubectl: str) -> None:
     ]
 
 
-def test_a_deployment_runs_rolls_scales_and_goes(cluster: ApiServer, kubectl: str) -> None:
+def test_a_deployment_is_created_rolled_scaled_and_deleted(
+    cluster: ApiServer, kubectl: str
+) -> None:
     def say(command: str) -> str:
         return run(cluster, kubectl, command)
 

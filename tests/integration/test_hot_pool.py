@@ -1,4 +1,4 @@
-"""Bindings and events on connections that are cut, closed, slow, or not to be trusted."""
+"""Bindings and events on connections that are cut, closed, slow or untrusted."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Play = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 P = ParamSpec("P")
 
 
-def on_both_loops(story: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+def on_both_loops(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a test on asyncio's loop and on uvloop."""
 
-    @wraps(story)
+    @wraps(test)
     def run(*arguments: P.args, **named: P.kwargs) -> None:
-        asyncio.run(story(*arguments, **named))
-        uvloop.run(story(*arguments, **named))
+        asyncio.run(test(*arguments, **named))
+        uvloop.run(test(*arguments, **named))
 
     return run
 
@@ -61,7 +61,7 @@ class Stage:
         try:
             await scene(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # The client left first.
+            pass  # The client closed first.
         finally:
             writer.close()
             self.ended.release()
@@ -223,26 +223,26 @@ async def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     async with stage.running() as address, client_of(access_to(address)) as client:
         await bind(client)
         await stage.ended.acquire()
-        await SystemClock().sleep(0.01)  # Until the socket shows the end.
+        await SystemClock().sleep(0.01)  # Until the socket reports the end.
         await bind(client)
         assert stage.connections == 2
 
 
 @on_both_loops
 async def test_unsolicited_bytes_are_not_the_next_response() -> None:
-    stage, heard = Stage(), asyncio.Event()
+    stage, is_received = Stage(), asyncio.Event()
 
     async def chatty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stage.request_of(reader)
         writer.write(FINE)
-        await heard.wait()
+        await is_received.wait()
         writer.write(b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n")
         await reader.read()
 
     stage.scenes = [chatty, stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
         await bind(client)
-        heard.set()
+        is_received.set()
         await stage.ended.acquire()
         assert await bind(client) == b"{}"
         assert stage.connections == 2
@@ -267,18 +267,18 @@ async def test_a_response_after_the_timeout() -> None:
 
 @on_both_loops
 async def test_the_response_to_a_cancelled_request_is_dropped() -> None:
-    stage, asked = Stage(), asyncio.Event()
+    stage, is_requested = Stage(), asyncio.Event()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stage.request_of(reader)
-        asked.set()
+        is_requested.set()
         await reader.read()
         writer.write(b"HTTP/1.1 500 Late\r\nContent-Length: 0\r\n\r\n")
 
     stage.scenes = [slow, stage.always_fine]
     async with stage.running() as address, client_of(access_to(address)) as client:
         given_up = asyncio.ensure_future(bind(client))
-        await asked.wait()
+        await is_requested.wait()
         given_up.cancel()
         assert await bind(client) == b"{}"
         assert given_up.cancelled()
@@ -336,17 +336,17 @@ async def test_a_server_that_never_completes_the_handshake() -> None:
 
 @on_both_loops
 async def test_closing_cancels_active_requests() -> None:
-    stage, asked = Stage(), asyncio.Event()
+    stage, is_requested = Stage(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stage.request_of(reader)
-        asked.set()
+        is_requested.set()
         await reader.read()
 
     stage.scenes = [silent]
     async with stage.running() as address, client_of(access_to(address)) as client:
         waiting = asyncio.ensure_future(bind(client))
-        await asked.wait()
+        await is_requested.wait()
         await client.close()
         with pytest.raises(TransportError, match="the client is closed") as closed:
             await waiting
@@ -378,15 +378,15 @@ async def test_certificates_of_both_sides(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "served.pem")
     context.load_verify_locations(tmp_path / "ca.pem")
     context.verify_mode = ssl.CERT_REQUIRED
-    shown: list[str] = []
+    names: list[str] = []
     stage = Stage()
 
-    async def who(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def record_name(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         subject = writer.get_extra_info("peercert")["subject"]
-        shown.append(next(value for ((name, value),) in subject if name == "commonName"))
+        names.append(next(value for ((name, value),) in subject if name == "commonName"))
         await stage.always_fine(reader, writer)
 
-    stage.scenes = [who]
+    stage.scenes = [record_name]
 
     def show(user: str) -> None:
         pair = authority.client(user, ["g"], now_s)
@@ -416,9 +416,9 @@ async def test_certificates_of_both_sides(tmp_path: Path) -> None:
         await bind(client)
         await bind(client)
         await client.close()
-        assert shown == ["first", "second"]
-        stranger = replace(tls, server_name="other.test")
-        async with client_of(access_to(address, scheme="https", tls=stranger)) as client:
+        assert names == ["first", "second"]
+        other_name = replace(tls, server_name="other.test")
+        async with client_of(access_to(address, scheme="https", tls=other_name)) as client:
             with pytest.raises(TransportError, match="tls: failed to verify certificate") as not_it:
                 await bind(client)
             assert not not_it.value.was_sent

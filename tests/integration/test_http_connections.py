@@ -439,8 +439,8 @@ async def test_malformed_requests_are_rejected(data: bytes, code: int) -> None:
     async with serving(Limits(header_bytes=1000, body_bytes=5000)) as world:
         reader, writer = await world.connect()
         writer.write(data)
-        got, text = await answer(reader)
-        assert got == code
+        status, text = await answer(reader)
+        assert status == code
         assert text.startswith(f"{code} {HTTPStatus(code).phrase}".encode())
         assert world.rejections == [text.decode()]
         assert await reader.read() == b""

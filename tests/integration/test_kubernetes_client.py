@@ -99,8 +99,8 @@ def test_other_groups_and_custom_objects(core: Any) -> None:
         selector=client.V1LabelSelector(match_labels=labels), template=template
     )
     body = client.V1Deployment(metadata=client.V1ObjectMeta(name="web"), spec=spec)
-    made = apps.create_namespaced_deployment("default", body)
-    assert (made.spec.replicas, made.metadata.generation) == (1, 1)
+    created = apps.create_namespaced_deployment("default", body)
+    assert (created.spec.replicas, created.metadata.generation) == (1, 1)
     scale = apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"replicas": 3}})
     assert scale.spec.replicas == 3
     custom = client.CustomObjectsApi(core.api_client)

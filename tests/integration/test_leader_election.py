@@ -97,7 +97,7 @@ def spec(api: Api) -> dict[str, Any]:
 def test_a_candidate_takes_over_when_the_leader_stops(
     api_server: ApiServer, lease_api: Api
 ) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         async with Candidate(api_server, "a") as a:
             await asyncio.wait_for(a.leads.wait(), 10)
             async with Candidate(api_server, "b") as b:
@@ -112,22 +112,22 @@ def test_a_candidate_takes_over_when_the_leader_stops(
             held = await asyncio.to_thread(spec, lease_api)
             assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("", 1)
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 def test_a_deleted_lease_is_recreated_by_its_leader(api_server: ApiServer, lease_api: Api) -> None:
-    async def play() -> None:
+    async def scenario() -> None:
         async with Candidate(api_server, "a") as a:
             await asyncio.wait_for(a.leads.wait(), 10)
             before = (await asyncio.to_thread(lease_api.get, LEASE)).json["metadata"]["uid"]
             await asyncio.to_thread(lease_api.delete, LEASE)
             await until(lambda: lease_api.get(LEASE).code == 200)
-            made = (await asyncio.to_thread(lease_api.get, LEASE)).json
-            assert made["metadata"]["uid"] != before
-            assert made["spec"]["holderIdentity"] == "a"
+            recreated = (await asyncio.to_thread(lease_api.get, LEASE)).json
+            assert recreated["metadata"]["uid"] != before
+            assert recreated["spec"]["holderIdentity"] == "a"
             assert a.leads.is_set()
 
-    asyncio.run(play())
+    asyncio.run(scenario())
 
 
 @pytest.mark.programs
@@ -144,35 +144,35 @@ def test_kube_scheduler_and_kubesched_take_over_from_each_other(
         "--leader-elect-retry-period=500ms",
     ]
 
-    async def play(api: Api, processes: ProcessGroup) -> None:
-        theirs = processes.start("first", [program, *flags])
+    async def scenario(api: Api, processes: ProcessGroup) -> None:
+        kube_scheduler = processes.start("first", [program, *flags])
         await until(lambda: api.get(LEASE).code == 200)
-        async with Candidate(bare_cluster, "ours") as ours:
-            await until(lambda: bool(ours.elector.leader))
-            assert not ours.leads.is_set()
+        async with Candidate(bare_cluster, "ours") as candidate:
+            await until(lambda: bool(candidate.elector.leader))
+            assert not candidate.leads.is_set()
             # Killed: the lease is not released and has to expire.
-            theirs.send_signal(signal.SIGKILL)
-            theirs.wait()
-            await asyncio.wait_for(ours.leads.wait(), 20)
+            kube_scheduler.send_signal(signal.SIGKILL)
+            kube_scheduler.wait()
+            await asyncio.wait_for(candidate.leads.wait(), 20)
             assert spec(api)["leaseTransitions"] == 1
             second = processes.start("second", [program, *flags])
             await until(lambda: "Attempting to acquire leader lease" in processes.tail("second"))
-            assert ours.leads.is_set()
+            assert candidate.leads.is_set()
         await until(lambda: spec(api)["holderIdentity"] not in ("", "ours"))
         assert spec(api)["leaseTransitions"] == 2
-        async with Candidate(bare_cluster, "ours") as ours:
+        async with Candidate(bare_cluster, "ours") as candidate:
             # Terminated, it releases the lease, and we acquire it immediately.
             second.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(second.wait, 20) == 0
-            await asyncio.wait_for(ours.leads.wait(), 10)
+            await asyncio.wait_for(candidate.leads.wait(), 10)
 
     with without_lease(bare_cluster) as api, ProcessGroup(tmp_path) as processes:
-        asyncio.run(play(api, processes))
+        asyncio.run(scenario(api, processes))
 
 
-async def until(is_so: Any, tries: int = 400) -> None:
+async def until(predicate: Any, tries: int = 400) -> None:
     for _ in range(tries):
-        if await asyncio.to_thread(is_so):
+        if await asyncio.to_thread(predicate):
             return
         await SystemClock().sleep(0.05)
     raise AssertionError("it did not come about in time")

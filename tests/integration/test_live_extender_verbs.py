@@ -1,7 +1,7 @@
 """`kubesched run` with extenders that bind pods and choose victims.
 
-What is sent and made of answers is compared beside kube-scheduler in `conformance`; here is what
-the process as a whole does. Runs on the embedded server, or on the real one with `--server real`.
+`conformance` compares requests and the handling of replies with kube-scheduler; these tests cover
+the whole process. Runs on the embedded server, or on the real one with `--server real`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ IMPORTANT = "system-cluster-critical"
 
 @pytest.fixture
 def server() -> Iterator[ScriptedExtender]:
-    with ScriptedExtender() as made:
-        yield made
+    with ScriptedExtender() as created:
+        yield created
 
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
+    with Place(api) as created:
         for name in "ab":
-            made.node(name)
-        yield made
+            created.node(name)
+        yield created
 
 
 def stanza(server: ScriptedExtender, verb: str, **more: Any) -> dict[str, Any]:
@@ -43,19 +43,21 @@ def test_a_pod_bound_by_an_extender_gets_the_usual_event(
     api_server: ApiServer, place: Place, group: ProcessGroup, server: ScriptedExtender
 ) -> None:
     def bind(exchange: Exchange) -> None:
-        asked = exchange.json
-        meta = {"name": asked["PodName"], "uid": asked["PodUID"]}
-        target = {"kind": "Node", "name": asked["Node"]}
+        request = exchange.json
+        meta = {"name": request["PodName"], "uid": request["PodUID"]}
+        target = {"kind": "Node", "name": request["Node"]}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         with api_server.api() as api:
-            api.post(f"{place.pods}/{asked['PodName']}/binding", body).must(201)
+            api.post(f"{place.pods}/{request['PodName']}/binding", body).must(201)
         exchange.answer({"Error": ""})
 
     server.scripts["/bind"] = bind
     scheduler = start(api_server, group, "-v=2", extenders=[stanza(server, "bind")])
     names = [place.pod(f"pod-{number}") for number in range(5)]
     scheduler.until(lambda: all(map(place.node_of, names)), "they are bound")
-    scheduler.until(lambda: all(place.notes(name, "Scheduled") for name in names), "it is said")
+    scheduler.until(
+        lambda: all(place.notes(name, "Scheduled") for name in names), "they have events"
+    )
     assert sorted(call.json["PodName"] for call in server.taken()) == names
     assert scheduler.metric("scheduler_schedule_attempts_total", result="scheduled") == 5
 
@@ -82,10 +84,10 @@ def test_an_extender_added_by_a_reload_gets_whole_victims_and_spares_some(
     scheduler.until(lambda: bool(place.node_of("important")), "there is room")
     assert (place.read(victim), place.node_of("important")) == ({}, place.nodes[1])
     assert place.node_of(spared) == place.nodes[0]
-    (shown,) = seen[0][place.nodes[0]]["Pods"]
+    (sent_victim,) = seen[0][place.nodes[0]]["Pods"]
     known = place.read(spared)
     for absent in ("kind", "apiVersion"):
         known.pop(absent)
     known["metadata"].pop("managedFields", None)
-    assert shown == known
-    assert shown["spec"]["dnsPolicy"] == "Default"
+    assert sent_victim == known
+    assert sent_victim["spec"]["dnsPolicy"] == "Default"

@@ -1,7 +1,7 @@
 """`kubesched run` with extenders that reject, score, do not respond and disappear.
 
-What upstream sends and makes of answers is compared beside kube-scheduler in `conformance`; here is
-what the process as a whole does. Runs on the embedded server, or on the real one with `--server
+`conformance` compares requests and the handling of replies with kube-scheduler; these tests cover
+the whole process. Runs on the embedded server, or on the real one with `--server
 real`.
 """
 
@@ -29,17 +29,17 @@ Choice = Callable[[str, list[str]], Any]
 
 
 @dataclass(slots=True)
-class Outside:
-    """An extender that keeps all nodes and scores 0, unless a test changes it."""
+class KeepingExtender:
+    """An extender that keeps all nodes and scores 0, unless a test scripts a verb."""
 
     server: ScriptedExtender
     is_whole: bool = False
     """Whether it receives whole nodes."""
     choose: dict[str, Choice] = field(default_factory=dict)
-    """By verb: returns the response for the pod's name and the names of nodes."""
+    """By verb: a function from the pod's name and the nodes' names to the reply."""
     held: threading.Event = field(default_factory=threading.Event)
     """Pods named `slow...` wait for it."""
-    is_asked: threading.Event = field(default_factory=threading.Event)
+    is_called: threading.Event = field(default_factory=threading.Event)
     """Set when such a pod waits."""
 
     def __post_init__(self) -> None:
@@ -48,24 +48,24 @@ class Outside:
 
     def _script(self, verb: str) -> Callable[[Exchange], None]:
         def answer(exchange: Exchange) -> None:
-            asked = exchange.json
-            pod = asked["Pod"]["metadata"]["name"]
-            nodes = asked["Nodes"]["items"] if self.is_whole else asked["NodeNames"]
+            request = exchange.json
+            pod = request["Pod"]["metadata"]["name"]
+            nodes = request["Nodes"]["items"] if self.is_whole else request["NodeNames"]
             names = [node["metadata"]["name"] for node in nodes] if self.is_whole else nodes
             if pod.startswith("slow") and verb == "filter":
-                self.is_asked.set()
+                self.is_called.set()
                 self.held.wait(60)
             choose = self.choose.get(verb)
-            said = None if choose is None else choose(pod, names)
-            if said is None:
+            reply = None if choose is None else choose(pod, names)
+            if reply is None:
                 passed = {"Nodes": {"items": nodes}} if self.is_whole else {"NodeNames": nodes}
-                said = passed if verb == "filter" else []
-            exchange.answer(said)
+                reply = passed if verb == "filter" else []
+            exchange.answer(reply)
 
         return answer
 
     def stanza(self, **more: Any) -> dict[str, Any]:
-        """Return its entry in a configuration."""
+        """Return the extender's entry in a configuration."""
         return {
             "urlPrefix": self.server.url,
             "filterVerb": "filter",
@@ -78,21 +78,21 @@ class Outside:
 
 
 @pytest.fixture
-def outside() -> Iterator[Outside]:
+def extender() -> Iterator[KeepingExtender]:
     with ScriptedExtender() as server:
-        made = Outside(server)
+        created = KeepingExtender(server)
         try:
-            yield made
+            yield created
         finally:
-            made.held.set()
+            created.held.set()
 
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
+    with Place(api) as created:
         for name in "abc":
-            made.node(name)
-        yield made
+            created.node(name)
+        yield created
 
 
 def bound(scheduler: Scheduler, place: Place, name: str) -> str:
@@ -102,12 +102,16 @@ def bound(scheduler: Scheduler, place: Place, name: str) -> str:
 
 @pytest.mark.parametrize("is_whole", [False, True], ids=["names", "whole nodes"])
 def test_pods_are_placed_by_extenders(
-    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside, is_whole: bool
+    api_server: ApiServer,
+    place: Place,
+    group: ProcessGroup,
+    extender: KeepingExtender,
+    is_whole: bool,
 ) -> None:
-    outside.is_whole = is_whole
+    extender.is_whole = is_whole
     best = f"{place.name}-c"
-    outside.choose["prioritize"] = lambda _pod, _names: [{"Host": best, "Score": 10}]
-    scheduler = start(api_server, group, "-v=2", extenders=[outside.stanza(weight=5)])
+    extender.choose["prioritize"] = lambda _pod, _names: [{"Host": best, "Score": 10}]
+    scheduler = start(api_server, group, "-v=2", extenders=[extender.stanza(weight=5)])
     for number in range(3):
         assert bound(scheduler, place, place.pod(f"pod-{number}")) == "c"
 
@@ -118,14 +122,14 @@ def test_pods_are_placed_by_extenders(
         return {"Nodes": whole, "NodeNames": left, "FailedNodes": failed}
 
     assert scheduler.metric("scheduler_goroutines", operation="prioritizing_extender") == 0
-    outside.choose["filter"] = all_but_b
+    extender.choose["filter"] = all_but_b
     assert bound(scheduler, place, place.pod("filtered")) == "b"
-    asked = [call.path for call in outside.server.taken()]
-    assert asked == ["/filter", "/prioritize"] * 3 + ["/filter"]
+    paths = [call.path for call in extender.server.taken()]
+    assert paths == ["/filter", "/prioritize"] * 3 + ["/filter"]
 
 
 def test_a_rejected_pod_has_a_condition_and_is_retried_after_a_change(
-    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+    api_server: ApiServer, place: Place, group: ProcessGroup, extender: KeepingExtender
 ) -> None:
     def only_d(_pod: str, names: list[str]) -> Any:
         left = [name for name in names if name.endswith("-d")]
@@ -137,25 +141,25 @@ def test_a_rejected_pod_has_a_condition_and_is_retried_after_a_change(
             },
         }
 
-    outside.choose["filter"] = only_d
-    scheduler = start(api_server, group, "-v=2", extenders=[outside.stanza()])
+    extender.choose["filter"] = only_d
+    scheduler = start(api_server, group, "-v=2", extenders=[extender.stanza()])
     place.pod("pod")
-    scheduler.until(lambda: place.rejected("pod"), "it is refused")
+    scheduler.until(lambda: place.rejected("pod"), "it is rejected")
     condition = place.condition("pod")
     assert condition["reason"] == "Unschedulable"
     assert "1 no licence" in condition["message"]
     assert "2 too old" in condition["message"]
     code, text = scheduler.page(f"/debug/explain?pod={place.key('pod')}")
     assert code == 200
-    story = json.loads(text)
-    rejections = story["explanation"]["rejections"]
-    said = {
+    report = json.loads(text)
+    rejections = report["explanation"]["rejections"]
+    counts = {
         (rejection["plugin"], *rejection["reasons"]): rejection["count"] for rejection in rejections
     }
-    assert said[outside.server.url, "no licence"] == 1
-    assert said[outside.server.url, "too old"] == 2
-    assert "Extender" in story["rejectedBy"]
-    (woken,) = [wake["events"] for wake in story["wakes"] if wake["plugin"] == "Extender"]
+    assert counts[extender.server.url, "no licence"] == 1
+    assert counts[extender.server.url, "too old"] == 2
+    assert "Extender" in report["rejectedBy"]
+    (woken,) = [wake["events"] for wake in report["wakes"] if wake["plugin"] == "Extender"]
     assert "NodeAdd" in woken
     place.node("d")
     assert bound(scheduler, place, "pod") == "d"
@@ -194,22 +198,22 @@ def test_an_unreachable_extender_is_an_error_unless_it_is_ignorable(
 
 
 def test_the_process_stays_responsive_while_it_waits_for_an_extender(
-    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+    api_server: ApiServer, place: Place, group: ProcessGroup, extender: KeepingExtender
 ) -> None:
-    scheduler = start(api_server, group, "-v=3", label="asking", extenders=[outside.stanza()])
+    scheduler = start(api_server, group, "-v=3", label="asking", extenders=[extender.stanza()])
     place.pod("slow")
-    assert outside.is_asked.wait(30)
+    assert extender.is_called.wait(30)
     # Meanwhile watches are read and pages are served.
     place.pod("other")
     place.node("late")
     assert scheduler.page("/readyz") == (200, "ok")
-    outside.held.set()
+    extender.held.set()
     bound(scheduler, place, "slow")
     bound(scheduler, place, "other")
-    outside.held.clear()
-    outside.is_asked.clear()
+    extender.held.clear()
+    extender.is_called.clear()
     place.pod("slow-again")
-    assert outside.is_asked.wait(30)
+    assert extender.is_called.wait(30)
     scheduler.send_signal(signal.SIGTERM)
     assert scheduler.wait(10) == 1
     group.stop("asking")
@@ -220,19 +224,19 @@ def test_the_process_stays_responsive_while_it_waits_for_an_extender(
 
 @pytest.mark.slow
 def test_a_late_extender_response_binds_nothing_after_the_lease_is_lost(
-    api_server: ApiServer, api: Api, place: Place, group: ProcessGroup, outside: Outside
+    api_server: ApiServer, api: Api, place: Place, group: ProcessGroup, extender: KeepingExtender
 ) -> None:
     lease = "live-extender"
     scheduler = start(
-        api_server, group, "-v=2", label="leader", leads=leads(lease), extenders=[outside.stanza()]
+        api_server, group, "-v=2", label="leader", leads=leads(lease), extenders=[extender.stanza()]
     )
     scheduler.until_logged("Successfully acquired lease")
     place.pod("slow")
-    assert outside.is_asked.wait(30)
+    assert extender.is_called.wait(30)
     scheduler.until(lambda: steals(api, lease), "the lease is stolen")
     assert scheduler.wait(20) == 1
     group.stop("leader")
-    outside.held.set()
+    extender.held.set()
     assert len(scheduler.lines("Leaderelection lost")) == 1
     assert lease_of(api, lease)["holderIdentity"] == "thief"
     assert place.node_of("slow") == ""
@@ -240,7 +244,7 @@ def test_a_late_extender_response_binds_nothing_after_the_lease_is_lost(
 
 
 def only(letter: str) -> Choice:
-    """Choose the node of a letter."""
+    """Return a script that keeps only the node of a letter."""
 
     def choose(_pod: str, names: list[str]) -> Any:
         return {"NodeNames": [name for name in names if name.endswith(f"-{letter}")]}
@@ -249,21 +253,21 @@ def only(letter: str) -> Choice:
 
 
 def test_extenders_are_replaced_while_the_scheduler_runs(
-    api_server: ApiServer, place: Place, group: ProcessGroup, outside: Outside
+    api_server: ApiServer, place: Place, group: ProcessGroup, extender: KeepingExtender
 ) -> None:
-    outside.choose["filter"] = only("a")
+    extender.choose["filter"] = only("a")
     with ScriptedExtender() as server:
-        other = Outside(server)
+        other = KeepingExtender(server)
         other.choose["filter"] = only("b")
-        scheduler = start(api_server, group, "-v=2", "--reload", extenders=[outside.stanza()])
+        scheduler = start(api_server, group, "-v=2", "--reload", extenders=[extender.stanza()])
         assert bound(scheduler, place, place.pod("before")) == "a"
         reload(scheduler, [other.stanza()])
-        assert len(outside.server.taken()) == 1
+        assert len(extender.server.taken()) == 1
         assert bound(scheduler, place, place.pod("after")) == "b"
         reload(scheduler, [])
-        assert (len(outside.server.taken()), len(server.taken())) == (0, 1)
+        assert (len(extender.server.taken()), len(server.taken())) == (0, 1)
         bound(scheduler, place, place.pod("without"))
-        assert (outside.server.taken(), server.taken()) == ([], [])
+        assert (extender.server.taken(), server.taken()) == ([], [])
 
 
 def reload(scheduler: Scheduler, extenders: list[dict[str, Any]]) -> None:

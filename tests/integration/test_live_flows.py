@@ -22,7 +22,7 @@ TAINT = {"key": "keep", "value": "out", "effect": "NoSchedule"}
 
 
 class Cluster(NamedTuple):
-    """Two schedulers, and a place whose pods existed before them."""
+    """Two schedulers, and a place with pods that were created before them."""
 
     first: Scheduler
     """Has the profiles default-scheduler and second; logs text at level 3."""
@@ -75,8 +75,8 @@ def priority_class(api: Api, name: str, value: int) -> None:
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api, is_staffed=True) as made:
-        yield made
+    with Place(api, is_staffed=True) as created:
+        yield created
 
 
 def bound(cluster: Cluster, place: Place, *names: str) -> None:
@@ -85,7 +85,7 @@ def bound(cluster: Cluster, place: Place, *names: str) -> None:
 
 
 def rejected(cluster: Cluster, place: Place, name: str) -> None:
-    cluster.first.until(lambda: place.rejected(name), f"{name} is refused")
+    cluster.first.until(lambda: place.rejected(name), f"{name} is rejected")
 
 
 def test_pods_are_scheduled_by_priority(cluster: Cluster) -> None:
@@ -101,7 +101,7 @@ def test_pods_are_scheduled_by_priority(cluster: Cluster) -> None:
     assert order[0] < middle < order[1]
 
 
-# -- what frees a pod -----------------------------------------------------------------------------
+# -- changes that make a pod schedulable -----------------------------------------------------------
 
 
 def a_node_comes(place: Place) -> Callable[[], object]:
@@ -204,9 +204,7 @@ def test_an_unschedulable_pod_is_bound_after_a_change(
 ) -> None:
     free = frees(place)
     rejected(cluster, place, "pod")
-    cluster.first.until(
-        lambda: place.notes("pod", "FailedScheduling") != [], "an event tells of it"
-    )
+    cluster.first.until(lambda: place.notes("pod", "FailedScheduling") != [], "it has an event")
     # The watches are not ordered: the two may come from different attempts.
     for text in (place.condition("pod")["message"], *place.notes("pod", "FailedScheduling")):
         assert " nodes are available: " in text
@@ -229,7 +227,7 @@ def test_a_gated_pod_waits_without_events(cluster: Cluster, place: Place) -> Non
     assert place.notes("gated", "FailedScheduling") == []
 
 
-# -- making room ----------------------------------------------------------------------------------
+# -- preemption ------------------------------------------------------------------------------------
 
 
 def test_preemption_respects_priorities_and_budgets(
@@ -250,15 +248,13 @@ def test_preemption_respects_priorities_and_budgets(
     assert place.node_of("guarded") == nodes["guarded"]
     assert place.read("free") == {}
     uid = place.read("important")["metadata"]["uid"]
-    cluster.first.until(
-        lambda: place.notes("free", "Preempted") != [], "an event tells of the eviction"
-    )
+    cluster.first.until(lambda: place.notes("free", "Preempted") != [], "the eviction has an event")
     (note,) = place.notes("free", "Preempted")
     assert note == f"Preempted by pod {uid} on node {nodes['free']}"
     assert "nominatedNodeName" not in place.read("important")["status"]
 
 
-# -- others ---------------------------------------------------------------------------------------
+# -- other schedulers ------------------------------------------------------------------------------
 
 
 def test_each_scheduler_binds_only_its_own_pods(cluster: Cluster, place: Place) -> None:
@@ -268,8 +264,8 @@ def test_each_scheduler_binds_only_its_own_pods(cluster: Cluster, place: Place) 
     bound(cluster, place, "default-scheduler", "second", "third")
     for name in ("default-scheduler", "second", "third"):
         assert place.node_of(name) == node
-        cluster.first.until(lambda name=name: said_of(place, name) != [], "an event tells of it")  # type: ignore[misc]  # bound at once
-        assert said_of(place, name) == [name]
+        cluster.first.until(lambda name=name: reporters(place, name) != [], "it has an event")  # type: ignore[misc]  # bound at once
+        assert reporters(place, name) == [name]
     assert place.read("nobody")["status"].get("conditions") is None
     assert place.events("nobody") == []
     assert place.key("nobody") not in cluster.first.log + cluster.other.log
@@ -281,7 +277,7 @@ def test_each_scheduler_binds_only_its_own_pods(cluster: Cluster, place: Place) 
     assert _bound_by(cluster.other) == [place.key("third")]
 
 
-def said_of(place: Place, name: str) -> list[str]:
+def reporters(place: Place, name: str) -> list[str]:
     """Return the reporter of a pod's Scheduled event."""
     return [
         event["reportingController"]
@@ -298,7 +294,7 @@ def _bound_by(scheduler: Scheduler) -> list[str]:
     ]
 
 
-# -- what can be seen -----------------------------------------------------------------------------
+# -- logs, cache, rights and metrics ---------------------------------------------------------------
 
 
 def test_the_log_of_a_pod_that_fails_and_is_bound(cluster: Cluster, place: Place) -> None:

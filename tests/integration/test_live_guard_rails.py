@@ -49,8 +49,8 @@ def scheduler(
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api, home=HOME) as made:
-        yield made
+    with Place(api, home=HOME) as created:
+        yield created
 
 
 def bound(scheduler: Scheduler, place: Place, name: str) -> None:

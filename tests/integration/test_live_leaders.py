@@ -24,15 +24,15 @@ TIMES = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "300ms"}
 
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[ProcessGroup]:
-    with ProcessGroup(tmp_path) as made:
-        yield made
+    with ProcessGroup(tmp_path) as created:
+        yield created
 
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
-        made.node(cpu="100")
-        yield made
+    with Place(api) as created:
+        created.node(cpu="100")
+        yield created
 
 
 def leads(lease: str) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_takeover_after_a_stop_and_after_a_stolen_lease(
     first = start(api_server, group, "-v=2", label="first", leads=leads(lease))
     first.until_logged("Successfully acquired lease")
     holder = lease_of(api, lease)["holderIdentity"]
-    # The follower logs at level 0, except for its reflectors.
+    # The standby logs at level 0, except for its reflectors.
     second = start(
         api_server,
         group,
@@ -73,9 +73,9 @@ def test_takeover_after_a_stop_and_after_a_stolen_lease(
     # A port in use.
     assert third.wait() == 1
     group.stop("third")
-    (said,) = third.lines("command failed")
+    (line,) = third.lines("command failed")
     address = f"127.0.0.1:{first.port}"
-    assert f"failed to listen on {address}: listen tcp {address}: bind: address already" in said
+    assert f"failed to listen on {address}: listen tcp {address}: bind: address already" in line
     assert "Traceback" not in third.log
 
     # A held lease.
@@ -134,17 +134,17 @@ def test_a_leader_shuts_down_gracefully(
         if one["spec"].get("nodeName")
     }
     assert 0 < len(placed) < pod_count
-    said = leader.lines("Successfully bound pod to node")
-    told = {re.search(rf'pod="{place.name}/(\w+)"', line).group(1) for line in said}  # type: ignore[union-attr]  # every line has a pod
-    assert told == placed, "every binding under way came to its end, and was told"
+    lines = leader.lines("Successfully bound pod to node")
+    logged = {re.search(rf'pod="{place.name}/(\w+)"', line).group(1) for line in lines}  # type: ignore[union-attr]  # every line has a pod
+    assert logged == placed, "every active binding was finished and logged"
     events = api.get(f"/apis/events.k8s.io/v1/namespaces/{place.name}/events").json["items"]
     assert {event["regarding"]["name"] for event in events} == placed
     held = lease_of(api, lease)
     assert (held["holderIdentity"], held["leaseDurationSeconds"]) == ("", 1)
     assert len(leader.lines("Requested to terminate, exiting")) == 1
     assert "Traceback" not in leader.log
-    for word in ("Error scheduling pod; retrying", "Failed to bind pod"):
-        assert leader.lines(word) == []
+    for message in ("Error scheduling pod; retrying", "Failed to bind pod"):
+        assert leader.lines(message) == []
 
 
 @pytest.mark.slow

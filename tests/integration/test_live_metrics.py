@@ -17,7 +17,7 @@ from kubesched.cluster.launch.server import ADMIN, PLAIN
 from kubesched.testing import Api, ApiServer, SchedulerSettings, TokenUser, start_scheduler
 from tests.deploy.test_observability import FOLDER, TARGET_LABELS, expressions, read
 from tests.integration.live_processes import Place, start
-from tests.integration.ops_world import ask
+from tests.integration.ops_world import send_request
 
 ROOT = FOLDER.parents[1]
 # Series that exist only after an event; unit tests check their names and labels.
@@ -32,25 +32,25 @@ RARE = {
 }
 
 
-def wanted() -> dict[str, set[str]]:
+def queried_labels() -> dict[str, set[str]]:
     """Return the queried labels by metric."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for _, expression in expressions():
         for selector in read(expression):
-            asked = {*selector.labels, *selector.grouped_by} - TARGET_LABELS
-            found.setdefault(selector.metric, set()).update(asked)
-    return found
+            labels = {*selector.labels, *selector.grouped_by} - TARGET_LABELS
+            result.setdefault(selector.metric, set()).update(labels)
+    return result
 
 
-def shown(page: str) -> dict[str, set[str]]:
+def served_labels(page: str) -> dict[str, set[str]]:
     """Return the labels of the series on a page, by metric."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for line in page.splitlines():
         series = re.match(r"(\w+)(?:\{(.*)\})? ", line)
         if series and not line.startswith("#"):
             labels = re.findall(r'(\w+)="(?:[^"\\]|\\.)*"', series[2] or "")
-            found.setdefault(series[1], set()).update(labels)
-    return found
+            result.setdefault(series[1], set()).update(labels)
+    return result
 
 
 @pytest.mark.slow
@@ -67,21 +67,21 @@ def test_the_page_of_a_scheduler_has_the_documented_metrics(
         place.pod("low", cpu="800m")
         scheduler.until(lambda: place.node_of("low") == node, "low is bound")
         place.pod("waits", cpu="800m")
-        scheduler.until(lambda: place.rejected("waits"), "the next is refused")
+        scheduler.until(lambda: place.rejected("waits"), "the next is rejected")
         place.pod("high", cpu="800m", priorityClassName="metrics-high")
         scheduler.until(lambda: place.node_of("high") == node, "high is bound")
         code, page = scheduler.page("/metrics")
     api.delete(f"{classes}/metrics-high").must(200)
     assert code == 200
-    there = shown(page)
-    asked = {
+    served = served_labels(page)
+    queried = {
         name: labels
-        for name, labels in wanted().items()
+        for name, labels in queried_labels().items()
         if name not in RARE and not name.startswith("kubesched_extender_")
     }
-    assert {name for name in asked if name not in there} == set()
-    lacking = {name: labels - there[name] for name, labels in asked.items()}
-    assert {name: labels for name, labels in lacking.items() if labels} == {}
+    assert {name for name in queried if name not in served} == set()
+    missing = {name: labels - served[name] for name, labels in queried.items()}
+    assert {name: labels for name, labels in missing.items() if labels} == {}
 
 
 @pytest.mark.slow
@@ -94,21 +94,23 @@ def test_the_role_for_prometheus_allows_only_the_metrics_page(
     answer = api.post(f"{accounts}/prometheus/token", {"spec": {}}).must(201)
     reader = TokenUser("prometheus", answer.json["status"]["token"])
     kubeconfig = api_server.kubeconfigs[ADMIN.name]
-    flags = [f"--{what}-kubeconfig={kubeconfig}" for what in ("authentication", "authorization")]
+    flags = [
+        f"--{option}-kubeconfig={kubeconfig}" for option in ("authentication", "authorization")
+    ]
     settings = SchedulerSettings(port=free_ports(1)[0], flags=flags)
     with ProcessGroup(tmp_path) as group:
         scheduler = start_scheduler(api_server, group, "kubesched", settings)
         scheduler.until(lambda: f":{scheduler.port}" in scheduler.log, "it serves")
         url = f"https://127.0.0.1:{scheduler.port}"
-        assert ask(url, "/metrics", token=PLAIN.token).code == 403
-        made = []
+        assert send_request(url, "/metrics", token=PLAIN.token).code == 403
+        created = []
         for document in yaml.safe_load_all((FOLDER / "rbac.yaml").read_text(encoding="utf-8")):
             path = f"/apis/rbac.authorization.k8s.io/v1/{document['kind'].lower()}s"
             api.post(path, document).must(201)
-            made.append(f"{path}/{document['metadata']['name']}")
+            created.append(f"{path}/{document['metadata']['name']}")
         for page in ("/metrics", "/metrics/slis", "/metrics/resources"):
-            assert ask(url, page, token=reader.token).code == 200
-        assert ask(url, "/configz", token=reader.token).code == 403
-        assert ask(url, "/metrics", token=PLAIN.token).code == 403
-    for path in made:
+            assert send_request(url, page, token=reader.token).code == 200
+        assert send_request(url, "/configz", token=reader.token).code == 403
+        assert send_request(url, "/metrics", token=PLAIN.token).code == 403
+    for path in created:
         api.delete(path).must(200)

@@ -60,13 +60,13 @@ def test_a_killed_and_restarted_server(tmp_path: Path) -> None:
             for name in ("early", "doomed"):
                 scheduler.until(lambda name=name: bool(place.node_of(name)), f"{name} is bound")  # type: ignore[misc]  # bound at once
             place.pod("waiting", nodeSelector={"disk": "fast"})
-            scheduler.until(lambda: place.rejected("waiting"), "waiting is refused")
+            scheduler.until(lambda: place.rejected("waiting"), "waiting is rejected")
             process.kill()
             process.wait()
             # The server is down. The scheduler stays alive.
             scheduler.until(
                 lambda: scheduler.metric("rest_client_requests_total", code="<error>") >= 3,
-                "it asks in vain",
+                "its requests fail",
             )
             assert scheduler.page("/healthz") == (200, "ok")
         with running(tmp_path, *options) as (_, api), api:

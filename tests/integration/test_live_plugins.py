@@ -72,13 +72,13 @@ def make_moods(api: Api) -> None:
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api, home=HOME) as made:
-        yield made
+    with Place(api, home=HOME) as created:
+        yield created
 
 
-def until_told(scheduler: Scheduler, place: Place, name: str) -> None:
-    """Wait for the event of a failed attempt, which is written later."""
-    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], f"{name} is refused")
+def until_failed_event(scheduler: Scheduler, place: Place, name: str) -> None:
+    """Wait for the event of a failed attempt, which is written asynchronously."""
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], f"{name} is rejected")
 
 
 def bound(scheduler: Scheduler, place: Place, name: str) -> None:
@@ -113,7 +113,7 @@ def test_a_raising_plugin_fails_the_attempt_and_the_pod_is_retried(
         bound(scheduler, place, name)
     for point, name in names.items():
         text = RAISED[point].format(f"ValueError: {name} at {point}")
-        until_told(scheduler, place, name)
+        until_failed_event(scheduler, place, name)
         assert place.notes(name, "FailedScheduling") == [text], point
         (line,) = [
             line
@@ -122,10 +122,10 @@ def test_a_raising_plugin_fails_the_attempt_and_the_pod_is_retried(
         ]
         assert "Moody" in line
         assert f"{name} at {point}" in line
-        # Unreserve runs once, whichever step failed.
-        taken = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
+        # Unreserve runs once, at any failed step.
+        reserve_steps = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
         has_reserved = list(RAISED).index(point) >= list(RAISED).index("Reserve")
-        assert taken == [*(["Reserve", "Unreserve"] if has_reserved else []), "Reserve"]
+        assert reserve_steps == [*(["Reserve", "Unreserve"] if has_reserved else []), "Reserve"]
 
 
 def test_a_persistent_error_is_in_the_condition_and_backs_off(
@@ -165,7 +165,7 @@ def test_an_error_in_post_filter_is_added_to_the_message(
     scheduler: Scheduler, place: Place
 ) -> None:
     name = place.pod("pod", cpu="99", annotations={"always": "PostFilter"})
-    scheduler.until(lambda: place.rejected(name), "the pod is refused")
+    scheduler.until(lambda: place.rejected(name), "the pod is rejected")
     condition = place.condition(name)
     assert condition["reason"] == "Unschedulable"
     assert condition["message"].endswith("ValueError: pod at PostFilter")
@@ -174,7 +174,7 @@ def test_an_error_in_post_filter_is_added_to_the_message(
 
 def test_a_raising_hint_queues_the_pod(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("pod", annotations={"raise": "Hint"})
-    until_told(scheduler, place, name)
+    until_failed_event(scheduler, place, name)
     assert "in no mood" in place.notes(name, "FailedScheduling")[0]
     # No other plugin's hint queues the pod for this node.
     place.node("c", is_here=False)
@@ -183,8 +183,8 @@ def test_a_raising_hint_queues_the_pod(scheduler: Scheduler, place: Place) -> No
 
 
 def test_an_error_in_post_bind_changes_nothing(scheduler: Scheduler, place: Place) -> None:
-    back = place.pod("back", annotations={"raise": "Unreserve", "permit": "refuse once"})
-    scheduler.until(lambda: place.rejected(back), "back is refused")
+    back = place.pod("back", annotations={"raise": "Unreserve", "permit": "reject once"})
+    scheduler.until(lambda: place.rejected(back), "back is rejected")
     # The plugin registered for the event of the next pod's binding.
     after = place.pod("after", annotations={"raise": "PostBind"})
     bound(scheduler, place, after)
@@ -193,7 +193,7 @@ def test_an_error_in_post_bind_changes_nothing(scheduler: Scheduler, place: Plac
         text = f'pod="{place.key(name)}"'
         scheduler.until(
             lambda text=text: any(text in line for line in scheduler.lines("Plugin failed")),  # type: ignore[misc]  # bound at once
-            f"the log tells of {point}",
+            f"the log has {point}",
         )
         (line,) = [line for line in scheduler.lines("Plugin failed") if text in line]
         assert f'plugin="Moody" extensionPoint="{point}"' in line
@@ -204,22 +204,22 @@ def test_an_object_of_a_registered_kind_requeues_the_pod(
     scheduler: Scheduler, place: Place
 ) -> None:
     name = place.pod("pod", annotations={"wants": "good"})
-    scheduler.until(lambda: place.rejected(name), "the pod is refused")
+    scheduler.until(lambda: place.rejected(name), "the pod is rejected")
     assert "no mood good" in place.condition(name)["message"]
     moods = f"/apis/example.com/v1/namespaces/{place.name}/moods"
     kind = {"apiVersion": "example.com/v1", "kind": "Mood"}
     place.api.post(moods, {**kind, "metadata": {"name": "bad"}}).must(201)
     place.api.post(moods, {**kind, "metadata": {"name": "good"}}).must(201)
     bound(scheduler, place, name)
-    until_told(scheduler, place, name)
+    until_failed_event(scheduler, place, name)
     assert len(place.notes(name, "FailedScheduling")) == 1, "the other one was no help"
 
 
-# -- permission -----------------------------------------------------------------------------------
+# -- permit ---------------------------------------------------------------------------------------
 
 
-def held(scheduler: Scheduler, place: Place, name: str, word: str = "wait 600") -> str:
-    place.pod(name, annotations={"permit": word})
+def held(scheduler: Scheduler, place: Place, name: str, mode: str = "wait 600") -> str:
+    place.pod(name, annotations={"permit": mode})
     scheduler.until(
         lambda: "nominatedNodeName" in place.read(name)["status"], f"{name} is announced"
     )
@@ -241,19 +241,19 @@ def test_waiting_pods_are_bound_when_another_pod_arrives(
 
 def test_waiting_pods_are_rejected_by_another_pod(scheduler: Scheduler, place: Place) -> None:
     name = held(scheduler, place, "held")
-    place.pod("rival", annotations={"permit": "refuse others"})
-    until_told(scheduler, place, name)
+    place.pod("rival", annotations={"permit": "reject others"})
+    until_failed_event(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == ["0/1 nodes are available: 1 not with me."]
     bound(scheduler, place, "rival")
     # The plugin registered for the event of the rival's binding.
     bound(scheduler, place, name)
-    taken = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
-    assert taken == ["Reserve", "Unreserve", "Reserve"]
+    reserve_steps = [step for step in steps(scheduler, place, name) if step.endswith("eserve")]
+    assert reserve_steps == ["Reserve", "Unreserve", "Reserve"]
 
 
 def test_permit_times_out(scheduler: Scheduler, place: Place) -> None:
     name = place.pod("held", annotations={"permit": "wait 0.2"})
-    until_told(scheduler, place, name)
+    until_failed_event(scheduler, place, name)
     assert place.notes(name, "FailedScheduling") == [
         "0/1 nodes are available: 1 rejected due to timeout after waiting 200ms at plugin Moody."
     ]
@@ -289,25 +289,25 @@ def test_a_pod_deleted_before_its_binding(scheduler: Scheduler, place: Place) ->
 
 
 def test_a_pod_bound_by_another_client_first(scheduler: Scheduler, place: Place) -> None:
-    elsewhere = f"{place.name}-c"
+    other_node = f"{place.name}-c"
     place.node("c", is_here=False)
-    name = place.pod("pod", annotations={"bind": elsewhere})
+    name = place.pod("pod", annotations={"bind": other_node})
     bound(scheduler, place, name)
     scheduler.until(
         lambda: "Unreserve" in steps(scheduler, place, name), "what it reserved is given back"
     )
-    assert place.node_of(name) == elsewhere
-    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "an event tells of it")
+    assert place.node_of(name) == other_node
+    scheduler.until(lambda: place.notes(name, "FailedScheduling") != [], "it has an event")
     (note,) = place.notes(name, "FailedScheduling")
     assert note.startswith('running Bind plugin "DefaultBinder": Operation cannot be fulfilled')
     key = place.key(name)
-    said = scheduler.lines("Pod has been assigned to node. Abort adding it back to queue.")
+    lines = scheduler.lines("Pod has been assigned to node. Abort adding it back to queue.")
     # None if the rejection came before the watch showed the binding, which then removes it from the
     # queue again.
-    assert len([one for one in said if key in one]) <= 1
-    story = f"/debug/explain?pod={key}"
+    assert len([one for one in lines if key in one]) <= 1
+    page = f"/debug/explain?pod={key}"
     scheduler.until(
-        lambda: json.loads(scheduler.page(story)[1])["state"] == "bound", "it waits no longer"
+        lambda: json.loads(scheduler.page(page)[1])["state"] == "bound", "it waits no longer"
     )
     assert steps(scheduler, place, name).count("Unreserve") == 1
 

@@ -61,8 +61,8 @@ def profile(colour: str = "red", **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def place(api: Api) -> Iterator[Place]:
-    with Place(api) as made:
-        yield made
+    with Place(api) as created:
+        yield created
 
 
 def a_node(place: Place, rules: str) -> str:
@@ -129,7 +129,7 @@ def check_all(running: Reloading, place: Place, rules: list[str]) -> None:
     assert len(placed) == 1002
     running.scheduler.until(
         lambda: len(running.scheduler.lines("Successfully bound pod to node")) >= len(placed),
-        "the log tells of every pod",
+        "the log has every pod",
     )
     log = running.scheduler.log
     # Nothing is bound twice, and no request fails.
@@ -147,10 +147,10 @@ def check_all(running: Reloading, place: Place, rules: list[str]) -> None:
         assert placed[match[1].partition("/")[2]] == f"{place.name}-{match[2]}"
     assert placed["last"] == f"{place.name}-v6-red"
     assert set(Counter(match[2] for _, match in decided)) == set(rules)
-    check_told(running)
+    check_reports(running)
 
 
-def check_told(running: Reloading) -> None:
+def check_reports(running: Reloading) -> None:
     scheduler = running.scheduler
     assert len(scheduler.lines(REJECTED)) == 3
     assert scheduler.metric("kubesched_reloads_total", result="swapped") == 7
@@ -162,8 +162,8 @@ def check_told(running: Reloading) -> None:
     assert "generation 7 in force since" in text
     assert "changes applied: 7, rejected: 3" in text
     assert "Reload rejected" not in text
-    scheduler.until(lambda: len(running.told("ReloadRejected")) == 3, "three events tell of it")
-    notes = running.told("ReloadRejected")
+    scheduler.until(lambda: len(running.event_notes("ReloadRejected")) == 3, "it has three events")
+    notes = running.event_notes("ReloadRejected")
     assert any("SyntaxError" in note for note in notes)
     assert any('unknown field "profiles[0].paint"' in note for note in notes)
     assert any("OSError: x" in note for note in notes)
@@ -205,11 +205,11 @@ def test_a_field_that_cannot_be_reloaded_is_rejected_by_name(
         scheduler.until_logged("Successfully acquired lease")
         running.write_config(parallelism=3)
         running.until_rejected(1)
-        said = "parallelism has changed, which requires a restart"
-        assert said in scheduler.lines(REJECTED)[0]
-        assert said in scheduler.page("/statusz")[1]
+        message = "parallelism has changed, which requires a restart"
+        assert message in scheduler.lines(REJECTED)[0]
+        assert message in scheduler.page("/statusz")[1]
         assert scheduler.page("/readyz")[0] == 200
-        scheduler.until(lambda: bool(running.told("ReloadRejected")), "an event tells of it")
+        scheduler.until(lambda: bool(running.event_notes("ReloadRejected")), "it has an event")
         (event,) = [
             one
             for one in api.get("/api/v1/namespaces/kube-system/events").must(200).json["items"]
@@ -307,7 +307,7 @@ def test_a_kind_that_a_new_plugin_reads_is_listed_before_it_decides(
         running.plugin.touch()
         running.until_swapped(1)
         place.pod("pod", schedulerName=NAME)
-        scheduler.until(lambda: place.rejected("pod"), "the pod is refused")
+        scheduler.until(lambda: place.rejected("pod"), "the pod is rejected")
         assert "no widget" in place.condition("pod")["message"]
         api.post(widgets, widget).must(201)
         scheduler.until(lambda: bool(place.node_of("pod")), "the pod is bound")
@@ -338,5 +338,5 @@ def test_whole_pods_are_kept_once_a_plugin_reads_them(
         running.write_plugin(WHOLE)
         running.until_swapped(1)
         place.pod("second", schedulerName=NAME)
-        scheduler.until(lambda: place.rejected("second"), "the second pod is refused")
+        scheduler.until(lambda: place.rejected("second"), "the second pod is rejected")
         assert "1 seen app:1." in place.condition("second")["message"]

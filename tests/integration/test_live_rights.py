@@ -60,7 +60,7 @@ def test_a_service_account_with_the_schedulers_roles_and_with_one_right_less(
     api.post(classes, {"metadata": {"name": "live-high"}, "value": 9}).must(201, 409)
     role = bind(api, "system:kube-scheduler")
     volumes = bind(api, "system:volume-scheduler")
-    flags = [f"--{what}-kubeconfig={account}" for what in ("authentication", "authorization")]
+    flags = [f"--{option}-kubeconfig={account}" for option in ("authentication", "authorization")]
     leads = {"leaseDuration": "15s"}
     with ProcessGroup(tmp_path) as group, Place(api) as place, Place(api) as other:
         scheduler = start(api_server, group, *flags, "-v=2", kubeconfig=account, leads=leads)
@@ -74,7 +74,7 @@ def test_a_service_account_with_the_schedulers_roles_and_with_one_right_less(
         api.post(f"{RBAC}/clusterroles", fewer).must(201)
         lesser = bind(api, "live-fewer")
         api.delete(role).must(200)
-        says_what_it_lacks(scheduler, other)
+        reports_a_missing_right(scheduler, other)
     for path in (lesser, volumes, f"{RBAC}/clusterroles/live-fewer"):
         api.delete(path).must(200)
 
@@ -98,7 +98,7 @@ def schedules_with_two_roles(scheduler: Scheduler, place: Place) -> None:
     assert in_vain == scheduler.metric("rest_client_requests_total", code="403", method="GET")
 
 
-def says_what_it_lacks(scheduler: Scheduler, place: Place) -> None:
+def reports_a_missing_right(scheduler: Scheduler, place: Place) -> None:
     """Check that it logs a missing right once, is not ready, and still places other pods."""
     node = place.node(cpu="1", labels={"full": "yes"})
     for name in ("one", "two"):
@@ -117,9 +117,9 @@ def says_what_it_lacks(scheduler: Scheduler, place: Place) -> None:
     scheduler.until(lambda: rejections() > before, "the eviction is tried again")
     log = scheduler.log
     assert log.count("Missing permission; add this rule to the scheduler's role") == 1
-    _, _, said = log.partition("Missing permission")
+    _, _, line = log.partition("Missing permission")
     for part in ('- apiGroups: [""]', 'resources: ["pods"]', "verbs: [delete]"):
-        assert part in said
+        assert part in line
     assert place.node_of("one") == place.node_of("two") == node
     place.node("roomy")
     place.pod("next", nodeSelector={})

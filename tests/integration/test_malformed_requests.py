@@ -1,4 +1,4 @@
-"""Odd requests: the server responds with a Status or closes the connection, and survives.
+"""Malformed and unusual requests: the server responds with a Status or closes the connection.
 
 Always on the embedded server, regardless of `--server`.
 """
@@ -51,7 +51,7 @@ def connection(server: RunningEmbedded) -> socket.socket:
 
 
 def received(client: socket.socket) -> bytes:
-    """Return everything until the server closes."""
+    """Return all bytes until the server closes."""
     data = b""
     while chunk := client.recv(2**16):
         data += chunk

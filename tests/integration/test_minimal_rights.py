@@ -37,8 +37,8 @@ def granted(api: Api) -> Any:
     paths = []
     for document in yaml.safe_load_all(kubesched("doctor", "--rbac", "--user=plain").out):
         namespace = document["metadata"].get("namespace")
-        where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
-        plural = f"{where}/{document['kind'].lower()}s"
+        group_path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        plural = f"{group_path}/{document['kind'].lower()}s"
         api.post(plural, document).must(201)
         paths.append(f"{plural}/{document['metadata']['name']}")
     yield

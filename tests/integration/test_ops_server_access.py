@@ -15,7 +15,7 @@ from kubesched.metrics.instruments import Measures
 from kubesched.metrics.serving import ServingMetrics
 from kubesched.ops.serving import AuthenticationSettings, ServingError, ServingSettings
 from kubesched.testing import PLAIN, ApiServer
-from tests.integration.ops_world import ask, ops_world
+from tests.integration.ops_world import ops_world, send_request
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0)
 # Recorded from kube-scheduler v1.36.4 with the kubeconfig of a user who has no rights.
@@ -30,19 +30,19 @@ def test_without_the_right_to_create_reviews_only_health_pages_are_open(
     api_server: ApiServer,
 ) -> None:
     with ops_world(api_server, user=PLAIN) as world:
-        assert ask(world.url, "/healthz").code == 200
-        answer = ask(world.url, "/livez/ping?x=<y>&z")
+        assert send_request(world.url, "/healthz").code == 200
+        answer = send_request(world.url, "/livez/ping?x=<y>&z")
         assert answer.code == 500
         assert answer.text == REJECTED.format("/livez/ping?x=&lt;y&gt;&amp;z")
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         # A client with a token is neither authenticated nor anonymous.
-        assert ask(world.url, "/healthz", token=ADMIN.token).code == 401
+        assert send_request(world.url, "/healthz", token=ADMIN.token).code == 401
 
 
 def test_without_a_reviewer_tokens_are_ignored() -> None:
     with ops_world(None) as world:
-        assert ask(world.url, "/healthz", token=ADMIN.token).code == 200
-        answer = ask(world.url, "/metrics", token=ADMIN.token)
+        assert send_request(world.url, "/healthz", token=ADMIN.token).code == 200
+        answer = send_request(world.url, "/metrics", token=ADMIN.token)
         assert answer.code == 403
         assert answer.message == ('forbidden: User "system:anonymous" cannot get path "/metrics"')
 
@@ -53,8 +53,8 @@ def test_missing_rights_are_reported_in_upstreams_words() -> None:
     with ops_world(None, log=log):
         pass
     log.flush()
-    said = [line.partition("] ")[2] for line in stream.getvalue().splitlines()]
-    assert said[:2] == [
+    messages = [line.partition("] ")[2] for line in stream.getvalue().splitlines()]
+    assert messages[:2] == [
         (
             "No authorization-kubeconfig provided, so SubjectAccessReview of authorization tokens "
             "won't work."
@@ -65,9 +65,9 @@ def test_missing_rights_are_reported_in_upstreams_words() -> None:
             "authentication won't work."
         ),
     ]
-    assert "Generated self-signed cert in-memory" in said
-    assert any(line.startswith("Serving securely on 127.0.0.1:") for line in said)
-    assert any(line.startswith("Stopped listening on 127.0.0.1:") for line in said)
+    assert "Generated self-signed cert in-memory" in messages
+    assert any(line.startswith("Serving securely on 127.0.0.1:") for line in messages)
+    assert any(line.startswith("Stopped listening on 127.0.0.1:") for line in messages)
 
 
 def test_a_lookup_that_must_succeed_fails_the_start(api_server: ApiServer) -> None:
@@ -89,14 +89,14 @@ def test_a_failing_lookup_is_logged_and_tolerated(api_server: ApiServer) -> None
     stream = io.StringIO()
     log = make_log(stream, clock=SystemClock())
     with ops_world(api_server, user=PLAIN, log=log) as world:
-        assert ask(world.url, "/healthz").code == 200
+        assert send_request(world.url, "/healthz").code == 200
     log.flush()
     lines = [line for line in stream.getvalue().splitlines() if line.startswith("W")]
-    said = [line.partition("] ")[2] for line in lines]
-    assert said[0].startswith(
+    messages = [line.partition("] ")[2] for line in lines]
+    assert messages[0].startswith(
         "Unable to get configmap/extension-apiserver-authentication in kube-system.  Usually fixed"
     )
-    assert said[2:] == [
+    assert messages[2:] == [
         (
             "Continuing without authentication configuration. This may treat all requests as "
             "anonymous."
@@ -113,7 +113,7 @@ def test_reviews_of_the_api_server_are_cached(api_server: ApiServer) -> None:
     counted = ServingMetrics(measures)
     with ops_world(api_server, serving_metrics=counted) as world:
         for _ in range(3):
-            assert ask(world.url, "/metrics", token=PLAIN.token).code == 403
+            assert send_request(world.url, "/metrics", token=PLAIN.token).code == 403
     assert counted.apiserver_delegated_authn_request_total.labels("201").value == 1
     assert counted.apiserver_delegated_authz_request_total.labels("201").value == 1
     assert counted.authentication_token_cache_request_total.labels("hit").value == 2
@@ -148,10 +148,13 @@ def test_rights_from_rbac_are_enough(api_server: ApiServer, tmp_path: Path) -> N
         api.post(f"{group}/clusterrolebindings", binding).must(201)
         try:
             with ops_world(api_server) as world:
-                assert ask(world.url, "/metrics", token=PLAIN.token).code == 200
-                assert ask(world.url, "/metrics", method="DELETE", token=PLAIN.token).code == 403
-                assert ask(world.url, "/debug/flags", token=PLAIN.token).code == 200
-                assert ask(world.url, "/configz", token=PLAIN.token).code == 403
+                assert send_request(world.url, "/metrics", token=PLAIN.token).code == 200
+                assert (
+                    send_request(world.url, "/metrics", method="DELETE", token=PLAIN.token).code
+                    == 403
+                )
+                assert send_request(world.url, "/debug/flags", token=PLAIN.token).code == 200
+                assert send_request(world.url, "/configz", token=PLAIN.token).code == 403
         finally:
             api.delete(f"{group}/clusterrolebindings/ops-reader").must(200)
             api.delete(f"{group}/clusterroles/ops-reader").must(200)
@@ -160,6 +163,6 @@ def test_rights_from_rbac_are_enough(api_server: ApiServer, tmp_path: Path) -> N
 def test_always_allowed_paths_are_open(api_server: ApiServer) -> None:
     opened = replace(LOCAL.authorization, always_allow_paths=("/metrics", "livez*"))
     with ops_world(api_server, settings=replace(LOCAL, authorization=opened)) as world:
-        assert ask(world.url, "/metrics").code == 200
-        assert ask(world.url, "/livez/ping").code == 200
-        assert ask(world.url, "/configz").code == 403
+        assert send_request(world.url, "/metrics").code == 200
+        assert send_request(world.url, "/livez/ping").code == 200
+        assert send_request(world.url, "/configz").code == 403

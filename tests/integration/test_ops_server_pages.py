@@ -14,7 +14,7 @@ import uvloop
 
 from kubesched.cluster.launch.http import Response
 from kubesched.ops.serving import AuthorizationSettings, ServingSettings
-from tests.integration.ops_world import World, ask, connected, ops_world
+from tests.integration.ops_world import World, connected, ops_world, send_request
 
 OPEN = ServingSettings(
     bind_address="127.0.0.1", port=0, authorization=AuthorizationSettings(always_allow_paths=("*",))
@@ -31,18 +31,18 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 def test_a_failing_check_is_shown_without_its_reason(world: World) -> None:
     world.failing["sched-handler-sync"] = "handlers are not fully synchronized"
     try:
-        answer = ask(world.url, "/readyz")
+        answer = send_request(world.url, "/readyz")
         assert answer.code == 500
         assert answer.text == (
             "[+]leaderElection ok\n[+]shutdown ok\n"
             "[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n"
         )
-        single = ask(world.url, "/readyz/sched-handler-sync")
+        single = send_request(world.url, "/readyz/sched-handler-sync")
         assert single.code == 500
         assert single.text == "internal server error: handlers are not fully synchronized\n"
-        assert ask(world.url, "/readyz?exclude=sched-handler-sync").text == "ok"
-        assert ask(world.url, "/healthz").text == "ok"
-        slis = ask(world.url, "/metrics/slis").text
+        assert send_request(world.url, "/readyz?exclude=sched-handler-sync").text == "ok"
+        assert send_request(world.url, "/healthz").text == "ok"
+        slis = send_request(world.url, "/metrics/slis").text
         assert 'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"} 0\n' in slis
         failed = 'healthchecks_total{name="sched-handler-sync",status="error",type="readyz"} 1\n'
         assert failed in slis
@@ -51,12 +51,12 @@ def test_a_failing_check_is_shown_without_its_reason(world: World) -> None:
 
 
 def test_metrics_are_compressed_if_accepted(world: World) -> None:
-    plain = ask(world.url, "/metrics")
-    packed = ask(world.url, "/metrics", headers={"Accept-Encoding": "br, gzip"})
+    plain = send_request(world.url, "/metrics")
+    packed = send_request(world.url, "/metrics", headers={"Accept-Encoding": "br, gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(packed.body).splitlines()[0] == plain.body.splitlines()[0]
     assert "Content-Encoding" not in plain.headers
-    rejected = ask(world.url, "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
+    rejected = send_request(world.url, "/metrics", headers={"Accept-Encoding": "gzip;q=0"})
     assert "Content-Encoding" not in rejected.headers
     assert plain.headers["Content-Type"] == (
         "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -77,35 +77,35 @@ def test_metrics_are_compressed_if_accepted(world: World) -> None:
 def test_openmetrics_only_if_nothing_else_is_accepted(
     world: World, accept: str, is_open: bool
 ) -> None:
-    answer = ask(world.url, "/metrics", headers={"Accept": accept})
+    answer = send_request(world.url, "/metrics", headers={"Accept": accept})
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text") == is_open
     assert answer.text.endswith("# EOF\n") == is_open
 
 
 def test_explanations_are_by_pod(world: World) -> None:
-    known = ask(world.url, "/debug/explain?pod=a/b")
+    known = send_request(world.url, "/debug/explain?pod=a/b")
     assert known.json == {"pod": "a/b"}
     assert known.headers["Content-Type"] == "application/json"
-    unknown = ask(world.url, "/debug/explain?pod=a/nope")
+    unknown = send_request(world.url, "/debug/explain?pod=a/nope")
     assert unknown.code == 404
     assert unknown.text.startswith('pod "a/nope" is not known to this scheduler')
     for query in ("", "?pod=", "?pod=b", "?pod=a/", "?pod=a/b/c"):
-        answer = ask(world.url, f"/debug/explain{query}")
+        answer = send_request(world.url, f"/debug/explain{query}")
         assert answer.code == 400
         assert "/debug/explain?pod=<namespace>/<name>" in answer.text
 
 
 def test_verbosity_is_set_for_the_log(world: World) -> None:
-    assert ask(world.url, "/debug/flags/v", method="PUT", body=b"4").code == 200
+    assert send_request(world.url, "/debug/flags/v", method="PUT", body=b"4").code == 200
     assert world.log.verbosity == 4
-    assert ask(world.url, "/debug/flags/v", method="PUT", body=b"x").code == 400
+    assert send_request(world.url, "/debug/flags/v", method="PUT", body=b"x").code == 400
     assert world.log.verbosity == 4
 
 
 def test_profile_pages_list_the_replacements_of_gos_profiles(world: World) -> None:
-    index = ask(world.url, "/debug/pprof/").text
+    index = send_request(world.url, "/debug/pprof/").text
     assert "no Go profiler" in index
-    stacks = ask(world.url, "/debug/pprof/goroutine?debug=1").text
+    stacks = send_request(world.url, "/debug/pprof/goroutine?debug=1").text
     assert "threads: total " in stacks
     assert "[ops-server]" in stacks
     assert "tasks: total " in stacks
@@ -117,7 +117,7 @@ def test_a_profile_counts_stacks(world: World) -> None:
     busy = threading.Thread(target=spin, args=(ended,), name="busy")
     busy.start()
     try:
-        answer = ask(world.url, "/debug/pprof/profile?seconds=1")
+        answer = send_request(world.url, "/debug/pprof/profile?seconds=1")
     finally:
         ended.set()
         busy.join()
@@ -136,10 +136,10 @@ def spin(ended: threading.Event) -> None:
 def test_a_second_profile_at_once_is_rejected(world: World) -> None:
     answers: list[Response] = []
     first = threading.Thread(
-        target=lambda: answers.append(ask(world.url, "/debug/pprof/profile?seconds=1"))
+        target=lambda: answers.append(send_request(world.url, "/debug/pprof/profile?seconds=1"))
     )
     first.start()
-    rejected = ask(world.url, "/debug/pprof/profile?seconds=1")
+    rejected = send_request(world.url, "/debug/pprof/profile?seconds=1")
     first.join()
     both = sorted([rejected.code, answers[0].code])
     assert both == [200, 500]
@@ -150,26 +150,26 @@ def test_a_second_profile_at_once_is_rejected(world: World) -> None:
 def test_without_profiling_there_is_no_debug_page() -> None:
     with ops_world(None, settings=replace(OPEN, enable_profiling=False)) as running:
         for path in ("/debug/pprof/", "/debug/flags/v", "/debug/pprof"):
-            assert ask(running.url, path).text == "404 page not found\n"
-        assert ask(running.url, "/debug/explain?pod=a/b").code == 200
+            assert send_request(running.url, path).text == "404 page not found\n"
+        assert send_request(running.url, "/debug/explain?pod=a/b").code == 200
 
 
 def test_optional_pages() -> None:
     with ops_world(None, settings=OPEN, flagz=None, has_statusz=False) as running:
-        assert ask(running.url, "/flagz").code == 404
-        assert ask(running.url, "/statusz").code == 404
+        assert send_request(running.url, "/flagz").code == 404
+        assert send_request(running.url, "/statusz").code == 404
 
 
 def test_a_standby_shows_no_resource_metrics() -> None:
     with ops_world(None, settings=OPEN, resource_metrics=lambda: None) as running:
-        answer = ask(running.url, "/metrics/resources")
+        answer = send_request(running.url, "/metrics/resources")
         assert (answer.code, answer.body) == (200, b"")
         assert "Content-Type" not in answer.headers
 
 
 def test_resource_metrics_may_come_in_parts() -> None:
     with ops_world(None, settings=OPEN, resource_metrics=lambda: iter(["a 1\n", "b 2\n"])) as run:
-        assert ask(run.url, "/metrics/resources").text == "a 1\nb 2\n"
+        assert send_request(run.url, "/metrics/resources").text == "a 1\nb 2\n"
 
 
 def test_a_page_that_fails_does_not_end_the_server() -> None:
@@ -177,16 +177,16 @@ def test_a_page_that_fails_does_not_end_the_server() -> None:
         raise RuntimeError("no configuration")
 
     with ops_world(None, settings=OPEN, configz=fails) as running:
-        answer = ask(running.url, "/configz")
+        answer = send_request(running.url, "/configz")
         assert answer.code == 500
         assert answer.text == (
             "This request caused apiserver to panic. Look in the logs for details.\n"
         )
-        assert ask(running.url, "/healthz").text == "ok"
+        assert send_request(running.url, "/healthz").text == "ok"
 
 
 def test_configz_keeps_the_order_of_fields(world: World) -> None:
-    answer = ask(world.url, "/configz")
+    answer = send_request(world.url, "/configz")
     assert answer.text == (
         '{"componentconfig":{"kind":"KubeSchedulerConfiguration","parallelism":16}}'
     )
@@ -194,27 +194,29 @@ def test_configz_keeps_the_order_of_fields(world: World) -> None:
 
 
 def test_flagz_shows_every_flag(world: World) -> None:
-    text = ask(world.url, "/flagz").text
+    text = send_request(world.url, "/flagz").text
     assert text.splitlines()[3:] == ["bind-address: 0.0.0.0", "leader-elect: true", "v: 2"]
     accept = "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"
-    flags = json.loads(ask(world.url, "/flagz", headers={"Accept": accept}).body)["flags"]
+    flags = json.loads(send_request(world.url, "/flagz", headers={"Accept": accept}).body)["flags"]
     assert flags == {"bind-address": "0.0.0.0", "leader-elect": "true", "v": "2"}
 
 
 def test_stopping_finishes_active_requests_and_closes_the_port() -> None:
     with ops_world(None, settings=OPEN) as running:
         answers: list[Response] = []
-        asking = threading.Thread(
-            target=lambda: answers.append(ask(running.url, "/debug/pprof/profile?seconds=30"))
+        caller = threading.Thread(
+            target=lambda: answers.append(
+                send_request(running.url, "/debug/pprof/profile?seconds=30")
+            )
         )
-        asking.start()
-        while "sampled_stacks" not in ask(running.url, "/debug/pprof/goroutine").text:
+        caller.start()
+        while "sampled_stacks" not in send_request(running.url, "/debug/pprof/goroutine").text:
             pass
         with connected(running.url) as idle:
             idle.request("GET", "/healthz")
             assert idle.getresponse().read() == b"ok"
             running.run(running.server.stop())
-        asking.join(10)
+        caller.join(10)
         assert [answer.code for answer in answers] == [200]
         with pytest.raises(OSError, match="refused"):
-            ask(running.url, "/healthz")
+            send_request(running.url, "/healthz")

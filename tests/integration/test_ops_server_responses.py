@@ -19,8 +19,8 @@ from kubesched.cluster.launch.processes import ProcessGroup
 from kubesched.cluster.launch.real_cluster import RealCluster
 from kubesched.cluster.launch.server import ADMIN, SCHEDULER
 from kubesched.testing import ApiServer, Programs
-from tests.integration.ops_requests import REQUESTS, TOKENS, Ask, recorded
-from tests.integration.ops_world import Shown, ask, certificates, ops_world
+from tests.integration.ops_requests import REQUESTS, TOKENS, Request, recorded
+from tests.integration.ops_world import ClientCertificate, certificates, ops_world, send_request
 
 ANSWERS = Path(__file__).parent / "answers" / "ops_server.json"
 TRUST = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
@@ -39,7 +39,9 @@ def ops_url(api_server: ApiServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def shown(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
+def client_certificates(
+    api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, ClientCertificate]:
     return certificates(api_server, tmp_path_factory.mktemp("certificates"))
 
 
@@ -59,29 +61,34 @@ def publish_authorities(cluster: ApiServer) -> None:
         api.patch(TRUST, {"data": data}, MERGE_PATCH).must(200)
 
 
-def send(url: str, asked: Ask, shown: dict[str, Shown]) -> dict[str, Any]:
-    for one in asked.before:
-        send(url, one, shown)
-    kind, _, name = asked.who.partition(" ")
-    answer = ask(
+def send(
+    url: str, ops_request: Request, client_certificates: dict[str, ClientCertificate]
+) -> dict[str, Any]:
+    for one in ops_request.before:
+        send(url, one, client_certificates)
+    kind, _, name = ops_request.client.partition(" ")
+    answer = send_request(
         url,
-        asked.path,
-        method=asked.method,
-        token=TOKENS.get(asked.who),
-        shown=shown[name] if kind == "certificate" else None,
-        headers=dict(asked.headers),
-        body=None if asked.body is None else asked.body.encode(),
+        ops_request.path,
+        method=ops_request.method,
+        token=TOKENS.get(ops_request.client),
+        certificate=client_certificates[name] if kind == "certificate" else None,
+        headers=dict(ops_request.headers),
+        body=None if ops_request.body is None else ops_request.body.encode(),
     )
-    return recorded(asked, answer)
+    return recorded(ops_request, answer)
 
 
-@pytest.mark.parametrize("asked", REQUESTS, ids=lambda one: one.name)
+@pytest.mark.parametrize("ops_request", REQUESTS, ids=lambda one: one.name)
 def test_responses_equal_kube_schedulers(
-    asked: Ask, ops_url: str, shown: dict[str, Shown], request: pytest.FixtureRequest
+    ops_request: Request,
+    ops_url: str,
+    client_certificates: dict[str, ClientCertificate],
+    request: pytest.FixtureRequest,
 ) -> None:
     if request.config.getoption("--record"):
         pytest.skip("recording")
-    assert send(ops_url, asked, shown) == answers()[asked.name]
+    assert send(ops_url, ops_request, client_certificates) == answers()[ops_request.name]
 
 
 def test_every_recorded_response_has_a_request() -> None:
@@ -90,13 +97,13 @@ def test_every_recorded_response_has_a_request() -> None:
 
 
 @pytest.mark.programs
-def test_kube_scheduler_still_responds_so(
+def test_kube_scheduler_still_gives_the_recorded_responses(
     bare_cluster: RealCluster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     programs = Programs.built()
     port = free_ports(1)[0]
     kubeconfig = bare_cluster.kubeconfigs[SCHEDULER.name]
-    shown = certificates(bare_cluster, tmp_path)
+    client_certificates = certificates(bare_cluster, tmp_path)
     with ProcessGroup(tmp_path) as processes:
         flags = [
             *(
@@ -109,16 +116,16 @@ def test_kube_scheduler_still_responds_so(
         processes.start("kube-scheduler", [programs.path("kube-scheduler"), *flags])
         url = f"https://127.0.0.1:{port}"
         processes.wait_until(lambda: is_ready(url), "kube-scheduler", timeout_s=30)
-        found = {request.name: send(url, request, shown) for request in REQUESTS}
+        responses = {request.name: send(url, request, client_certificates) for request in REQUESTS}
     if request.config.getoption("--record"):
         ANSWERS.parent.mkdir(exist_ok=True)
-        ANSWERS.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-    assert found == answers()
+        ANSWERS.write_text(json.dumps(responses, indent=1, sort_keys=True) + "\n")
+    assert responses == answers()
 
 
 def is_ready(url: str) -> bool:
     try:
-        leads = ask(url, "/metrics/resources", token=ADMIN.token).headers["Content-Type"]
-        return ask(url, "/readyz").code == 200 and leads is not None
+        leads = send_request(url, "/metrics/resources", token=ADMIN.token).headers["Content-Type"]
+        return send_request(url, "/readyz").code == 200 and leads is not None
     except OSError:
         return False

@@ -23,7 +23,14 @@ from kubesched.ops.serving import (
     ServingSettings,
 )
 from kubesched.testing import ApiServer
-from tests.integration.ops_world import Shown, ask, certificates, connected, ops_world, signed
+from tests.integration.ops_world import (
+    ClientCertificate,
+    certificates,
+    connected,
+    ops_world,
+    send_request,
+    signed,
+)
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0)
 
@@ -51,17 +58,17 @@ def common_name(certificate: x509.Certificate) -> str:
 
 def test_without_files_a_self_signed_certificate_is_generated() -> None:
     with ops_world(None) as world:
-        (shown,) = presented(world.url)
-        names = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        (certificate,) = presented(world.url)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         assert names.get_values_for_type(x509.DNSName) == ["localhost"]
         assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
-        key = shown.public_key()
+        key = certificate.public_key()
         assert isinstance(key, rsa.RSAPublicKey)
         assert key.key_size == 2048
-        lifetime = shown.not_valid_after_utc - shown.not_valid_before_utc
+        lifetime = certificate.not_valid_after_utc - certificate.not_valid_before_utc
         assert lifetime.days == 365
-        assert common_name(shown).startswith("localhost@")
-        usage = shown.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        assert common_name(certificate).startswith("localhost@")
+        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
         assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
 
 
@@ -110,7 +117,7 @@ def test_changed_certificate_files_are_reloaded(tmp_path: Path) -> None:
         one.key.write_bytes(two.key.read_bytes())
         clock.step_s += 10
         assert common_name(presented(world.url)[0]) == "two"
-        assert ask(world.url, "/healthz").text == "ok"
+        assert send_request(world.url, "/healthz").text == "ok"
 
 
 class SteppedClock:
@@ -150,11 +157,11 @@ def test_a_server_name_chooses_the_certificate(tmp_path: Path) -> None:
         ),
     )
     with ops_world(None, settings=settings) as world:
-        shown = {
+        names_by_host = {
             name: common_name(presented(world.url, name=name)[0])
             for name in ("a.example", "A.Example", "b.example", "x.c.example", "c.example", "z")
         }
-        assert shown == {
+        assert names_by_host == {
             "a.example": "a.example",
             "A.Example": "a.example",
             "b.example": "other",
@@ -231,18 +238,18 @@ def test_invalid_serving_settings_are_reported(settings: dict[str, Any], text: s
 
 
 @pytest.mark.parametrize(
-    ("address", "where"), [("127.0.0.1", "127.0.0.1:{}"), ("0.0.0.0", "0.0.0.0:{}")]
+    ("address", "listener"), [("127.0.0.1", "127.0.0.1:{}"), ("0.0.0.0", "0.0.0.0:{}")]
 )
-def test_a_port_in_use_is_reported_with_the_address(address: str, where: str) -> None:
+def test_a_port_in_use_is_reported_with_the_address(address: str, listener: str) -> None:
     with ops_world(None) as world:
         port = world.server.port
         settings = replace(LOCAL, bind_address=address, port=port)
         with pytest.raises(ServingError) as raised, ops_world(None, settings=settings):
             pass
-    shown = where.format(port)
+    endpoint = listener.format(port)
     assert str(raised.value) == (
-        f"failed to create listener: failed to listen on {shown}: "
-        f"listen tcp {shown}: bind: {os.strerror(errno.EADDRINUSE).lower()}"
+        f"failed to create listener: failed to listen on {endpoint}: "
+        f"listen tcp {endpoint}: bind: {os.strerror(errno.EADDRINUSE).lower()}"
     )
 
 
@@ -254,12 +261,12 @@ def test_a_port_can_be_shared_if_both_permit_it() -> None:
             assert second.server.port == first.server.port
 
 
-def test_all_addresses_means_both_families() -> None:
+def test_all_addresses_means_ipv4_and_ipv6() -> None:
     with ops_world(None, settings=replace(LOCAL, bind_address="0.0.0.0")) as world:
         port = world.server.port
-        assert ask(f"https://127.0.0.1:{port}", "/livez").text == "ok"
+        assert send_request(f"https://127.0.0.1:{port}", "/livez").text == "ok"
         if socket.has_dualstack_ipv6():
-            assert ask(f"https://[::1]:{port}", "/livez").text == "ok"
+            assert send_request(f"https://[::1]:{port}", "/livez").text == "ok"
 
 
 def test_an_untrusted_certificate_ends_the_connection(
@@ -269,11 +276,11 @@ def test_an_untrusted_certificate_ends_the_connection(
     authority = AuthenticationSettings(client_ca_file=str(api_server.ca_file), skip_lookup=True)
     settings = replace(LOCAL, authentication=authority)
     with ops_world(None, settings=settings) as world:
-        stranger = signed(tmp_path, "stranger", ["system:masters"])
+        untrusted = signed(tmp_path, "stranger", ["system:masters"])
         with pytest.raises((ssl.SSLError, OSError)):
-            ask(world.url, "/livez/ping", shown=stranger)
+            send_request(world.url, "/livez/ping", certificate=untrusted)
         admin = certificates(api_server, tmp_path)["admin"]
-        assert ask(world.url, "/livez/ping", shown=admin).text == "ok"
+        assert send_request(world.url, "/livez/ping", certificate=admin).text == "ok"
 
 
 def test_a_replaced_authority_is_no_longer_trusted(api_server: ApiServer, tmp_path: Path) -> None:
@@ -293,14 +300,14 @@ def test_a_replaced_authority_is_no_longer_trusted(api_server: ApiServer, tmp_pa
             kept.request("GET", "/livez/ping")
             assert kept.getresponse().status == 401
         with pytest.raises((ssl.SSLError, OSError)):
-            ask(world.url, "/livez/ping", shown=admin)
+            send_request(world.url, "/livez/ping", certificate=admin)
 
 
 def test_a_certificate_that_expires_during_a_connection_is_no_longer_trusted(
     api_server: ApiServer, tmp_path: Path
 ) -> None:
     authority = AuthenticationSettings(client_ca_file=str(api_server.ca_file), skip_lookup=True)
-    admin: Shown = certificates(api_server, tmp_path)["admin"]
+    admin: ClientCertificate = certificates(api_server, tmp_path)["admin"]
     clock = SteppedClock()
     settings = replace(LOCAL, authentication=authority)
     with (

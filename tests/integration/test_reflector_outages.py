@@ -35,34 +35,34 @@ def test_a_killed_and_restarted_server(tmp_path: Path) -> None:
                 server = ApiServer(api.url, tmp_path)
                 server.kubeconfigs = {ADMIN.name: tmp_path / "kubeconfig"}
                 mirroring = reflected(server, field_selector="metadata.namespace=default")
-                told = await stack.enter_async_context(mirroring)
-                await told.until_state(state_of(api, PATH))
+                recorder = await stack.enter_async_context(mirroring)
+                await recorder.until_state(state_of(api, PATH))
                 process.kill()
             # It cannot connect, and retries.
-            client, count = told.client, told.client.watch_count
-            await told.until(lambda: client.watch_count >= count + 3)
+            client, count = recorder.client, recorder.client.watch_count
+            await recorder.until(lambda: client.watch_count >= count + 3)
             with running(tmp_path, *options) as (_, api), api:
                 writer.api = api
                 writer.write(20)
-                await told.until_state(state_of(api, PATH))
-            # A list shows what the server lost.
+                await recorder.until_state(state_of(api, PATH))
+            # The list lacks the objects that the server lost.
             assert client.list_count <= 2
 
     asyncio.run(scenario())
 
 
 class SilentServer:
-    """Serves a list; of a watch it sends only the head, and keeps the connection open."""
+    """Serves lists; answers a watch with the headers only, and keeps the connection open."""
 
     def __init__(self) -> None:
         self.targets: list[str] = []
-        self.asked = asyncio.Event()
+        self.is_watched = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 self.targets.append(head.split(b" ")[1].decode())
-                self.asked.set()
+                self.is_watched.set()
                 if "watch=true" in self.targets[-1]:
                     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
                     await reader.read()
@@ -87,8 +87,8 @@ class SilentServer:
     async def until_watched(self, count: int) -> None:
         async with asyncio.timeout(20):
             while sum("watch=true" in target for target in self.targets) < count:
-                self.asked.clear()
-                await self.asked.wait()
+                self.is_watched.clear()
+                await self.is_watched.wait()
 
 
 def test_a_silent_watch_is_reopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +96,10 @@ def test_a_silent_watch_is_reopened(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     async def scenario() -> None:
         silent = SilentServer()
-        async with silent.running(tmp_path) as server, reflected(server) as told:
-            await told.synced.wait()
+        async with silent.running(tmp_path) as server, reflected(server) as recorder:
+            await recorder.synced.wait()
             await silent.until_watched(3)
             assert all("resourceVersion=7" in target for target in silent.targets[1:])
-            assert told.changes == []
+            assert recorder.changes == []
 
     asyncio.run(scenario())

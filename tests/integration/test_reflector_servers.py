@@ -54,16 +54,16 @@ def test_watches_cut_after_each_nth_event(
             api_server,
             field_selector=selecting(namespace),
             lines_max=lines_max,
-        ) as told:
-            await told.synced.wait()
+        ) as recorder:
+            await recorder.synced.wait()
             for _ in range(10):
                 # In a thread, so that events arrive during writes.
                 await asyncio.to_thread(writer.write, 6)
-            await told.until_state(state_of(api, pods(namespace)))
-            assert told.client.watch_count > 60 // (lines_max + 1) // 2
+            await recorder.until_state(state_of(api, pods(namespace)))
+            assert recorder.client.watch_count > 60 // (lines_max + 1) // 2
             # Every watch was resumed: each write after the list has its own change.
-            assert told.client.list_count == 1
-            later = [change for change in told.changes if not change.initial]
+            assert recorder.client.list_count == 1
+            later = [change for change in recorder.changes if not change.initial]
             versions = [int(one.object.metadata.resource_version) for one in later]
             assert versions == sorted(set(versions))
 
@@ -84,15 +84,15 @@ def test_changes_during_an_outage_come_from_a_list(
     writer.write(15)
 
     async def scenario() -> None:
-        things = Resource(group, "v1", "things", "Thing")
-        async with reflected(api_server, resource=things, decode=dict) as told:
+        resource = Resource(group, "v1", "things", "Thing")
+        async with reflected(api_server, resource=resource, decode=dict) as recorder:
             for turn in range(3):
-                await told.until_state(state_of(api, path))
+                await recorder.until_state(state_of(api, path))
                 # The watch is lost and cannot be resumed.
-                told.client.is_cut = told.client.is_outdated = True
+                recorder.client.is_cut = recorder.client.is_outdated = True
                 writer.write(12)
-                await told.until_state(state_of(api, path))
-                assert told.client.list_count == turn + 2
+                await recorder.until_state(state_of(api, path))
+                assert recorder.client.list_count == turn + 2
 
     asyncio.run(scenario())
 
@@ -102,14 +102,16 @@ def test_repeated_events_are_reported_once(api_server: ApiServer, api: Api, name
     writer.write(15)
 
     async def scenario() -> None:
-        async with reflected(api_server, field_selector=selecting(namespace)) as told:
-            await told.until_state(state_of(api, pods(namespace)))
+        async with reflected(api_server, field_selector=selecting(namespace)) as recorder:
+            await recorder.until_state(state_of(api, pods(namespace)))
             # The server may still have the history of pods, or reject the version.
-            told.client.is_cut = told.client.is_outdated = True
+            recorder.client.is_cut = recorder.client.is_outdated = True
             api.post(writer.path, a_pod("last")).must(201)
             state = state_of(api, pods(namespace))
-            await told.until(lambda: f"{namespace}/last" in {change.key for change in told.changes})
-            present = {key: one for key, one in told.replayed().items() if key in state}
+            await recorder.until(
+                lambda: f"{namespace}/last" in {change.key for change in recorder.changes}
+            )
+            present = {key: one for key, one in recorder.replayed().items() if key in state}
             assert present == state
 
     asyncio.run(scenario())
@@ -122,11 +124,11 @@ def test_an_interrupted_list_is_resumed(api_server: ApiServer, api: Api, namespa
 
     async def scenario(place: int) -> None:
         selector = selecting(namespace)
-        async with reflected(api_server, field_selector=selector, list_bytes_max=place) as told:
-            await told.synced.wait()
-            await told.until_state(state_of(api, pods(namespace)))
-            assert told.client.list_count == 2
-            assert all(change.initial for change in told.changes)
+        async with reflected(api_server, field_selector=selector, list_bytes_max=place) as recorder:
+            await recorder.synced.wait()
+            await recorder.until_state(state_of(api, pods(namespace)))
+            assert recorder.client.list_count == 2
+            assert all(change.initial for change in recorder.changes)
 
     for place in (1, whole // 3, whole - 10):
         asyncio.run(scenario(place))
@@ -140,16 +142,16 @@ def test_a_finished_pod_leaves_the_selection(
 
     async def scenario() -> None:
         selector = f"{LIVE},{selecting(namespace)}"
-        async with reflected(api_server, field_selector=selector) as told:
-            await told.until_state(state_of(api, pods(namespace)))
+        async with reflected(api_server, field_selector=selector) as recorder:
+            await recorder.until_state(state_of(api, pods(namespace)))
             ended = {"status": {"phase": "Succeeded"}}
             merge = "application/merge-patch+json"
             api.patch(f"{path}/a/status", ended, merge).must(200)
-            await told.until_state({})
-            assert [change.type for change in told.changes] == ["ADDED", "DELETED"]
-            assert told.changes[1].object.metadata.name == "a"
+            await recorder.until_state({})
+            assert [change.type for change in recorder.changes] == ["ADDED", "DELETED"]
+            assert recorder.changes[1].object.metadata.name == "a"
             api.post(path, a_pod("b")).must(201)
-            await told.until(lambda: len(told.changes) == 3)
+            await recorder.until(lambda: len(recorder.changes) == 3)
 
     asyncio.run(scenario())
 
@@ -166,17 +168,17 @@ def test_the_json_of_pending_pods_is_kept_as_the_server_has_it(
             api_server,
             field_selector=selecting(namespace),
             keep_raw=lambda pod: not pod.spec.node_name,
-        ) as told:
-            await told.synced.wait()
+        ) as recorder:
+            await recorder.synced.wait()
             api.post(path, a_pod("second")).must(201)
-            await told.until(lambda: len(told.changes) == 3)
-            kept = {change.key.partition("/")[2]: change.raw for change in told.changes}
+            await recorder.until(lambda: len(recorder.changes) == 3)
+            kept = {change.key.partition("/")[2]: change.raw for change in recorder.changes}
             assert kept["bound"] == b""
             for name in ("first", "second"):
-                shown = api.get(f"{path}/{name}").must(200).json
-                # Items of a list do not name their kind.
+                document = api.get(f"{path}/{name}").must(200).json
+                # Items of a list have no kind.
                 fields = {**json.loads(kept[name]), "kind": "Pod", "apiVersion": "v1"}
-                assert fields == shown
+                assert fields == document
 
     asyncio.run(scenario())
 
@@ -195,11 +197,11 @@ def test_large_objects(api_server: ApiServer, api: Api, namespace: str) -> None:
     async def scenario() -> None:
         async with reflected(
             api_server, field_selector=selecting(namespace), keep_raw=True
-        ) as told:
-            await told.synced.wait()
+        ) as recorder:
+            await recorder.synced.wait()
             make("watched")
-            await told.until_state(state_of(api, pods(namespace)))
-            assert all(len(change.raw) > 240_000 for change in told.changes)
+            await recorder.until_state(state_of(api, pods(namespace)))
+            assert all(len(change.raw) > 240_000 for change in recorder.changes)
 
     asyncio.run(scenario())
 
@@ -208,11 +210,11 @@ def test_an_unknown_kind(api_server: ApiServer) -> None:
     widgets = Resource("example.com", "v1", "widgets", "Widget")
 
     async def scenario() -> None:
-        async with reflected(api_server, resource=widgets, decode=dict) as told:
+        async with reflected(api_server, resource=widgets, decode=dict) as recorder:
             async with asyncio.timeout(10):
-                await told.synced.wait()
-            assert told.reflector.has_synced
-            assert told.changes == []
+                await recorder.synced.wait()
+            assert recorder.reflector.has_synced
+            assert recorder.changes == []
 
     asyncio.run(scenario())
 
@@ -227,17 +229,17 @@ def test_a_right_granted_later(api_server: ApiServer, api: Api) -> None:
     }
 
     async def scenario() -> None:
-        async with reflected(api_server, user=PLAIN, resource=NODES, decode=Node) as told:
-            await told.until(lambda: bool(told.forbidden))
-            assert told.forbidden == [("nodes", "list")]
-            assert not told.reflector.has_synced
+        async with reflected(api_server, user=PLAIN, resource=NODES, decode=Node) as recorder:
+            await recorder.until(lambda: bool(recorder.forbidden))
+            assert recorder.forbidden == [("nodes", "list")]
+            assert not recorder.reflector.has_synced
             roles = f"{ROLES}/clusterroles"
             api.post(roles, {"metadata": {"name": name}, "rules": [rule]}).must(201)
             api.post(f"{ROLES}/clusterrolebindings", binding).must(201)
             async with asyncio.timeout(30):
-                await told.synced.wait()
-            assert told.reflector.has_synced
-            assert len(told.forbidden) == 1
+                await recorder.synced.wait()
+            assert recorder.reflector.has_synced
+            assert len(recorder.forbidden) == 1
 
     try:
         asyncio.run(scenario())

@@ -23,7 +23,7 @@ from kubesched.ops.serving_certificates import self_signed
 from kubesched.testing import ADMIN, Api, ApiServer, TokenUser
 from tests.integration.extender_process import start_extender
 from tests.integration.live_processes import Place, Scheduler, start
-from tests.integration.ops_world import ask
+from tests.integration.ops_world import send_request
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNT = "secretive"
@@ -38,7 +38,7 @@ def account(api: Api) -> Iterator[TokenUser]:
     accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
     api.post(accounts, {"metadata": {"name": ACCOUNT}}).must(201)
     answer = api.post(f"{accounts}/{ACCOUNT}/token", {"spec": {}}).must(201)
-    made = [f"{accounts}/{ACCOUNT}"]
+    created = [f"{accounts}/{ACCOUNT}"]
     for role in ROLES:
         name = f"{ACCOUNT}-{role.replace(':', '-')}"
         binding = {
@@ -51,9 +51,9 @@ def account(api: Api) -> Iterator[TokenUser]:
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "kube-system"}],
         }
         api.post(f"{RBAC}/clusterrolebindings", binding).must(201)
-        made.append(f"{RBAC}/clusterrolebindings/{name}")
+        created.append(f"{RBAC}/clusterrolebindings/{name}")
     yield TokenUser(ACCOUNT, answer.json["status"]["token"])
-    for path in made:
+    for path in created:
         api.delete(path).must(200)
 
 
@@ -83,7 +83,9 @@ def test_logs_have_no_tokens_keys_or_contents_of_pods(
 ) -> None:
     kubeconfig = tmp_path / "account.kubeconfig"
     kubeconfig.write_text(kubeconfig_text(api_server.url, api_server.ca_file, account))
-    flags = [f"--{what}-kubeconfig={kubeconfig}" for what in ("authentication", "authorization")]
+    flags = [
+        f"--{option}-kubeconfig={kubeconfig}" for option in ("authentication", "authorization")
+    ]
     never = {account.token, *account.token.split(".")[1:], CANARY, ADMIN.token}
     with ProcessGroup(tmp_path) as group, Place(api) as place:
         scheduler = start(
@@ -101,45 +103,45 @@ def test_logs_have_no_tokens_keys_or_contents_of_pods(
         place.pod("fits", annotations=hidden, containers=[container])
         scheduler.until(lambda: place.node_of("fits") == node, "the pod is bound")
         place.pod("waits", annotations=hidden, containers=[container])
-        scheduler.until(lambda: place.rejected("waits"), "the other is refused")
+        scheduler.until(lambda: place.rejected("waits"), "the other is rejected")
         url = f"https://127.0.0.1:{scheduler.port}"
         # Token reviews of a known and an unknown client.
-        assert ask(url, "/statusz", token=ADMIN.token).code == 200
-        assert ask(url, "/statusz", token=f"{CANARY}-token").code == 401
-        assert ask(url, "/statusz", headers={"Cookie": CANARY}).code == 403
+        assert send_request(url, "/statusz", token=ADMIN.token).code == 200
+        assert send_request(url, "/statusz", token=f"{CANARY}-token").code == 401
+        assert send_request(url, "/statusz", headers={"Cookie": CANARY}).code == 403
         scheduler.send_signal(signal.SIGUSR2)
         scheduler.until(lambda: is_in_log(scheduler, "Dump of cached NodeInfo"), "it dumps")
         scheduler.send_signal(signal.SIGTERM)
         scheduler.wait()
         log = scheduler.log
     # The log does mention all of them.
-    for said in ("fits", "waits", "/statusz", "invalid bearer token"):
-        assert said in log
+    for text in ("fits", "waits", "/statusz", "invalid bearer token"):
+        assert text in log
     assert [secret for secret in never if secret in log] == []
 
 
 @pytest.mark.slow
 def test_logs_have_no_secrets_when_requests_fail(api_server: ApiServer, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    away = f"https://ada:{PASSWORD}@127.0.0.1:{port}"
-    stranger = TokenUser("stranger", f"{CANARY}-token")
+    unreachable = f"https://ada:{PASSWORD}@127.0.0.1:{port}"
+    unknown_user = TokenUser("stranger", f"{CANARY}-token")
     pair = self_signed("127.0.0.1", 1.8e9)
-    ways = {
-        "away": kubeconfig_text(away, api_server.ca_file, stranger),
-        "unknown": kubeconfig_text(api_server.url, api_server.ca_file, stranger),
+    kubeconfigs = {
+        "away": kubeconfig_text(unreachable, api_server.ca_file, unknown_user),
+        "unknown": kubeconfig_text(api_server.url, api_server.ca_file, unknown_user),
     }
     # Its issuer is not trusted.
-    ways["odd"] = with_certificate(ways["unknown"], pair.key, pair.certificate)
+    kubeconfigs["odd"] = with_certificate(kubeconfigs["unknown"], pair.key, pair.certificate)
     never = {CANARY, *secrets_of_key(pair.key)}
     with ProcessGroup(tmp_path) as group:
-        for name, text in ways.items():
+        for name, text in kubeconfigs.items():
             kubeconfig = tmp_path / f"{name}.kubeconfig"
             kubeconfig.write_text(text)
             scheduler = start(api_server, group, "-v=10", label=name, kubeconfig=kubeconfig)
             scheduler.until_logged("Failed to watch")
             scheduler.until(partial(is_in_log, scheduler, "Serving securely"), "it serves")
-            told = scheduler.log + scheduler.page("/metrics")[1]
-            assert [secret for secret in never if secret in told] == []
+            output = scheduler.log + scheduler.page("/metrics")[1]
+            assert [secret for secret in never if secret in output] == []
         assert f"https://ada:***@127.0.0.1:{port}/" in group.log_path("away").read_text()
 
 
@@ -185,17 +187,17 @@ def test_logs_have_no_secrets_of_extender_calls(
     kubeconfig.write_text(kubeconfig_text(api_server.url, api_server.ca_file, account))
     with ProcessGroup(tmp_path) as group, Place(api) as place:
         nodes = [place.node(), place.node("other")]
-        asked = start_extender(api_server, group, "-v=10")
-        asked.until_ready()
+        extender_process = start_extender(api_server, group, "-v=10")
+        extender_process.until_ready()
         extender = {
-            "urlPrefix": asked.url,
+            "urlPrefix": extender_process.url,
             "filterVerb": "filter",
             "prioritizeVerb": "prioritize",
             "weight": 1,
             "nodeCacheCapable": knows_nodes,
         }
-        away = f"http://127.0.0.1:{free_ports(1)[0]}"
-        lost = {"urlPrefix": away, "filterVerb": "filter", "ignorable": True, "weight": 1}
+        unreachable = f"http://127.0.0.1:{free_ports(1)[0]}"
+        lost = {"urlPrefix": unreachable, "filterVerb": "filter", "ignorable": True, "weight": 1}
         scheduler = start(
             api_server, group, "-v=10", kubeconfig=kubeconfig, extenders=[extender, lost]
         )
@@ -208,7 +210,7 @@ def test_logs_have_no_secrets_of_extender_calls(
         hidden = {"example.com/token": PASSWORD}
         place.pod("fits", annotations=hidden, containers=[container])
         scheduler.until(lambda: place.node_of("fits") in nodes, "the pod is bound")
-        for process in (scheduler, asked):
+        for process in (scheduler, extender_process):
             assert place.key("fits") in process.log
             assert [one for one in (account.token, CANARY) if one in process.log] == []
         assert "connection refused" in scheduler.log

@@ -56,9 +56,9 @@ class Writer:
             answer = self.api.delete(path)
         else:
             answer = self.api.put(path, config_map(name, str(rng.below(1000))))
-        shown = answer.must(200, 201).json
-        version = shown.get("metadata", {}).get("resourceVersion")
-        self.state[name] = int(version) if shown["kind"] == "ConfigMap" else None
+        document = answer.must(200, 201).json
+        version = document.get("metadata", {}).get("resourceVersion")
+        self.state[name] = int(version) if document["kind"] == "ConfigMap" else None
         self.newest = max(self.newest, self.state[name] or 0)
         self.open_name = ""
         self.acknowledged.release()
@@ -114,12 +114,14 @@ def test_tokens_survive_a_restart(tmp_path: Path) -> None:
     with running(tmp_path, *data) as (process, api), api:
         administrator = api.token
         api.post(accounts, {"metadata": {"name": "a"}}).must(201)
-        made = api.post(f"{accounts}/a/token", {"spec": {"expirationSeconds": 3600}}).must(201).json
+        created = (
+            api.post(f"{accounts}/a/token", {"spec": {"expirationSeconds": 3600}}).must(201).json
+        )
         process.kill()
         process.wait()
     with running(tmp_path, *data) as (_, api):
         assert api.token == administrator
-        api.token = made["status"]["token"]
+        api.token = created["status"]["token"]
         with api:
             review = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).must(201)
     assert review.json["status"]["userInfo"]["username"] == "system:serviceaccount:default:a"

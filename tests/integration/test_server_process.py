@@ -74,12 +74,16 @@ def config_map(name: str, value: str = "v") -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_shutdown_within_a_second_with_open_watches(tmp_path: Path, told: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "signal_number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"]
+)
+def test_shutdown_within_a_second_with_open_watches(
+    tmp_path: Path, signal_number: signal.Signals
+) -> None:
     with running(tmp_path) as (process, api), api:
         watches = [api.watch(path) for path in (PODS, CONFIG_MAPS, "/api/v1/nodes") * 5]
         start = time.perf_counter()
-        process.send_signal(told)
+        process.send_signal(signal_number)
         assert process.wait(5) == 0
         took_s = time.perf_counter() - start
         for watch in watches:
@@ -114,8 +118,8 @@ def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
             assert kept[name][1] > newest[name][1]
         version = int(listed["metadata"]["resourceVersion"])
         assert version >= max(version for _, _, version in acknowledged)
-        made = api.post(CONFIG_MAPS, config_map("after")).must(201).json
-        assert int(made["metadata"]["resourceVersion"]) > version
+        created = api.post(CONFIG_MAPS, config_map("after")).must(201).json
+        assert int(created["metadata"]["resourceVersion"]) > version
 
 
 def write_until_dead(api: Api, acknowledged: list[tuple[str, str, int]]) -> None:
@@ -137,16 +141,16 @@ def write_until_dead(api: Api, acknowledged: list[tuple[str, str, int]]) -> None
 def test_deletions_and_uids_survive_a_restart(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "cluster.db"))
     with running(tmp_path, *data) as (process, api), api:
-        made = api.post(CONFIG_MAPS, config_map("a")).must(201).json
+        created = api.post(CONFIG_MAPS, config_map("a")).must(201).json
         api.post(CONFIG_MAPS, config_map("b")).must(201)
         api.delete(f"{CONFIG_MAPS}/b").must(200)
         process.kill()
         process.wait()
     with running(tmp_path, *data) as (_, api), api:
-        assert api.get(f"{CONFIG_MAPS}/a").must(200).json == made
+        assert api.get(f"{CONFIG_MAPS}/a").must(200).json == created
         api.get(f"{CONFIG_MAPS}/b").must(404)
         # The history before the restart is gone.
-        version = made["metadata"]["resourceVersion"]
+        version = created["metadata"]["resourceVersion"]
         with api.watch(CONFIG_MAPS, query={"resourceVersion": version}) as watch:
             event = watch.next()
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410)

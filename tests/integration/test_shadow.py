@@ -51,7 +51,7 @@ MOST_ALLOCATED = {
 
 
 def node_of(number: int) -> Document:
-    # All different, so that every pod has one best node.
+    # All different, so that every pod has a single best node.
     return a_node(
         f"node-{number}",
         labels={ZONE: f"zone-{number % 3}"},
@@ -117,7 +117,7 @@ class World:
             "kubesched",
             SchedulerSettings(
                 profiles=profiles,
-                kubeconfig=cluster.kubeconfigs[ADMIN.name],  # It would have the right to write.
+                kubeconfig=cluster.kubeconfigs[ADMIN.name],  # Its user has the right to write.
                 leader_election={"leaderElect": True},  # Ignored by a shadow.
                 port=free_ports(1)[0],
                 flags=(
@@ -135,9 +135,9 @@ class World:
             list(together.map(self._create_some, (pods[first::4] for first in range(4))))
         with self.cluster.api() as api:
             self.cluster.group.wait_until(lambda: _all_decided(api), "decisions", timeout_s=60)
-            wanted = len(pods)
+            expected = len(pods)
             self.cluster.group.wait_until(
-                lambda: sum(self.counts().values()) >= wanted, "comparisons", timeout_s=60
+                lambda: sum(self.counts().values()) >= expected, "comparisons", timeout_s=60
             )
 
     def _create_some(self, pods: list[Document]) -> None:
@@ -164,8 +164,8 @@ class World:
     def requests(self) -> list[tuple[str, str]]:
         """Return verb and path of every request of the shadow."""
         entries = map(json.loads, self.audit.read_text().splitlines())
-        ours = (entry for entry in entries if "kubesched" in entry.get("userAgent", ""))
-        return [(our["verb"], our["requestURI"]) for our in ours]
+        shadow = (one for one in entries if "kubesched" in one.get("userAgent", ""))
+        return [(entry["verb"], entry["requestURI"]) for entry in shadow]
 
     def differences(self) -> list[Document]:
         """Return the lines of the report."""
@@ -205,7 +205,7 @@ def test_kube_scheduler_is_shadowed_without_differences_and_writes(world: World)
     counts = world.counts()
     output = world.stop()
     assert set(counts) <= {"same", "tie"}, world.differences()
-    # Guessing among ten nodes would agree for a tenth of the pods.
+    # A random choice among ten nodes would agree for a tenth of the pods.
     assert counts["same"] > 96 // 3
     assert sum(counts.values()) == 96
     assert "shadow: 96 decisions compared, 0 differ" in output

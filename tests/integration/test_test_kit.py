@@ -1,4 +1,4 @@
-"""The public test kit: programs become ready and end with the test."""
+"""The public test kit: programs become ready, and end with the test."""
 
 from __future__ import annotations
 

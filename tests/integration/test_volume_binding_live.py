@@ -1,8 +1,8 @@
 """VolumeBinding, DefaultBinder and evictions against an API server: embedded, or real.
 
-The plugin is driven by hand, as user system:kube-scheduler; the test plays the volume controller
-and the watch, once for every second the plugin waits. What is expected of the written objects was
-read off kube-scheduler v1.36.4 on the real server.
+The test calls the plugin directly, as user system:kube-scheduler, and acts as volume controller and
+watch once for every second the plugin waits. The expected objects were read from kube-scheduler
+v1.36.4 on the real server.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class World:
         self.each_second: Callable[[], None] = lambda: None
         self._seconds = 0.0
 
-    # -- what the plugin asks of its handle
+    # -- the handle of the plugin
 
     @property
     def snapshot(self) -> Any:
@@ -94,13 +94,13 @@ class World:
         mode = "WaitForFirstConsumer"
         storage_class = {"provisioner": provisioner, "volumeBindingMode": mode}
         self.api.post(CLASSES, {"metadata": {"name": self.tag}, **storage_class}).must()
-        wish = {
+        spec = {
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": self.tag,
             "resources": {"requests": {"storage": "1Gi"}},
         }
         named = {"name": self.claim, "annotations": {"kept": "yes"}, "labels": {"kept": "yes"}}
-        self.api.post(CLAIMS, {"metadata": named, "spec": wish}).must()
+        self.api.post(CLAIMS, {"metadata": named, "spec": spec}).must()
         self.make_pod("user", [{"name": "v", "persistentVolumeClaim": {"claimName": self.claim}}])
 
     def make_volume(self) -> None:
@@ -118,19 +118,19 @@ class World:
                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
             },
         }
-        made = self.api.post(VOLUMES, volume).must().json
-        made["status"] = {"phase": "Available", "message": "kept", "reason": "kept"}
-        self.api.put(f"{VOLUMES}/{self.volume}/status", made).must()
+        created = self.api.post(VOLUMES, volume).must().json
+        created["status"] = {"phase": "Available", "message": "kept", "reason": "kept"}
+        self.api.put(f"{VOLUMES}/{self.volume}/status", created).must()
 
     def make_pod(self, name: str, volumes: list[Document]) -> PodInfo:
         self.api.post(PODS, a_pod(f"{name}-{self.tag}", volumes=volumes)).must()
         return self.pod(name)
 
     def pod(self, name: str = "user") -> PodInfo:
-        shown = self.shown(f"{PODS}/{name}-{self.tag}")
-        return self.cache.pod_info(decode_as(Pod, shown))
+        document = self.fetch(f"{PODS}/{name}-{self.tag}")
+        return self.cache.pod_info(decode_as(Pod, document))
 
-    def shown(self, path: str) -> Document:
+    def fetch(self, path: str) -> Document:
         document: Document = self.api.get(path).must(200).json
         return document
 
@@ -139,9 +139,9 @@ class World:
 
     def read(self) -> None:
         """Load the objects of the API server, as watches would."""
-        self.cache.add_node(decode_as(Node, self.shown(f"/api/v1/nodes/{self.node}")))
+        self.cache.add_node(decode_as(Node, self.fetch(f"/api/v1/nodes/{self.node}")))
         for path in (VOLUMES, CLAIMS, CLASSES):
-            for item in self.shown(path)["items"]:
+            for item in self.fetch(path)["items"]:
                 kind = {VOLUMES: "PersistentVolume", CLAIMS: "PersistentVolumeClaim"}
                 version = "storage.k8s.io/v1" if path == CLASSES else "v1"
                 named = {"apiVersion": version, "kind": kind.get(path, "StorageClass")}
@@ -149,17 +149,17 @@ class World:
 
     def control(self) -> None:
         """Bind the claim to the volume that names it, as the volume controller does."""
-        reference = self.shown(f"{VOLUMES}/{self.volume}")["spec"].get("claimRef", {})
+        reference = self.fetch(f"{VOLUMES}/{self.volume}")["spec"].get("claimRef", {})
         if reference.get("name") == self.claim:
-            done = {"pv.kubernetes.io/bind-completed": "yes"}
-            bound = {"metadata": {"annotations": done}, "spec": {"volumeName": self.volume}}
+            annotations = {"pv.kubernetes.io/bind-completed": "yes"}
+            bound = {"metadata": {"annotations": annotations}, "spec": {"volumeName": self.volume}}
             self.change(f"{CLAIMS}/{self.claim}", bound)
 
     # -- the attempt
 
     def reserved(self) -> tuple[VolumeBinding, CycleState, PodInfo]:
         self.read()
-        plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=5), self)  # type: ignore[arg-type]  # The parts of a handle that are asked for.
+        plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=5), self)  # type: ignore[arg-type]  # The used parts of a handle.
         state, pod, nodes = CycleState(), self.pod(), self.snapshot.all_nodes()
         self.pods[pod.key] = pod
         assert plugin.pre_filter(state, pod, nodes) is None
@@ -218,15 +218,15 @@ def test_a_volume_is_bound_to_its_claim_and_keeps_its_fields(
             world.make("kubernetes.io/no-provisioner")
             world.make_volume()
             world.each_second = world.control
-            before, claim = world.shown(f"{VOLUMES}/{world.volume}"), f"{CLAIMS}/{world.claim}"
-            version = world.shown(claim)["metadata"]["resourceVersion"]
+            before, claim = world.fetch(f"{VOLUMES}/{world.volume}"), f"{CLAIMS}/{world.claim}"
+            version = world.fetch(claim)["metadata"]["resourceVersion"]
             assert await world.bind_volumes() is None
-            after = world.shown(f"{VOLUMES}/{world.volume}")
+            after = world.fetch(f"{VOLUMES}/{world.volume}")
             reference = {
                 "kind": "PersistentVolumeClaim",
                 "namespace": "default",
                 "name": world.claim,
-                "uid": world.shown(claim)["metadata"]["uid"],
+                "uid": world.fetch(claim)["metadata"]["uid"],
                 "apiVersion": "v1",
                 "resourceVersion": version,
             }
@@ -250,11 +250,11 @@ def test_a_claim_gets_its_node_and_keeps_its_fields(api_server: ApiServer, api: 
         async with a_world(api_server, api) as world:
             world.make("csi.example.com")
             claim = f"{CLAIMS}/{world.claim}"
-            before = world.shown(claim)
+            before = world.fetch(claim)
             # No provisioner creates the volume.
             status = await world.bind_volumes()
             assert status == error("binding volumes: context deadline exceeded")
-            after, expected = world.shown(claim), without_bookkeeping(before)
+            after, expected = world.fetch(claim), without_bookkeeping(before)
             expected["metadata"]["annotations"] = {"kept": "yes", SELECTED: world.node}
             assert without_bookkeeping(after) == expected
             assert fields_of(after, "kube-scheduler") == [
@@ -268,8 +268,8 @@ def test_a_failed_provisioner_removes_the_selected_node(api_server: ApiServer, a
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("csi.example.com")
-            taken = {"metadata": {"annotations": {SELECTED: None}}}
-            world.each_second = lambda: world.change(f"{CLAIMS}/{world.claim}", taken)
+            removal = {"metadata": {"annotations": {SELECTED: None}}}
+            world.each_second = lambda: world.change(f"{CLAIMS}/{world.claim}", removal)
             text = f'binding volumes: provisioning failed for PVC "{world.claim}"'
             assert await world.bind_volumes() == error(text)
 
@@ -291,7 +291,7 @@ def test_a_volume_changed_by_another_client_is_not_overwritten(
                 "has been modified; please apply your changes to the latest version and try again"
             )
             assert await plugin.pre_bind(state, pod, world.node) == error(text)
-            assert "claimRef" not in world.shown(path)["spec"]
+            assert "claimRef" not in world.fetch(path)["spec"]
 
     asyncio.run(main())
 
@@ -315,7 +315,7 @@ def test_a_pod_is_bound_once(api_server: ApiServer, api: Api) -> None:
     async def main() -> None:
         async with a_world(api_server, api) as world:
             world.make("kubernetes.io/no-provisioner")
-            binder = DefaultBinder(None, world)  # type: ignore[arg-type]  # Only the client is asked for.
+            binder = DefaultBinder(None, world)  # type: ignore[arg-type]  # Only the client is used.
             pod = world.pod()
             assert await binder.bind(CycleState(), pod, world.node) is None
             assert world.pod().node_name == world.node
@@ -358,18 +358,20 @@ def test_a_victim_gets_a_condition_and_is_deleted(api_server: ApiServer, api: Ap
             await world.client.bind_pod(
                 namespace="default", name=victim.name, uid=victim.uid, node_name=world.node
             )
-            world.cache.add_node(decode_as(Node, world.shown(f"/api/v1/nodes/{world.node}")))
+            world.cache.add_node(decode_as(Node, world.fetch(f"/api/v1/nodes/{world.node}")))
             world.cache.add_pod(world.pod())
             bound = world.cache.bound_pod(victim.uid)
             assert bound is not None
             executor, events = an_executor(world)
-            plan = Victims(world.node, (bound,))
-            status = await executor.evict("default-scheduler", "DefaultPreemption", preemptor, plan)
+            victims = Victims(world.node, (bound,))
+            status = await executor.evict(
+                "default-scheduler", "DefaultPreemption", preemptor, victims
+            )
             assert status is None
-            shown = world.shown(f"{PODS}/{victim.name}")
-            assert "deletionTimestamp" in shown["metadata"]
+            document = world.fetch(f"{PODS}/{victim.name}")
+            assert "deletionTimestamp" in document["metadata"]
             conditions = {
-                condition["type"]: condition for condition in shown["status"]["conditions"]
+                condition["type"]: condition for condition in document["status"]["conditions"]
             }
             assert set(conditions) == {"PodScheduled", "DisruptionTarget"}
             condition = conditions["DisruptionTarget"]
@@ -384,7 +386,7 @@ def test_a_victim_gets_a_condition_and_is_deleted(api_server: ApiServer, api: Ap
             }
             assert events == [f"Preempted by pod {preemptor.uid} on node {world.node}"]
             api.delete(f"{PODS}/{victim.name}", query={"gracePeriodSeconds": 0}).must(200)
-            assert await executor.evict("x", "DefaultPreemption", preemptor, plan) is None
+            assert await executor.evict("x", "DefaultPreemption", preemptor, victims) is None
             assert len(events) == 1
 
     asyncio.run(main())
