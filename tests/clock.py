@@ -1,10 +1,10 @@
-"""A clock that stands until a test moves it."""
+"""A clock that only tests advance."""
 
 from __future__ import annotations
 
 
 class StillClock:
-    """Time stands; nobody may wait for it."""
+    """Time does not advance by itself; sleeping is an error."""
 
     def __init__(self, at_s: float = 0.0) -> None:
         self.at_s = at_s

@@ -1,6 +1,6 @@
 """Configuration of the whole test suite: hypothesis profiles, xdist workers, garbage collection.
 
-Fixtures of one package live beside its tests.
+Fixtures of one package are defined next to its tests.
 """
 
 import gc

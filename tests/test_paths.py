@@ -33,7 +33,7 @@ def documented(path: str) -> list[str]:
 def taken(path: str) -> list[str]:
     """Return the modules that the code enters, in the order of their first calls."""
     command = [sys.executable, str(ROOT / "tests" / "tracing.py"), path]
-    ran = subprocess.run(
+    completed = subprocess.run(
         command,
         capture_output=True,
         text=True,
@@ -41,7 +41,7 @@ def taken(path: str) -> list[str]:
         timeout=100,
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin", "HOME": str(ROOT)},
     )
-    modules: list[str] = json.loads(ran.stdout.splitlines()[-1])
+    modules: list[str] = json.loads(completed.stdout.splitlines()[-1])
     return modules
 
 

@@ -169,7 +169,7 @@ def test_a_watch_is_a_verb_of_its_own(plain_api: Api, reader: None, namespace: s
     assert 'cannot watch resource "configmaps"' in answer.message
 
 
-def test_a_role_allows_what_it_says(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
+def test_a_role_grants_its_rules(api: Api, plain_api: Api, reader: None, namespace: str) -> None:
     api.post(config_maps(namespace), config_map("a")).must(201)
     plain_api.get(config_maps(namespace, "a")).must(200)
     plain_api.get(config_maps(namespace)).must(200)

@@ -89,7 +89,7 @@ def test_changes_of_the_root_ca_config_map_are_reverted(world: World) -> None:
     world.until(lambda: world.get(path).get("data") == data, "it is put right")
     assert world.get(path)["metadata"]["annotations"][DESCRIPTION]
     world.api.delete(path).must(200)
-    world.until(lambda: world.get(path).get("data") == data, "it is made again")
+    world.until(lambda: world.get(path).get("data") == data, "it is recreated")
 
 
 # -- quotas ---------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_a_deployment_has_a_replica_set_that_has_pods(world: World) -> None:
         "it has progressed",
     )
     scaled = f"Scaled up replica set {metadata['name']} from 0 to 3"
-    world.until(lambda: scaled in notes(world, "web", "ScalingReplicaSet"), "an event tells of it")
+    world.until(lambda: scaled in notes(world, "web", "ScalingReplicaSet"), "it has an event")
 
 
 @pytest.mark.programs
@@ -313,9 +313,7 @@ def test_scaling_applies_to_the_only_replica_set(world: World) -> None:
     assert desired == "5"
     name = replica_set["metadata"]["name"]
     reported = f"Scaled up replica set {name} from 2 to 5"
-    world.until(
-        lambda: reported in notes(world, "web", "ScalingReplicaSet"), "an event tells of it"
-    )
+    world.until(lambda: reported in notes(world, "web", "ScalingReplicaSet"), "it has an event")
     world.kubectl("scale", "deployment/web", "--replicas=0")
     until_status(world, path_of(world), "none", replicas=0)
     until_pods(world, "app=web", 0)
@@ -326,7 +324,7 @@ def test_a_failure_of_its_replica_set_is_reported(world: World) -> None:
     template["spec"]["serviceAccountName"] = "missing"
     world.create(a_deployment("web", 1, template))
     world.until(
-        lambda: condition(world.get(path_of(world)), "ReplicaFailure"), "it tells of the failure"
+        lambda: condition(world.get(path_of(world)), "ReplicaFailure"), "it reports the failure"
     )
     reported = condition(world.get(path_of(world)), "ReplicaFailure")
     assert (reported["status"], reported["reason"]) == ("True", "FailedCreate")

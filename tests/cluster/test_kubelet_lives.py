@@ -164,7 +164,7 @@ def test_a_dead_kubelet_does_nothing(api_server: ApiServer, api: Api, node: str)
             "the other node's lease is renewed",
         )
         assert renewed() == last
-        assert get(api, f"{PODS}/{name}"), "nobody ends the pods of a dead kubelet"
+        assert get(api, f"{PODS}/{name}"), "the pods of a dead kubelet stay"
         assert conditions_of(get(api, path))["Ready"]["status"] == "Unknown"
         switch(None)
         until(lambda: is_ready(get(api, path)), "the node is ready again")

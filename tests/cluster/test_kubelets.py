@@ -118,7 +118,7 @@ def test_a_pod_with_a_finalizer_stops_and_stays(own: World) -> None:
             "Never", a_command("sh", "-c", "sleep 0.1; exit 7"), "Failed", 7, id="it says how"
         ),
         pytest.param("OnFailure", a_command("true"), "Succeeded", 0, id="it need not try again"),
-        pytest.param("Never", a_command("train", "--fast"), "Succeeded", 0, id="nobody says how"),
+        pytest.param("Never", a_command("train", "--fast"), "Succeeded", 0, id="no known end"),
     ],
 )
 def test_a_pod_exits_as_its_command_does(
@@ -166,7 +166,7 @@ def test_annotations_set_run_time_and_exit_code(own: World) -> None:
     own.until(looping, "it is in a crash loop")
     assert looping()["message"].startswith("back-off 10s restarting failed container=main pod=")
     assert phase_of(own, "always") == "Running"
-    own.until(lambda: "BackOff" in own.reasons("always"), "an event tells of the crash loop")
+    own.until(lambda: "BackOff" in own.reasons("always"), "the crash loop has an event")
 
 
 def test_an_invalid_annotation_is_reported(own: World) -> None:

@@ -47,7 +47,7 @@ def test_an_empty_namespace_is_deleted(world: World) -> None:
 
 
 def test_the_content_of_a_namespace_is_deleted_with_it(world: World) -> None:
-    made = world.create(
+    created = world.create(
         a_config_map("one"),
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "two"}},
         {
@@ -58,7 +58,7 @@ def test_the_content_of_a_namespace_is_deleted_with_it(world: World) -> None:
         },
         a_pod("four"),
     )
-    assert len(made) == 4
+    assert len(created) == 4
     world.until(
         lambda: world.get(world.path("pods", "four"))["spec"].get("nodeName"), "the pod has a node"
     )

@@ -84,7 +84,7 @@ class _Nodes:
         self._cluster.api.patch(path, body, STRATEGIC_MERGE_PATCH).must(200)
 
     @contextmanager
-    def made(self, document: Document) -> Iterator[str]:
+    def create(self, document: Document) -> Iterator[str]:
         name = document["metadata"]["name"]
         self._cluster.api.post("/api/v1/nodes", document).must(201)
         try:
@@ -101,7 +101,7 @@ def nodes(world: World) -> _Nodes:
 @pytest.fixture
 def node(world: World, nodes: _Nodes) -> Iterator[str]:
     """Return a node with a kubelet, ready."""
-    with nodes.made(_node(f"live-{world.namespace}")) as name:
+    with nodes.create(_node(f"live-{world.namespace}")) as name:
         world.until(lambda: nodes.ready(name) == "True", f"{name} is ready")
         world.until(lambda: not nodes.taints(name), f"{name} has no taints of ours")
         yield name
@@ -110,7 +110,7 @@ def node(world: World, nodes: _Nodes) -> Iterator[str]:
 @pytest.fixture
 def dead_node(world: World, nodes: _Nodes) -> Iterator[str]:
     """Return a ready node without a kubelet: its pods do not change."""
-    with nodes.made(_node(f"dead-{world.namespace}", is_dead=True)) as name:
+    with nodes.create(_node(f"dead-{world.namespace}", is_dead=True)) as name:
         world.until(lambda: not nodes.taints(name), f"{name} has no taints of ours")
         yield name
 
@@ -225,7 +225,7 @@ def test_pods_are_evicted_unless_they_tolerate_the_taint(world: World, dead_node
         "DeletionByTaintManager",
         "Taint manager: deleting due to NoExecute taint",
     )
-    world.until(lambda: "TaintManagerEviction" in world.reasons("goes"), "an event tells of it")
+    world.until(lambda: "TaintManagerEviction" in world.reasons("goes"), "it has an event")
 
 
 @pytest.mark.programs
@@ -246,7 +246,7 @@ def test_a_taint_removed_in_time_evicts_no_pod(world: World, dead_node: str) -> 
     world.create(_pod("marker", dead_node))
     world.until(lambda: _is_going(world, "marker"), "the taint is known")
     world.kubectl("taint", "nodes", dead_node, "maintenance-")
-    world.until(lambda: "TaintManagerEviction" in world.reasons("lucky"), "an event tells of it")
+    world.until(lambda: "TaintManagerEviction" in world.reasons("lucky"), "it has an event")
     notes = [
         one["message"]
         for one in world.items(world.path("events"))
@@ -352,9 +352,9 @@ def _ready_of(cluster: Playground, pod: str) -> str:
 @pytest.mark.programs
 def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> None:
     nodes = _Nodes(impatient)
-    with nodes.made(_node("silent", is_dead=True)) as name:
+    with nodes.create(_node("silent", is_dead=True)) as name:
         _put_pods(impatient, name)
-        impatient.until(lambda: nodes.ready(name) == "Unknown", "nobody hears of it")
+        impatient.until(lambda: nodes.ready(name) == "Unknown", "it is Unknown")
         ready = _condition(nodes.get(name), "Ready")
         assert ready["reason"] == "NodeStatusUnknown"
         assert ready["message"] == "Kubelet stopped posting node status."
@@ -380,7 +380,7 @@ def test_a_silent_node_is_unknown_and_loses_its_pods(impatient: Playground) -> N
 @pytest.mark.programs
 def test_the_heartbeat_annotation_stops_and_resumes_a_node(our_impatient: Playground) -> None:
     cluster, nodes = our_impatient, _Nodes(our_impatient)
-    with nodes.made(_node("mortal")) as name:
+    with nodes.create(_node("mortal")) as name:
         cluster.until(lambda: nodes.ready(name) == "True", "it is ready")
         cluster.create(
             _pod("stays", name, _exists()), _pod("goes", name, _exists(f"{_PREFIX}unreachable", 1))
@@ -388,7 +388,7 @@ def test_the_heartbeat_annotation_stops_and_resumes_a_node(our_impatient: Playgr
         for pod in ("stays", "goes"):
             cluster.until_running(f"default/{pod}")
         cluster.kubectl("annotate", "node", name, f"{_HEARTBEAT}=off", "--overwrite")
-        cluster.until(lambda: nodes.ready(name) == "Unknown", "nobody hears of it")
+        cluster.until(lambda: nodes.ready(name) == "Unknown", "it is Unknown")
         cluster.until(lambda: _ready_of(cluster, "stays") == "False", "its pods are not ready")
         cluster.until(
             lambda: "deletionTimestamp" in cluster.pod("default/goes")["metadata"],
@@ -406,7 +406,7 @@ def test_a_node_without_any_heartbeat_becomes_unknown(impatient: Playground) -> 
     nodes = _Nodes(impatient)
     document = _node("mute", is_dead=True)
     del document["status"]["conditions"]
-    with nodes.made(document) as name:
+    with nodes.create(document) as name:
         impatient.until(lambda: nodes.ready(name) == "Unknown", "it is unknown", 50.0)
         conditions = {
             condition["type"]: condition["reason"]

@@ -44,8 +44,8 @@ def waiting(name: str) -> Document:
 def test_pods_are_created_from_the_template(world: World, make: Make) -> None:
     template = a_template("web")
     template["metadata"]["annotations"] = {"note": "kept"}
-    (made,) = world.create(make("web", 3, template))
-    path = path_of(world, made)
+    (workload,) = world.create(make("web", 3, template))
+    path = path_of(world, workload)
     found = until_status(
         world, path, "all are available", replicas=3, readyReplicas=3, availableReplicas=3
     )
@@ -57,10 +57,10 @@ def test_pods_are_created_from_the_template(world: World, make: Make) -> None:
         assert metadata["annotations"]["note"] == "kept"
         assert metadata["ownerReferences"] == [
             {
-                "apiVersion": made["apiVersion"],
-                "kind": made["kind"],
+                "apiVersion": workload["apiVersion"],
+                "kind": workload["kind"],
                 "name": "web",
-                "uid": made["metadata"]["uid"],
+                "uid": workload["metadata"]["uid"],
                 "controller": True,
                 "blockOwnerDeletion": True,
             }
@@ -83,20 +83,20 @@ def test_a_deleted_pod_is_replaced(world: World, make: Make) -> None:
 
 @both
 def test_a_failed_pod_does_not_count(world: World, make: Make) -> None:
-    (made,) = world.create(make("web", 1, waiting("web")))
+    (workload,) = world.create(make("web", 1, waiting("web")))
     (pod,) = until_pods(world, "app=web", 1)
     name = pod["metadata"]["name"]
     patch(world, world.path("pods", name) + "/status", {"status": {"phase": "Failed"}})
     pods = until_pods(world, "app=web", 2)
     assert name in names_of(pods)
-    until_status(world, path_of(world, made), "one is counted", replicas=1)
+    until_status(world, path_of(world, workload), "one is counted", replicas=1)
 
 
 @pytest.mark.programs
 @both
 def test_scaling_creates_and_deletes_pods(world: World, make: Make) -> None:
-    (made,) = world.create(make("web", 1, waiting("web")))
-    path = path_of(world, made)
+    (workload,) = world.create(make("web", 1, waiting("web")))
+    path = path_of(world, workload)
     until_pods(world, "app=web", 1)
     scale = world.get(f"{path}/scale")
     scale["spec"]["replicas"] = 7
@@ -106,7 +106,7 @@ def test_scaling_creates_and_deletes_pods(world: World, make: Make) -> None:
     until_status(world, path, "seven", replicas=7)
     assert world.get(f"{path}/scale")["status"]["replicas"] == 7
     before = names_of(until_pods(world, "app=web", 7))
-    world.kubectl("scale", f"{made['kind'].lower()}/web", "--replicas=2")
+    world.kubectl("scale", f"{workload['kind'].lower()}/web", "--replicas=2")
     until_status(world, path, "two", replicas=2)
     gone = before - names_of(until_pods(world, "app=web", 2))
     reported = {f"Deleted pod: {name}" for name in gone}
@@ -117,13 +117,13 @@ def test_scaling_creates_and_deletes_pods(world: World, make: Make) -> None:
 
 @both
 def test_the_cheapest_pod_is_deleted_first(world: World, make: Make) -> None:
-    (made,) = world.create(make("web", 3, waiting("web")))
+    (workload,) = world.create(make("web", 3, waiting("web")))
     pods = until_pods(world, "app=web", 3)
     cheap = pods[1]["metadata"]["name"]
     cost = {"controller.kubernetes.io/pod-deletion-cost": "-10"}
     patch(world, world.path("pods", cheap), {"metadata": {"annotations": cost}})
     # A controller that sees a later change of the same pod knows the cost.
-    patch(world, path_of(world, made), {"spec": {"replicas": 2}})
+    patch(world, path_of(world, workload), {"spec": {"replicas": 2}})
     left = names_of(until_pods(world, "app=web", 2))
     assert left == names_of(pods) - {cheap}
 
@@ -133,14 +133,14 @@ def test_orphans_are_adopted_and_mismatches_released(world: World, make: Make) -
     orphan = {"kind": "Pod", "apiVersion": "v1", **waiting("web")}
     orphan["metadata"]["name"] = "orphan"
     world.create(orphan)
-    (made,) = world.create(make("web", 1, waiting("web")))
+    (workload,) = world.create(make("web", 1, waiting("web")))
 
     def owners() -> list[str]:
         metadata = world.get(world.path("pods", "orphan"))["metadata"]
         return [reference["uid"] for reference in metadata.get("ownerReferences", [])]
 
-    world.until(lambda: owners() == [made["metadata"]["uid"]], "it is adopted")
-    until_status(world, path_of(world, made), "it is the one", replicas=1)
+    world.until(lambda: owners() == [workload["metadata"]["uid"]], "it is adopted")
+    until_status(world, path_of(world, workload), "it is the one", replicas=1)
     assert names_of(until_pods(world, "app=web", 1)) == {"orphan"}
     patch(world, world.path("pods", "orphan"), {"metadata": {"labels": {"app": "other"}}})
     world.until(lambda: not owners(), "it is let go")
@@ -152,15 +152,15 @@ def test_orphans_are_adopted_and_mismatches_released(world: World, make: Make) -
 def test_a_creation_failure_is_reported(world: World, make: Make) -> None:
     template = waiting("web")
     template["spec"]["serviceAccountName"] = "missing"
-    (made,) = world.create(make("web", 2, template))
-    path = path_of(world, made)
+    (workload,) = world.create(make("web", 2, template))
+    path = path_of(world, workload)
     world.until(lambda: condition(world.get(path), "ReplicaFailure"), "it failed")
     reported = condition(world.get(path), "ReplicaFailure")
     assert (reported["status"], reported["reason"]) == ("True", "FailedCreate")
     assert 'serviceaccount "missing" not found' in reported["message"]
     world.until(
         lambda: f"Error creating: {reported['message']}" in notes(world, "web", "FailedCreate"),
-        "an event tells of it",
+        "it has an event",
     )
     world.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "missing"}})
     until_pods(world, "app=web", 2)
@@ -169,10 +169,10 @@ def test_a_creation_failure_is_reported(world: World, make: Make) -> None:
 
 @both
 def test_pods_become_available_after_min_ready_seconds(world: World, make: Make) -> None:
-    made = make("web", 2, None)
-    made["spec"]["minReadySeconds"] = 3600
-    world.create(made)
-    path = path_of(world, made)
+    workload = make("web", 2, None)
+    workload["spec"]["minReadySeconds"] = 3600
+    world.create(workload)
+    path = path_of(world, workload)
     found = until_status(world, path, "both are ready", readyReplicas=2)
     assert "availableReplicas" not in found["status"]
     patch(world, path, {"spec": {"minReadySeconds": 1}})
@@ -181,8 +181,8 @@ def test_pods_become_available_after_min_ready_seconds(world: World, make: Make)
 
 def test_terminating_pods_are_counted_separately(world: World) -> None:
     with silent_node(world) as node:
-        (made,) = world.create(a_replica_set("web", 2, a_template("web", nodeName=node)))
-        path = path_of(world, made)
+        (workload,) = world.create(a_replica_set("web", 2, a_template("web", nodeName=node)))
+        path = path_of(world, workload)
         until_status(world, path, "two", replicas=2)
         patch(world, path, {"spec": {"replicas": 0}})
         until_status(world, path, "two leave", replicas=0, terminatingReplicas=2)
@@ -190,15 +190,15 @@ def test_terminating_pods_are_counted_separately(world: World) -> None:
         until_status(world, path, "all are gone", replicas=0, terminatingReplicas=0)
 
 
-def test_a_selector_with_expressions_takes_what_it_matches(world: World) -> None:
-    made = a_replica_set("web", 2, waiting("web"))
-    made["spec"]["selector"] = {
+def test_a_selector_with_expressions_selects_matching_pods(world: World) -> None:
+    workload = a_replica_set("web", 2, waiting("web"))
+    workload["spec"]["selector"] = {
         "matchExpressions": [
             {"key": "app", "operator": "In", "values": ["web", "www"]},
             {"key": "retired", "operator": "DoesNotExist"},
         ]
     }
-    world.create(made)
+    world.create(workload)
     first = until_pods(world, "app=web", 2)
     retired = first[0]["metadata"]["name"]
     patch(world, world.path("pods", retired), {"metadata": {"labels": {"retired": "yes"}}})
@@ -207,6 +207,6 @@ def test_a_selector_with_expressions_takes_what_it_matches(world: World) -> None
 
 
 def test_many_pods_are_created_at_once(world: World) -> None:
-    (made,) = world.create(a_replica_set("web", 150, waiting("web")))
-    until_status(world, path_of(world, made), "all are there", replicas=150)
+    (workload,) = world.create(a_replica_set("web", 150, waiting("web")))
+    until_status(world, path_of(world, workload), "all are there", replicas=150)
     assert len(world.pods("app=web")) == 150

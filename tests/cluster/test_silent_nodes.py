@@ -45,9 +45,7 @@ def test_silent_nodes_become_unknown_and_recover(fast: Playground) -> None:
     fast.create(a_pod("stays", nodeName=name))
     fast.until_running("default/stays")
     switch("off")
-    fast.until(
-        lambda: conditions_of(node())["Ready"]["status"] == "Unknown", "nobody knows how it is"
-    )
+    fast.until(lambda: conditions_of(node())["Ready"]["status"] == "Unknown", "it is Unknown")
     fast.until(
         lambda: {(UNREACHABLE, "NoSchedule"), (UNREACHABLE, "NoExecute")} <= taints(),
         "the node is tainted",

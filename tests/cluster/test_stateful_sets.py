@@ -509,4 +509,4 @@ def test_the_retention_policy_can_change(world: World) -> None:
         lambda: _owners(world, "data-web-0") == [("StatefulSet", "web")], "the set owns its claim"
     )
     _patch(world, {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}})
-    world.until(lambda: _owners(world, "data-web-0") == [], "nobody owns it")
+    world.until(lambda: _owners(world, "data-web-0") == [], "it has no owner")

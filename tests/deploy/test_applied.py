@@ -36,9 +36,9 @@ def test_files_and_kustomize_apply_the_same_and_are_removed_completely(
 ) -> None:
     for folder in FOLDERS:
         place = str(DEPLOY / folder)
-        made = run(cluster, program, "apply", "-f", place)
+        applied = run(cluster, program, "apply", "-f", place)
         count = sum(map(len, plain(folder).values()))
-        assert len(re.findall(r" created$", made, re.MULTILINE)) == count, made
+        assert len(re.findall(r" created$", applied, re.MULTILINE)) == count, applied
         output = run(cluster, program, "apply", "-k", place)
         # A budget's selector is replaced as a whole, so that kubectl always sends it.
         changed = [line for line in output.splitlines() if not line.endswith(" unchanged")]

@@ -119,7 +119,7 @@ def test_by_helm(reader: Reader) -> None:
     agent.cluster.create(a_pod("picky", scheduler="kubesched"))
     agent.until(
         lambda: any("Node: " in note for note in agent.cluster.notes("picky", "FailedScheduling")),
-        "the plugin refuses all nodes",
+        "the plugin rejects all nodes",
     )
     label = {"metadata": {"labels": {"cpu": "true"}}}
     agent.cluster.api.patch(f"/api/v1/nodes/{node}", label, MERGE_PATCH).must(200)

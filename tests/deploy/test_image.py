@@ -152,8 +152,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
     command = [sys.executable, "-m", "pip", "wheel", *flags, "--wheel-dir", "dist", "."]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    (made,) = (folder / "dist").glob("*.whl")
-    return made
+    (path,) = (folder / "dist").glob("*.whl")
+    return path
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def read_configs(found: Documents) -> Documents:
 def test_kustomize_and_the_chart_make_the_same_objects_as_the_files(folder: str) -> None:
     expected = plain(folder)
     assert kustomized(DEPLOY / folder) == expected
-    made = rendered(NAMES[folder], f"--set=mode={MODES[folder]}", *VALUES[folder])
-    assert read_configs(made) == read_configs(expected)
+    chart = rendered(NAMES[folder], f"--set=mode={MODES[folder]}", *VALUES[folder])
+    assert read_configs(chart) == read_configs(expected)
 
 
 @schedulers
@@ -227,8 +227,8 @@ def test_the_plugin_of_the_extender_is_the_example() -> None:
 def test_the_configuration_is_valid(folder: str, tmp_path: Path) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text(plain(folder)["ConfigMap"][0]["data"]["scheduler.yaml"])
-    ran = kubesched("config", "validate", "-f", str(path))
-    assert ran.status == 0, ran.err
+    completed = kubesched("config", "validate", "-f", str(path))
+    assert completed.status == 0, completed.err
 
 
 @pytest.mark.programs
@@ -255,13 +255,13 @@ def test_invalid_values_are_rejected(value: str, message: str) -> None:
 
 @pytest.mark.programs
 def test_effects_of_values() -> None:
-    made = rendered(
+    chart = rendered(
         "mine",
         "--set=mode=extender,extender.bind=true,extender.tlsSecret=cert,image.tag=2,verbosity=4",
         "--set=plugins={pack.mod:Packing},extraArgs={--max-score=5},nodeSelector.pool=system",
         "--set=profiles[0].schedulerName=any,imagePullSecrets[0].name=pull",
     )
-    pod, container = pod_template(made), container_of(made)
+    pod, container = pod_template(chart), container_of(chart)
     assert container["args"] == [
         "--listen=0.0.0.0:8888",
         "--config=/etc/kubesched/scheduler.yaml",
@@ -277,8 +277,8 @@ def test_effects_of_values() -> None:
     assert pod["nodeSelector"] == {"pool": "system"}
     assert pod["imagePullSecrets"] == [{"name": "pull"}]
     assert pod["volumes"][1] == {"name": "tls", "secret": {"secretName": "cert"}}
-    assert made["ClusterRole"][0]["rules"][1]["resources"] == ["pods/binding"]
-    scheduler: Any = yaml.safe_load(made["ConfigMap"][0]["data"]["scheduler.yaml"])
+    assert chart["ClusterRole"][0]["rules"][1]["resources"] == ["pods/binding"]
+    scheduler: Any = yaml.safe_load(chart["ConfigMap"][0]["data"]["scheduler.yaml"])
     assert scheduler["profiles"] == [{"schedulerName": "any"}]
 
 

@@ -111,7 +111,7 @@ def test_a_scheduler_evicts_and_binds_volumes(reader: Reader) -> None:
     assert stored["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == chosen
     # A pod that fits nowhere gets a condition.
     cluster.create(a_pod("none", scheduler="kubesched", nodeSelector={"no": "where"}))
-    cluster.until(lambda: cluster.notes("none", "FailedScheduling"), "it is told why")
+    cluster.until(lambda: cluster.notes("none", "FailedScheduling"), "it has an event")
     check_rights(reader, "kubesched-")
 
 
@@ -127,8 +127,8 @@ def test_an_extender_binds_behind_tls(reader: Reader) -> None:
     agent, cluster = reader.agent, reader.agent.cluster
     files = reader.directory / "tls"
     files.mkdir()
-    made = write_certificates(files)
-    secret = f"--cert={made.serving} --key={made.serving_key}"
+    certificates = write_certificates(files)
+    secret = f"--cert={certificates.serving} --key={certificates.serving_key}"
     reader.do(Step(f"kubectl -n kube-system create secret tls extender-tls {secret}"))
     plugin = "examples/plugins/spare_gpu.py"
     reader.do(
@@ -149,7 +149,7 @@ def test_an_extender_binds_behind_tls(reader: Reader) -> None:
     (one,) = stanza["extenders"]
     assert one["bindVerb"] == "bind"
     one["enableHTTPS"] = True
-    one["tlsConfig"] = {"caFile": str(made.authority)}
+    one["tlsConfig"] = {"caFile": str(certificates.authority)}
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -52,7 +52,7 @@ def _steps(text: str) -> Iterator[Step]:
     last: Step | None = None
     for language, block in _BLOCK.findall(text):
         if language == "text":
-            assert last is not None, f"nobody prints this:\n{block}"
+            assert last is not None, f"no command prints this:\n{block}"
             assert not last.expected, f"two texts for {last.line}"
             last.expected += block.splitlines()
         elif not language:

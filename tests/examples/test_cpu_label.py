@@ -60,7 +60,7 @@ def test_the_walkthrough(form: Form) -> None:
         cluster.create(*CPU_LABEL.documents("app.yaml"))
         cluster.until(
             lambda: sum(map(times, events(cluster, "FailedScheduling"))) >= 2,
-            "the pod is refused, and once more",
+            "the pod is rejected twice",
         )
         assert {event["note"] for event in events(cluster, "FailedScheduling")} == {REJECTED}
         (pod,) = cluster.api.get("/api/v1/namespaces/default/pods").must(200).json["items"]
@@ -70,7 +70,7 @@ def test_the_walkthrough(form: Form) -> None:
         cluster.api.patch("/api/v1/nodes/node1", label, MERGE_PATCH).must(200)
         name = pod["metadata"]["name"]
         assert cluster.until_bound(name) == "node1"
-        cluster.until(lambda: events(cluster, "Scheduled"), "the binding is told")
+        cluster.until(lambda: events(cluster, "Scheduled"), "the binding is reported")
         (scheduled,) = events(cluster, "Scheduled")
         assert scheduled["note"] == f"Successfully assigned default/{name} to node1"
         cluster.until_running(name)

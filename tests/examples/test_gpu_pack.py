@@ -40,9 +40,9 @@ def documents(path: Path) -> list[dict[str, Any]]:
 def simulated(line: str, *more: str) -> str:
     name, *arguments = shlex.split(line)
     assert name == "kubesched"
-    ran = kubesched(*arguments, *more)
-    assert ran.status == 0, ran.err
-    return ran.out
+    completed = kubesched(*arguments, *more)
+    assert completed.status == 0, completed.err
+    return completed.out
 
 
 @pytest.fixture
@@ -88,12 +88,12 @@ def test_the_comparison_of_the_readme(comparisons: list[str]) -> None:
 
 def test_a_plugin_that_neither_configuration_enables_is_named(comparisons: list[str]) -> None:
     *_, plugin = shlex.split(comparisons[2])
-    ran = kubesched(*shlex.split(comparisons[0])[1:], "--plugin", plugin)
-    assert ran.status == 0, "without --config it is enabled in the defaults"
+    completed = kubesched(*shlex.split(comparisons[0])[1:], "--plugin", plugin)
+    assert completed.status == 0, "without --config it is enabled in the defaults"
     config = str(EXAMPLE / "requested-to-capacity.yaml")
-    ran = kubesched(*shlex.split(comparisons[0])[1:], "--config", config, "--plugin", plugin)
-    assert ran.status != 0
-    assert "no profile enables the plugin GpuPack" in ran.err
+    completed = kubesched(*shlex.split(comparisons[0])[1:], "--config", config, "--plugin", plugin)
+    assert completed.status != 0
+    assert "no profile enables the plugin GpuPack" in completed.err
 
 
 def test_the_plugin_of_the_readme_is_the_one_that_runs() -> None:

@@ -171,7 +171,7 @@ def test_the_deployed_extender_has_the_rights_it_needs(
         node = cluster.until_bound("extended")
         cluster.until_bound("plain")
         log = tmp_path / "extender.log"
-        until(lambda: 'verb="bind" pod="default/extended"' in log.read_text(), "it is told")
+        until(lambda: 'verb="bind" pod="default/extended"' in log.read_text(), "it is reported")
         text = log.read_text()
         assert f'verb="prioritize" pod="default/extended" nodes=3 best="{node}"' in text
         assert f'verb="bind" pod="default/extended" node="{node}"' in text

@@ -109,10 +109,10 @@ def cluster_with(
     controllers: ControllersKind = "own",
 ) -> Iterator[Playground]:
     config = configuration(endpoint.url)
-    made = playground(
+    context = playground(
         nodes=4, plugins=[plugin], config=config, server=server, controllers=controllers
     )
-    with made as cluster:
+    with context as cluster:
         until_read(cluster, endpoint)
         yield cluster
 

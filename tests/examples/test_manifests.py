@@ -72,7 +72,7 @@ def test_the_deployed_scheduler_has_the_rights_it_needs(
             cluster.create(a_pod(name, scheduler=name, labels={"zone": "zone-a"}))
         for name in names:
             cluster.until_bound(name)
-            cluster.until(partial(cluster.notes, name, "Scheduled"), "it is told")
+            cluster.until(partial(cluster.notes, name, "Scheduled"), "it is reported")
             (note,) = cluster.notes(name, "Scheduled")
             assert note == f"Successfully assigned default/{name} to {cluster.node_of(name)}"
         log = (tmp_path / "scheduler.log").read_text()

@@ -47,7 +47,7 @@ def test_pods_are_placed(form: Form, file: str) -> None:
         cluster.until(pods, "the pod is made")
         name = pods()[0]["metadata"]["name"]
         node = cluster.until_bound(name)
-        cluster.until(lambda: cluster.notes(name, "Scheduled"), "the binding is told")
+        cluster.until(lambda: cluster.notes(name, "Scheduled"), "the binding is reported")
         assert cluster.notes(name, "Scheduled") == [
             f"Successfully assigned default/{name} to {node}"
         ]

@@ -50,7 +50,7 @@ def test_the_recommended_configuration(form: Form) -> None:
         patch = {"spec": {"unschedulable": True}}
         cluster.api.patch("/api/v1/nodes/node-3", patch, MERGE_PATCH).must(200)
         cluster.create(a_space_pod("lens", "tiansuan-1"))
-        cluster.until(lambda: cluster.notes("lens", "FailedScheduling"), "the pod is refused")
+        cluster.until(lambda: cluster.notes("lens", "FailedScheduling"), "the pod is rejected")
         (note,) = set(cluster.notes("lens", "FailedScheduling"))
         assert note.startswith(
             "0/4 nodes are available: 1 node(s) were on another satellite, "

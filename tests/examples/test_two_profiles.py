@@ -42,14 +42,14 @@ def test_each_profile_has_its_own_plugins(form: Form) -> None:
         assert cluster.until_bound("relaxed") == "node-3"
         assert cluster.until_bound("relaxed-elsewhere") in cluster.nodes
         cluster.until(
-            lambda: cluster.notes("strict-elsewhere", "FailedScheduling"), "it is refused"
+            lambda: cluster.notes("strict-elsewhere", "FailedScheduling"), "it is rejected"
         )
         assert set(cluster.notes("strict-elsewhere", "FailedScheduling")) == {ELSEWHERE}
         assert cluster.node_of("strict-elsewhere") == ""
         # Events follow their bindings.
         cluster.until(
             lambda: all(cluster.notes(one, "Scheduled") for one in ("strict", "relaxed")),
-            "both are told to be placed",
+            "both have events",
         )
         events = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events").json["items"]
         reporters = {

@@ -187,7 +187,7 @@ def test_configuration_and_plugins_are_passed_to_the_scheduler(tmp_path: Path) -
     assert node["status"]["allocatable"]["cpu"] == "2"
 
 
-def test_without_a_scheduler_it_says_so(tmp_path: Path) -> None:
+def test_a_missing_scheduler_is_reported(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "mine" / "config"
     flags = ("--no-scheduler", "--nodes=1", f"--write-kubeconfig={kubeconfig}")
     with Command(tmp_path, flags) as command:

@@ -39,7 +39,7 @@ def test_every_printed_command_works(command: Command, program: str) -> None:
     assert walk.next("kubectl cordon node-1") == "node/node-1 cordoned\n"
     assert walk.next("kubectl taint nodes --all").count(" tainted\n") == 4
     walk.next("kubectl scale deployment web --replicas=7")
-    command.until(walk.reasons, "the seventh is refused")
+    command.until(walk.reasons, "the seventh is rejected")
     assert len(walk.placed()) == 6
     assert (
         "0/4 nodes are available: 1 node(s) were unschedulable, "

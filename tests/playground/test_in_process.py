@@ -37,7 +37,7 @@ def test_a_pod_is_bound_runs_and_terminates(playground: Playground) -> None:
 def test_a_pod_waits_for_a_node(playground: Playground) -> None:
     assert playground.nodes == ["node-1"]
     playground.create(a_pod("web", nodeSelector={"disk": "ssd"}))
-    playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is refused")
+    playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is rejected")
     playground.create(
         a_node("fast", labels={"disk": "ssd"}, annotations={"kubesched.dev/heartbeat": "on"})
     )

@@ -95,4 +95,4 @@ def test_kube_scheduler_schedules_there(tmp_path: Path) -> None:
         with command.api() as api:
             api.post(PODS, a_pod("web")).must(201)
         command.until(lambda: node_of(command, "web").startswith("node-"), "the pod is placed")
-        command.until(lambda: "default/web -> node-" in command.output, "the view tells of it")
+        command.until(lambda: "default/web -> node-" in command.output, "the view shows it")

@@ -61,7 +61,7 @@ def test_a_plugin_with_typed_arguments_decides(playground: Playground) -> None:
 @pytest.mark.playground(nodes=2, plugins=[("only-node", OnlyNode)], config=config(nodeName="none"))
 def test_its_reason_is_reported(playground: Playground) -> None:
     playground.create(a_pod("web"))
-    playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is refused")
+    playground.until(lambda: playground.notes("web", "FailedScheduling"), "the pod is rejected")
     note = playground.notes("web", "FailedScheduling")[0]
     assert note.startswith("0/2 nodes are available: 2 not this one.")
 
