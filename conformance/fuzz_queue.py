@@ -1,7 +1,7 @@
 """Compare the scheduling queue with kube-scheduler's own on random histories.
 
 Owns the command line. The expected queues of the pods come from upstream's PriorityQueue, run by
-`conformance/queue/main.go`, never from our queue.
+`conformance/queue_histories/main.go`, never from our queue.
 """
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # As a script this file sees only its own folder; the packages are one level up.
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from conformance.queue.steps import History  # noqa: E402
+from conformance.queue_histories.steps import History  # noqa: E402
 
 SHOWN_STEPS = 10
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _program(directory: Path) -> Path:
     program = directory / "queue"
-    command = ["go", "build", "-o", str(program), "./queue"]
+    command = ["go", "build", "-o", str(program), "./queue_histories"]
     subprocess.run(command, cwd=ROOT / "conformance", check=True)
     return program
 

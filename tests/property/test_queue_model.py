@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from conformance.queue.plugins import (
+from conformance.queue_histories.plugins import (
     EVENTS,
     GATES,
     PLUGINS,

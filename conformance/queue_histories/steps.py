@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from conformance.queue.plugins import EVENTS, GATES, PLUGINS, a_queue
+from conformance.queue_histories.plugins import EVENTS, GATES, PLUGINS, a_queue
 from kubesched.api.decode import decode_as
 from kubesched.api.pod import Pod
 from kubesched.framework.cluster_event import ASSIGNED_POD_DELETE
