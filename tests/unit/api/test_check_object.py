@@ -232,7 +232,7 @@ def test_enumerations_may_be_unset() -> None:
 
 
 def test_a_valid_object_passes() -> None:
-    # The API server stores a bound that is no number, so it must pass here.
+    # The API server stores a bound that is not a number, so it must pass here.
     bound = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["b"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [bound]}}
     document = an_object(

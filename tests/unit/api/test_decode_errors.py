@@ -43,7 +43,7 @@ def a_pod(**parts: Any) -> dict[str, Any]:
             "spec.overhead[a.io/b]",
             "[]",
             "Expected `int | float | str`, got `array`",
-            id="an entry whose key is no plain word",
+            id="an entry whose key is not a plain word",
         ),
         pytest.param(
             a_pod(spec={"nodeSelector": {"a": None, "b": 1}}),
@@ -108,7 +108,7 @@ def test_field_and_value_are_named(
         pytest.param(
             b'{"kind": ["x"]}',
             "object: kind: Expected `str | null`, got `array` (value ['x'])",
-            id="a kind that is no text",
+            id="a kind that is not a string",
         ),
     ],
 )

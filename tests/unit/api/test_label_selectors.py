@@ -116,10 +116,10 @@ def test_selector_text(selector: Selector, text: str) -> None:
 
 
 def test_equal_selectors_hash_alike() -> None:
-    one = label_selector(LabelSelector(match_labels={"a": "1", "b": "2"}))
-    two = selector_from_set({"b": "2", "a": "1"})
-    assert one == two
-    assert len({one, two}) == 1
+    first = label_selector(LabelSelector(match_labels={"a": "1", "b": "2"}))
+    second = selector_from_set({"b": "2", "a": "1"})
+    assert first == second
+    assert len({first, second}) == 1
 
 
 def test_requirements_can_be_added() -> None:

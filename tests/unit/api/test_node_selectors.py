@@ -181,5 +181,5 @@ def test_preferred_terms_report_all_errors() -> None:
 
 
 def test_equal_node_selectors_hash_alike() -> None:
-    one, two = (compile_node_selector(selector(term(("a", "In", ["1"])))) for _ in range(2))
-    assert len({one, two}) == 1
+    first, second = (compile_node_selector(selector(term(("a", "In", ["1"])))) for _ in range(2))
+    assert len({first, second}) == 1

@@ -36,7 +36,7 @@ def milli_cpu(*containers: Wire, init: tuple[Wire, ...] = (), **spec: Any) -> in
             [container(cpu="400m")],
             (container("i", cpu="300m"),),
             400,
-            id="init containers that ask for less count nothing",
+            id="init containers that request less do not count",
         ),
         pytest.param(
             [container(cpu="100m")],
@@ -102,11 +102,9 @@ def test_uncounted_resources_are_omitted() -> None:
         pytest.param(
             {"cpu": "2", "example.com/gpu": "8"},
             (2000, 100 * MI, 1),
-            id="an extended resource cannot be asked for a whole pod",
+            id="an extended resource cannot be requested for a whole pod",
         ),
-        pytest.param(
-            {"example.com/gpu": "8"}, (300, 100 * MI, 1), id="alone it changes nothing at all"
-        ),
+        pytest.param({"example.com/gpu": "8"}, (300, 100 * MI, 1), id="alone it changes nothing"),
     ],
 )
 def test_pod_level_requests(resources: dict[str, str], expected: tuple[int, int, int]) -> None:
@@ -146,12 +144,12 @@ def resized(actuated: str, allocated: str, conditions: list[Wire] | None = None)
         pytest.param(resized("300m", "700m"), 700, id="the allocated amount is more"),
         pytest.param(resized("300m", "400m", DEFERRED), 500, id="deferred: the spec still counts"),
         pytest.param(
-            resized("300m", "400m", INFEASIBLE), 400, id="infeasible: the spec counts no more"
+            resized("300m", "400m", INFEASIBLE), 400, id="infeasible: the spec no longer counts"
         ),
         pytest.param(
             {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "900m"}}]},
             500,
-            id="a status without resources tells nothing",
+            id="a status without resources changes nothing",
         ),
     ],
 )

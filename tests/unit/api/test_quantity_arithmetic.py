@@ -84,7 +84,7 @@ def test_equal_numbers_are_equal_in_any_notation() -> None:
 def test_order_sign_and_negation() -> None:
     texts = ["-1Gi", "-1G", "-1n", "0", "1n", "1m", "1", "1k", "1Ki", "1E", "1Ei"]
     ordered = [Quantity.parse(text) for text in texts]
-    assert sorted(ordered, key=lambda one: -one) == ordered[::-1]
+    assert sorted(ordered, key=lambda quantity: -quantity) == ordered[::-1]
     assert [quantity.sign() for quantity in ordered] == [-1, -1, -1, 0, 1, 1, 1, 1, 1, 1, 1]
     assert [quantity.is_zero() for quantity in ordered].count(True) == 1
     assert -Quantity.parse("1Gi") == Quantity.parse("-1Gi")
@@ -116,12 +116,12 @@ def as_decimal(text: str) -> Decimal:
 
 @given(left=SMALL, right=SMALL)
 def test_sums_and_order_agree_with_decimal_arithmetic(left: str, right: str) -> None:
-    one, two = Quantity.parse(left), Quantity.parse(right)
-    total = one + two
+    first, second = Quantity.parse(left), Quantity.parse(right)
+    total = first + second
     exact = EXACT.add(as_decimal(left), as_decimal(right))
     assert EXACT.scaleb(Decimal(total.unscaled), total.exponent) == exact
-    assert (one < two) == (as_decimal(left) < as_decimal(right))
-    assert (one == two) == (as_decimal(left) == as_decimal(right))
+    assert (first < second) == (as_decimal(left) < as_decimal(right))
+    assert (first == second) == (as_decimal(left) == as_decimal(right))
 
 
 @given(text=SMALL)

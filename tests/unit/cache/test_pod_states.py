@@ -53,9 +53,9 @@ def test_a_forgotten_pod_counts_nowhere(cache: Cache) -> None:
     assert not cache.is_assumed(a_web())
 
 
-@pytest.mark.parametrize("how", ["assume", "add"])
-def test_a_pod_that_counts_cannot_be_assumed(cache: Cache, how: str) -> None:
-    if how == "assume":
+@pytest.mark.parametrize("method", ["assume", "add"])
+def test_a_pod_that_counts_cannot_be_assumed(cache: Cache, method: str) -> None:
+    if method == "assume":
         cache.assume_pod(a_web(), "n1")
     else:
         cache.add_pod(a_web(nodeName="n1"))

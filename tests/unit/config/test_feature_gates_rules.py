@@ -93,7 +93,7 @@ def test_every_gate_in_the_tables_exists() -> None:
 def test_lacking_features_are_disabled_by_default() -> None:
     gates = resolve_gates({})
     on = {name for name in LACKING if gates.is_enabled(name)}
-    # Devices: enabled upstream; here pods with claims wait, with a message that says so.
+    # Devices: enabled upstream; here pods with claims wait, with a message about it.
     assert all(name.startswith(("DRA", "DynamicResource")) for name in on)
     assert all(gates.is_enabled(name) for name in ALWAYS_ON)
 

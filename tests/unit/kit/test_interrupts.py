@@ -72,10 +72,10 @@ def in_this_thread(function: Callable[[], None]) -> None:
     function()
 
 
-@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
+@pytest.mark.parametrize("run_in", [in_this_thread, in_another_thread])
 @pytest.mark.parametrize("endless", [for_ever, a_stubborn_loop])
 def test_an_endless_loop_is_interrupted(
-    where: Callable[..., None], endless: Callable[[], None]
+    run_in: Callable[..., None], endless: Callable[[], None]
 ) -> None:
     def run() -> None:
         with started() as interrupter:
@@ -83,7 +83,7 @@ def test_an_endless_loop_is_interrupted(
                 call(interrupter, endless)
             assert call(interrupter, lambda: 7) == 7
 
-    where(run)
+    run_in(run)
 
 
 def test_a_blocking_call_of_the_main_thread_is_interrupted() -> None:
@@ -91,9 +91,9 @@ def test_a_blocking_call_of_the_main_thread_is_interrupted() -> None:
         call(interrupter, blocked)
 
 
-@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
+@pytest.mark.parametrize("run_in", [in_this_thread, in_another_thread])
 def test_a_call_that_cannot_be_interrupted_is_reported(
-    where: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    run_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A lock of the C library: neither a signal nor the interpreter ends the wait for it.
     monkeypatch.setattr(interrupts, "_GRACE_S", 0.02)
@@ -108,11 +108,11 @@ def test_a_call_that_cannot_be_interrupted_is_reported(
 
             def let_go() -> None:
                 while interrupter.problem() is None:
-                    told_or_not.wait(0.01)
+                    pause.wait(0.01)
                 problems.append(interrupter.problem())
                 system.pthread_mutex_unlock(lock)
 
-            told_or_not = threading.Event()
+            pause = threading.Event()
             thread = threading.Thread(target=let_go)
             thread.start()
             with pytest.raises(Interrupted):
@@ -120,14 +120,14 @@ def test_a_call_that_cannot_be_interrupted_is_reported(
             thread.join()
             problems.append(interrupter.problem())
 
-    where(run)
+    run_in(run)
     assert problems == ["it does not return", None]
     assert len(reports) == 1
     assert "pthread_mutex_lock" in reports[0]
 
 
-@pytest.mark.parametrize("where", [in_this_thread, in_another_thread])
-def test_an_interrupt_never_comes_after_the_call(where: Callable[..., None]) -> None:
+@pytest.mark.parametrize("run_in", [in_this_thread, in_another_thread])
+def test_an_interrupt_never_comes_after_the_call(run_in: Callable[..., None]) -> None:
     clock = SystemClock()
 
     def spin(until_s: float) -> None:
@@ -149,7 +149,7 @@ def test_an_interrupt_never_comes_after_the_call(where: Callable[..., None]) -> 
         assert sum(ended.values()) == 150
         assert ended["answered"]
 
-    where(run)
+    run_in(run)
 
 
 def test_a_nested_call_counts_against_its_own_limit() -> None:

@@ -1,6 +1,6 @@
 from kubesched.kit.text import Grid, fitted
 
-WHY = "node(s) didn't find available persistent volumes to bind (VolumeBinding)"
+REASON = "node(s) didn't find available persistent volumes to bind (VolumeBinding)"
 
 
 def test_a_table_that_fits_is_unchanged() -> None:
@@ -9,7 +9,7 @@ def test_a_table_that_fits_is_unchanged() -> None:
 
 
 def test_a_long_text_in_the_last_column_is_wrapped() -> None:
-    grid = Grid(("node", "n", "why"), (("a", "1", WHY), ("b", "2", "short")), (0, 2))
+    grid = Grid(("node", "n", "why"), (("a", "1", REASON), ("b", "2", "short")), (0, 2))
     assert fitted(grid, 50) == [
         "  node  n  why",
         "  a     1  node(s) didn't find available",
