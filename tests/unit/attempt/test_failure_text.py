@@ -19,7 +19,7 @@ def view() -> ClusterView:
     return a_cluster([a_node(name) for name in NAMES])
 
 
-def given(view: ClusterView, *statuses: Status, absent: Status | None = None) -> NodeToStatus:
+def verdicts_on(view: ClusterView, *statuses: Status, absent: Status | None = None) -> NodeToStatus:
     """Return the verdicts on the first nodes."""
     verdicts = Verdicts(len(statuses))
     for position, status in enumerate(statuses):
@@ -60,42 +60,44 @@ CPU, TAINT = unschedulable("Insufficient cpu"), unresolvable("node(s) had untole
     ],
 )
 def test_filters(view: ClusterView, statuses: Any, absent: Any, expected: str) -> None:
-    failure = FitError(3, Diagnosis(given(view, *statuses, absent=absent)))
+    failure = FitError(3, Diagnosis(verdicts_on(view, *statuses, absent=absent)))
     assert str(failure) == f"0/3 nodes are available: {expected}"
 
 
 def test_ten_sorts_before_two_because_entries_are_text() -> None:
     names = [f"n{number}" for number in range(12)]
     view = a_cluster([a_node(name) for name in names])
-    failure = FitError(12, Diagnosis(given(view, *[CPU] * 2, *[TAINT] * 10)))
+    failure = FitError(12, Diagnosis(verdicts_on(view, *[CPU] * 2, *[TAINT] * 10)))
     expected = "10 node(s) had untolerated taint(s), 2 Insufficient cpu."
     assert str(failure) == f"0/12 nodes are available: {expected}"
 
 
 def test_texts_sort_by_their_bytes(view: ClusterView) -> None:
     statuses = [unschedulable("ä"), unschedulable("Z"), unschedulable("\U0001f600")]
-    failure = FitError(3, Diagnosis(given(view, *statuses)))
+    failure = FitError(3, Diagnosis(verdicts_on(view, *statuses)))
     assert str(failure) == "0/3 nodes are available: 1 Z, 1 ä, 1 \U0001f600."
 
 
 def test_the_pre_filter_message_replaces_all_others(view: ClusterView) -> None:
     status = unschedulable("pod has unbound claims").by("P")
-    diagnosis = Diagnosis(given(view, absent=status), pre_filter_status=status)
+    diagnosis = Diagnosis(verdicts_on(view, absent=status), pre_filter_status=status)
     assert str(FitError(3, diagnosis)) == "0/3 nodes are available: pod has unbound claims."
 
 
 def test_the_post_filter_message_comes_last(view: ClusterView) -> None:
-    diagnosis = Diagnosis(given(view, CPU, CPU, CPU), post_filter_message="preemption: no luck.")
+    diagnosis = Diagnosis(
+        verdicts_on(view, CPU, CPU, CPU), post_filter_message="preemption: no luck."
+    )
     expected = "0/3 nodes are available: 3 Insufficient cpu. preemption: no luck."
     assert str(FitError(3, diagnosis)) == expected
 
 
 def test_without_any_reason_only_the_count_is_left(view: ClusterView) -> None:
-    assert str(FitError(3, Diagnosis(given(view)))) == "0/3 nodes are available:"
+    assert str(FitError(3, Diagnosis(verdicts_on(view)))) == "0/3 nodes are available:"
 
 
 def test_verdicts_by_name_code_and_plugin(view: ClusterView) -> None:
-    found = given(view, CPU.by("Fit"), TAINT.by("Taints"))
+    found = verdicts_on(view, CPU.by("Fit"), TAINT.by("Taints"))
     assert found.get("n1") == CPU.by("Fit")
     assert found.get("n3").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert found.get("nobody").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -106,7 +108,7 @@ def test_verdicts_by_name_code_and_plugin(view: ClusterView) -> None:
 
 
 def test_later_statuses_count_in_every_query(view: ClusterView) -> None:
-    statuses = given(view, CPU.by("Fit"))
+    statuses = verdicts_on(view, CPU.by("Fit"))
 
     def answers() -> Any:
         rows = statuses.rows_with(Code.UNSCHEDULABLE).tolist()
@@ -126,7 +128,7 @@ def test_later_statuses_count_in_every_query(view: ClusterView) -> None:
 def test_reasons_are_counted_however_many_there_are() -> None:
     names = [f"n{number}" for number in range(9)]
     view = a_cluster([a_node(name) for name in names])
-    statuses = given(view, *(unschedulable(f"reason {name}").by(name) for name in names))
+    statuses = verdicts_on(view, *(unschedulable(f"reason {name}").by(name) for name in names))
     assert statuses.reason_counts(9) == {f"reason {name}": 1 for name in names}
     assert statuses.plugins() == set(names)
 

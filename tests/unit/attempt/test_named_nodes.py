@@ -55,7 +55,9 @@ def test_pods_go_to_the_node_they_name(built: Built, cluster: Cache) -> None:
 
 
 @pytest.mark.parametrize("change", ["a node", "an object"])
-def test_they_do_so_after_a_change(built: Built, cluster: Cache, change: str) -> None:
+def test_pods_go_to_the_node_they_name_after_a_change(
+    built: Built, cluster: Cache, change: str
+) -> None:
     attempt(built, cluster, named(cluster, "a", "n1"))
     if change == "a node":
         cluster.add_node(a_wire_node("n4"))
@@ -76,7 +78,7 @@ def test_a_node_without_room_is_reported_in_upstreams_words(built: Built, cluste
     )
 
 
-def test_a_node_that_is_not_there_is_none(built: Built, cluster: Cache) -> None:
+def test_a_missing_named_node_is_no_node(built: Built, cluster: Cache) -> None:
     with pytest.raises(FitError, match=r"3 node\(s\) didn't satisfy plugin\(s\) \[NodeAffinity\]"):
         attempt(built, cluster, named(cluster, "a", "gone"))
 
@@ -98,7 +100,7 @@ def test_pods_of_a_daemon_set_are_one_shape_in_the_tables(cluster: Cache) -> Non
         cluster.assume_pod(named(cluster, name, node), node)
     assert len(view.pods.shapes) == 1
     before = view.stamp
-    # The API server shows it as it was assumed: nothing changes.
+    # The API server reports the pod as it was assumed: nothing changes.
     cluster.add_pod(named(cluster, "a", "n2", nodeName="n2"))
     assert view.stamp == before
 

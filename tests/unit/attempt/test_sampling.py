@@ -44,16 +44,16 @@ def test_nodes_to_find(node_count: int, own: int | None, default: int, expected:
 
 
 @pytest.mark.parametrize(
-    ("want", "asked", "found", "expected"),
+    ("target", "evaluated", "found", "expected"),
     [
-        pytest.param(500, 0, 0, 500, id="at first as many as are wanted"),
+        pytest.param(500, 0, 0, 500, id="at first as many as the target"),
         pytest.param(500, 500, 400, 133, id="then by the share that fits, and a few to spare"),
         pytest.param(500, 1000, 0, 500, id="none fits: as many again"),
-        pytest.param(500, 500, 1, 500, id="few fit: never more than are wanted"),
+        pytest.param(500, 500, 1, 500, id="few fit: never more than the target"),
     ],
 )
-def test_nodes_to_evaluate(want: int, asked: int, found: int, expected: int) -> None:
-    assert nodes_to_evaluate(want, asked, found) == expected
+def test_nodes_to_evaluate(target: int, evaluated: int, found: int, expected: int) -> None:
+    assert nodes_to_evaluate(target, evaluated, found) == expected
 
 
 class EvenScore:
@@ -71,19 +71,19 @@ class EvenScore:
         pytest.param([EvenScore()], Search(), 120, id="with scores: the share"),
         pytest.param([], Search(), 1, id="nothing scores: the first is as good as any"),
         pytest.param(
-            [], Search(has_extender_filters=True), 120, id="an extender may refuse the first"
+            [], Search(has_extender_filters=True), 120, id="an extender may reject the first"
         ),
         pytest.param([], Search(has_extender_prioritizers=True), 120, id="an extender scores"),
-        pytest.param([], Search(all_nodes=True), 250, id="all nodes are wanted"),
+        pytest.param([], Search(all_nodes=True), 250, id="all nodes are requested"),
     ],
 )
-def test_how_many_are_wanted(plugins: list[Any], search: Search, expected: int) -> None:
+def test_the_number_of_nodes_to_find(plugins: list[Any], search: Search, expected: int) -> None:
     assert search.want(a_profile(*plugins), 250) == expected
 
 
 CPU = unschedulable("Insufficient cpu")
 NAMES = [f"n{number:03d}" for number in range(250)]
-WANTED = 120
+TARGET = 120
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +104,9 @@ def feasible(result: ScheduleResult) -> list[str]:
 def test_the_first_that_fit_are_kept_in_visiting_order(view: ClusterView) -> None:
     search = Search(detail=True)
     result = attempt(a_profile(EvenScore()), view, search)
-    assert feasible(result) == NAMES[:WANTED]
-    assert result.evaluated_node_count == WANTED
-    assert search.next_start_index == WANTED
+    assert feasible(result) == NAMES[:TARGET]
+    assert result.evaluated_node_count == TARGET
+    assert search.next_start_index == TARGET
     assert result.suggested_host == "n000"
 
 
@@ -115,9 +115,9 @@ def test_rejected_nodes_are_passed_over_and_counted(view: ClusterView, plugin: A
     rejected = {name: unschedulable("odd") for name in NAMES[1:41]}
     search = Search(detail=True)
     result = attempt(a_profile(plugin("P", rejected), EvenScore()), view, search)
-    assert feasible(result) == [NAMES[0], *NAMES[41 : 41 + WANTED - 1]]
-    assert result.evaluated_node_count == WANTED + 40
-    assert search.next_start_index == WANTED + 40
+    assert feasible(result) == [NAMES[0], *NAMES[41 : 41 + TARGET - 1]]
+    assert result.evaluated_node_count == TARGET + 40
+    assert search.next_start_index == TARGET + 40
 
 
 def test_the_next_attempt_continues_where_the_last_one_stopped(view: ClusterView) -> None:
@@ -127,7 +127,7 @@ def test_the_next_attempt_continues_where_the_last_one_stopped(view: ClusterView
         assert search.next_start_index == start
         result = attempt(profile, view, search)
         order = NAMES[start:] + NAMES[:start]
-        assert feasible(result) == order[:WANTED]
+        assert feasible(result) == order[:TARGET]
         assert result.suggested_host == order[0]
 
 
@@ -152,7 +152,7 @@ def test_a_failed_attempt_visits_all_nodes(view: ClusterView) -> None:
 def test_without_filters_the_first_from_the_start_are_taken(view: ClusterView) -> None:
     search = Search(detail=True, next_start_index=240)
     result = attempt(a_profile(EvenScore()), view, search)
-    assert feasible(result) == (NAMES[240:] + NAMES[:240])[:WANTED]
+    assert feasible(result) == (NAMES[240:] + NAMES[:240])[:TARGET]
 
 
 def test_a_one_node_filter_is_not_called_far_beyond_the_last_node_needed(
@@ -160,7 +160,7 @@ def test_a_one_node_filter_is_not_called_far_beyond_the_last_node_needed(
 ) -> None:
     plugin = OneNodeRejection("P", {})
     attempt(a_profile(plugin, EvenScore()), view, Search())
-    assert plugin.called_for == NAMES[:WANTED]
+    assert plugin.called_for == NAMES[:TARGET]
 
 
 def test_a_last_one_node_filter_is_called_for_nodes_that_pass_the_others(
@@ -171,17 +171,17 @@ def test_a_last_one_node_filter_is_called_for_nodes_that_pass_the_others(
     profile = a_profile(ColumnRejection("P", rejected), late, EvenScore())
     result = attempt(profile, view, search)
     # 100 of the first 120 fit: 24 more are likely to do for the 20 that are missing.
-    assert late.called_for == NAMES[40 : 40 + WANTED + 24 + 8]
-    assert (result.feasible_node_count, result.evaluated_node_count) == (WANTED, WANTED + 60)
+    assert late.called_for == NAMES[40 : 40 + TARGET + 24 + 8]
+    assert (result.feasible_node_count, result.evaluated_node_count) == (TARGET, TARGET + 60)
     assert result.suggested_host == NAMES[60]
-    assert search.next_start_index == WANTED + 60
+    assert search.next_start_index == TARGET + 60
 
 
 @pytest.mark.parametrize("plugin", [ColumnRejection, OneNodeRejection])
 def test_an_error_on_a_node_that_is_visited_ends_the_attempt(
     view: ClusterView, plugin: Any
 ) -> None:
-    profile = a_profile(plugin("P", {NAMES[WANTED - 1]: error("bad")}), EvenScore())
+    profile = a_profile(plugin("P", {NAMES[TARGET - 1]: error("bad")}), EvenScore())
     with pytest.raises(SchedulingError, match=r'^running "P" filter plugin: bad$'):
         attempt(profile, view, Search())
 
@@ -190,8 +190,8 @@ def test_an_error_on_a_node_that_is_visited_ends_the_attempt(
 def test_an_error_on_a_node_that_is_never_visited_does_not_exist(
     view: ClusterView, plugin: Any
 ) -> None:
-    profile = a_profile(plugin("P", {NAMES[WANTED]: error("bad")}), EvenScore())
-    assert feasible(attempt(profile, view, Search(detail=True))) == NAMES[:WANTED]
+    profile = a_profile(plugin("P", {NAMES[TARGET]: error("bad")}), EvenScore())
+    assert feasible(attempt(profile, view, Search(detail=True))) == NAMES[:TARGET]
 
 
 def test_the_share_is_of_the_nodes_that_pre_filter_names(view: ClusterView) -> None:

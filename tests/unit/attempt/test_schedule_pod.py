@@ -1,4 +1,4 @@
-"""One attempt, from the pod to its node or to why there is none."""
+"""One attempt, from the pod to its node or to the reasons against every node."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def scores(*values: int) -> Score:
     return Score("Score", dict(zip(NAMES, values, strict=True)))
 
 
-def refusing(name: str, **statuses: Status) -> ColumnRejection:
+def rejecting(name: str, **statuses: Status) -> ColumnRejection:
     return ColumnRejection(name, statuses)
 
 
@@ -70,18 +70,18 @@ def test_the_highest_total_is_taken(view: ClusterView) -> None:
 
 
 def test_one_fitting_node_is_taken_unscored(view: ClusterView) -> None:
-    class NeverAsked(Score):
+    class NeverCalled(Score):
         def pre_score(self, state: Any, pod: Any, nodes: Any) -> Status | None:
-            raise AssertionError("asked")
+            raise AssertionError("called")
 
     no = unschedulable("no")
-    result = attempt(view, refusing("P", n1=no, n3=no), NeverAsked("Score", {}))
+    result = attempt(view, rejecting("P", n1=no, n3=no), NeverCalled("Score", {}))
     assert result.suggested_host == "n2"
     assert detail(result).scores is None
 
 
 def test_only_fitting_nodes_are_scored(view: ClusterView) -> None:
-    result = attempt(view, refusing("P", n2=unschedulable("no")), scores(1, 9, 5))
+    result = attempt(view, rejecting("P", n2=unschedulable("no")), scores(1, 9, 5))
     assert detail(result).feasible.names == ["n1", "n3"]
     assert result.suggested_host == "n3"
 
@@ -89,24 +89,24 @@ def test_only_fitting_nodes_are_scored(view: ClusterView) -> None:
 def test_a_failure_names_the_plugins_that_rejected(view: ClusterView) -> None:
     found = failure(
         view,
-        refusing("A", n1=unschedulable("a")),
-        refusing("B", n1=unschedulable("b"), n2=unresolvable("b"), n3=unresolvable("b")),
-        refusing("C", n3=unresolvable("c")),
+        rejecting("A", n1=unschedulable("a")),
+        rejecting("B", n1=unschedulable("b"), n2=unresolvable("b"), n3=unresolvable("b")),
+        rejecting("C", n3=unresolvable("c")),
     )
     assert found.diagnosis.unschedulable_plugins == {"A", "B"}
     assert str(found) == "0/3 nodes are available: 1 a, 2 b."
 
 
-def test_a_plugin_that_waits_for_something_outside_is_pending_too(view: ClusterView) -> None:
+def test_a_plugin_that_waits_for_an_external_event_is_pending_too(view: ClusterView) -> None:
     no = unschedulable("no")
-    found = failure(view, refusing("A", n1=pending("claim")), refusing("B", n2=no, n3=no))
+    found = failure(view, rejecting("A", n1=pending("claim")), rejecting("B", n2=no, n3=no))
     assert found.diagnosis.unschedulable_plugins == {"A", "B"}
     assert found.diagnosis.pending_plugins == {"A"}
 
 
 def test_an_error_of_a_filter_ends_the_attempt(view: ClusterView) -> None:
     with pytest.raises(SchedulingError, match=r'^running "P" filter plugin: bad$'):
-        attempt(view, refusing("P", n1=error("bad")))
+        attempt(view, rejecting("P", n1=error("bad")))
 
 
 def test_an_error_of_pre_filter_ends_the_attempt(view: ClusterView) -> None:
@@ -123,7 +123,7 @@ def test_a_rejection_of_pre_filter_holds_for_every_node(view: ClusterView) -> No
 
 def test_nodes_that_pre_filter_did_not_name_have_no_rejecting_plugin(view: ClusterView) -> None:
     named = PreFilterResult(frozenset({"n2", "gone"}))
-    found = failure(view, PreFilter("A", named), refusing("B", n2=unschedulable("no")))
+    found = failure(view, PreFilter("A", named), rejecting("B", n2=unschedulable("no")))
     statuses = found.diagnosis.node_to_status
     assert statuses.get("n1") == unresolvable("node(s) didn't satisfy plugin(s) [A]")
     assert statuses.get("n2") == unschedulable("no").by("B")
@@ -150,29 +150,29 @@ def test_a_nominated_node_that_fits_is_taken_without_looking_further(view: Clust
 @pytest.mark.parametrize("status", [unschedulable("no"), error("bad")], ids=["rejected", "error"])
 def test_a_nominated_node_that_does_not_fit_sends_the_pod_elsewhere(status: Status) -> None:
     view = a_cluster([a_node(name) for name in NAMES])
-    asked: list[int] = []
+    calls: list[int] = []
 
-    class OnlyAlone:
-        """Refuses the nominated node when it is judged alone."""
+    class RejectsAlone:
+        """Rejects the nominated node when it is evaluated alone."""
 
         name = "P"
 
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> list[Any]:
-            asked.append(len(nodes))
+            calls.append(len(nodes))
             return [Rejected(np.array([len(nodes) == 1] * len(nodes)), status)]
 
-    result = attempt(view, OnlyAlone(), scores(1, 2, 3), pod=nominated("n2"))
-    assert asked == [1, 3]
+    result = attempt(view, RejectsAlone(), scores(1, 2, 3), pod=nominated("n2"))
+    assert calls == [1, 3]
     assert result.suggested_host == "n3"
 
 
-def test_a_nominated_node_that_is_gone_is_no_matter(view: ClusterView) -> None:
+def test_a_nominated_node_that_is_gone_is_ignored(view: ClusterView) -> None:
     assert attempt(view, scores(1, 2, 3), pod=nominated("gone")).suggested_host == "n3"
 
 
 def test_extenders_get_the_feasible_nodes_and_add_to_the_totals(view: ClusterView) -> None:
     search = Search(has_extender_filters=True, has_extender_prioritizers=True, extender_count=1)
-    profile = a_profile(refusing("P", n1=unschedulable("no")), scores(9, 3, 2))
+    profile = a_profile(rejecting("P", n1=unschedulable("no")), scores(9, 3, 2))
     run = schedule_pod(profile, view, CycleState(), a_pod(), search)
     question = next(run)
     assert isinstance(question, ExtenderFilter)
@@ -181,9 +181,9 @@ def test_extenders_get_the_feasible_nodes_and_add_to_the_totals(view: ClusterVie
     assert isinstance(question, ExtenderPrioritize)
     assert question.nodes.names == ["n2", "n3"]
     added = {"http://extender": np.array([0, 50])}
-    with pytest.raises(StopIteration) as done:
+    with pytest.raises(StopIteration) as stop:
         run.send(ExtenderPrioritizeOutcome(added, np.array([True, True])))
-    assert done.value.value.suggested_host == "n3"
+    assert stop.value.value.suggested_host == "n3"
 
 
 def test_extenders_that_reject_all_leave_no_node_and_are_named(view: ClusterView) -> None:
@@ -192,8 +192,8 @@ def test_extenders_that_reject_all_leave_no_node_and_are_named(view: ClusterView
     question = next(run)
     assert isinstance(question, ExtenderFilter)
     rejected = {name: unschedulable("busy") for name in question.nodes.names}
-    nobody = question.nodes.take(np.zeros(3, dtype=np.bool_))
+    no_nodes = question.nodes.take(np.zeros(3, dtype=np.bool_))
     with pytest.raises(FitError) as found:
-        run.send(ExtenderFilterOutcome(nobody, rejected))
+        run.send(ExtenderFilterOutcome(no_nodes, rejected))
     assert str(found.value) == "0/3 nodes are available: 3 busy."
     assert "Extender" in found.value.diagnosis.unschedulable_plugins

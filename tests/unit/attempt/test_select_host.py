@@ -85,12 +85,12 @@ def test_the_largest_key_is_at_the_root(scores: list[int]) -> None:
     [
         pytest.param([1, 2, 17], 32, id="ordinary"),
         pytest.param([20], 32, id="the most that 32 bits hold"),
-        pytest.param([20, 1], 64, id="too much for them"),
-        pytest.param([2, -1], 64, id="below zero there is no room"),
+        pytest.param([20, 1], 64, id="more than 32 bits hold"),
+        pytest.param([2, -1], 64, id="negative weights"),
         pytest.param([], 32, id="none"),
     ],
 )
-def test_how_wide_keys_are(weights: list[int], bits: int) -> None:
+def test_the_width_of_keys(weights: list[int], bits: int) -> None:
     width = width_for(weights)
     assert width.itemsize * 8 == bits
     totals = [100 * sum(weights), 0, 100 * sum(weights)]
@@ -99,7 +99,7 @@ def test_how_wide_keys_are(weights: list[int], bits: int) -> None:
     assert (keys >> ORDER_BITS).tolist() == totals
 
 
-def test_all_of_the_best() -> None:
+def test_all_best_positions() -> None:
     assert best_positions(np.array([3, 9, 1, 9])) == [1, 3]
 
 

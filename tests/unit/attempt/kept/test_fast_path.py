@@ -1,4 +1,4 @@
-"""Kept verdicts answer as the ordinary way would, also where that is easily missed."""
+"""Attempts with kept verdicts decide as attempts without them, also in rare cases."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ class Third(Local):
         return np.array([20 if name == "n3" else 0 for name in nodes.names])
 
 
-@pytest.mark.parametrize("attempts", [1, 3], ids=["a new plan", "a ranked plan"])
+@pytest.mark.parametrize("attempts", [1, 3], ids=["new verdicts", "ranked verdicts"])
 def test_the_search_continues_where_the_last_one_stopped(cluster: Cache, attempts: int) -> None:
     profile = a_profile(Even())
     for _ in range(attempts):
@@ -103,7 +103,7 @@ def test_a_change_of_one_row_changes_normalized_scores(cluster: Cache) -> None:
 
 
 class Faulty(Local):
-    """Cannot say about a node with a pod."""
+    """Returns an error for a node with a pod."""
 
     def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> list[Rejected]:
         return [Rejected(nodes.pod_count == 1, error("bad"))]
@@ -117,7 +117,7 @@ class Raising(Local):
 
 
 @pytest.mark.parametrize(
-    ("plugin", "text"), [(Faulty, "bad"), (Raising, "ValueError: bad")], ids=["said", "raised"]
+    ("plugin", "text"), [(Faulty, "bad"), (Raising, "ValueError: bad")], ids=["returned", "raised"]
 )
 def test_an_error_about_a_row_that_changed_ends_the_attempt(
     cluster: Cache, plugin: Any, text: str
@@ -142,8 +142,8 @@ class Waiting(Local):
         ]
 
 
-@pytest.mark.parametrize("attempts", [1, 3], ids=["a new plan", "a ranked plan"])
-def test_a_rejection_that_waits_for_something_outside_is_pending(
+@pytest.mark.parametrize("attempts", [1, 3], ids=["new verdicts", "ranked verdicts"])
+def test_a_rejection_that_waits_for_an_external_event_is_pending(
     cluster: Cache, attempts: int
 ) -> None:
     place(cluster, "n2", "a")
@@ -172,7 +172,7 @@ def test_pods_placed_one_after_the_other_fill_the_nodes_in_order(cluster: Cache)
         attempt(profile, cluster)
 
 
-def test_a_node_that_comes_is_judged(cluster: Cache) -> None:
+def test_an_added_node_is_evaluated(cluster: Cache) -> None:
     profile = a_profile(Filling(), Even())
     for name in NAMES:
         place(cluster, name, f"on-{name}")
@@ -184,42 +184,42 @@ def test_a_node_that_comes_is_judged(cluster: Cache) -> None:
 
 
 def test_a_plugin_without_reads_is_called_in_every_attempt(cluster: Cache) -> None:
-    asked: list[int] = []
+    calls: list[int] = []
 
-    class Asked:
-        name = "Asked"
+    class Recording:
+        name = "Recording"
 
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> list[Rejected]:
-            asked.append(len(nodes))
+            calls.append(len(nodes))
             return []
 
-    profile = a_profile(Asked(), Even())
+    profile = a_profile(Recording(), Even())
     for _ in range(3):
         attempt(profile, cluster)
-    assert asked == [3, 3, 3]
+    assert calls == [3, 3, 3]
 
 
 def test_a_plugin_with_reads_is_called_for_changed_rows_only(
     cluster: Cache,
 ) -> None:
-    asked: list[Any] = []
+    calls: list[Any] = []
 
-    class Asked(Filling):
+    class Recording(Filling):
         def filter_nodes(self, state: Any, pod: Any, nodes: Any) -> list[Rejected]:
-            asked.append(np.size(nodes.pod_count))
+            calls.append(np.size(nodes.pod_count))
             return super().filter_nodes(state, pod, nodes)
 
-    profile = a_profile(Asked(), Even())
+    profile = a_profile(Recording(), Even())
     for _ in range(3):
         attempt(profile, cluster)
-    assert asked == [3]
+    assert calls == [3]
     place(cluster, "n2", "a")
     attempt(profile, cluster)
-    assert asked == [3, 1]
+    assert calls == [3, 1]
 
 
 class OnSsd(Local):
-    """Refuses nodes without a fast disk; what it says is shared by all pods."""
+    """Rejects nodes without a fast disk; all pods share its verdicts."""
 
     def reads(self, pod: Any) -> Reads | None:
         return Reads(nodes=True)

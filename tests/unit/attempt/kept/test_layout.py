@@ -1,4 +1,4 @@
-"""Kept plugins prepare once per signature; those with nothing to do are skipped."""
+"""Cached plugins prepare once per signature; those with nothing to do are skipped."""
 
 from collections import Counter
 from typing import Any
@@ -71,8 +71,8 @@ def test_plugins_prepare_once_per_signature(cluster: Cache) -> None:
     plugin = Counting()
     kept = [kept_of(plugin, cluster, cpu) for cpu in ("1", "2", "2")]
     assert plugin.calls == {"reads": 2, "pre_filter": 2, "pre_score": 2}
-    assert [one.state.read("Counting") for one in kept] == [1, 2, 2]
-    assert all(one.state.skip_score_plugins == {"Counting"} for one in kept)
+    assert [verdicts.state.read("Counting") for verdicts in kept] == [1, 2, 2]
+    assert all(verdicts.state.skip_score_plugins == {"Counting"} for verdicts in kept)
     assert kept[0].layout is kept[2].layout
 
 

@@ -1,4 +1,4 @@
-"""Nodes promised to other pods: filters by counts are asked about them only if that matters."""
+"""Nodes with nominated pods: count-based filters run there only if the pods matter to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ APART = {"affinity": {"podAntiAffinity": {REQUIRED: [WEB]}}}
 
 
 def attempts(nominated: dict[str, Any], parts: dict[str, Any]) -> list[ScheduleResult]:
-    """Return some attempts at pods of one template; n1 was promised to another pod."""
+    """Return three attempts at pods of one template; another pod is nominated to n1."""
     cache, built = Cache(), built_with()
     for name in ("n1", "n2", "n3"):
         cache.add_node(a_wire_node(name, labels={HOST: name}))
@@ -45,15 +45,17 @@ def attempts(nominated: dict[str, Any], parts: dict[str, Any]) -> list[ScheduleR
         pytest.param({}, SPREAD, set(), 3, id="spread does not count the pod"),
         pytest.param({}, APART, set(), 3, id="no term matches the pod"),
         pytest.param(
-            {"labels": {"app": "web"}}, SPREAD, {"PodTopologySpread"}, 2, id="spread counts it"
+            {"labels": {"app": "web"}}, SPREAD, {"PodTopologySpread"}, 2, id="spread counts the pod"
         ),
-        pytest.param({"labels": {"app": "web"}}, APART, {"InterPodAffinity"}, 2, id="a term does"),
+        pytest.param(
+            {"labels": {"app": "web"}}, APART, {"InterPodAffinity"}, 2, id="a term matches the pod"
+        ),
     ],
 )
-def test_whom_a_promise_concerns(
+def test_plugins_that_a_nominated_pod_concerns(
     nominated: dict[str, Any], parts: dict[str, Any], plugins: set[str], fit_count: int
 ) -> None:
-    # From the second attempt on, what plugins said is followed.
+    # From the second attempt on, verdicts are kept.
     for result in attempts(nominated, parts)[1:]:
         assert result.feasible_node_count == fit_count
         assert result.basis is not None

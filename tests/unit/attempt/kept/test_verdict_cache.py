@@ -23,7 +23,7 @@ from tests.unit.builders import a_cache, a_pod, a_profile, a_wire_node, a_wire_p
 
 
 class Emptiest:
-    """Likes nodes with few pods; fails on one with three."""
+    """Prefers nodes with few pods; fails on one with three."""
 
     name = "Emptiest"
 
@@ -63,7 +63,7 @@ def kept_of(verdicts: VerdictCache, cluster: Cache, app: str) -> KeptVerdicts:
     return found[0]
 
 
-def test_while_there_is_room_verdicts_are_kept_from_the_first_pod_on(
+def test_with_room_verdicts_are_kept_from_the_first_pod_on(
     verdicts: VerdictCache, cluster: Cache
 ) -> None:
     kept = [kept_of(verdicts, cluster, app) for app in "abc"]
@@ -73,7 +73,7 @@ def test_while_there_is_room_verdicts_are_kept_from_the_first_pod_on(
 def test_without_room_a_signature_seen_once_is_replaced_by_the_next(
     verdicts: VerdictCache, cluster: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Then four entries are the most.
+    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Keeps at most four entries.
     kept = [kept_of(verdicts, cluster, app) for app in "abcd"]
     for app in "efghij":
         kept_of(verdicts, cluster, app)
@@ -113,7 +113,7 @@ def test_verdicts_that_a_new_node_invalidates_are_rebuilt_and_kept(
 def test_the_least_recently_used_verdicts_are_dropped_first(
     verdicts: VerdictCache, cluster: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Then four entries are the most.
+    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Keeps at most four entries.
     for _ in range(2):
         for app in "abcd":
             kept_of(verdicts, cluster, app)
@@ -152,7 +152,7 @@ def test_verdicts_are_dropped_if_a_plugin_fails(verdicts: VerdictCache, cluster:
 def test_dropped_verdicts_are_freed_without_a_collection(
     profile: Profile, verdicts: VerdictCache, cluster: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Then there is room for four entries.
+    monkeypatch.setattr(verdict_cache, "BYTES_MAX", 0)  # Keeps at most four entries.
     freed: list[str] = []
     gc.disable()
     try:
