@@ -1,4 +1,4 @@
-"""The simulated week, and how what it leaves behind is counted."""
+"""The simulated week, and how its leftovers are counted."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ def test_growth_is_reported_for_doubled_but_not_for_bounded_figures() -> None:
     ("resident", "has_grown"),
     [
         pytest.param([50, 100, 150, 190, 195, 196, 195, 196], False, id="caches fill, then rest"),
-        pytest.param([50, 100, 110, 120, 130, 140, 150, 160], True, id="it rises all the week"),
+        pytest.param(
+            [50, 100, 110, 120, 130, 140, 150, 160], True, id="it rises for the whole week"
+        ),
         pytest.param([50, 190, 190, 190, 190, 190, 190, 230], True, id="much more in the end"),
-        pytest.param([50, 190, 190, 190, 195, 200, 205, 210], True, id="slowly, but for ever"),
+        pytest.param([50, 190, 190, 190, 195, 200, 205, 210], True, id="slowly, but without end"),
         pytest.param([50, 200, 200, 200, 190, 195, 188, 192], False, id="up and down"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every workload does what it is there for, at a size that takes no time."""
+"""Every workload has its expected outcome, at a size that takes little time."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_placed_pods_count_in_the_columns() -> None:
     assert int(cache.snapshot().all_nodes().pod_count.sum()) == 22 * NODES
 
 
-def test_victims_have_left() -> None:
+def test_victims_are_removed() -> None:
     cache, result = drained("preemption-4")
-    # Each pod wants 3 of the 4 cores a victim has, so it takes the place of exactly one.
+    # Each pod requests 3 of the 4 cores of a victim, so it replaces exactly one.
     assert int(cache.snapshot().all_nodes().pod_count.sum()) == 4 * NODES
     assert result.preempting == 4
 

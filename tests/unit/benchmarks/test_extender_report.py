@@ -1,4 +1,4 @@
-"""What the race of two extenders says."""
+"""The report of the race of two extenders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def calls(racer: str, setting: str, answers: tuple[Any, Any]) -> Calls:
     return Calls(racer=racer, setting=setting, filter_ms=1.0, prioritize_ms=2.0, answers=answers)
 
 
-def test_the_ratio_is_that_of_each_round() -> None:
+def test_each_round_has_a_ratio() -> None:
     races = three_rounds([2.0, 4.0, 5.0], [4.0, 2.0, 10.0], "names")
     assert round_ratios(races) == pytest.approx([2.0, 0.5, 2.0])
     assert slower(races) == []
@@ -69,11 +69,11 @@ def test_a_round_without_both_has_no_ratio() -> None:
     assert round_ratios([a_race(OURS, 1.0), a_race(NONE, 1.0), a_race(GO, 1.0, number=1)]) == []
 
 
-def test_extenders_have_to_answer_the_same() -> None:
-    same = ({"names": ["a"]}, {"a": 3})
-    assert differences([calls(GO, "names", same), calls(OURS, "names", same)]) == []
+def test_extenders_have_to_give_equal_answers() -> None:
+    answers = ({"names": ["a"]}, {"a": 3})
+    assert differences([calls(GO, "names", answers), calls(OURS, "names", answers)]) == []
     other = ({"names": ["a"]}, {"a": 4})
-    assert differences([calls(GO, "names", same), calls(OURS, "names", other)]) == [
+    assert differences([calls(GO, "names", answers), calls(OURS, "names", other)]) == [
         "names: the extenders do not answer the same to prioritize"
     ]
 

@@ -1,4 +1,4 @@
-"""What grows while the rest stays."""
+"""Workloads of which one number grows and the others stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchmarks.growth import of_templates
 from benchmarks.workload import load_workload
 
 
-def test_a_workload_of_templates_has_as_many_as_wanted() -> None:
+def test_a_workload_has_the_requested_number_of_templates() -> None:
     workload = of_templates(load_workload("owned-300"), 3000)
     services, owners, burst = workload.ops
     assert (services.count, owners.count) == (3000, 3000)

@@ -1,4 +1,4 @@
-"""What the benchmark of users' plugins compares, at a size that takes no time."""
+"""The benchmark of users' plugins, at a size that takes little time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_every_pod_is_placed_with_each_plugin(plugin: str) -> None:
     workload = with_plugin(load_workload("one-template"), plugin)
     maker, cache = Maker(NODES, seed=1), Cache()
     load(cache, maker.cluster(workload.cluster))
-    taken = drain(cache, workload, maker.workload(workload), Limits(50))
-    assert taken.placed == taken.burst == 2 * NODES
+    result = drain(cache, workload, maker.workload(workload), Limits(50))
+    assert result.placed == result.burst == 2 * NODES
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_every_pod_is_placed_with_each_plugin(plugin: str) -> None:
         (user_plugins.PreferLarge, user_plugins.PreferLargeColumns),
     ],
 )
-def test_both_spellings_are_the_same_plugin(one_node: type, columns: type) -> None:
+def test_both_forms_are_the_same_plugin(one_node: type, columns: type) -> None:
     workload = load_workload("one-template")
     maker = Maker(NODES, seed=1)
     nodes = [line for line in maker.cluster(workload.cluster) if line.kind == "Node"]

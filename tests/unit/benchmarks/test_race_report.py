@@ -1,4 +1,4 @@
-"""What a race's figures say, and which of them are missed."""
+"""The report of a race: rates, ratios, and missed targets."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from benchmarks.race_report import baseline_table, missed, racers_table, ratio_t
 
 
 def a_race(racer: str, seconds: float, **changed: float) -> Race:
-    given = {"cpu_s": 3.0, "peak_mb": 100.0, "events_s": seconds, "bound": 1001, **changed}
+    figures = {"cpu_s": 3.0, "peak_mb": 100.0, "events_s": seconds, "bound": 1001, **changed}
     return Race(
         racer=racer,
         pods=1001,
-        bound=int(given["bound"]),
+        bound=int(figures["bound"]),
         start_s=1.0,
         drain_s=seconds,
         events=0 if racer == "limit" else 1001,
-        events_s=given["events_s"],
-        cpu_s=given["cpu_s"],
+        events_s=figures["events_s"],
+        cpu_s=figures["cpu_s"],
         start_cpu_s=1.0,
         server_cpu_s=2.0,
-        peak_mb=given["peak_mb"],
+        peak_mb=figures["peak_mb"],
     )
 
 
-def test_the_rate_is_that_between_first_and_last_binding() -> None:
+def test_the_rate_is_measured_from_first_to_last_binding() -> None:
     assert a_race("kubesched", 10.0).rate == 100.0
 
 
-def test_ratios_are_those_of_medians() -> None:
+def test_ratios_compare_medians() -> None:
     ours = [a_race("kubesched", seconds, cpu_s=0.5) for seconds in (2.0, 4.0, 50.0)]
     theirs = [a_race("kube-scheduler", seconds) for seconds in (1.0, 20.0, 30.0)]
     found = ratios([*ours, *theirs, a_race("limit", 2.0)])
@@ -44,20 +44,20 @@ def test_there_is_no_ratio_without_both_schedulers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "said"),
+    ("ours", "message"),
     [
-        pytest.param({"cpu_s": 0.5}, "", id="all is well"),
+        pytest.param({"cpu_s": 0.5}, "", id="all targets are met"),
         pytest.param({"cpu_s": 0.7}, "0.23 of the CPU", id="more than a sixth of the CPU"),
         pytest.param({"cpu_s": 0.5, "peak_mb": 101.0}, "peak memory", id="more memory"),
         pytest.param({"cpu_s": 0.5, "events_s": 21.0}, "last event", id="later events"),
         pytest.param({"cpu_s": 0.4, "bound": 1000}, "1000 of 1001 pods", id="a pod not bound"),
     ],
 )
-def test_missed_targets_are_named(ours: dict[str, float], said: str) -> None:
+def test_missed_targets_are_named(ours: dict[str, float], message: str) -> None:
     races = [a_race("kubesched", 3.9, **ours), a_race("kube-scheduler", 20.0)]
     found = missed({"hard-spread-zone": races})
-    assert all(said in one for one in found)
-    assert bool(found) is bool(said)
+    assert all(message in line for line in found)
+    assert bool(found) is bool(message)
 
 
 def test_tables_have_a_row_a_racer_and_a_row_a_workload() -> None:

@@ -1,4 +1,4 @@
-"""What people see of the figures."""
+"""The report of figures as readers see it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def test_a_row_shows_the_median_and_the_spread() -> None:
         (0, 5000, "–"),
     ],
 )
-def test_a_floor_is_marked_met_or_not_at_the_sizes_it_is_set_for(
-    floor: int, nodes: int, text: str
-) -> None:
+def test_a_floor_is_marked_met_or_missed_at_its_sizes(floor: int, nodes: int, text: str) -> None:
     assert report.floor_text(figures_of(a_run(1000), floor=floor, nodes=nodes)) == text
 
 
@@ -68,7 +66,7 @@ def test_the_report_compares_with_the_oracle_by_both_ratios() -> None:
     assert row[-4:] == ["100", "200", "10.0", "40.0"]
 
 
-def test_writing_results_replaces_the_figures_of_a_size_and_nothing_else(tmp_path: Path) -> None:
+def test_writing_results_replaces_only_the_figures_of_their_size(tmp_path: Path) -> None:
     path = tmp_path / "RESULTS.md"
     sizes = [
         f"<!-- {size} nodes: begin -->\nold {size}\n<!-- {size} nodes: end -->"

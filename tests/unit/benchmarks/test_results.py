@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.results import put_between
 
 
-def test_results_replace_those_before(tmp_path: Path) -> None:
+def test_results_replace_earlier_ones(tmp_path: Path) -> None:
     path = tmp_path / "results.md"
     path.write_text("a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n")
     put_between(path, "x", ["new"])

@@ -1,6 +1,6 @@
 """A scripted server on loopback.
 
-Owns the socket; what is sent to it is noted. Expected values are never computed here.
+Owns the socket; received requests are recorded. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 
 @dataclass(slots=True)
-class Heard:
+class Request:
     """One request."""
 
     line: str
@@ -34,7 +34,7 @@ class Loopback:
     port: int = 0
     scripts: list[Script] = field(default_factory=list)
     """One per request; the last one serves all later requests."""
-    heard: list[Heard] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     connections: int = 0
 
     @property
@@ -46,7 +46,7 @@ class Loopback:
         self.connections += 1
         try:
             while (request := await _request(reader, number)) is not None:
-                self.heard.append(request)
+                self.requests.append(request)
                 script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
                 await script(writer)
                 if writer.is_closing():
@@ -57,7 +57,7 @@ class Loopback:
             writer.close()
 
 
-async def _request(reader: asyncio.StreamReader, number: int) -> Heard | None:
+async def _request(reader: asyncio.StreamReader, number: int) -> Request | None:
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = await reader.readline()
@@ -67,17 +67,17 @@ async def _request(reader: asyncio.StreamReader, number: int) -> Heard | None:
     first, *lines = head.decode().strip().split("\r\n")
     headers = {key.lower(): value for key, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Heard(first, headers, body, number)
+    return Request(first, headers, body, number)
 
 
 @asynccontextmanager
 async def loopback(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[Loopback]:
     """Listen until the end of the block."""
-    made = Loopback(scripts=list(scripts))
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0, ssl=tls)
-    made.port = server.sockets[0].getsockname()[1]
+    loopback_server = Loopback(scripts=list(scripts))
+    server = await asyncio.start_server(loopback_server.serve, "127.0.0.1", 0, ssl=tls)
+    loopback_server.port = server.sockets[0].getsockname()[1]
     try:
-        yield made
+        yield loopback_server
     finally:
         server.close()
 
@@ -88,7 +88,7 @@ def head(length: int | None, code: int = 200) -> bytes:
     return f"HTTP/1.1 {code} x\r\n{form}\r\n\r\n".encode()
 
 
-def says(body: bytes, code: int = 200) -> Script:
+def responds(body: bytes, code: int = 200) -> Script:
     """Send a response, and keep the connection."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
@@ -97,7 +97,7 @@ def says(body: bytes, code: int = 200) -> Script:
     return script
 
 
-def sends(data: bytes) -> Script:
+def sends_and_closes(data: bytes) -> Script:
     """Send bytes, and close the connection."""
 
     async def script(writer: asyncio.StreamWriter) -> None:

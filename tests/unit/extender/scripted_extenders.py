@@ -84,7 +84,7 @@ def names(*left: str, **failed: str) -> ExtenderFilterResult:
 
 def nodes(*left: Wire, **failed: str) -> ExtenderFilterResult:
     """Return a result that keeps whole nodes; the others fail with reasons."""
-    items = [Raw(msgspec.json.encode(one)) for one in left]
+    items = [Raw(msgspec.json.encode(node)) for node in left]
     return ExtenderFilterResult(nodes=NodeList(items=items), failed_nodes=failed)
 
 

@@ -1,6 +1,6 @@
 """An extender with a cluster in memory, and its plugins.
 
-Owns short ways to have nodes and pods known, and to ask. Expected values are never computed here.
+Owns helpers that add nodes and pods and build calls. Expected values are never computed here.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class Choosy:
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> PreFilterResult | Status | None:
         state.write("Choosy", len(nodes))
-        wanted = pod.annotations.get("wanted")
-        if wanted == "none":
+        node_names = pod.annotations.get("nodes")
+        if node_names == "none":
             return unschedulable("not today")
-        return None if wanted is None else PreFilterResult(frozenset(wanted.split(",")))
+        return None if node_names is None else PreFilterResult(frozenset(node_names.split(",")))
 
     def filter(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status | None:
         return None
@@ -106,7 +106,7 @@ class KnownWorld(ClusterState):
 
 @dataclass
 class Extender:
-    """An extender with nodes and pods of a test."""
+    """An extender with the nodes and pods of a test."""
 
     service: ExtenderService
     world: ClusterState
@@ -135,20 +135,20 @@ class Extender:
 
     def names(self, *names: str, pod: Document | None = None) -> ExtenderArgs:
         """Return arguments with node names."""
-        return asked(pod or a_pod("new"), NodeNames=list(names))
+        return extender_args(pod or a_pod("new"), NodeNames=list(names))
 
     def whole(self, *nodes: Document, pod: Document | None = None) -> ExtenderArgs:
         """Return arguments with whole nodes."""
-        return asked(pod or a_pod("new"), Nodes={"metadata": {}, "items": list(nodes)})
+        return extender_args(pod or a_pod("new"), Nodes={"metadata": {}, "items": list(nodes)})
 
 
 def as_served(document: Document, version: int) -> Document:
     """Return an object as an API server serves it."""
     metadata = document["metadata"]
-    where = {"namespace": metadata.get("namespace") or "default"}
+    namespace = {"namespace": metadata.get("namespace") or "default"}
     served = {
         "name": metadata["name"],
-        **(where if document["kind"] == "Pod" else {}),
+        **(namespace if document["kind"] == "Pod" else {}),
         "uid": f"uid-{metadata['name']}",
         "resourceVersion": str(version),
     }
@@ -158,7 +158,7 @@ def as_served(document: Document, version: int) -> Document:
     }
 
 
-def asked(pod: Document, **nodes: Any) -> ExtenderArgs:
+def extender_args(pod: Document, **nodes: Any) -> ExtenderArgs:
     """Return decoded arguments of a call."""
     body = {"Pod": as_served(pod, 7), "Nodes": None, "NodeNames": None, **nodes}
     return decode_args(json.dumps(body).encode())
@@ -176,8 +176,8 @@ def an_extender(*plugins: Any, config: Document | None = None, **settings: Any) 
         log=log,
         tasks=Tasks(),
     )
-    outside = Environment(cast("Any", None), SystemClock(), log, SchedulerMetrics())
-    world = KnownWorld(cache, built.resources, outside)
+    environment = Environment(cast("Any", None), SystemClock(), log, SchedulerMetrics())
+    world = KnownWorld(cache, built.resources, environment)
     return Extender(ExtenderService(world, built.profiles, **settings), world, built)
 
 
@@ -193,4 +193,4 @@ def _config(registry: Any, config: Document | None) -> KubeSchedulerConfiguratio
 
 def some_nodes(extender: Extender, **labels: dict[str, str]) -> list[Document]:
     """Add nodes by name and labels."""
-    return [extender.put_node(a_node(name, labels=given)) for name, given in labels.items()]
+    return [extender.put_node(a_node(name, labels=own)) for name, own in labels.items()]

@@ -107,7 +107,7 @@ class World:
             self.run(pod)
         return caught.value
 
-    def said(self, message: str) -> list[str]:
+    def lines_with(self, message: str) -> list[str]:
         return [line for line in self.text.getvalue().splitlines() if message in line]
 
 
@@ -146,13 +146,13 @@ def test_whole_nodes_are_sent_without_their_kind() -> None:
     extender = ScriptedExtender(node_cache_capable=False)
     World(extender).run()
     expected = [document(name) for name in NAMES]
-    for one in expected:
-        del one["kind"], one["apiVersion"]
+    for node in expected:
+        del node["kind"], node["apiVersion"]
     assert extender.calls == [("filter", expected), ("prioritize", expected)]
 
 
 def test_reasons_are_counted_with_those_of_plugins() -> None:
-    def answer(_given: list[Any]) -> ExtenderFilterResult:
+    def answer(_sent: list[Any]) -> ExtenderFilterResult:
         return ExtenderFilterResult(
             node_names=[],
             failed_nodes={"n2": "busy", "n3": "both"},
@@ -200,7 +200,7 @@ def test_a_returned_name_outside_the_request_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("capable", "answer"),
     [
-        pytest.param(False, names("n1"), id="names, where nodes were asked for"),
+        pytest.param(False, names("n1"), id="names, where nodes were requested"),
         pytest.param(True, ExtenderFilterResult(), id="nothing"),
     ],
 )
@@ -231,7 +231,7 @@ def test_an_error_ends_the_attempt_unless_the_extender_is_ignorable() -> None:
     world = World(ignorable, after)
     assert world.run().feasible_node_count == 3
     assert after.calls == [("filter", ["n1", "n2", "n3"])]
-    (line,) = world.said("Skipping extender as it returned error and has ignorable flag set")
+    (line,) = world.lines_with("Skipping extender as it returned error and has ignorable flag set")
     assert 'extender="http://extender"' in line
     assert 'err="out of order"' in line
 
@@ -245,7 +245,7 @@ def test_a_nominated_node_is_sent_alone() -> None:
 
 def test_a_rejected_nominated_node_keeps_its_reason_and_others_are_tried() -> None:
     extender = ScriptedExtender(
-        filters=lambda given: names(n2="gone") if given == ["n2"] else names("n1"),
+        filters=lambda sent: names(n2="gone") if sent == ["n2"] else names("n1"),
     )
     result = World(extender).run(a_pod(status={"nominatedNodeName": "n2"}))
     assert result.suggested_host == "n1"
@@ -254,12 +254,12 @@ def test_a_rejected_nominated_node_keeps_its_reason_and_others_are_tried() -> No
 
 
 def test_an_error_on_a_nominated_node_is_ignored() -> None:
-    def answer(given: list[Any]) -> ExtenderFilterResult:
-        return failing("hiccup")(given) if given == ["n2"] else names("n3")
+    def answer(sent: list[Any]) -> ExtenderFilterResult:
+        return failing("hiccup")(sent) if sent == ["n2"] else names("n3")
 
     world = World(ScriptedExtender(filters=answer))
     assert world.run(a_pod(status={"nominatedNodeName": "n2"})).suggested_host == "n3"
-    (line,) = world.said("Evaluation failed on nominated node")
+    (line,) = world.lines_with("Evaluation failed on nominated node")
     assert 'err="hiccup"' in line
     assert 'node="n2"' in line
 
@@ -310,8 +310,8 @@ def test_an_unknown_node_can_be_chosen() -> None:
     world, pod = World(extender), a_pod()
     result = world.run(pod)
     assert result.suggested_host == "ghost"
-    told = AttemptRecord(world.profile, world.cache.snapshot(), pod, CycleState(), result=result)
-    assert told.explanation().unvisited_count == 0
+    record = AttemptRecord(world.profile, world.cache.snapshot(), pod, CycleState(), result=result)
+    assert record.explanation().unvisited_count == 0
     assert world.cache.snapshot().row_of("ghost") == -1
     assert world.cache.snapshot().node_count == 3
 
@@ -448,17 +448,17 @@ def test_failing_scores_are_logged_once_until_they_work_again() -> None:
     world = World(extender, plugins=[scores(0, 1, 0)], verbosity=5)
     for _ in range(3):
         assert world.run().suggested_host == "n2"
-    assert len(world.said("Extender's priority function fails")) == 1
-    assert len(world.said("Failed to run extender's priority function.")) == 3
+    assert len(world.lines_with("Extender's priority function fails")) == 1
+    assert len(world.lines_with("Failed to run extender's priority function.")) == 3
     extender.scores = {"n3": 10}
     assert [world.run().suggested_host for _ in range(2)] == ["n3", "n3"]
-    assert len(world.said("Extender's priority function works again")) == 1
+    assert len(world.lines_with("Extender's priority function works again")) == 1
     extender.scores = ExtenderError("down")
     world.run()
-    assert len(world.said("Extender's priority function fails")) == 2
+    assert len(world.lines_with("Extender's priority function fails")) == 2
 
 
-# -- around it ------------------------------------------------------------------------------------
+# -- cancellation and explanations ----------------------------------------------------------------
 
 
 def test_give_up_abandons_a_call() -> None:
@@ -479,10 +479,10 @@ def test_a_response_at_the_moment_of_give_up_is_dropped() -> None:
     async def give_up() -> None:
         loop = asyncio.get_running_loop()
 
-        def answer(given: list[Any]) -> ExtenderFilterResult:
+        def answer(sent: list[Any]) -> ExtenderFilterResult:
             # Runs after the response, and before the waiting task.
             loop.call_soon(world.extenders.give_up)
-            return names(*given)
+            return names(*sent)
 
         world = World(ScriptedExtender(filters=answer))
         with pytest.raises(AbandonedError):
@@ -511,12 +511,12 @@ def test_explanations_name_the_extender() -> None:
     )
     world = World(first, second)
     pod, view = a_pod(), world.cache.snapshot()
-    told = AttemptRecord(
+    record = AttemptRecord(
         world.profile, view, pod, CycleState(), result=world.run(pod)
     ).explanation()
-    assert told.node == "n3"
+    assert record.node == "n3"
     assert {
-        (rejection.plugin, rejection.reasons, rejection.nodes) for rejection in told.rejections
+        (rejection.plugin, rejection.reasons, rejection.nodes) for rejection in record.rejections
     } == {
         ("http://a", ("busy",), ("n1",)),
         ("http://b", ("left out by the extender, which gave no reason",), ("n2",)),
@@ -527,19 +527,19 @@ def test_explanations_show_the_chosen_node_first() -> None:
     extender = ScriptedExtender("http://a", scores=dict.fromkeys(NAMES, 4))
     world = World(extender, draws=[2])
     pod, view = a_pod(), world.cache.snapshot()
-    told = AttemptRecord(
+    record = AttemptRecord(
         world.profile, view, pod, CycleState(), result=world.run(pod)
     ).explanation()
-    assert told.node == told.ranking[0].node == "n3"
-    assert told.ranking[0].scores == {"http://a": 40}
-    assert told.tied_count == 3
+    assert record.node == record.ranking[0].node == "n3"
+    assert record.ranking[0].scores == {"http://a": 40}
+    assert record.tied_count == 3
 
 
 def test_closing_closes_all_extenders() -> None:
     made = [ScriptedExtender("http://a"), ScriptedExtender("http://b")]
     closing: Coroutine[Any, Any, None] = World(*made).extenders.close()
     asyncio.run(closing)
-    assert all(one.is_closed for one in made)
+    assert all(extender.is_closed for extender in made)
 
 
 def test_placeholder_rows_are_reused_for_unchanged_nodes() -> None:

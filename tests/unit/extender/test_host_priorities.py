@@ -28,8 +28,8 @@ def test_cached_fragments_equal_the_encoder(data: st.DataObject) -> None:
         names = data.draw(CLUSTERS)
         calls = st.dictionaries(st.integers(0, len(names) - 1), SCORES, max_size=8)
         for call in data.draw(st.lists(calls, max_size=4)):
-            wanted = [HostPriority(host=names[row], score=call[row]) for row in call]
-            assert written(writer, names, call, state) == encode(wanted)
+            expected = [HostPriority(host=names[row], score=call[row]) for row in call]
+            assert written(writer, names, call, state) == encode(expected)
 
 
 def test_a_reused_row_has_its_new_name() -> None:
@@ -37,5 +37,5 @@ def test_a_reused_row_has_its_new_name() -> None:
     for state, names in enumerate([["a", "b"], ["a", "c"], ["a", "b"]]):
         for score in (7, 8, 7):
             text = b'[{"Host":"%b","Score":%d},{"Host":"a","Score":0}]'
-            wanted = text % (names[1].encode(), score)
-            assert written(writer, names, {1: score, 0: 0}, state) == wanted
+            expected = text % (names[1].encode(), score)
+            assert written(writer, names, {1: score, 0: 0}, state) == expected

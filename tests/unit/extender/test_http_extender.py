@@ -20,7 +20,15 @@ from kubesched.extender.client.http_extender import HTTPExtender, build
 from kubesched.extender.wire import ExtenderArgs, NodeList
 from kubesched.framework.handle import ExtenderError
 from tests.unit.builders import a_pod
-from tests.unit.extender.loopback import Loopback, Script, head, loopback, says, sends, stalls
+from tests.unit.extender.loopback import (
+    Loopback,
+    Script,
+    head,
+    loopback,
+    responds,
+    sends_and_closes,
+    stalls,
+)
 from tests.unit.scheduler.live_world import on_a_loop
 
 POD = Raw(b'{"metadata":{"name":"p"}}')
@@ -44,7 +52,7 @@ def an_extender(url: str, **config: Any) -> HTTPExtender:
 
 
 @asynccontextmanager
-async def asked(
+async def an_extender_with(
     *scripts: Script, tls: ssl.SSLContext | None = None, **config: Any
 ) -> AsyncIterator[tuple[HTTPExtender, Loopback]]:
     async with loopback(*scripts, tls=tls) as server:
@@ -58,13 +66,13 @@ async def asked(
 
 async def filter_error(*scripts: Script, **config: Any) -> str:
     """Return the error of a failing filter call, with <url> in place of the address."""
-    async with asked(*scripts, **config) as (extender, server):
+    async with an_extender_with(*scripts, **config) as (extender, server):
         with pytest.raises(ExtenderError) as raised:
             await extender.filter(args("n1"))
         return str(raised.value).replace(f"127.0.0.1:{server.port}", "<host>")
 
 
-# -- what it is ------------------------------------------------------------------------------------
+# -- configuration ---------------------------------------------------------------------------------
 
 
 def test_ignorable_extenders_are_called_last() -> None:
@@ -74,7 +82,7 @@ def test_ignorable_extenders_are_called_last() -> None:
         Extender(url_prefix="http://c", ignorable=True),
         Extender(url_prefix="http://d"),
     ]
-    assert [one.name for one in build(configs)] == [
+    assert [extender.name for extender in build(configs)] == [
         "http://b",
         "http://d",
         "http://a",
@@ -123,19 +131,19 @@ def test_a_password_is_not_shown() -> None:
     assert an_extender("http://me:secret@host/x").name == "http://me:***@host/x"
 
 
-# -- what it is asked ------------------------------------------------------------------------------
+# -- requests --------------------------------------------------------------------------------------
 
 
 @on_a_loop
 async def test_a_verb_is_posted_below_the_prefix() -> None:
-    async with loopback(says(KEPT)) as server:
+    async with loopback(responds(KEPT)) as server:
         extender = an_extender(f"{server.url}/x//")
         result = await extender.filter(args("n1", "n2"))
         await extender.close()
-    (heard,) = server.heard
-    assert heard.line == "POST /x/filter HTTP/1.1"
-    assert heard.headers["content-type"] == "application/json"
-    assert json.loads(heard.body) == {
+    (request,) = server.requests
+    assert request.line == "POST /x/filter HTTP/1.1"
+    assert request.headers["content-type"] == "application/json"
+    assert json.loads(request.body) == {
         "Pod": {"metadata": {"name": "p"}},
         "Nodes": None,
         "NodeNames": ["n1", "n2"],
@@ -145,37 +153,40 @@ async def test_a_verb_is_posted_below_the_prefix() -> None:
 
 @on_a_loop
 async def test_connections_are_reused() -> None:
-    async with asked(says(KEPT)) as (extender, server):
+    async with an_extender_with(responds(KEPT)) as (extender, server):
         for _ in range(3):
             await extender.filter(args("n1"))
-        assert [one.connection for one in server.heard] == [0, 0, 0]
+        assert [request.connection for request in server.requests] == [0, 0, 0]
 
 
 @on_a_loop
 async def test_a_closed_connection_is_not_reused() -> None:
     ended = asyncio.Event()
 
-    async def says_and_ends(writer: asyncio.StreamWriter) -> None:
-        await says(KEPT)(writer)
+    async def responds_and_ends(writer: asyncio.StreamWriter) -> None:
+        await responds(KEPT)(writer)
         await writer.drain()
         writer.close()
         ended.set()
 
-    async with asked(says_and_ends) as (extender, server):
+    async with an_extender_with(responds_and_ends) as (extender, server):
         for _ in range(5):
             ended.clear()
             await extender.filter(args("n1"))
             await ended.wait()
-        assert [one.connection for one in server.heard] == [0, 1, 2, 3, 4]
+        assert [request.connection for request in server.requests] == [0, 1, 2, 3, 4]
 
 
 @on_a_loop
 async def test_pods_are_bound_by_name_and_uid() -> None:
-    async with asked(says(b'{"Error":""}'), says(b'{"Error":"no"}')) as (extender, server):
+    async with an_extender_with(responds(b'{"Error":""}'), responds(b'{"Error":"no"}')) as (
+        extender,
+        server,
+    ):
         await extender.bind(a_pod("p", uid="u1"), "n1")
         with pytest.raises(ExtenderError, match=r"^no$"):
             await extender.bind(a_pod("p", uid="u1"), "n1")
-    assert json.loads(server.heard[0].body) == {
+    assert json.loads(server.requests[0].body) == {
         "PodName": "p",
         "PodNamespace": "default",
         "PodUID": "u1",
@@ -185,7 +196,7 @@ async def test_pods_are_bound_by_name_and_uid() -> None:
 
 @on_a_loop
 async def test_scores_are_returned_unchanged() -> None:
-    async with asked(says(b'[{"Host":"n2","Score":-7}]')) as (extender, _):
+    async with an_extender_with(responds(b'[{"Host":"n2","Score":-7}]')) as (extender, _):
         scores = await extender.prioritize(
             ExtenderArgs(pod=POD, nodes=NodeList(items=[Raw(b"{}")]))
         )
@@ -196,7 +207,7 @@ async def test_scores_are_returned_unchanged() -> None:
 async def test_proxies_of_the_environment_are_used_except_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with loopback(says(KEPT)) as proxy, loopback(says(KEPT)) as near:
+    async with loopback(responds(KEPT)) as proxy, loopback(responds(KEPT)) as near:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
@@ -204,8 +215,10 @@ async def test_proxies_of_the_environment_are_used_except_for_loopback(
             extender = an_extender(url)
             await extender.filter(args("n1"))
             await extender.close()
-    assert [one.line for one in proxy.heard] == ["POST http://extender.example/x/filter HTTP/1.1"]
-    assert len(near.heard) == 1
+    assert [request.line for request in proxy.requests] == [
+        "POST http://extender.example/x/filter HTTP/1.1"
+    ]
+    assert len(near.requests) == 1
 
 
 @on_a_loop
@@ -215,13 +228,13 @@ async def test_a_redirection_that_keeps_the_method_is_followed() -> None:
     async def moves(writer: asyncio.StreamWriter) -> None:
         writer.write(moved)
 
-    async with asked(moves, says(KEPT)) as (extender, server):
+    async with an_extender_with(moves, responds(KEPT)) as (extender, server):
         result = await extender.filter(args("n1"))
-    assert [one.line for one in server.heard] == [
+    assert [request.line for request in server.requests] == [
         "POST /x/filter HTTP/1.1",
         "POST /elsewhere HTTP/1.1",
     ]
-    assert server.heard[0].body == server.heard[1].body
+    assert server.requests[0].body == server.requests[1].body
     assert result.node_names == ["n1"]
 
 
@@ -240,28 +253,31 @@ BROKEN = "net/http: HTTP/1.x transport connection broken"
 @pytest.mark.parametrize(
     ("script", "text"),
     [
-        (says(b"", 500), "failed filter with extender at URL http://<host>/x/filter, code 500"),
+        (responds(b"", 500), "failed filter with extender at URL http://<host>/x/filter, code 500"),
         (
-            sends(b"HTTP/1.1 204 No Content\r\n\r\n"),
+            sends_and_closes(b"HTTP/1.1 204 No Content\r\n\r\n"),
             "failed filter with extender at URL http://<host>/x/filter, code 204",
         ),
-        (says(b'{"Error":"tired"}'), "tired"),
-        (says(b""), "EOF"),
-        (says(b"<html>"), "invalid character '<' looking for beginning of value"),
+        (responds(b'{"Error":"tired"}'), "tired"),
+        (responds(b""), "EOF"),
+        (responds(b"<html>"), "invalid character '<' looking for beginning of value"),
         (
-            says(b'{"NodeNames":"n1"}'),
+            responds(b'{"NodeNames":"n1"}'),
             WRONG_TYPE,
         ),
-        (sends(b""), 'Post "http://<host>/x/filter": EOF'),
-        (sends(head(20)[:-2]), f'Post "http://<host>/x/filter": {BROKEN}: unexpected EOF'),
-        (sends(head(len(KEPT)) + KEPT[:9]), "unexpected EOF"),
-        (sends(head(None) + b"9\r\n" + KEPT[:9] + b"\r\n"), "unexpected EOF"),
+        (sends_and_closes(b""), 'Post "http://<host>/x/filter": EOF'),
         (
-            sends(b"hello, this is not HTTP\r\n\r\n"),
+            sends_and_closes(head(20)[:-2]),
+            f'Post "http://<host>/x/filter": {BROKEN}: unexpected EOF',
+        ),
+        (sends_and_closes(head(len(KEPT)) + KEPT[:9]), "unexpected EOF"),
+        (sends_and_closes(head(None) + b"9\r\n" + KEPT[:9] + b"\r\n"), "unexpected EOF"),
+        (
+            sends_and_closes(b"hello, this is not HTTP\r\n\r\n"),
             f'Post "http://<host>/x/filter": {BROKEN}: malformed HTTP status code "this"',
         ),
         (
-            sends(b"HTTQ/1.1 200 OK\r\n\r\n"),
+            sends_and_closes(b"HTTQ/1.1 200 OK\r\n\r\n"),
             f'Post "http://<host>/x/filter": {BROKEN}: malformed HTTP version "HTTQ/1.1"',
         ),
     ],
@@ -288,19 +304,19 @@ async def test_an_extender_that_does_not_respond_times_out(script: Script, text:
     [
         stalls(head(None) + b"14\r\n" + KEPT + b"\r\n"),
         stalls(head(99) + KEPT[:5] + KEPT[5:]),
-        sends(head(99) + KEPT),
-        says(KEPT + b" trailing"),
+        sends_and_closes(head(99) + KEPT),
+        responds(KEPT + b" trailing"),
     ],
 )
 @on_a_loop
 async def test_bytes_after_the_response_are_not_awaited(script: Script) -> None:
-    async with asked(script) as (extender, _):
+    async with an_extender_with(script) as (extender, _):
         result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 
 
 @on_a_loop
-async def test_a_refused_connection() -> None:
+async def test_a_connection_that_is_refused() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -308,8 +324,8 @@ async def test_a_refused_connection() -> None:
         with pytest.raises(ExtenderError) as raised:
             await extender.filter(args("n1"))
         await extender.close()
-    where = f"127.0.0.1:{port}"
-    expected = f'Post "http://{where}/x/filter": dial tcp {where}: connect: connection refused'
+    address = f"127.0.0.1:{port}"
+    expected = f'Post "http://{address}/x/filter": dial tcp {address}: connect: connection refused'
     assert str(raised.value) == expected
 
 
@@ -338,13 +354,13 @@ async def test_invalid_urls(url: str, text: str) -> None:
 
 @on_a_loop
 async def test_a_password_is_in_no_error() -> None:
-    async with loopback(says(b"", 500)) as server:
+    async with loopback(responds(b"", 500)) as server:
         extender = an_extender(server.url.replace("http://", "http://me:secret@"))
         with pytest.raises(ExtenderError) as raised:
             await extender.filter(args("n1"))
         await extender.close()
     assert "secret" not in str(raised.value)
-    assert server.heard[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
+    assert server.requests[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
 
 
 # -- TLS -------------------------------------------------------------------------------------------
@@ -355,32 +371,37 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
     return write_certificates(tmp_path_factory.mktemp("certificates"))
 
 
-def serving(files: CertificateFiles, *, asks_for_one: bool = False) -> ssl.SSLContext:
+def serving(
+    files: CertificateFiles, *, requires_client_certificate: bool = False
+) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.serving, files.serving_key)
-    if asks_for_one:
+    if requires_client_certificate:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(files.authority)
     return context
 
 
-@pytest.mark.parametrize("how", ["file", "data", "unseen", "insecure"])
+@pytest.mark.parametrize("settings", ["file", "data", "unseen", "insecure"])
 @on_a_loop
-async def test_tls_settings(certificates: CertificateFiles, how: str) -> None:
+async def test_tls_settings(certificates: CertificateFiles, settings: str) -> None:
     configs: dict[str, dict[str, Any]] = {
         "file": {"tls_config": ExtenderTLSConfig(ca_file=str(certificates.authority))},
         "data": {"tls_config": ExtenderTLSConfig(ca_data=certificates.authority.read_bytes())},
         "unseen": {"enable_https": True},
         "insecure": {"tls_config": ExtenderTLSConfig(insecure=True)},
     }
-    async with asked(says(KEPT), tls=serving(certificates), **configs[how]) as (extender, _):
+    async with an_extender_with(responds(KEPT), tls=serving(certificates), **configs[settings]) as (
+        extender,
+        _,
+    ):
         result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 
 
 @on_a_loop
 async def test_an_untrusted_certificate(certificates: CertificateFiles) -> None:
-    assert await filter_error(says(KEPT), tls=serving(certificates)) == (
+    assert await filter_error(responds(KEPT), tls=serving(certificates)) == (
         'Post "https://<host>/x/filter": tls: failed to verify certificate: '
         "x509: certificate signed by unknown authority"
     )
@@ -393,8 +414,8 @@ async def test_the_client_certificate_is_sent(certificates: CertificateFiles) ->
         cert_data=certificates.authority.read_bytes(),
         key_data=certificates.authority_key.read_bytes(),
     )
-    context = serving(certificates, asks_for_one=True)
-    async with asked(says(KEPT), tls=context, tls_config=tls) as (extender, _):
+    context = serving(certificates, requires_client_certificate=True)
+    async with an_extender_with(responds(KEPT), tls=context, tls_config=tls) as (extender, _):
         result = await extender.filter(args("n1"))
     assert result.node_names == ["n1"]
 

@@ -16,16 +16,18 @@ from tests.unit.extender.server_cases import Extender, InColumns, an_extender, a
 def body(names: list[str], *, pod: dict[str, Any] | None = None, end: str = "") -> bytes:
     """Return the body of a call by kube-scheduler."""
     served = as_served(pod or a_pod("new"), 7)
-    asked = {"Pod": served, "Nodes": None, "NodeNames": names}
-    return (json.dumps(asked, separators=(",", ":")) + end).encode()
+    document = {"Pod": served, "Nodes": None, "NodeNames": names}
+    return (json.dumps(document, separators=(",", ":")) + end).encode()
 
 
 def filtered(extender: Extender, data: bytes) -> list[str] | None:
     return extender.service.filter(decode_args(data), data).result.node_names
 
 
-def scores(done: PrioritizeOutcome | None) -> dict[str, int] | None:
-    return None if done is None else dict(zip(done.hosts, done.scores.tolist(), strict=True))
+def scores(outcome: PrioritizeOutcome | None) -> dict[str, int] | None:
+    return (
+        None if outcome is None else dict(zip(outcome.hosts, outcome.scores.tolist(), strict=True))
+    )
 
 
 @pytest.fixture
@@ -40,22 +42,26 @@ def extender() -> Extender:
 def test_a_predicted_call_is_scored_like_a_decoded_one(extender: Extender, end: str) -> None:
     assert filtered(extender, body(["c", "b", "a"], end=end)) == ["c", "a"]
     follows = body(["c", "a"], end=end)
-    done = extender.service.prioritize_next(follows)
-    assert done is not None
+    outcome = extender.service.prioritize_next(follows)
+    assert outcome is not None
     read = extender.service.prioritize(decode_args(follows))
-    assert scores(done) == scores(read)
-    assert (done.hosts, done.node_count, done.best) == (read.hosts, read.node_count, read.best)
-    assert done.pod.key == read.pod.key
+    assert scores(outcome) == scores(read)
+    assert (outcome.hosts, outcome.node_count, outcome.best) == (
+        read.hosts,
+        read.node_count,
+        read.best,
+    )
+    assert outcome.pod.key == read.pod.key
 
 
 @pytest.mark.parametrize(
     "other",
     [
         pytest.param(body(["a", "c"]), id="another order"),
-        pytest.param(body(["c"]), id="another extender refused more"),
+        pytest.param(body(["c"]), id="another extender rejected more"),
         pytest.param(body(["c", "b", "a"]), id="the same nodes as before"),
         pytest.param(body(["c", "a"], pod=a_pod("other")), id="another pod"),
-        pytest.param(body(["c", "a"], end="\n"), id="written otherwise"),
+        pytest.param(body(["c", "a"], end="\n"), id="encoded differently"),
         pytest.param(b"", id="nothing"),
     ],
 )
@@ -75,15 +81,15 @@ def test_changed_nodes_invalidate_the_prediction(extender: Extender) -> None:
     assert extender.service.prioritize_next(follows) is None
     extender.put_node(a_node("new"))
     assert extender.service.prioritize_next(follows) is None
-    done = extender.service.prioritize(decode_args(follows))
-    assert done.hosts == ["a"]
+    outcome = extender.service.prioritize(decode_args(follows))
+    assert outcome.hosts == ["a"]
 
 
 def test_pods_bound_in_between_count(extender: Extender) -> None:
     filtered(extender, body(["c", "b", "a"]))
     extender.put_pod(a_pod("bound", node="a", requests={"cpu": "1"}))
-    done = extender.service.prioritize_next(body(["c", "a"]))
-    assert scores(done) == scores(extender.service.prioritize(decode_args(body(["c", "a"]))))
+    outcome = extender.service.prioritize_next(body(["c", "a"]))
+    assert scores(outcome) == scores(extender.service.prioritize(decode_args(body(["c", "a"]))))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +122,7 @@ def test_pods_bound_in_between_count(extender: Extender) -> None:
         ),
     ],
 )
-def test_bodies_in_another_form_predict_nothing(extender: Extender, data: bytes) -> None:
+def test_bodies_in_another_form_are_not_predicted(extender: Extender, data: bytes) -> None:
     assert filtered(extender, data) == ["c", "a"]
     follows = data.replace(b'"b",', b"").replace(b'"b", ', b"")
     assert extender.service.prioritize_next(follows) is None

@@ -46,37 +46,37 @@ class ScriptedClient:
         return dict(self.pods[name])
 
 
-class Told:
+class Recorder:
     """Records its calls around a binding, and returns configured results."""
 
-    name = "Told"
+    name = "Recorder"
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
-        self.heard: list[str] = []
+        self.calls: list[str] = []
         self.answers: dict[str, Status] = {}
 
-    def _hear(self, point: str, node_name: str) -> Status | None:
-        self.heard.append(f"{point} {node_name}")
+    def _record(self, point: str, node_name: str) -> Status | None:
+        self.calls.append(f"{point} {node_name}")
         return self.answers.get(point)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        return self._hear("reserve", node_name)
+        return self._record("reserve", node_name)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self._hear("unreserve", node_name)
+        self._record("unreserve", node_name)
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         return None
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        return self._hear("pre_bind", node_name)
+        return self._record("pre_bind", node_name)
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        return self._hear("bind", node_name)
+        return self._record("bind", node_name)
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self._hear("post_bind", node_name)
+        self._record("post_bind", node_name)
 
 
 def bind(
@@ -91,30 +91,30 @@ def bind(
 @pytest.fixture
 def extender() -> Extender:
     """An extender with a binder and a pending pod."""
-    made = an_extender(Told, ByLabel)
+    made = an_extender(Recorder, ByLabel)
     some_nodes(made, a={}, b={})
     made.put_pod(a_pod("new", labels={"app": "web"}))
     return made
 
 
-def told(extender: Extender) -> Told:
-    plugin: Told = extender.service.profiles["default-scheduler"].plugins["Told"]
+def recorder(extender: Extender) -> Recorder:
+    plugin: Recorder = extender.service.profiles["default-scheduler"].plugins["Recorder"]
     return plugin
 
 
 def test_an_out_of_tree_plugin_binds_before_the_default_binder(extender: Extender) -> None:
     client = ScriptedClient()
     bind(extender, client)
-    assert told(extender).heard == ["reserve a", "pre_bind a", "bind a", "post_bind a"]
+    assert recorder(extender).calls == ["reserve a", "pre_bind a", "bind a", "post_bind a"]
     assert client.bound == []
 
 
 def test_a_skipped_binding_is_written_by_the_default_binder(extender: Extender) -> None:
     client = ScriptedClient()
-    told(extender).answers["bind"] = SKIP
+    recorder(extender).answers["bind"] = SKIP
     bind(extender, client)
     assert client.bound == [("default", "new", "uid-new", "a")]
-    assert told(extender).heard[-1] == "post_bind a"
+    assert recorder(extender).calls[-1] == "post_bind a"
 
 
 def test_a_bound_pod_counts_before_the_watch_shows_it(extender: Extender) -> None:
@@ -131,25 +131,27 @@ def test_a_bound_pod_counts_before_the_watch_shows_it(extender: Extender) -> Non
 
 
 @pytest.mark.parametrize(
-    ("point", "said"),
+    ("point", "message"),
     [
-        ("reserve", 'running Reserve plugin "Told": broken'),
-        ("pre_bind", 'running PreBind plugin "Told": broken'),
-        ("bind", 'running Bind plugin "Told": broken'),
+        ("reserve", 'running Reserve plugin "Recorder": broken'),
+        ("pre_bind", 'running PreBind plugin "Recorder": broken'),
+        ("bind", 'running Bind plugin "Recorder": broken'),
     ],
 )
-def test_a_failure_is_returned_and_rolled_back(extender: Extender, point: str, said: str) -> None:
-    told(extender).answers[point] = error("broken")
+def test_a_failure_is_returned_and_rolled_back(
+    extender: Extender, point: str, message: str
+) -> None:
+    recorder(extender).answers[point] = error("broken")
     with pytest.raises(ServiceError) as raised:
         bind(extender, ScriptedClient())
-    assert str(raised.value) == said
-    assert told(extender).heard[-2:] == [f"{point} a", "unreserve a"]
+    assert str(raised.value) == message
+    assert recorder(extender).calls[-2:] == [f"{point} a", "unreserve a"]
     args = extender.names("a", pod=a_pod("next", labels={"app": "web"}))
     assert extender.service.filter(args).kept == 1
 
 
 def test_a_rejection_by_the_api_server_is_returned(extender: Extender) -> None:
-    told(extender).answers["bind"] = SKIP
+    recorder(extender).answers["bind"] = SKIP
     with pytest.raises(ServiceError) as raised:
         bind(extender, ScriptedClient(rejection="pod new is already assigned"))
     assert str(raised.value) == 'running Bind plugin "DefaultBinder": pod new is already assigned'
@@ -159,11 +161,11 @@ def test_an_unwatched_pod_is_read_from_the_api_server(extender: Extender) -> Non
     client = ScriptedClient({"fresh": as_served(a_pod("fresh"), 9)})
     bind(extender, client, name="fresh", uid="uid-fresh")
     assert client.read == ["pods/default/fresh"]
-    assert told(extender).heard[-1] == "post_bind a"
+    assert recorder(extender).calls[-1] == "post_bind a"
 
 
 @pytest.mark.parametrize(
-    ("name", "uid", "said"),
+    ("name", "uid", "message"),
     [
         ("gone", "uid-gone", 'pods "gone" not found'),
         (
@@ -173,10 +175,10 @@ def test_an_unwatched_pod_is_read_from_the_api_server(extender: Extender) -> Non
         ),
     ],
 )
-def test_another_pod_is_never_bound(extender: Extender, name: str, uid: str, said: str) -> None:
+def test_another_pod_is_never_bound(extender: Extender, name: str, uid: str, message: str) -> None:
     client = ScriptedClient({"other": as_served(a_pod("other"), 9)})
     with pytest.raises(ServiceError) as raised:
         bind(extender, client, name=name, uid=uid)
-    assert str(raised.value) == said
-    assert told(extender).heard == []
+    assert str(raised.value) == message
+    assert recorder(extender).calls == []
     assert client.bound == []

@@ -17,7 +17,7 @@ from tests.unit.extender.server_cases import (
     Extender,
     InColumns,
     an_extender,
-    asked,
+    extender_args,
     some_nodes,
 )
 
@@ -29,23 +29,23 @@ def rejections(result: ExtenderFilterResult) -> tuple[dict[str, str], dict[str, 
 def test_names_keep_their_order() -> None:
     extender = an_extender(ByLabel)
     some_nodes(extender, a={}, b={"never": ""}, c={})
-    done = extender.service.filter(extender.names("c", "b", "a"))
-    assert done.result.node_names == ["c", "a"]
-    assert done.result.nodes is None
-    assert rejections(done.result) == ({}, {"b": "never here"})
-    assert (done.node_count, done.kept) == (3, 2)
+    outcome = extender.service.filter(extender.names("c", "b", "a"))
+    assert outcome.result.node_names == ["c", "a"]
+    assert outcome.result.nodes is None
+    assert rejections(outcome.result) == ({}, {"b": "never here"})
+    assert (outcome.node_count, outcome.kept) == (3, 2)
 
 
 def test_whole_nodes_keep_unknown_fields() -> None:
     extender = an_extender(InColumns)
     kept, rejected = some_nodes(extender, kept={}, rejected={"spot": "yes"})
     kept["spec"] = {"fieldOfNextYear": {"deep": [1, 2]}}
-    done = extender.service.filter(extender.whole(rejected, kept))
-    assert done.result.node_names is None
-    assert done.result.nodes is not None
-    items = [msgspec.json.decode(raw) for raw in done.result.nodes.items or ()]
+    outcome = extender.service.filter(extender.whole(rejected, kept))
+    assert outcome.result.node_names is None
+    assert outcome.result.nodes is not None
+    items = [msgspec.json.decode(raw) for raw in outcome.result.nodes.items or ()]
     assert items == [kept]
-    assert rejections(done.result) == ({"rejected": "spot"}, {})
+    assert rejections(outcome.result) == ({"rejected": "spot"}, {})
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
@@ -59,9 +59,9 @@ def test_plugins_see_the_pods_of_names_and_whole_nodes(is_whole: bool) -> None:
         if is_whole
         else extender.names("first", "second", pod=pod)
     )
-    done = extender.service.filter(args)
-    assert rejections(done.result) == ({"first": "the app is here already"}, {})
-    assert done.kept == 1
+    outcome = extender.service.filter(args)
+    assert rejections(outcome.result) == ({"first": "the app is here already"}, {})
+    assert outcome.kept == 1
 
 
 def test_finished_and_deleted_pods_do_not_count() -> None:
@@ -81,22 +81,22 @@ def test_finished_and_deleted_pods_do_not_count() -> None:
 def test_an_unwatched_node_is_rejected_by_name_and_filtered_as_a_whole_node() -> None:
     extender = an_extender(ByLabel)
     some_nodes(extender, a={})
-    done = extender.service.filter(extender.names("a", "new"))
-    assert done.result.node_names == ["a"]
-    assert rejections(done.result) == ({"new": UNKNOWN_NODE}, {})
+    outcome = extender.service.filter(extender.names("a", "new"))
+    assert outcome.result.node_names == ["a"]
+    assert rejections(outcome.result) == ({"new": UNKNOWN_NODE}, {})
     whole = {"metadata": {"name": "new", "labels": {"never": ""}, "resourceVersion": "7"}}
-    done = extender.service.filter(extender.whole(whole))
-    assert rejections(done.result) == ({}, {"new": "never here"})
+    outcome = extender.service.filter(extender.whole(whole))
+    assert rejections(outcome.result) == ({}, {"new": "never here"})
     # It is not kept: no watch would show its deletion.
-    done = extender.service.filter(extender.names("new"))
-    assert rejections(done.result) == ({"new": UNKNOWN_NODE}, {})
+    outcome = extender.service.filter(extender.names("new"))
+    assert rejections(outcome.result) == ({"new": UNKNOWN_NODE}, {})
 
 
 def test_in_a_cluster_without_nodes_every_name_is_unknown() -> None:
     extender = an_extender(ByLabel, Choosy)
-    done = extender.service.filter(extender.names("a", "b"))
-    assert done.result.node_names == []
-    assert rejections(done.result) == (dict.fromkeys("ab", UNKNOWN_NODE), {})
+    outcome = extender.service.filter(extender.names("a", "b"))
+    assert outcome.result.node_names == []
+    assert rejections(outcome.result) == (dict.fromkeys("ab", UNKNOWN_NODE), {})
     assert extender.service.filter(extender.names()).result.node_names == []
     whole = {"metadata": {"name": "new"}}
     assert extender.service.filter(extender.whole(whole)).kept == 1
@@ -108,15 +108,15 @@ def test_in_a_cluster_without_nodes_every_name_is_unknown() -> None:
         pytest.param("999", True, id="newer than ours: it counts"),
         pytest.param("1", False, id="older than ours: ours counts"),
         pytest.param("", True, id="of no known age: it counts"),
-        pytest.param("101", False, id="the same as ours: it is not even read"),
+        pytest.param("101", False, id="the same as ours: it is not read"),
     ],
 )
 def test_the_newer_of_two_states_of_a_node_counts(version: str, is_rejected: bool) -> None:
     extender = an_extender(ByLabel)
     some_nodes(extender, a={})
     sent = {"metadata": {"name": "a", "resourceVersion": version, "labels": {"never": ""}}}
-    done = extender.service.filter(extender.whole(sent))
-    assert (done.kept == 0) is is_rejected
+    outcome = extender.service.filter(extender.whole(sent))
+    assert (outcome.kept == 0) is is_rejected
     # Nodes of a call are not kept after it.
     assert extender.service.filter(extender.names("a")).kept == 1
 
@@ -126,8 +126,8 @@ def test_a_newer_node_keeps_its_pods() -> None:
     some_nodes(extender, a={})
     extender.put_pod(a_pod("old", labels={"app": "web"}, node="a"))
     sent = {"metadata": {"name": "a", "resourceVersion": "999"}}
-    done = extender.service.filter(extender.whole(sent, pod=a_pod("new", labels={"app": "web"})))
-    assert rejections(done.result) == ({"a": "the app is here already"}, {})
+    outcome = extender.service.filter(extender.whole(sent, pod=a_pod("new", labels={"app": "web"})))
+    assert rejections(outcome.result) == ({"a": "the app is here already"}, {})
 
 
 def test_a_nominated_pod_counts_for_pods_of_lower_priority() -> None:
@@ -155,21 +155,21 @@ def test_an_exception_of_a_plugin_is_the_error_of_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kept", "failed", "incurable"),
+    ("node_names", "kept", "failed", "incurable"),
     [
         ("b", ["b"], {}, {"a": "node(s) didn't satisfy plugin(s) [Choosy]"}),
         ("none", [], {"a": "not today", "b": "not today"}, {}),
     ],
 )
 def test_pre_filter_sees_all_nodes(
-    wanted: str, kept: list[str], failed: Document, incurable: Document
+    node_names: str, kept: list[str], failed: Document, incurable: Document
 ) -> None:
     extender = an_extender(Choosy)
     some_nodes(extender, a={}, b={}, c={})
-    pod = a_pod("new", annotations={"wanted": wanted})
-    done = extender.service.filter(extender.names("a", "b", pod=pod))
-    assert done.result.node_names == kept
-    assert rejections(done.result) == (failed, incurable)
+    pod = a_pod("new", annotations={"nodes": node_names})
+    outcome = extender.service.filter(extender.names("a", "b", pod=pod))
+    assert outcome.result.node_names == kept
+    assert rejections(outcome.result) == (failed, incurable)
 
 
 def test_the_profile_is_chosen_by_scheduler_name_or_is_the_first() -> None:
@@ -181,8 +181,8 @@ def test_the_profile_is_chosen_by_scheduler_name_or_is_the_first() -> None:
     some_nodes(extender, a={"never": ""}, b={"spot": ""})
     for scheduler, kept in (("first", ["b"]), ("second", ["a"]), ("elsewhere", ["b"])):
         pod = a_pod("new", scheduler=scheduler)
-        done = extender.service.filter(extender.names("a", "b", pod=pod))
-        assert done.result.node_names == kept, scheduler
+        outcome = extender.service.filter(extender.names("a", "b", pod=pod))
+        assert outcome.result.node_names == kept, scheduler
 
 
 def test_in_tree_plugins_are_not_called() -> None:
@@ -203,7 +203,7 @@ def test_calls_fail_before_all_kinds_are_listed() -> None:
 
 def test_a_malformed_pod_is_rejected() -> None:
     extender: Extender = an_extender(ByLabel)
-    args = asked(a_pod("new"), NodeNames=[])
+    args = extender_args(a_pod("new"), NodeNames=[])
     args.pod = msgspec.Raw(b'{"spec": {"containers": "none"}}')
     with pytest.raises(MalformedObject):
         extender.service.filter(args)

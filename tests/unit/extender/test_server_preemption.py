@@ -57,8 +57,8 @@ def extender() -> Extender:
     return made
 
 
-def kept(extender: Extender, asked: ExtenderPreemptionArgs) -> dict[str, MetaVictims | None]:
-    return preempt(extender.service, asked).result.node_name_to_meta_victims or {}
+def kept(extender: Extender, args: ExtenderPreemptionArgs) -> dict[str, MetaVictims | None]:
+    return preempt(extender.service, args).result.node_name_to_meta_victims or {}
 
 
 def test_nodes_that_fit_without_the_victims_are_kept(extender: Extender) -> None:
@@ -93,8 +93,8 @@ def test_a_pod_rejected_on_all_nodes_gets_no_node() -> None:
     extender = an_extender(Choosy)
     some_nodes(extender, a={}, b={})
     proposed = by_uid(a=["uid-x"], b=["uid-y"])
-    for wanted, left in (("none", []), ("b", ["b"]), ("a,b", ["a", "b"])):
-        pod = a_pod("new", annotations={"wanted": wanted})
+    for node_names, left in (("none", []), ("b", ["b"]), ("a,b", ["a", "b"])):
+        pod = a_pod("new", annotations={"nodes": node_names})
         assert list(kept(extender, args(pod, NodeNameToMetaVictims=proposed))) == left
 
 

@@ -112,11 +112,11 @@ def test_returned_victims_are_found_on_their_node() -> None:
         "n2": {"Pods": null}
     }}"""
     found = victims_of(answer(text), view, URL)
-    assert {name: [pod.name for pod in one.pods] for name, one in found.items()} == {
+    assert {name: [pod.name for pod in victims.pods] for name, victims in found.items()} == {
         "n1": ["b", "a"],
         "n2": [],
     }
-    assert [one.pdb_violation_count for one in found.values()] == [1, 0]
+    assert [victims.pdb_violation_count for victims in found.values()] == [1, 0]
 
 
 @pytest.mark.parametrize("text", ["{}", "null", '{"NodeNameToMetaVictims": {}}'])

@@ -34,19 +34,19 @@ def comparable(message: Any) -> Any:
 
 
 def test_the_recording_has_valid_and_invalid_messages_of_every_kind() -> None:
-    found = {(one["kind"], bool(one["error"])) for one in recorded()}
+    found = {(case["kind"], bool(case["error"])) for case in recorded()}
     assert found == {(kind, is_wrong) for kind in READERS for is_wrong in (False, True)}
 
 
-@pytest.mark.parametrize("one", recorded(), ids=lambda one: f"{one['kind']}-{one['text'][:30]}")
-def test_responses_are_decoded_as_in_go(one: dict[str, Any]) -> None:
-    read = READERS[one["kind"]]
-    if one["error"]:
+@pytest.mark.parametrize("case", recorded(), ids=lambda case: f"{case['kind']}-{case['text'][:30]}")
+def test_responses_are_decoded_as_in_go(case: dict[str, Any]) -> None:
+    read = READERS[case["kind"]]
+    if case["error"]:
         with pytest.raises(WireError) as raised:
-            read(one["text"].encode())
-        assert str(raised.value) == one["error"]
+            read(case["text"].encode())
+        assert str(raised.value) == case["error"]
     else:
-        assert comparable(read(one["text"].encode())) == one["value"]
+        assert comparable(read(case["text"].encode())) == case["value"]
 
 
 def test_returned_nodes_pass_through_unchanged() -> None:
@@ -154,11 +154,11 @@ def test_arguments_are_decoded() -> None:
     assert args.nodes is not None
     assert [bytes(item) for item in args.nodes.items or ()] == [b'{"x":1}']
     assert args.node_names is None
-    asked = wire.decode_preemption_args(
+    decoded = wire.decode_preemption_args(
         b'{"Pod":null,"NodeNameToVictims":{"n":{"Pods":[{"b":2}],"NumPDBViolations":4}}}'
     )
-    victims = (asked.node_name_to_victims or {})["n"]
+    victims = (decoded.node_name_to_victims or {})["n"]
     assert victims is not None
     assert [bytes(pod) for pod in victims.pods or ()] == [b'{"b":2}']
     assert victims.num_pdb_violations == 4
-    assert asked.node_name_to_meta_victims is None
+    assert decoded.node_name_to_meta_victims is None
