@@ -63,7 +63,7 @@ def test_openmetrics_has_the_same_samples() -> None:
     text = openmetrics_of(some_measures())
     assert text.endswith("# EOF\n")
     assert 'x_size_bucket{le="1.0"} 0.0' in text
-    parsed = openmetrics_parser.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # The library's gap.
+    parsed = openmetrics_parser.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]  # The library has no types.
     read = {family.name: family for family in parsed}
     assert [sample.value for sample in read["x_requests"].samples] == [1_500_000, 1, 1]
     assert set(read) == {"x_free", "x_requests", "x_size", "x_wait"}

@@ -26,7 +26,7 @@ def fresh_text() -> str:
     return some()[0].text()
 
 
-def test_a_request_counts_in_its_families() -> None:
+def test_a_request_counts_in_its_metric_families() -> None:
     metrics, process = some()
     process.observe_request("GET", "api:6443", "200", 0.2)
     process.count_answer("GET", "api:6443", "429")

@@ -108,19 +108,19 @@ def test_a_plugin_may_be_loaded_under_another_name(written: Written) -> None:
 
 def test_a_file_is_executed_once(written: Written) -> None:
     file = written("mine.py", PLUGIN)
-    one, other = load_plugin(f"{file}:Packing"), load_plugin(f"{file}:Nameless")
-    assert one.factory.__module__ == other.factory.__module__
-    assert load_plugin(f"{file}:Packing").factory is one.factory
+    packing, nameless = load_plugin(f"{file}:Packing"), load_plugin(f"{file}:Nameless")
+    assert packing.factory.__module__ == nameless.factory.__module__
+    assert load_plugin(f"{file}:Packing").factory is packing.factory
     file.write_text(PLUGIN.replace('"packing"', '"other"'))
     assert load_plugin(f"{file}:Packing").name == "packing"
 
 
 def test_files_of_the_same_name_are_different_modules(written: Written) -> None:
-    one = written("a/mine.py", PLUGIN)
-    other = written("b/mine.py", PLUGIN.replace("size: int = 3", "size: int = 4"))
-    built = _built({"one": load_plugin(f"{one}:Packing").factory})
+    first = written("a/mine.py", PLUGIN)
+    second = written("b/mine.py", PLUGIN.replace("size: int = 3", "size: int = 4"))
+    built = _built({"one": load_plugin(f"{first}:Packing").factory})
     assert built["one"].args.size == 3
-    built = _built({"two": load_plugin(f"{other}:Packing").factory})
+    built = _built({"two": load_plugin(f"{second}:Packing").factory})
     assert built["two"].args.size == 4
 
 
@@ -234,7 +234,7 @@ def test_another_process_loads_a_plugin_by_its_text(written: Written) -> None:
 
 def config(*plugins: str, args: dict[str, Any] | None = None) -> Any:
     enabled = [{"name": name} for name in plugins]
-    configured = [{"name": name, "args": given} for name, given in (args or {}).items()]
+    configured = [{"name": name, "args": values} for name, values in (args or {}).items()]
     profile = {"plugins": {"multiPoint": {"enabled": enabled}}, "pluginConfig": configured}
     return load_config_object(
         {

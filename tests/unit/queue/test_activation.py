@@ -1,4 +1,4 @@
-"""Activation: pods that a plugin wants to be tried at once."""
+"""Activation: pods that a plugin moves to the active queue at once."""
 
 from kubesched.framework.cluster_event import FORCE_ACTIVATE_EVENT
 from tests.unit.queue.world import NODE_ADD, World

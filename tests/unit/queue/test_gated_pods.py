@@ -135,7 +135,7 @@ def counted(world: World) -> tuple[float, float, float]:
     )
 
 
-def test_a_pod_is_gated_on_its_way_to_backoff() -> None:
+def test_a_pod_is_gated_before_it_enters_backoff() -> None:
     world = World()
     world.rejected("a")
     world.gates.held["Gate"].add("a")
@@ -149,8 +149,8 @@ def test_a_pod_is_gated_on_its_way_to_backoff() -> None:
 
 def test_log_lines() -> None:
     moved = "Pod moved to an internal scheduling queue, because the pod is gated"
-    where = 'event="UnschedulablePodAdd" queue="Unschedulable"'
+    fields = 'event="UnschedulablePodAdd" queue="Unschedulable"'
     assert gated("a", verbosity=5).messages() == [
         '"Status after running PreEnqueue plugin" pod="default/a" plugin="Gate" status="not yet"',
-        f'"{moved}" pod="default/a" {where}',
+        f'"{moved}" pod="default/a" {fields}',
     ]

@@ -1,4 +1,4 @@
-"""A hint runs once for all pods that it cannot tell apart."""
+"""A hint runs once for all pods that are equal in the fields it reads."""
 
 from collections import Counter
 from typing import Any
@@ -14,7 +14,7 @@ from tests.unit.queue.world import NODE_ADD, QUEUE, SKIP, World, never
 POD_DELETE = ClusterEvent("Pod", ASSIGNED_POD_DELETE.action)
 
 
-class Asked:
+class RecordingHint:
     """A hint that records the pods it ran for."""
 
     def __init__(self, *helped: str) -> None:
@@ -55,7 +55,7 @@ def waiting(
     ],
 )
 def test_how_often_a_hint_runs(reads: Any, count: int) -> None:
-    hint = Asked()
+    hint = RecordingHint()
     world = waiting({"Fit": [EventRegistration(NODE_ADD, hint, reads=reads)]})
     world.happen(NODE_ADD)
     assert len(hint.names) == count
@@ -74,13 +74,13 @@ def test_how_often_a_hint_runs(reads: Any, count: int) -> None:
 def test_the_result_holds_for_all_pods_with_the_same_fields(
     reads: Any, helped: list[str], woken: set[str]
 ) -> None:
-    world = waiting({"Fit": [EventRegistration(NODE_ADD, Asked(*helped), reads=reads)]})
+    world = waiting({"Fit": [EventRegistration(NODE_ADD, RecordingHint(*helped), reads=reads)]})
     world.happen(NODE_ADD)
     assert {f"p{i}" for i in range(6) if world.where(f"p{i}") == "Backoff"} == woken
 
 
 def test_hints_that_read_more_do_not_run_after_a_final_result() -> None:
-    early, late = Asked("a", "b"), Asked()
+    early, late = RecordingHint("a", "b"), RecordingHint()
     registered = [
         EventRegistration(NODE_ADD, late, reads="pod"),
         EventRegistration(NODE_ADD, early, reads="nothing"),
@@ -91,11 +91,11 @@ def test_hints_that_read_more_do_not_run_after_a_final_result() -> None:
 
 
 def test_with_pending_plugins_all_hints_run() -> None:
-    refusing, waiting_for = Asked("a", "b"), Asked("p1")
+    rejecting, pending = RecordingHint("a", "b"), RecordingHint("p1")
     world = waiting(
         {
-            "Fit": [EventRegistration(NODE_ADD, refusing, reads="nothing")],
-            "Claims": [EventRegistration(NODE_ADD, waiting_for, reads="pod")],
+            "Fit": [EventRegistration(NODE_ADD, rejecting, reads="nothing")],
+            "Claims": [EventRegistration(NODE_ADD, pending, reads="pod")],
         },
         "Fit",
         pending=("Claims",),
@@ -105,7 +105,7 @@ def test_with_pending_plugins_all_hints_run() -> None:
 
 
 def test_a_group_without_registrations_is_skipped() -> None:
-    hint = Asked()
+    hint = RecordingHint()
     world = waiting({"Fit": [EventRegistration(NODE_ADD, hint)], "Ports": []}, "Ports")
     world.happen(NODE_ADD)
     assert hint.names == []
@@ -130,20 +130,20 @@ def test_a_hint_runs_alone_for_the_subject_of_the_event() -> None:
 
 
 def test_another_pod_with_the_same_name_is_not_the_subject() -> None:
-    hint = Asked("p1")
+    hint = RecordingHint("p1")
     world = waiting({"Fit": [EventRegistration(POD_DELETE, hint, reads="nothing")]})
     world.happen(ASSIGNED_POD_DELETE, world.pod("p1", uid="another"), None)
     assert hint.names == ["p0"]
 
 
 def test_an_updated_pod_moves_to_the_group_of_its_new_shape() -> None:
-    by_labels, by_shape = Asked("c"), Asked()
+    by_labels, by_shape = RecordingHint("c"), RecordingHint()
     registered = [
         EventRegistration(NODE_ADD, by_labels, reads="template"),
         EventRegistration(NODE_ADD, by_shape, reads="shape"),
     ]
     world = waiting({"Fit": registered})
-    world.happen(NODE_ADD)  # From now on templates are kept in order.
+    world.happen(NODE_ADD)  # From now on, templates are kept in order.
     old = world.pods["default/p0"]
     new = world.pod("p0", labels={"app": "c"}, requests={"cpu": "9"})
     world.queue.update(old, new)

@@ -1,4 +1,4 @@
-"""Whether an event makes a rejected pod worth another attempt."""
+"""Queueing hints: whether an event requeues a rejected pod."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ def test_hints_are_timed_by_plugin_event_and_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pending", "refusing", "expected"),
+    ("pending", "rejecting", "expected"),
     [
         pytest.param(always, never, "Active", id="pending plugin helps"),
         pytest.param(never, always, "Backoff", id="another plugin helps"),
@@ -108,9 +108,9 @@ def test_hints_are_timed_by_plugin_event_and_result() -> None:
     ],
 )
 def test_a_hint_of_a_pending_plugin_skips_the_backoff(
-    pending: Any, refusing: Any, expected: str
+    pending: Any, rejecting: Any, expected: str
 ) -> None:
-    world = World({"Fit": [register(NODE_ADD, refusing)], "Claims": [register(NODE_ADD, pending)]})
+    world = World({"Fit": [register(NODE_ADD, rejecting)], "Claims": [register(NODE_ADD, pending)]})
     world.rejected("a", "Fit", pending=["Claims"])
     world.happen(NODE_ADD)
     assert world.where("a") == expected

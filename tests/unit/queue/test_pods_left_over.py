@@ -1,4 +1,4 @@
-"""Pods that no event helped for too long are requeued."""
+"""Pods that stay unschedulable for five minutes are requeued without an event."""
 
 import pytest
 

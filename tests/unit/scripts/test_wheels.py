@@ -1,4 +1,4 @@
-"""What `make wheels` finds, over an index that is a folder."""
+"""The report of `make wheels`, over an index that is a folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Index:
         with self.file.open("a") as file:
             for name in names:
                 hashes = self.hashes.get(name, ["0" * 64])
-                lines = " \\\n".join(f"    --hash=sha256:{one}" for one in hashes)
+                lines = " \\\n".join(f"    --hash=sha256:{sha256}" for sha256 in hashes)
                 file.write(f"{name}==1.0{f' ; {marker}' if marker else ''} \\\n{lines}\n")
                 file.write("    # via us\n")
 
@@ -119,7 +119,7 @@ def test_requirements_for_one_python_version_have_to_be_pinned(
     assert lines[-1] == "x86_64   Python 3.14  pins.txt       1 wheels  ok"
 
 
-def test_a_pin_that_another_package_does_not_take(
+def test_a_pin_that_another_package_rejects(
     index: Index, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index.wheel("plain", needs=("other>=2",))
@@ -150,9 +150,7 @@ def test_a_wheel_that_is_not_the_one_that_was_pinned(
     assert any("sha256" in line for line in lines[1:])
 
 
-def test_a_file_that_pins_nothing_is_no_success(
-    index: Index, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_pins_is_a_failure(index: Index, capsys: pytest.CaptureFixture[str]) -> None:
     index.file.write_text("plain>=1\n")
     status, lines = look(index, capsys, "--machine", "x86_64")
     assert (status, lines[1:]) == (1, ["    nothing is pinned"])

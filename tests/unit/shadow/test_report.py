@@ -13,7 +13,9 @@ NODES = {"small": "4", "large": "6"}
 # LeastAllocated averages cpu and memory: one cpu of 4 leaves 75 %, of 6 it leaves 83 %, so the
 # larger node leads by (83 - 75) / 2; BalancedAllocation prefers it, too.
 POINTS = {"NodeResourcesFit": 4, "NodeResourcesBalancedAllocation": 2}
-WHY = "large has 461 points, small has 455: NodeResourcesFit +4, NodeResourcesBalancedAllocation +2"
+EXPLANATION = (
+    "large has 461 points, small has 455: NodeResourcesFit +4, NodeResourcesBalancedAllocation +2"
+)
 
 
 def a_world_with_a_difference(file: io.StringIO | None = None) -> World:
@@ -31,7 +33,7 @@ def test_a_difference_is_a_line_in_the_log() -> None:
     (line,) = world.lines
     assert '"Decision differs" pod="default/a" profile="default-scheduler"' in line
     assert 'result="different_node" theirs="small" ours="large"' in line
-    assert f'why="{WHY}"' in line
+    assert f'why="{EXPLANATION}"' in line
 
 
 def test_every_comparison_is_counted() -> None:
@@ -53,7 +55,7 @@ def test_the_file_has_a_line_for_each_difference() -> None:
         "result": "different_node",
         "theirs": "small",
         "ours": "large",
-        "why": WHY,
+        "why": EXPLANATION,
         "theirTotal": 455,
         "ourTotal": 461,
         "points": POINTS,
@@ -69,7 +71,7 @@ def test_a_summary_has_counts_and_the_differences_since_the_last() -> None:
         "shadow: 2 decisions compared, 1 differ",
         "  1 the same, 1 on another node",
         "  1 pods pending",
-        f"  default/a: different_node: {WHY}",
+        f"  default/a: different_node: {EXPLANATION}",
     ]
     world.report.sum_up(0)
     assert world.printed.getvalue().count("shadow:") == 1  # Nothing has happened.

@@ -1,6 +1,6 @@
 """Small scenarios for tests, written as the documents a user would write.
 
-Owns short ways to spell nodes, pods and workloads, and to run them.
+Owns helpers that write nodes, pods and workloads, and run them.
 """
 
 from __future__ import annotations

@@ -43,5 +43,7 @@ kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: other}]
 """
     compared = compare(("a", "b"), (simulated(*CLUSTER), simulated(*CLUSTER, config=blind)))
-    moved = {one["pod"]: one["nodes"] for one in comparison_json(compared)["differences"]["moved"]}
+    moved = {
+        move["pod"]: move["nodes"] for move in comparison_json(compared)["differences"]["moved"]
+    }
     assert moved["default/p"] == ["m", None]

@@ -75,11 +75,11 @@ def test_no_node_is_overcommitted(documents: list[Document]) -> None:
             before, after = (usage.of_node(place, resource) for usage in (run.before, run.after))
             assert after.requested <= max(after.allocatable, before.requested), (name, resource)
     # The report of a node is the sum over its pods.
-    taken = Counter(dict.fromkeys(run.after.names, 0))
+    used = Counter(dict.fromkeys(run.after.names, 0))
     for bound in counted(run.world):
-        taken[bound.node_name] += bound.requests["cpu"]
+        used[bound.node_name] += bound.requests["cpu"]
     reported = run.after.requested["cpu"].tolist()
-    assert dict(zip(run.after.names, reported, strict=True)) == taken
+    assert dict(zip(run.after.names, reported, strict=True)) == used
 
 
 @settings(deadline=None, max_examples=40)

@@ -139,7 +139,7 @@ def local_volume(name: str, node_name: str) -> Document:
     st.booleans(),
 )
 def test_capacity_equals_a_simulation_of_the_copies(cpus: list[int], cpu: str, apart: bool) -> None:
-    cluster = [node(f"n{i}", str(one), zone="ab"[i % 2]) for i, one in enumerate(cpus)]
+    cluster = [node(f"n{i}", str(number), zone="ab"[i % 2]) for i, number in enumerate(cpus)]
     parts: dict[str, Any] = {"labels": {"app": "p"}}
     if apart:
         parts["topologySpreadConstraints"] = [
@@ -182,7 +182,7 @@ def test_a_missing_template_is_an_error() -> None:
     "name",
     ["d", "default/d", "deployment/d", "deployment/default/d", "deploy/d", "deployments/default/d"],
 )
-def test_a_template_can_be_named_in_many_ways(name: str) -> None:
+def test_a_template_can_be_named_in_many_forms(name: str) -> None:
     read = scenario(node("n"), workload("Deployment", "d"))
     assert [template.title for template in read.capacity_templates([name])] == [
         "Deployment default/d"

@@ -10,14 +10,14 @@ DOCUMENT = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
 def named(value: object, path: str = "") -> set[str]:
     """Return the names of fields, except those of maps with keys of the user."""
     if isinstance(value, list):
-        return set().union(*(named(one, path) for one in value))
+        return set().union(*(named(part, path) for part in value))
     if not isinstance(value, dict):
         return set()
     if path in ("reasons", "byNode", "resources", "zones", "allocatable"):
-        return set().union(*(named(one) for one in value.values()))
+        return set().union(*(named(part) for part in value.values()))
     if path in ("before", "after") and "resources" not in value:
         return set()
-    return set(value).union(*(named(one, key) for key, one in value.items()))
+    return set(value).union(*(named(part, key) for key, part in value.items()))
 
 
 def test_every_field_of_the_json_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""Pods that the workloads of a running cluster lack, given the state of their present pods."""
+"""Pods that the workloads of a running cluster lack, by the state of their existing pods."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 def made(*documents: Document) -> list[str]:
     """Return the names of the created pods."""
     objects = scenario(node("n"), *documents).with_missing_pods().objects
-    waiting = [one for one in objects if isinstance(one, Pod) and not one.spec.node_name]
-    return [one.metadata.name for one in waiting]
+    waiting = [obj for obj in objects if isinstance(obj, Pod) and not obj.spec.node_name]
+    return [obj.metadata.name for obj in waiting]
 
 
 def with_status(document: Document, **status: Any) -> Document:
@@ -136,7 +136,7 @@ def test_a_stateful_set_replaces_a_terminated_pod_under_its_name(phase: str) -> 
         pod("db-1", on="n", owner="StatefulSet/db"),
     ]
     objects = scenario(*documents).with_missing_pods().objects
-    phases = {one.metadata.name: one.status.phase for one in objects if isinstance(one, Pod)}
+    phases = {obj.metadata.name: obj.status.phase for obj in objects if isinstance(obj, Pod)}
     assert phases == {"db-0": "", "db-1": "Running", "db-2": ""}
 
 
@@ -149,7 +149,7 @@ def test_the_next_pod_of_a_stateful_set_is_the_replacement() -> None:
     )
     subject = read.subject("sts/db")
     assert subject.pod.metadata.name == "db-0"
-    assert "default/db-0" not in [one.key for one in subject.others]
+    assert "default/db-0" not in [obj.key for obj in subject.others]
 
 
 def test_a_stateful_set_starts_at_its_first_ordinal() -> None:
@@ -174,7 +174,7 @@ def test_copies_of_a_stateful_set_start_at_its_first_ordinal() -> None:
         pytest.param("ReplicationController", ["w-0"], id="so does a replication controller"),
         pytest.param("Job", ["w-0"], id="so does a job"),
         pytest.param("StatefulSet", [], id="a stateful set waits until the name is free"),
-        pytest.param("DaemonSet", [], id="a daemon set waits until it is gone"),
+        pytest.param("DaemonSet", [], id="a daemon set waits until the pod is gone"),
     ],
 )
 def test_a_pod_that_is_being_deleted_is_replaced(kind: str, names: list[str]) -> None:

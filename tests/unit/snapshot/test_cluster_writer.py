@@ -251,13 +251,13 @@ def test_a_reused_pod_index_has_no_values_of_the_old_pod(
     )
     columns = ("term_set", "priority", "start_s", "terminating")
     plain = writer.add_pod(a_pod("plain"), "n1")
-    taken = writer.add_pod(first, "n1")
+    index = writer.add_pod(first, "n1")
     usual = [getattr(cluster.pods, name).item(plain) for name in columns]
     for value, name in zip(usual, columns, strict=True):
-        assert getattr(cluster.pods, name).item(taken) != value
+        assert getattr(cluster.pods, name).item(index) != value
     writer.remove_pod(first.uid)
-    assert writer.add_pod(a_pod("next"), "n1") == taken
-    assert [getattr(cluster.pods, name).item(taken) for name in columns] == usual
+    assert writer.add_pod(a_pod("next"), "n1") == index
+    assert [getattr(cluster.pods, name).item(index) for name in columns] == usual
 
 
 def test_equal_pods_have_equal_ids_before_and_after_a_compaction(

@@ -29,19 +29,19 @@ ports = st.lists(
 steps = st.lists(st.tuples(st.sampled_from(NODES), ports, st.booleans()), max_size=12)
 
 
-def a_pod_with(name: str, wanted: Any) -> Any:
-    listed = [
+def a_pod_with(name: str, requested: Any) -> Any:
+    host_ports = [
         {"containerPort": 1, "hostPort": port, "protocol": protocol, "hostIP": address}
-        for address, protocol, port in wanted
+        for address, protocol, port in requested
     ]
-    return a_pod(name, containers=[{"name": "c", "image": "i", "ports": listed}])
+    return a_pod(name, containers=[{"name": "c", "image": "i", "ports": host_ports}])
 
 
-def clash(wanted: Any, taken: Any) -> bool:
+def clash(requested: Any, taken: Any) -> bool:
     """Return whether two sets of ports cannot be on one node."""
     return any(
         port[1:] == other[1:] and (port[0] == other[0] or "" in (port[0], other[0]))
-        for port in wanted
+        for port in requested
         for other in taken
     )
 
@@ -56,27 +56,27 @@ def rejected_mask(pod: Any, nodes: Any) -> list[bool]:
     return mask.tolist()
 
 
-@given(steps=steps, wanted=ports)
-def test_tables_rows_and_trials_agree_on_taken_ports(steps: Any, wanted: Any) -> None:
+@given(steps=steps, requested=ports)
+def test_tables_rows_and_trials_agree_on_taken_ports(steps: Any, requested: Any) -> None:
     cluster = Cluster()
     writer = ClusterWriter(cluster)
     for name in NODES:
         writer.set_node(a_node(name))
     taken: dict[str, set[Any]] = {name: set() for name in NODES}
     bound: list[tuple[str, str, Any]] = []
-    for number, (name, listed, leaves) in enumerate(steps):
+    for number, (name, host_ports, leaves) in enumerate(steps):
         if leaves and bound:
-            uid, where, gone = bound.pop(0)
+            uid, node_name, released = bound.pop(0)
             writer.remove_pod(uid)
             # A set: a port that two pods share is free when the first pod is removed.
-            taken[where] -= set(gone)
+            taken[node_name] -= set(released)
         else:
-            pod = a_pod_with(f"p{number}", listed)
+            pod = a_pod_with(f"p{number}", host_ports)
             writer.add_pod(pod, name)
-            bound.append((pod.uid, name, listed))
-            taken[name] |= set(listed)
-    expected = [clash(wanted, taken[name]) for name in NODES]
-    view, pod = ClusterView(cluster), a_pod_with("new", wanted)
+            bound.append((pod.uid, name, host_ports))
+            taken[name] |= set(host_ports)
+    expected = [clash(requested, taken[name]) for name in NODES]
+    view, pod = ClusterView(cluster), a_pod_with("new", requested)
     assert rejected_mask(pod, view.all_nodes()) == expected
     assert rejected_mask(pod, view.nodes_at(np.array([2, 0]))) == [expected[2], expected[0]]
     assert [rejected_mask(pod, view.row(row))[0] for row in range(3)] == expected
@@ -96,19 +96,19 @@ def test_a_port_that_no_row_takes_is_removed_from_the_index() -> None:
     assert cluster.nodes.rows_of_port == {}
 
 
-@pytest.mark.parametrize("supposed", ["added", "removed"])
-def test_a_trial_has_its_own_ports(supposed: str) -> None:
+@pytest.mark.parametrize("change", ["added", "removed"])
+def test_a_trial_has_its_own_ports(change: str) -> None:
     cluster = Cluster()
     writer = ClusterWriter(cluster)
     writer.set_node(a_node("n0"))
     writer.set_node(a_node("n1"))
     index = writer.add_pod(a_pod_with("old", [("", "TCP", 80)]), "n0")
-    view, wanted = ClusterView(cluster), a_pod_with("new", [("", "TCP", 80)])
+    view, pod = ClusterView(cluster), a_pod_with("new", [("", "TCP", 80)])
     trial = Trial(view, np.array([1, 0]))
-    if supposed == "added":
+    if change == "added":
         trial.add(np.array([index, -1], dtype=np.int32))
-        assert rejected_mask(wanted, trial.nodes) == [True, True]
+        assert rejected_mask(pod, trial.nodes) == [True, True]
     else:
         trial.remove(np.array([-1, index], dtype=np.int32))
-        assert rejected_mask(wanted, trial.nodes) == [False, False]
-    assert rejected_mask(wanted, view.all_nodes()) == [True, False]
+        assert rejected_mask(pod, trial.nodes) == [False, False]
+    assert rejected_mask(pod, view.all_nodes()) == [True, False]

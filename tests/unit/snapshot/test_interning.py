@@ -71,7 +71,7 @@ def test_the_least_recently_used_lookup_table_is_evicted_first() -> None:
     interner.intern("a")
     computed: list[object] = []
 
-    def ask(key: object) -> None:
+    def look_up(key: object) -> None:
         def question(_: str) -> bool:
             computed.append(key)
             return True
@@ -79,13 +79,13 @@ def test_the_least_recently_used_lookup_table_is_evicted_first() -> None:
         interner.lut(key, question)
 
     for number in range(LUT_COUNT_MAX):
-        ask(number)
-    ask(0)  # Now 1 is the least recently used.
-    ask("one more")
+        look_up(number)
+    look_up(0)  # Now 1 is the least recently used.
+    look_up("one more")
     computed.clear()
-    ask(0)
+    look_up(0)
     assert computed == []
-    ask(1)
+    look_up(1)
     assert computed == [1]
 
 

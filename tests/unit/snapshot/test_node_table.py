@@ -75,8 +75,8 @@ def test_labels_are_ids_and_absent_is_minus_one() -> None:
     [
         pytest.param("disk", None, [True, True, False], id="the key"),
         pytest.param("disk", "hdd", [False, True, False], id="the value"),
-        pytest.param("disk", "tape", [False] * 3, id="a value no node has"),
-        pytest.param("never", "x", [False] * 3, id="a key no node has"),
+        pytest.param("disk", "tape", [False] * 3, id="a value that no node has"),
+        pytest.param("never", "x", [False] * 3, id="a key that no node has"),
     ],
 )
 def test_has_label(key: str, value: str | None, expected: list[bool]) -> None:

@@ -14,10 +14,10 @@ TEMPLATE: dict[str, Any] = {"requests": {"cpu": "1"}, "labels": {"app": "web"}}
 
 def shares_shape(first: dict[str, Any], second: dict[str, Any]) -> bool:
     shapes = PodShapes()
-    one = shapes.pod_info(a_wire_pod("one", **first))
-    other = shapes.pod_info(a_wire_pod("other", **second))
-    assert len(shapes) == (1 if one.shape is other.shape else 2)
-    return one.shape is other.shape
+    first_pod = shapes.pod_info(a_wire_pod("one", **first))
+    second_pod = shapes.pod_info(a_wire_pod("other", **second))
+    assert len(shapes) == (1 if first_pod.shape is second_pod.shape else 2)
+    return first_pod.shape is second_pod.shape
 
 
 def claim(name: str) -> dict[str, Any]:
@@ -104,22 +104,22 @@ def naming(node: str, **term: Any) -> dict[str, Any]:
 
 def test_pods_with_different_named_nodes_share_the_base_shape() -> None:
     shapes = PodShapes()
-    one = shapes.pod_info(a_wire_pod("one", **naming("n1"))).shape
-    other = shapes.pod_info(a_wire_pod("other", **naming("n2"))).shape
-    assert (one.named_node, other.named_node) == ("n1", "n2")
-    assert one.base is other.base is shapes.pod_info(a_wire_pod("plain", **TEMPLATE)).shape
-    assert one.base.required_node_affinity is None
-    assert one.required_node_affinity != other.required_node_affinity
-    assert one.requests is other.requests
-    assert shapes.pod_info(a_wire_pod("again", **naming("n1"))).shape is one
+    first = shapes.pod_info(a_wire_pod("one", **naming("n1"))).shape
+    second = shapes.pod_info(a_wire_pod("other", **naming("n2"))).shape
+    assert (first.named_node, second.named_node) == ("n1", "n2")
+    assert first.base is second.base is shapes.pod_info(a_wire_pod("plain", **TEMPLATE)).shape
+    assert first.base.required_node_affinity is None
+    assert first.required_node_affinity != second.required_node_affinity
+    assert first.requests is second.requests
+    assert shapes.pod_info(a_wire_pod("again", **naming("n1"))).shape is first
 
 
 def test_a_shape_with_a_named_node_is_dropped_with_its_last_pod() -> None:
     shapes = PodShapes()
     pod = shapes.pod_info(a_wire_pod("one", **naming("n1")))
-    gone = weakref.ref(pod.shape)
+    dropped = weakref.ref(pod.shape)
     del pod
-    assert gone() is None
+    assert dropped() is None
     assert len(shapes) == 1
 
 

@@ -52,8 +52,8 @@ def test_a_label_class_without_the_required_value_is_no_candidate() -> None:
     classes: Interner[LabelClass] = Interner()
     for value in ("x", "y", "z"):
         classes.intern(LabelClass("default", (("app", value),)))
-    wanted = Selector((Requirement("app", Operator.IN, ("z", "x")),))
-    assert sorted(ClassPostings(classes).candidates(wanted)) == [0, 2]
+    selector = Selector((Requirement("app", Operator.IN, ("z", "x")),))
+    assert sorted(ClassPostings(classes).candidates(selector)) == [0, 2]
     assert list(ClassPostings(classes).candidates(MATCH_NOTHING)) == []
 
 

@@ -75,7 +75,7 @@ MANY = tuple(f"value-{number}" for number in range(20))
         pytest.param(Operator.IN, ("ssd",), "a", id="in one value"),
         pytest.param(Operator.IN, ("ssd", "7", "ssd"), "ac", id="in several values"),
         pytest.param(Operator.IN, (*MANY, "hdd"), "b", id="in many values"),
-        pytest.param(Operator.IN, ("tape",), "", id="in a value no node has"),
+        pytest.param(Operator.IN, ("tape",), "", id="in a value that no node has"),
         pytest.param(Operator.IN, (), "", id="in no value"),
         pytest.param(Operator.EQUALS, ("hdd",), "b", id="equals"),
         pytest.param(Operator.NOT_EQUALS, ("hdd",), "acd", id="not equals"),
@@ -104,7 +104,7 @@ def test_a_label_requirement_over_all_nodes(
         pytest.param(
             FieldRequirement("metadata.name", "x", negated=True), "abcd", id="not an unknown name"
         ),
-        pytest.param(FieldRequirement("spec.other", "b"), "", id="a field nodes do not have"),
+        pytest.param(FieldRequirement("spec.other", "b"), "", id="a field that nodes do not have"),
         pytest.param(
             FieldRequirement("spec.other", "b", negated=True), "abcd", id="not that unknown field"
         ),

@@ -125,16 +125,16 @@ def play(trial: Trial, view: ClusterView, *, read_in_between: bool) -> dict[str,
 
 
 @pytest.mark.parametrize("read_in_between", [False, True])
-@pytest.mark.parametrize("by_way_of", ["itself", "copy", "take"])
+@pytest.mark.parametrize("source", ["itself", "copy", "take"])
 def test_several_pods_per_row_are_removed_at_once_and_additions_undone(
-    read_in_between: bool, by_way_of: str
+    read_in_between: bool, source: str
 ) -> None:
     view = small()
     trial = a_trial(view, "n1", "n2")
     if read_in_between:
         facts(trial)
-    if by_way_of != "itself":
-        trial = trial.copy() if by_way_of == "copy" else trial.take(np.array([0, 1]))
+    if source != "itself":
+        trial = trial.copy() if source == "copy" else trial.take(np.array([0, 1]))
     result = play(trial, view, read_in_between=read_in_between)
     assert result["cpu"] == [1500, 0]
     assert result["count"] == [2, 0]

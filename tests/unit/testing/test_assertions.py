@@ -62,11 +62,11 @@ def test_a_pod_on_another_node_is_explained(cluster: Cluster) -> None:
     cluster.schedule()
     with pytest.raises(AssertionError) as failed:
         assert_placed(cluster, "web", on="a")
-    told = str(failed.value).splitlines()
-    assert told[0] == "default/web is on z, not on a"
-    assert "default/web goes to z, 2 of 3 nodes fit." in told
-    assert ["node", "total", "OnlyBlue"] in [line.split() for line in told]
-    assert told.index("Fitting nodes with weighted scores, best first:") < told.index(
+    lines = str(failed.value).splitlines()
+    assert lines[0] == "default/web is on z, not on a"
+    assert "default/web goes to z, 2 of 3 nodes fit." in lines
+    assert ["node", "total", "OnlyBlue"] in [line.split() for line in lines]
+    assert lines.index("Fitting nodes with weighted scores, best first:") < lines.index(
         "  OnlyBlue: node(s) not blue: red"
     )
 
@@ -78,13 +78,13 @@ def test_a_pending_pod_is_explained_with_counterfactuals(cluster: Cluster) -> No
     cluster.schedule()
     with pytest.raises(AssertionError) as failed:
         assert_placed(cluster, "big")
-    told = str(failed.value)
-    assert told.startswith("default/big has no node\ndefault/big is unschedulable, rejected by ")
-    assert "Event: FailedScheduling: 0/2 nodes are available: 1 Insufficient cpu" in told
-    assert "  NodeResourcesFit: Insufficient cpu: n1\n" in told
-    assert "  OnlyBlue: node(s) not blue: red\n" in told
-    assert "Changes that would make the pod fit:\n" in told
-    assert "  lacks 2 cpu on n1 (for n1)\n" in told
+    message = str(failed.value)
+    assert message.startswith("default/big has no node\ndefault/big is unschedulable, rejected by ")
+    assert "Event: FailedScheduling: 0/2 nodes are available: 1 Insufficient cpu" in message
+    assert "  NodeResourcesFit: Insufficient cpu: n1\n" in message
+    assert "  OnlyBlue: node(s) not blue: red\n" in message
+    assert "Changes that would make the pod fit:\n" in message
+    assert "  lacks 2 cpu on n1 (for n1)\n" in message
 
 
 @only_blue
@@ -165,7 +165,7 @@ def test_a_decision_can_be_requested(cluster: Cluster) -> None:
     assert (found.node, found.fitting) == ("z", ["a", "z"])
     assert found.points("a", "OnlyBlue") == 40
     assert found.points("z") - found.points("a") == 60
-    assert cluster.node_of("web") == "", "it was only asked"
+    assert cluster.node_of("web") == "", "the pod was not scheduled"
     cluster.schedule()
     assert cluster.node_of("web") == "z"
     assert decided(cluster, "web").node == "z", "as if it had none"

@@ -48,12 +48,12 @@ def test_arguments_are_passed_by_the_name_of_the_plugin(cluster: Cluster) -> Non
 
 
 def test_rejected_arguments_leave_no_open_loop() -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(ConfigError, match="did you mean 'color'"):
             Cluster(plugins=[OnlyColor], args={"OnlyColor": {"colour": "red"}})
         gc.collect()
-    assert [str(one.message) for one in told] == []
+    assert [str(warning.message) for warning in caught] == []
 
 
 def test_documents_are_copies_of_the_objects(cluster: Cluster) -> None:

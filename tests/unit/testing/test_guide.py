@@ -18,11 +18,11 @@ def test_the_examples_of_the_guide_pass(tmp_path: Path) -> None:
         (ROOT / "docs" / "testing-plugins.md").read_text()
     )
     plugin = _PYTHON.findall((ROOT / "docs" / "first-ten-minutes.md").read_text())[0]
-    one, columns = (
+    one_node, columns = (
         (EXAMPLE_PLUGINS / f"{name}.py").read_text() for name in ("spare_gpu", "spare_gpu_columns")
     )
     (tmp_path / "same_team.py").write_text(plugin)
-    (tmp_path / "one_node.py").write_text(one)
+    (tmp_path / "one_node.py").write_text(one_node)
     (tmp_path / "all_nodes.py").write_text(columns)
     (tmp_path / "conftest.py").write_text(fixtures)
     (tmp_path / "test_waits.py").write_text(waits)
@@ -33,7 +33,7 @@ def test_the_examples_of_the_guide_pass(tmp_path: Path) -> None:
         "from kubesched.testing import assert_placed\n"
         f"{rules}\n{recorded}"
     )
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "."],
         cwd=tmp_path,
         capture_output=True,
@@ -42,5 +42,5 @@ def test_the_examples_of_the_guide_pass(tmp_path: Path) -> None:
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "3 passed" in run.stdout

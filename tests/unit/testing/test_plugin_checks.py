@@ -207,10 +207,10 @@ class RegistersText(Plain):
 def test_a_broken_rule_is_named_with_an_example(plugin: Any, rule: str, example: str) -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(plugin)
-    told = str(failed.value)
-    assert told.startswith("Faulty breaks the rules:\n")
-    assert f"  {rule}" in told
-    assert example in told
+    message = str(failed.value)
+    assert message.startswith("Faulty breaks the rules:\n")
+    assert f"  {rule}" in message
+    assert example in message
 
 
 class MaskOfNumbers:
@@ -446,7 +446,7 @@ class ByNameBackwards(ByName):
         return [-ord(letter) for letter in queued.pod.name]
 
 
-def test_a_queue_sort_that_is_an_order_passes() -> None:
+def test_a_queue_sort_with_a_total_order_passes() -> None:
     assert check(ByName).points == ("queueSort",)
 
 
@@ -457,7 +457,7 @@ def test_a_queue_sort_that_is_an_order_passes() -> None:
         (ByNameBackwards, "sort_key() sorts as less() does:\n    small: not for default/th"),
     ],
 )
-def test_a_queue_sort_that_is_no_order_is_reported(plugin: Any, fault: str) -> None:
+def test_a_queue_sort_without_a_total_order_is_reported(plugin: Any, fault: str) -> None:
     with pytest.raises(PluginCheckError) as failed:
         check(plugin)
     assert fault in str(failed.value)

@@ -28,11 +28,13 @@ def test_every_listed_recording_exists() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_recordings_have_bound_and_pending_pods(name: str) -> None:
     objects = recorded(name)
-    nodes = {one["metadata"]["name"] for one in objects if one["kind"] == "Node"}
-    homes = [one["spec"].get("nodeName") for one in objects if one["kind"] == "Pod"]
+    nodes = {document["metadata"]["name"] for document in objects if document["kind"] == "Node"}
+    node_names = [
+        document["spec"].get("nodeName") for document in objects if document["kind"] == "Pod"
+    ]
     assert len(nodes) >= 8
-    assert nodes.issuperset(home for home in homes if home)
-    assert 4 <= len(waiting_pods(objects)) < len(homes)
+    assert nodes.issuperset(node_name for node_name in node_names if node_name)
+    assert 4 <= len(waiting_pods(objects)) < len(node_names)
 
 
 def test_each_call_returns_new_objects() -> None:
@@ -62,7 +64,7 @@ def test_a_users_file_is_read(tmp_path: Path) -> None:
     items = [a_node("n1"), a_pod("web"), deployment]
     (tmp_path / "mine.json").write_text(json.dumps({"kind": "List", "items": items}))
     objects = recorded(tmp_path / "mine.json")
-    assert [one["kind"] for one in objects] == ["Node", "Pod"]
+    assert [document["kind"] for document in objects] == ["Node", "Pod"]
     assert waiting_pods(objects) == ["default/web"]
 
 

@@ -53,9 +53,9 @@ def test_daemons_on_the_host_network_tolerate_a_missing_network() -> None:
     assert _verdict(node, hostNetwork=True) == (True, True)
 
 
-def test_a_template_may_tolerate_more() -> None:
-    everything = [{"operator": "Exists"}]
-    assert _verdict(a_node("one", ("own", "NoExecute")), tolerations=everything) == (True, True)
+def test_a_template_may_tolerate_all_taints() -> None:
+    tolerate_all = [{"operator": "Exists"}]
+    assert _verdict(a_node("one", ("own", "NoExecute")), tolerations=tolerate_all) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_template_may_tolerate_more() -> None:
         pytest.param(
             {"affinity": _required({"key": "disk", "operator": "DoesNotExist"})},
             False,
-            id="refused by label",
+            id="rejected by label",
         ),
         pytest.param(
             {
@@ -84,7 +84,7 @@ def test_a_template_may_tolerate_more() -> None:
                 )
             },
             False,
-            id="refused by name",
+            id="rejected by name",
         ),
         pytest.param(
             {
@@ -121,8 +121,8 @@ def test_a_toleration_with_seconds_is_replaced_by_an_unlimited_one() -> None:
         "tolerationSeconds": 300,
     }
     own = {"key": "own", "operator": "Equal", "value": "x"}
-    got = daemon_tolerations({"tolerations": [own, ending]})
-    assert got == [
+    tolerations = daemon_tolerations({"tolerations": [own, ending]})
+    assert tolerations == [
         own,
         {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},

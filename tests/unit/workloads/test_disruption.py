@@ -32,7 +32,7 @@ def _status(
         pytest.param(5, 3, 5, 2, "SufficientPods", id="more than needed"),
         pytest.param(3, 3, 5, 0, "InsufficientPods", id="just enough"),
         pytest.param(1, 3, 5, 0, "InsufficientPods", id="too few"),
-        pytest.param(2, 0, 0, 0, "InsufficientPods", id="none expected: none may go"),
+        pytest.param(2, 0, 0, 0, "InsufficientPods", id="none expected: no disruption allowed"),
     ],
 )
 def test_status(healthy: int, desired: int, expected: int, allowed: int, reason: str) -> None:

@@ -48,13 +48,13 @@ def test_missing_indexes_start_with_the_lowest() -> None:
 
 
 @given(_SETS, _SETS)
-def test_intervals_behave_like_sets(one: set[int], other: set[int]) -> None:
-    mine, theirs = Indexes.of(one), Indexes.of(other)
+def test_intervals_behave_like_sets(first_set: set[int], second_set: set[int]) -> None:
+    mine, theirs = Indexes.of(first_set), Indexes.of(second_set)
     both = mine.merge(theirs)
-    assert {index for index in range(42) if index in both} == one | other
-    assert both.total == len(one | other)
-    assert mine.overlap(theirs) == len(one & other)
-    assert set(mine.missing(41)) == set(range(41)) - one
+    assert {index for index in range(42) if index in both} == first_set | second_set
+    assert both.total == len(first_set | second_set)
+    assert mine.overlap(theirs) == len(first_set & second_set)
+    assert set(mine.missing(41)) == set(range(41)) - first_set
     assert Indexes.parse(str(both), 41) == both
     for (_, last), (first, _) in zip(both.intervals, both.intervals[1:], strict=False):
         assert first > last + 1

@@ -37,7 +37,7 @@ def test_pods_are_counted_once() -> None:
         a_job_pod("e", is_ready=True),
         a_job_pod("f", is_deleted=True),
     )
-    # Counted, listed as uncounted, and new; what has no finalizer is in the counter already.
+    # Counted, listed as uncounted, and new; pods without a finalizer are in the counter already.
     assert state.succeeded == 2 + 1 + 1
     assert state.failed == 1 + 1 + 2
     assert (len(state.active_pods), state.ready, state.terminating) == (1, 1, 1)
@@ -64,7 +64,7 @@ def test_terminating_pods(policy: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("spec", "pods", "expected"),
     [
-        pytest.param({}, ["Running"], ("", ""), id="it goes on"),
+        pytest.param({}, ["Running"], ("", ""), id="it continues"),
         pytest.param({"backoffLimit": 1}, ["Failed"], ("", ""), id="as many failures as allowed"),
         pytest.param(
             {"backoffLimit": 0},
@@ -111,12 +111,19 @@ def test_restarts_in_place_count(limit: int, restarts: int, expected: str) -> No
     assert _end(state)[1] == expected
 
 
-def test_a_declared_failure_stays() -> None:
-    said = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"}
-    state = _state(a_job(status={"conditions": [said]}), a_job_pod("a", "Succeeded"))
+def test_a_declared_outcome_stays() -> None:
+    condition = {
+        "type": "FailureTarget",
+        "status": "True",
+        "reason": "DeadlineExceeded",
+        "message": "m",
+    }
+    state = _state(a_job(status={"conditions": [condition]}), a_job_pod("a", "Succeeded"))
     assert _end(state) == ("Failed", "DeadlineExceeded")
-    said = {"type": "SuccessCriteriaMet", "status": "True", "reason": "CompletionsReached"}
-    state = _state(a_job(status={"conditions": [said]}, backoffLimit=0), a_job_pod("a", "Failed"))
+    condition = {"type": "SuccessCriteriaMet", "status": "True", "reason": "CompletionsReached"}
+    state = _state(
+        a_job(status={"conditions": [condition]}, backoffLimit=0), a_job_pod("a", "Failed")
+    )
     assert _end(state) == ("SuccessCriteriaMet", "CompletionsReached")
 
 
@@ -202,7 +209,7 @@ def test_the_latest_failure_of_an_index_is_kept() -> None:
     assert _state(job, older, newer, running).delayed == {}
 
 
-# -- how many -------------------------------------------------------------------------------------
+# -- number of pods -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,11 @@ def test_units_are_compared_by_value() -> None:
 
 
 def test_fewer_access_modes_are_preferred_to_a_smaller_size() -> None:
-    both = a_volume("both", "1Gi", accessModes=["ReadWriteOnce", "ReadOnlyMany"])
-    one = a_volume("one", "9Gi", accessModes=["ReadWriteOnce"])
-    assert chosen(a_claim(), both, one) == "one"
-    assert chosen(a_claim(accessModes=["ReadOnlyMany"]), both, one) == "both"
-    assert chosen(a_claim(accessModes=["ReadWriteMany"]), both, one) is None
+    double = a_volume("both", "1Gi", accessModes=["ReadWriteOnce", "ReadOnlyMany"])
+    single = a_volume("one", "9Gi", accessModes=["ReadWriteOnce"])
+    assert chosen(a_claim(), double, single) == "one"
+    assert chosen(a_claim(accessModes=["ReadOnlyMany"]), double, single) == "both"
+    assert chosen(a_claim(accessModes=["ReadWriteMany"]), double, single) is None
 
 
 def test_a_reserved_volume_is_preferred_to_a_smaller_one() -> None:
@@ -122,7 +122,7 @@ def test_the_class_annotation_overrides_the_field() -> None:
         ),
     ],
 )
-def test_why_a_named_volume_does_not_satisfy_its_claim(
+def test_reasons_why_a_named_volume_does_not_satisfy_its_claim(
     volume: Document, problem: str | None
 ) -> None:
     assert volume_mismatch(volume, a_claim()) == problem
@@ -142,7 +142,7 @@ def test_binding_a_free_volume_annotates_it() -> None:
         "resourceVersion": "7",
     }
     assert bound["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
-    assert volume == before, "what an informer holds must not be changed"
+    assert volume == before, "objects of an informer must not be changed"
     assert bound_volume(bound, claim) is None
     assert unbound_volume(bound)["spec"].get("claimRef") is None
 
