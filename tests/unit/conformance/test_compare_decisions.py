@@ -1,4 +1,4 @@
-"""Comparing decisions: what counts as equal, and what as a difference."""
+"""Comparing decisions: equal ones, and differences."""
 
 import copy
 from typing import Any

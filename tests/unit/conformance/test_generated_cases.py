@@ -38,12 +38,12 @@ COUNT = 360
 
 @cache
 def cases() -> list[dict[str, Any]]:
-    """Return them all, made once and only where a test asks."""
+    """Return all cases, generated once and on demand."""
     return [case(11, index) for index in range(COUNT)]
 
 
-def digest(made: list[dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(made).encode()).hexdigest()
+def digest(documents: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(documents).encode()).hexdigest()
 
 
 def test_same_seed_and_index_give_the_same_case() -> None:
@@ -61,7 +61,7 @@ def test_cases_do_not_depend_on_string_hashes(hash_seed: str) -> None:
         "print(hashlib.sha256(json.dumps([case(11, i) for i in range(48)]).encode()).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
@@ -69,63 +69,73 @@ def test_cases_do_not_depend_on_string_hashes(hash_seed: str) -> None:
         env=environment,
         cwd=ROOT,
     )
-    assert done.stdout.strip() == digest(cases()[:48])
+    assert run.stdout.strip() == digest(cases()[:48])
 
 
 def test_families_take_turns() -> None:
-    assert tuple(one["family"] for one in cases()[: len(FAMILIES)]) == FAMILIES
+    assert (
+        tuple(generated_case["family"] for generated_case in cases()[: len(FAMILIES)]) == FAMILIES
+    )
     assert len(FAMILIES) == 12
 
 
 def test_ids_are_unique_and_name_seed_and_index() -> None:
-    assert len({one["id"] for one in cases()}) == COUNT
+    assert len({generated_case["id"] for generated_case in cases()}) == COUNT
     assert cases()[14]["id"] == "fuzz-nodeaffinity-11:14"
 
 
 def test_every_kind_occurs() -> None:
-    assert {one["kind"] for made in cases() for one in made["objects"]} == KINDS
+    assert {obj["kind"] for generated_case in cases() for obj in generated_case["objects"]} == KINDS
 
 
 def test_objects_are_named_once() -> None:
-    for made in cases():
+    for generated_case in cases():
         keys = [
-            (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
-            for one in made["objects"]
+            (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"])
+            for obj in generated_case["objects"]
         ]
-        assert len(set(keys)) == len(keys), made["id"]
+        assert len(set(keys)) == len(keys), generated_case["id"]
 
 
 def test_cases_have_the_shape_of_the_format() -> None:
-    for made in cases():
-        assert set(made) == {"id", "family", "config", "objects", "pod"}
-        assert made["config"] is None or made["config"]["kind"] == "KubeSchedulerConfiguration"
-        assert made["pod"]["kind"] == "Pod"
-        assert made["pod"]["spec"]["containers"]
-        for one in made["objects"]:
-            assert one["apiVersion"]
-            assert one["metadata"]["name"]
-            assert one["metadata"]["uid"]
+    for generated_case in cases():
+        assert set(generated_case) == {"id", "family", "config", "objects", "pod"}
+        assert (
+            generated_case["config"] is None
+            or generated_case["config"]["kind"] == "KubeSchedulerConfiguration"
+        )
+        assert generated_case["pod"]["kind"] == "Pod"
+        assert generated_case["pod"]["spec"]["containers"]
+        for obj in generated_case["objects"]:
+            assert obj["apiVersion"]
+            assert obj["metadata"]["name"]
+            assert obj["metadata"]["uid"]
 
 
 def test_clusters_have_at_most_thirty_nodes() -> None:
-    counts = [sum(one["kind"] == "Node" for one in made["objects"]) for made in cases()]
+    counts = [
+        sum(obj["kind"] == "Node" for obj in generated_case["objects"])
+        for generated_case in cases()
+    ]
     assert max(counts) <= 30
     assert min(counts) >= 1
     assert any(count > 14 for count in counts)
 
 
 def test_the_pod_names_a_profile_that_exists() -> None:
-    for made in cases():
+    for generated_case in cases():
         profiles = ["default-scheduler"]
-        if made["config"] is not None:
-            profiles = [profile["schedulerName"] for profile in made["config"]["profiles"]]
-        assert made["pod"]["spec"]["schedulerName"] in profiles, made["id"]
+        if generated_case["config"] is not None:
+            profiles = [
+                profile["schedulerName"] for profile in generated_case["config"]["profiles"]
+            ]
+        assert generated_case["pod"]["spec"]["schedulerName"] in profiles, generated_case["id"]
 
 
 def test_an_image_name_has_one_size() -> None:
-    for made in cases():
+    for generated_case in cases():
         sizes: dict[str, int] = {}
-        for node in made["objects"]:
+        for node in generated_case["objects"]:
             for image in node.get("status", {}).get("images", []):
                 for name in image["names"]:
                     assert sizes.setdefault(name, image["sizeBytes"]) == image["sizeBytes"], name

@@ -1,4 +1,4 @@
-"""A run: both sides asked, differences classed, counted and shrunk."""
+"""A run: decisions of both sides, and differences by class, counted and shrunk."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def decision(best: list[str], **fields: Any) -> Obj:
 
 
 def nodes_of(case: Obj) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in case["objects"] if one["kind"] == "Node")
+    return sorted(obj["metadata"]["name"] for obj in case["objects"] if obj["kind"] == "Node")
 
 
 class FakeOracle(Oracle):
@@ -70,7 +70,7 @@ def test_a_difference_is_shrunk_and_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     def wrong_about_services(case: Obj) -> Obj:
-        wrong = any(one["kind"] == "Service" for one in case["objects"])
+        wrong = any(obj["kind"] == "Service" for obj in case["objects"])
         best = nodes_of(case)
         return {"decision": decision(best, profile="other" if wrong else "default-scheduler")}
 
@@ -78,25 +78,25 @@ def test_a_difference_is_shrunk_and_kept(
     options = Options(cases=60, keep=tmp_path)
     assert run_decisions(FakeOracle(), options) == 1
     (kept,) = tmp_path.iterdir()
-    (one,) = json.loads(kept.read_text())["objects"]
-    assert one["kind"] == "Service"
+    (obj,) = json.loads(kept.read_text())["objects"]
+    assert obj["kind"] == "Service"
     printed = capsys.readouterr().out
     assert "--seed 1 --only " in printed
     assert "profile" in printed
 
 
 class WaveringOracle(FakeOracle):
-    """Decides otherwise when asked again, as upstream does where a map's order shows."""
+    """Decides differently the second time, as upstream does where the order of a map matters."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = 0
+        self.calls = 0
 
     def _ask(self, command: list[str], cases: Any) -> list[Obj]:
         if command[0] == "stored":
             return list(cases)
-        self.asked += 1
-        best = ["first"] if self.asked == 1 else ["second"]
+        self.calls += 1
+        best = ["first"] if self.calls == 1 else ["second"]
         return [{"id": case["id"], "decision": decision(best)} for case in cases]
 
 
@@ -105,17 +105,17 @@ def test_a_second_decision_of_the_oracle_is_accepted(
 ) -> None:
     cases = list(generated(Options(only=(3,))))
     answer_with(monkeypatch, lambda case: {"decision": decision(["second"])})
-    (one,) = verdicts_module.judge(WaveringOracle(), cases)
-    assert one.again
-    assert not one.differs
+    (verdict,) = verdicts_module.judge(WaveringOracle(), cases)
+    assert verdict.again
+    assert not verdict.differs
     answer_with(monkeypatch, lambda case: {"decision": decision(["third"])})
     assert verdicts_module.judge(WaveringOracle(), cases)[0].signature == ("feasible",)
 
 
 def test_a_crash_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, lambda case: {"crash": "KeyError: 'x' (y.py:1)"})
-    (one,) = verdicts_module.judge(FakeOracle(), list(generated(Options(only=(3,)))))
-    assert one.signature == ("decision", "KeyError")
+    (verdict,) = verdicts_module.judge(FakeOracle(), list(generated(Options(only=(3,)))))
+    assert verdict.signature == ("decision", "KeyError")
 
 
 def test_replay_checks_the_oracle_against_the_record(
@@ -126,7 +126,7 @@ def test_replay_checks_the_oracle_against_the_record(
     right = {**cases[0], "decision": decision(nodes_of(cases[0]))}
     wrong = {**cases[1], "decision": decision(["nobody"])}
     path = tmp_path / "cases.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in (right, wrong)))
+    path.write_text("".join(json.dumps(obj) + "\n" for obj in (right, wrong)))
     assert replay(FakeOracle(), path, Options(shrink=False)) == 1
     assert "oracle: 1 of 2 recorded decisions reproduced" in capsys.readouterr().out
 

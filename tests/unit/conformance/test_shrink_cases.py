@@ -1,4 +1,4 @@
-"""Shrinking: the smallest case that keeps the property, within a number of questions."""
+"""Shrinking: the smallest case that keeps the property, within a number of calls."""
 
 from typing import Any
 
@@ -28,20 +28,20 @@ def a_case(count: int) -> Obj:
 
 
 def names(case: Obj) -> set[str]:
-    return {one["metadata"]["name"] for one in case["objects"]}
+    return {obj["metadata"]["name"] for obj in case["objects"]}
 
 
-def test_objects_that_do_not_matter_go() -> None:
+def test_objects_that_do_not_matter_are_removed() -> None:
     small = shrink(a_case(40), lambda cases: [{"n7", "n31"} <= names(case) for case in cases])
     assert names(small) == {"n7", "n31"}
 
 
-def test_fields_that_do_not_matter_go() -> None:
+def test_fields_that_do_not_matter_are_removed() -> None:
     def differs(case: Obj) -> bool:
         return any(
             taint.get("key") == "y"
-            for one in case["objects"]
-            for taint in one.get("spec", {}).get("taints", [])
+            for obj in case["objects"]
+            for taint in obj.get("spec", {}).get("taints", [])
         )
 
     small = shrink(a_case(9), lambda cases: [differs(case) for case in cases])
@@ -65,21 +65,21 @@ def test_identity_of_the_pod_stays() -> None:
     assert small["pod"]["spec"] == {"containers": [], "schedulerName": "s"}
 
 
-def test_the_case_given_is_left_alone() -> None:
-    given = a_case(4)
-    shrink(given, lambda cases: [True] * len(cases))
-    assert given == a_case(4)
+def test_the_original_case_is_unchanged() -> None:
+    case = a_case(4)
+    shrink(case, lambda cases: [True] * len(cases))
+    assert case == a_case(4)
 
 
-def test_questions_are_limited() -> None:
-    asked: list[int] = []
+def test_calls_are_limited() -> None:
+    calls: list[int] = []
 
     def still_differs(cases: list[Obj]) -> list[bool]:
-        asked.append(len(cases))
+        calls.append(len(cases))
         return ["n0" in names(case) for case in cases]
 
     small = shrink(a_case(64), still_differs, rounds=3)
-    assert len(asked) == 3
+    assert len(calls) == 3
     assert "n0" in names(small)
 
 
@@ -93,11 +93,11 @@ def test_a_result_always_has_the_property() -> None:
 
 
 def test_minimize_finds_scattered_items() -> None:
-    wanted = {3, 50, 77}
+    required = {3, 50, 77}
     kept = minimize(
         range(100),
         lambda items: {"items": items},
-        lambda cases: [wanted <= set(case["items"]) for case in cases],
+        lambda cases: [required <= set(case["items"]) for case in cases],
     )
     assert kept == [3, 50, 77]
 
@@ -109,7 +109,7 @@ def test_without_removes_several_elements_of_one_list() -> None:
     assert small["objects"][0]["spec"]["taints"] == [{"key": "y"}]
 
 
-def test_removable_never_names_an_identity() -> None:
+def test_removable_never_names_an_identifying_field() -> None:
     paths = removable(a_case(1))
     assert ("objects", 0, "metadata", "name") not in paths
     assert ("pod", "spec", "containers") not in paths

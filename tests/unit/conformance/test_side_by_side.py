@@ -1,4 +1,4 @@
-"""Which differences between two schedulers count, and that sequences come from seeds alone."""
+"""Differences between two schedulers that count, and sequences that depend only on seeds."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def a_pod(node: str = "", condition: str = "") -> dict[str, str]:
     return {"nodeName": node, "PodScheduled": condition or ("status=True" if node else REJECTED)}
 
 
-def an_event(what: str = "Pod a/p1", reason: str = "FailedScheduling", note: str = NOTE) -> Event:
-    return (what, "Warning", reason, "Scheduling", "default-scheduler", note, "")
+def an_event(
+    subject: str = "Pod a/p1", reason: str = "FailedScheduling", note: str = NOTE
+) -> Event:
+    return (subject, "Warning", reason, "Scheduling", "default-scheduler", note, "")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -42,7 +44,7 @@ def test_pods_of_a_burst_wait_for_nothing_but_each_other(family: str) -> None:
         for step in sequence_of(family, seed).steps:
             created = [op.body for op in step.ops if op.verb == "create" and op.kind == "Pod"]
             classes = {pod["spec"].get("priorityClassName") for pod in created}
-            # Of different priorities they would be tried in an order that chance decides.
+            # Pods of different priorities would be tried in a random order.
             assert len(classes) <= 1
 
 
@@ -85,7 +87,7 @@ def test_a_tie_is_between_the_best_nodes(chosen: str, best: set[str], is_one: bo
     ("waited", "tested", "is_one"),
     [
         pytest.param(("p1", "p2"), {"p1": "", "p2": "n1"}, True, id="another took the place"),
-        pytest.param(("p1", "p2"), {"p1": "", "p2": ""}, False, id="nobody took it"),
+        pytest.param(("p1", "p2"), {"p1": "", "p2": ""}, False, id="no pod took it"),
         pytest.param(("p1",), {"p1": "", "p2": "n1"}, False, id="one of them is new"),
     ],
 )
@@ -105,7 +107,7 @@ def test_a_race_is_between_pods_that_waited(
         pytest.param(an_event(note="in between"), (), True, id="never a condition at rest"),
         pytest.param(an_event(), (), False, id="a condition at rest"),
         pytest.param(an_event(), ("Pod a/p1",), True, id="merged into the one before"),
-        pytest.param(an_event(reason="Scheduled", note="done"), (), False, id="not a refusal"),
+        pytest.param(an_event(reason="Scheduled", note="done"), (), False, id="not a rejection"),
     ],
 )
 def test_only_rejections_in_between_are_transient(

@@ -1,4 +1,4 @@
-"""A cluster as documents that a test changes as a user would, and its counterfactuals."""
+"""A cluster as documents, which a test changes as a user would, and its counterfactuals."""
 
 from functools import cache
 from typing import Any

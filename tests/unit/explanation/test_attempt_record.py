@@ -136,8 +136,8 @@ def test_explanations_with_and_without_detail_agree_with_the_decision(
         for number, (zone, cpu, marks, closed) in enumerate(drawn)
     ]
     pods: dict[str, list[PodInfo]] = {}
-    for number, (where, size, app) in enumerate(placed):
-        name = f"n{where % len(infos)}"
+    for number, (position, size, app) in enumerate(placed):
+        name = f"n{position % len(infos)}"
         pod = a_pod(f"p{number}", labels={"app": app}, requests={"cpu": f"{size}00m"})
         pods.setdefault(name, []).append(pod)
     nominee = {"n0": [a_pod("other", priority=5, requests={"cpu": "1"})]} if nominated else {}
@@ -218,8 +218,8 @@ def test_victims_are_reported_with_their_budgets() -> None:
         {"a": [victim]},
         [a_budget("db", {"app": "db"}), a_budget("web", {"app": "web"}), a_budget("all", {})],
     )
-    plan = tried(view, a_pod(requests={"cpu": "500m"})).explanation().preemption
-    assert msgspec.json.decode(msgspec.json.encode(plan)) == {
+    preemption = tried(view, a_pod(requests={"cpu": "500m"})).explanation().preemption
+    assert msgspec.json.decode(msgspec.json.encode(preemption)) == {
         "node": "a",
         "victims": [{"pod": "default/low", "priority": -1}],
         "victimCount": 1,
@@ -245,26 +245,30 @@ def crowd(count: int, budgets: list[Any]) -> Preemption:
     full = {"cpu": f"{count * 100}m", "memory": "8Gi", "pods": "999"}
     view = a_cluster([labelled("a", allocatable=full)], {"a": victims}, budgets)
     pod = a_pod(requests={"cpu": f"{count * 100}m"}, priority=1)
-    plan = tried(view, pod).explanation().preemption
-    assert plan is not None
-    assert plan.victim_count == count
-    return plan
+    preemption = tried(view, pod).explanation().preemption
+    assert preemption is not None
+    assert preemption.victim_count == count
+    return preemption
 
 
 def test_a_budget_counts_all_victims_and_names_some() -> None:
-    plan = crowd(150, [a_budget("all", {"all": "x"}, allowed=20)])
-    (budget,) = plan.budgets
+    preemption = crowd(150, [a_budget("all", {"all": "x"}, allowed=20)])
+    (budget,) = preemption.budgets
     assert budget.victim_count == 150
     assert budget.victims == tuple(f"default/v{n:03}" for n in range(10))
-    assert (plan.budget_violations, len(plan.victims), plan.budgets_left_out) == (130, 100, 0)
+    assert (preemption.budget_violations, len(preemption.victims), preemption.budgets_left_out) == (
+        130,
+        100,
+        0,
+    )
 
 
 def test_the_most_exceeded_budgets_are_reported() -> None:
     own = [a_budget(f"b{n:02}", {f"n{n}": "x"}, allowed=n % 2) for n in range(30)]
-    plan = crowd(30, [*own, a_budget("z", {"all": "x"})])
+    preemption = crowd(30, [*own, a_budget("z", {"all": "x"})])
     evens = [f"default/b{n:02}" for n in range(0, 18, 2)]
-    assert [budget.name for budget in plan.budgets] == ["default/z", *evens]
-    assert plan.budgets_left_out == 21
+    assert [budget.name for budget in preemption.budgets] == ["default/z", *evens]
+    assert preemption.budgets_left_out == 21
 
 
 class SpeaksOfEveryNode:
@@ -437,7 +441,7 @@ def test_the_best_nodes_begin_the_whole_ranking() -> None:
 
 
 class Particular:
-    """A filter and score that is never kept, and counts its calls."""
+    """A plugin whose verdicts and scores are never kept; it counts its calls."""
 
     name = "Particular"
 

@@ -78,7 +78,10 @@ NOT_OLD = {"matchExpressions": [{"key": "track", "operator": "NotIn", "values": 
                 spread("zone", {}),
                 spread("zone", labels(a="", b="", c="", d="")),
             ],
-            [f"zone (maxSkew 1, {which})" for which in ("no pods", "all pods", "a=,b=,c=,...")],
+            [
+                f"zone (maxSkew 1, {selection})"
+                for selection in ("no pods", "all pods", "a=,b=,c=,...")
+            ],
             id="by no, empty and long selectors",
         ),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.explanation.apply_changes import verified
 from tests.unit.explanation.counterfactual_world import (
     AT_ONCE,
     CORDON,
@@ -23,7 +24,6 @@ from tests.unit.explanation.counterfactual_world import (
     term,
     unbound,
 )
-from tests.unit.explanation.made_changes import verified
 
 
 def test_the_smallest_set_of_changes_is_reported_if_no_single_one_helps() -> None:

@@ -5,6 +5,7 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.explanation.apply_changes import verified
 from tests.unit.explanation.counterfactual_world import (
     AT_ONCE,
     CORDON,
@@ -24,7 +25,6 @@ from tests.unit.explanation.counterfactual_world import (
     term,
     unbound,
 )
-from tests.unit.explanation.made_changes import verified
 
 
 def test_each_rejecting_plugin_is_disabled_alone() -> None:

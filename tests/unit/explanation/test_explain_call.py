@@ -164,7 +164,7 @@ def test_a_held_pod_is_reported_with_its_plugin() -> None:
     gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
     explanation = kubesched.explain("gated", [node("a"), gated])
     assert explanation.held is not None
-    assert [(one.plugin, one.message) for one in explanation.held] == [
+    assert [(held.plugin, held.message) for held in explanation.held] == [
         ("SchedulingGates", "waiting for scheduling gates: [example.com/wait]")
     ]
     assert (explanation.outcome, explanation.node) == ("placed", "a")

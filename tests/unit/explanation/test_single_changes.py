@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 
 from tests.unit.builders import pod_wire
+from tests.unit.explanation.apply_changes import APPLY, verified
 from tests.unit.explanation.counterfactual_world import (
     CLAIM,
     CORDON,
@@ -28,7 +29,6 @@ from tests.unit.explanation.counterfactual_world import (
     taint,
     term,
 )
-from tests.unit.explanation.made_changes import MADE, verified
 
 LEAST_SHORT = "the least short of 2 nodes that would fit otherwise"
 SHORT_OF_ALL = "all of its 300m cpu and 2Gi memory and room for one more pod"
@@ -306,7 +306,7 @@ def test_a_change_opens_the_nodes_that_it_names(world: World, expected: list[str
 def test_every_kind_has_a_case() -> None:
     texts = [text for case in CASES for text in cast("list[str]", case.values[1])]
     kinds = {text.partition(" ")[0] for text in texts}
-    assert kinds == {*MADE, "too-large"}
+    assert kinds == {*APPLY, "too-large"}
 
 
 def test_requests_are_exact_and_free_amounts_rounded_down() -> None:

@@ -20,12 +20,12 @@ from tests.unit.explanation.counterfactual_world import (
 
 
 def drop(part: str) -> Callable[[World, Change], None]:
-    def made(world: World, change: Change) -> None:
+    def apply(world: World, change: Change) -> None:
         match = re.search(rf"{part}\[(\d+)\]", change.field)
         assert match is not None
         del world.pod["spec"][part][int(match[1])]
 
-    return made
+    return apply
 
 
 def drop_term(world: World, change: Change) -> None:
@@ -81,7 +81,7 @@ def drop_port(world: World, change: Change) -> None:
     ]
 
 
-def ask_for_less(world: World, change: Change) -> None:
+def lower_requests(world: World, change: Change) -> None:
     lacks = dict(change.lacks)
     node = next(n for n in world.nodes if n["metadata"]["name"] == change.nodes[0])
     offered = node["status"]["allocatable"]
@@ -94,7 +94,7 @@ def ask_for_less(world: World, change: Change) -> None:
         requests[name] = f"{requested - lacking}{'m' if name == 'cpu' else ''}"
 
 
-def assert_told(change: Change) -> None:
+def assert_amount_in_text(change: Change) -> None:
     """Fail unless lowering the request by the amount in the text is enough."""
     for name, lacking in change.lacks.items():
         match = re.search(rf"(\S+) {re.escape(name)}\b", change.text)
@@ -107,7 +107,7 @@ def assert_least(world: World, change: Change) -> None:
     """Fail if the node would open with a slightly smaller reduction."""
     for name, lacking in change.lacks.items():
         nearly = copy.deepcopy(world)
-        ask_for_less(nearly, replace(change, lacks={**change.lacks, name: lacking - 1}))
+        lower_requests(nearly, replace(change, lacks={**change.lacks, name: lacking - 1}))
         assert change.nodes[0] not in nearly.feasible(), (name, change)
 
 
@@ -116,7 +116,7 @@ def units(resource: str, text: str) -> int:
     return parse_quantity(text).milli_value() if resource == "cpu" else parse_quantity(text).value()
 
 
-MADE: dict[str, Callable[[World, Change], None]] = {
+APPLY: dict[str, Callable[[World, Change], None]] = {
     "spread-constraint": drop("topologySpreadConstraints"),
     "pod-affinity-term": drop_term,
     "pod-anti-affinity-term": drop_term,
@@ -126,32 +126,34 @@ MADE: dict[str, Callable[[World, Change], None]] = {
     "uncordon": uncordon,
     "host-port": drop_port,
     "volume": drop("volumes"),
-    "resources": ask_for_less,
+    "resources": lower_requests,
 }
 
 
-def made(world: World, change: Change) -> World:
-    """Return a world in which a change of the pod's own fields is made."""
+def apply_change(world: World, change: Change) -> World:
+    """Return a copy of the world with a change of the pod's own fields."""
     world = copy.deepcopy(world)
     parts = [
         replace(change, kind=p.kind, field=p.field, text=p.text, lacks=p.lacks)
         for p in change.parts
     ]
     # From the end of each list to its beginning, so that indexes stay valid.
-    for one in sorted(parts or [change], key=lambda one: one.field, reverse=True):
-        assert_told(one)
-        MADE[one.kind](world, one)
+    for part in sorted(parts or [change], key=lambda part: part.field, reverse=True):
+        assert_amount_in_text(part)
+        APPLY[part.kind](world, part)
     return world
 
 
 def assert_all_needed(world: World, change: Change) -> None:
     """Fail if the first node opens without one of the parts, or with slightly higher requests."""
     for part in change.parts:
-        others = tuple(one for one in change.parts if one is not part)
-        assert change.nodes[0] not in made(world, replace(change, parts=others)).feasible(), part
+        others = tuple(other_part for other_part in change.parts if other_part is not part)
+        assert (
+            change.nodes[0] not in apply_change(world, replace(change, parts=others)).feasible()
+        ), part
         for name, lacking in part.lacks.items():
             less = replace(part, lacks={**part.lacks, name: lacking - 1})
-            nearly = made(world, replace(change, parts=(*others, less)))
+            nearly = apply_change(world, replace(change, parts=(*others, less)))
             assert change.nodes[0] not in nearly.feasible(), part
 
 
@@ -169,7 +171,7 @@ def verified(world: World, changes: tuple[Change, ...], node: str = "") -> None:
             assert change.text.startswith("without ")
             assert all(name in change.text for name in without)
         else:
-            changed = made(world, change)
+            changed = apply_change(world, change)
         if change.kind == "fields":
             assert all(part.text in change.text for part in change.parts)
             assert len(change.parts) > 1
