@@ -1,6 +1,6 @@
 """Runs of the command line in this process, with their own streams.
 
-Owns what a test sees of a run: exit status and both streams. An exception that leaves `run` fails
+Owns the result of a run: exit status and both streams. An exception that leaves `run` fails
 the test, as it would show a user a traceback.
 """
 

@@ -42,7 +42,7 @@ def test_templates_are_counted_in_turn_and_in_total(cluster: str) -> None:
     assert f"Total: {ran.json['fit']} copies fit." in text
 
 
-def test_json_is_what_the_documentation_says(cluster: str) -> None:
+def test_json_matches_the_documentation(cluster: str) -> None:
     ran = kubesched(
         "capacity", "-f", cluster, "-f", "-", "-o", "json", stdin=stream(pod("p")).read()
     )

@@ -50,7 +50,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def completed(program: Path, line: str, where: Path) -> list[str]:
+def completed(program: Path, line: str, directory: Path) -> list[str]:
     """Return the completions of bash for a line."""
     # As bash calls a completion: words are split at COMP_WORDBREAKS.
     script = f"""
@@ -70,7 +70,7 @@ def completed(program: Path, line: str, where: Path) -> list[str]:
     }
     ran = subprocess.run(
         [str(BASH), "--norc", "--noprofile", "-c", script],
-        cwd=where,
+        cwd=directory,
         env=env,
         capture_output=True,
         text=True,

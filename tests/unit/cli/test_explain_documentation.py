@@ -17,7 +17,7 @@ def fields(kind: Any) -> set[str]:
     """Return the JSON names of the fields of a type, nested ones included."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         own = msgspec.structs.fields(kind)
-        return {one.encode_name for one in own}.union(*(fields(one.type) for one in own))
+        return {field.encode_name for field in own}.union(*(fields(field.type) for field in own))
     return set().union(*map(fields, get_args(kind)))
 
 

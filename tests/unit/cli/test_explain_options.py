@@ -214,7 +214,7 @@ def test_no_changes_omits_changes_for_a_node() -> None:
 
 def test_room_is_reported_with_the_missing_amount() -> None:
     report = explained("--node", "a1", "-o", "json", pod="trainer-0").json
-    room = {one["resource"]: one for one in report["room"]}
+    room = {entry["resource"]: entry for entry in report["room"]}
     assert room["nvidia.com/gpu"] == {
         "resource": "nvidia.com/gpu",
         "requested": 1,

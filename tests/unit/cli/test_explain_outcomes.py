@@ -234,7 +234,7 @@ def test_combined_changes_are_reported_instead_of_plugins() -> None:
         "without the node selector disk=ssd"
     )
     shown = kubesched("explain", "-f", "-", "-o", "json", stdin=cluster).json["changes"]
-    assert [(one["kind"], [part["kind"] for part in one["parts"]]) for one in shown] == [
+    assert [(change["kind"], [part["kind"] for part in change["parts"]]) for change in shown] == [
         ("fields", ["uncordon", "toleration", "node-selector"]),
         ("plugins", []),
     ]
@@ -362,9 +362,9 @@ def test_many_victims_and_budgets_are_counted() -> None:
     ]
     cluster = {"apiVersion": "v1", "kind": "List", "items": items}
     text = kubesched("explain", "-f", "-", "new", stdin=json.dumps(cluster).encode()).out
-    plan = " ".join(text.partition("Preemption:")[2].partition("Rejected nodes")[0].split())
+    preemption = " ".join(text.partition("Preemption:")[2].partition("Rejected nodes")[0].split())
     assert (
         "and 20 more victims budget default/all allows 0 disruptions: covers "
-        "default/v000, default/v001, default/v002, default/v003 and 116 more budget " in plan
+        "default/v000, default/v001, default/v002, default/v003 and 116 more budget " in preemption
     )
-    assert plan.endswith("and 111 more budgets 120 victims violate a PodDisruptionBudget")
+    assert preemption.endswith("and 111 more budgets 120 victims violate a PodDisruptionBudget")

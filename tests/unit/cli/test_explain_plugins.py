@@ -164,7 +164,7 @@ def test_the_configuration_may_come_from_standard_input(pod: str) -> None:
     assert (ran.status, ran.err) == (0, "")
 
 
-def test_a_note_says_that_extenders_are_not_called(tmp_path: Path, pod: str) -> None:
+def test_a_note_reports_that_extenders_are_not_called(tmp_path: Path, pod: str) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -240,7 +240,7 @@ def test_a_failing_plugin_ends_the_attempt_with_its_name(tmp_path: Path, pod: st
     )
 
 
-def test_a_plugin_reads_whole_bound_pods_if_it_says_so(tmp_path: Path, pod: str) -> None:
+def test_a_plugin_reads_whole_bound_pods_on_request(tmp_path: Path, pod: str) -> None:
     file = tmp_path / "faulty.py"
     file.write_text(FAULTY)
     result = scores(decision("--plugin", f"{file}:ReadsWholePods", pod=pod), "ReadsWholePods")

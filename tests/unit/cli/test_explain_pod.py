@@ -1,4 +1,4 @@
-"""Which pod is explained."""
+"""The choice of the pod to explain."""
 
 import json
 from pathlib import Path
@@ -213,7 +213,9 @@ def beside(tmp_path: Path, *documents: dict[str, Any], name: str | None = None) 
     file = tmp_path / "beside.json"
     file.write_text("\n".join(map(json.dumps, documents)))
     node = {"apiVersion": "v1", "kind": "Node", "status": {"allocatable": ALLOCATABLE}}
-    stdin = "\n".join(json.dumps(node | {"metadata": {"name": one}}) for one in "ab").encode()
+    stdin = "\n".join(
+        json.dumps(node | {"metadata": {"name": node_name}}) for node_name in "ab"
+    ).encode()
     arguments = ["-f", "-", "-f", str(file), *([] if name is None else [name])]
     return kubesched("explain", *arguments, stdin=stdin)
 

@@ -60,8 +60,12 @@ def test_the_snippet_and_the_rights_of_an_extender() -> None:
             }
         ]
     }
-    assert [one["kind"] for one in rbac] == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
-    assert {one["metadata"]["name"] for one in rbac} == {"kubesched-extender"}
+    assert [document["kind"] for document in rbac] == [
+        "ServiceAccount",
+        "ClusterRole",
+        "ClusterRoleBinding",
+    ]
+    assert {document["metadata"]["name"] for document in rbac} == {"kubesched-extender"}
     assert rules(rbac) == [(["pods", "nodes", "namespaces"], ["get", "list", "watch"])]
 
 

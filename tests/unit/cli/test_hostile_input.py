@@ -1,4 +1,4 @@
-"""Whatever is fed in: an answer or one line that says why not, never a traceback.
+"""Any input gets an answer or an error in one line, never a traceback.
 
 `kubesched` lets every exception through that `run` does not turn into a status, so that a call
 that returns is a call that a user survives.
@@ -52,12 +52,16 @@ YAML_TEXTS = st.text("abk:-[]{}&*!?|>%@`'\"#,. \n\t0123~<\x00é", max_size=60)
 
 def paths(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value in a document."""
-    ways = [path]
+    paths_in_tree = [path]
     if isinstance(tree, dict):
-        ways += [way for key, part in tree.items() for way in paths(part, (*path, key))]
+        paths_in_tree += [
+            inner for key, part in tree.items() for inner in paths(part, (*path, key))
+        ]
     elif isinstance(tree, list):
-        ways += [way for place, part in enumerate(tree) for way in paths(part, (*path, place))]
-    return ways
+        paths_in_tree += [
+            inner for index, part in enumerate(tree) for inner in paths(part, (*path, index))
+        ]
+    return paths_in_tree
 
 
 def replaced(tree: Any, path: tuple[Any, ...], value: Any) -> Any:

@@ -77,7 +77,7 @@ def test_a_name_is_spelled_by_the_rules_of_each_file(
     assert written["name"] == project
     assert written["entry-points"] == {"kubesched.plugins": {plugin: f"{module}.plugin:{plugin}"}}
     code = ast.parse((place / "src" / module / "plugin.py").read_text())
-    classes = [one.name for one in code.body if isinstance(one, ast.ClassDef)]
+    classes = [node.name for node in code.body if isinstance(node, ast.ClassDef)]
     assert classes == [f"{plugin}Args", plugin]
     config = yaml.safe_load((place / "scheduler.yaml").read_text())
     (profile,) = config["profiles"]
@@ -86,7 +86,7 @@ def test_a_name_is_spelled_by_the_rules_of_each_file(
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "message"),
     [
         ("7up", "start with a letter"),
         ("spare gpu", "start with a letter"),
@@ -100,12 +100,12 @@ def test_a_name_is_spelled_by_the_rules_of_each_file(
     ],
 )
 def test_an_invalid_name_is_rejected_and_nothing_written(
-    directory: Path, name: str, why: str
+    directory: Path, name: str, message: str
 ) -> None:
     ran = kubesched("new-plugin", name)
     assert (ran.status, ran.out) == (2, "")
     assert is_one_line(ran.err)
-    assert why in ran.err
+    assert message in ran.err
     assert list(directory.iterdir()) == []
 
 

@@ -269,7 +269,7 @@ def test_a_configuration_need_not_enable_the_plugins_of_a_program(
 
 
 def test_the_example_program_runs_the_command() -> None:
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "own_command.py", "plugins", "SpareGpu", "NotOnSpot"],
         cwd=EXAMPLE_PLUGINS,
         capture_output=True,
@@ -277,5 +277,5 @@ def test_the_example_program_runs_the_command() -> None:
         timeout=50,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("this program") == 2
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.count("this program") == 2

@@ -107,7 +107,7 @@ def test_unschedulable_pods_are_grouped_by_reason() -> None:
     assert lines[place + 3].startswith("    Unschedulable: 0/1 nodes are available: 1 Insufficient")
 
 
-def test_json_is_what_the_documentation_says() -> None:
+def test_json_matches_the_documentation() -> None:
     documents = stream(
         node("n", "2", zone="a"),
         pod("low", on="n", owner="ReplicaSet/low"),

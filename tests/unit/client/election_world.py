@@ -24,7 +24,7 @@ START_S = 1_800_000_000.25
 
 
 class HandClock:
-    """A clock that only `advance` moves, waking sleepers on the way."""
+    """A clock that only `advance` moves, waking due sleepers."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
@@ -38,19 +38,19 @@ class HandClock:
         return self._now_s
 
     async def sleep(self, delay_s: float) -> None:
-        done = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now_s + delay_s, next(self._order), done))
-        await done
+        wakeup = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now_s + delay_s, next(self._order), wakeup))
+        await wakeup
 
     async def advance(self, seconds: float) -> None:
         """Advance the time, from one sleeper's due time to the next."""
         end_s = self._now_s + seconds
         await settle()
         while self._sleepers and self._sleepers[0][0] <= end_s:
-            due_s, _, done = heapq.heappop(self._sleepers)
+            due_s, _, wakeup = heapq.heappop(self._sleepers)
             self._now_s = max(self._now_s, due_s)
-            if not done.done():
-                done.set_result(None)
+            if not wakeup.done():
+                wakeup.set_result(None)
                 await settle()
         self._now_s = end_s
 
@@ -155,16 +155,16 @@ class Counters:
 
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
-        self.leader_election_master_status = _Family(self.values, "status")
-        self.leader_election_slowpath_total = _Family(self.values, "slow")
+        self.leader_election_master_status = _MetricFamily(self.values, "status")
+        self.leader_election_slowpath_total = _MetricFamily(self.values, "slow")
 
 
-class _Family:
+class _MetricFamily:
     def __init__(self, values: dict[str, float], name: str) -> None:
         self._values = values
         self._name = name
 
-    def labels(self, *values: str) -> _Family:
+    def labels(self, *values: str) -> _MetricFamily:
         assert values == ("kube-scheduler",)
         return self
 

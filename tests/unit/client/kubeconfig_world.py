@@ -60,7 +60,7 @@ def written(path: Path, content: dict[str, Any] | str) -> str:
 
 def rejected_cases() -> list[dict[str, Any]]:
     """Return kubeconfigs that kube-scheduler rejects, with its error texts."""
-    cases = yaml.safe_load(Path(__file__).with_name("refused_kubeconfigs.yaml").read_text())
+    cases = yaml.safe_load(Path(__file__).with_name("rejected_kubeconfigs.yaml").read_text())
     for case in cases:
         if "text" in case:
             case["file"] = case["text"]

@@ -49,7 +49,7 @@ def test_an_event_about_a_pod() -> None:
     }
 
 
-def test_an_event_about_something_without_a_namespace_goes_to_default() -> None:
+def test_an_event_about_a_cluster_scoped_object_goes_to_default() -> None:
     world = World()
     node = ObjectReference(
         kind="Node", api_version="v1", name="n", uid="uid-n", resource_version="3"

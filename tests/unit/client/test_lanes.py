@@ -115,10 +115,10 @@ async def test_a_full_lane_does_not_delay_other_lanes() -> None:
 async def test_a_cancelled_request_leaves_the_queue() -> None:
     traffic = Traffic(qps=1, burst=1)
     assert traffic.lanes.try_enter(Lane.OTHER)
-    gone = traffic.queue(Lane.OTHER, "gone")
+    cancelled = traffic.queue(Lane.OTHER, "gone")
     traffic.queue(Lane.OTHER, "stays")
     await settle()
-    gone.cancel()
+    cancelled.cancel()
     await traffic.clock.advance(1.01)
     assert traffic.names == ["stays"]
     assert not traffic.lanes._waiting[Lane.OTHER]

@@ -21,7 +21,7 @@ VALUES = st.recursive(
 ITEMS = st.lists(st.fixed_dictionaries({"a": VALUES}) | st.dictionaries(TEXTS, VALUES), max_size=6)
 
 
-def taken(data: bytes, size: int) -> tuple[list[Any], str]:
+def parsed(data: bytes, size: int) -> tuple[list[Any], str]:
     body, raws = ListBody(), []
     for start in range(0, len(data), size):
         raws += body.feed(data[start : start + size])
@@ -40,7 +40,7 @@ def test_items_do_not_depend_on_the_chunks(
     data = json.dumps(document, separators=separators, ensure_ascii=False).encode(
         errors="surrogatepass"
     )
-    assert taken(data, size) == (items, "7")
+    assert parsed(data, size) == (items, "7")
 
 
 def test_items_are_returned_before_the_end() -> None:
@@ -58,7 +58,7 @@ def test_borders_inside_an_item_do_not_split_it() -> None:
     items = [{"metadata": {"name": "a"}, "templates": inner}, {"metadata": {"name": "b"}}] * 3
     data = json.dumps({"items": items}, separators=(",", ":")).encode()
     for size in (1, 50, 333, len(data)):
-        assert taken(data, size)[0] == items
+        assert parsed(data, size)[0] == items
 
 
 @pytest.mark.parametrize("left_out", [1, 2, 10, 40])

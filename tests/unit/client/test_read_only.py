@@ -43,7 +43,7 @@ def a_client(transport: RecordingTransport, **options: Any) -> ReadOnlyClient:
     )
 
 
-def done(work: Awaitable[Any]) -> Any:
+def result_of(work: Awaitable[Any]) -> Any:
     async def main() -> Any:
         return await work
 
@@ -59,7 +59,7 @@ def test_reads_and_watches_are_sent() -> None:
         async with client.stream(PODS.path(), query={"watch": "true"}) as chunks:
             assert chunks is not None
 
-    done(main())
+    result_of(main())
     assert transport.sent == [
         "GET /api/v1/namespaces/default/pods/a",
         "GET /api/v1/pods?watch=true",
@@ -73,29 +73,29 @@ def test_writes_are_rejected(method: str, is_sibling: bool) -> None:
     client = a_client(transport)
     sends = client.sibling(user_agent="other") if is_sibling else client
     with pytest.raises(WriteRejectedError, match="not sent, since this client is read-only"):
-        done(sends.request(method, LEASES.path("kube-system", "kube-scheduler")))
+        result_of(sends.request(method, LEASES.path("kube-system", "kube-scheduler")))
     assert transport.sent == []
 
 
 def test_reviews_may_be_allowed() -> None:
     transport = RecordingTransport()
     client = a_client(transport, sends_reviews=True)
-    done(client.request("POST", REVIEW, body={}))
+    result_of(client.request("POST", REVIEW, body={}))
     assert transport.sent == [f"POST {REVIEW}"]
     for method, path in (("PUT", REVIEW), ("POST", f"{REVIEW}/x"), ("POST", "/api/v1/pods")):
         with pytest.raises(WriteRejectedError):
-            done(client.request(method, path, body={}))
+            result_of(client.request(method, path, body={}))
     assert len(transport.sent) == 1
 
 
 def test_reviews_are_rejected_unless_allowed() -> None:
     transport = RecordingTransport()
     with pytest.raises(WriteRejectedError):
-        done(a_client(transport).request("POST", REVIEW, body={}))
+        result_of(a_client(transport).request("POST", REVIEW, body={}))
     assert transport.sent == []
 
 
 def test_connections_are_closed_with_the_client() -> None:
     transport = RecordingTransport()
-    done(a_client(transport).close())
+    result_of(a_client(transport).close())
     assert transport.is_closed

@@ -57,8 +57,8 @@ class VersionedServer:
         self.version += 1
         name = todo[1]
         if todo[0] == "-":
-            gone = pod(name, self.version, self.pods.pop(name)["metadata"]["uid"])
-            self.history.append((self.version, event("DELETED", gone)))
+            deleted = pod(name, self.version, self.pods.pop(name)["metadata"]["uid"])
+            self.history.append((self.version, event("DELETED", deleted)))
         else:
             uid = f"uid-{self.version}" if todo[0] == "+" else self.pods[name]["metadata"]["uid"]
             self.pods[name] = pod(name, self.version, uid)

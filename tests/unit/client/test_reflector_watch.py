@@ -111,22 +111,22 @@ def test_an_older_version_is_not_reported() -> None:
 def test_a_replaced_object_is_reported_as_deleted_and_added() -> None:
     world = run(listed(5, pod("a", 3)), watched(added("a", 9, "other"), deleted("a", 8, "uid-a")))
     assert world.sink.summary == [("ADDED", "ns/a"), ("DELETED", "ns/a"), ("ADDED", "ns/a")]
-    gone, come = world.sink.changes[1:]
-    assert (gone.uid, gone.object) == ("uid-a", None)
-    assert come.uid == "other"
+    old, new = world.sink.changes[1:]
+    assert (old.uid, old.object) == ("uid-a", None)
+    assert new.uid == "other"
 
 
 @pytest.mark.parametrize(
-    "how",
+    "expiry",
     [
         pytest.param(expired(), id="at the request"),
         pytest.param(watched(event("ERROR", status(410, *EXPIRED))), id="in the stream"),
     ],
 )
-def test_a_version_too_old_to_watch_causes_a_list(how: Answer) -> None:
+def test_a_version_too_old_to_watch_causes_a_list(expiry: Answer) -> None:
     before = [pod("same", 1), pod("changed", 2), pod("gone", 3), pod("replaced", 4)]
     after = [pod("same", 1), pod("changed", 12), pod("replaced", 13, "other"), pod("new", 14)]
-    world = run(listed(5, *before), watched(bookmark(9)), how, listed(20, *after))
+    world = run(listed(5, *before), watched(bookmark(9)), expiry, listed(20, *after))
     assert world.sink.summary[4:] == [
         ("MODIFIED", "ns/changed"),
         ("DELETED", "ns/replaced"),
@@ -134,8 +134,8 @@ def test_a_version_too_old_to_watch_causes_a_list(how: Answer) -> None:
         ("ADDED", "ns/new"),
         ("DELETED", "ns/gone"),
     ]
-    gone = world.sink.changes[-1]
-    assert (gone.object, gone.uid) == (None, "uid-gone")
+    deletion = world.sink.changes[-1]
+    assert (deletion.object, deletion.uid) == (None, "uid-gone")
     assert not any(change.initial for change in world.sink.changes[4:])
     # At least as new as the last event, and without pages, so that a cache can respond.
     assert world.queries[3] == {"resourceVersion": "9"}
