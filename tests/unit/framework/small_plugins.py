@@ -1,6 +1,6 @@
 """Small plugins whose results a test chooses.
 
-Owns nothing but their shape; what they say is handed in.
+Owns only their shape; the results are passed in.
 """
 
 from __future__ import annotations
@@ -112,5 +112,5 @@ class OneNodeScore:
         score = self._scores[node.name]
         if isinstance(score, Exception):
             raise score
-        chosen: int = score  # A test may hand in a wrong type.
+        chosen: int = score  # A test may pass a wrong type.
         return chosen

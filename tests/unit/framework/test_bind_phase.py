@@ -34,13 +34,13 @@ class Recorded:
         self._answer = answer
         self._later = later
 
-    def _say(self, verb: str) -> Any:
+    def _record(self, verb: str) -> Any:
         self._log.append(f"{verb} {self.name}")
         if self._later:
-            return self._say_later()
+            return self._give_later()
         return self._give()
 
-    async def _say_later(self) -> Any:
+    async def _give_later(self) -> Any:
         return self._give()
 
     def _give(self) -> Any:
@@ -51,7 +51,7 @@ class Recorded:
 
 class Reserving(Recorded):
     def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("reserve")
+        return self._record("reserve")
 
     def unreserve(self, state: Any, pod: Any, node_name: str) -> None:
         self._log.append(f"unreserve {self.name}")
@@ -67,17 +67,17 @@ class ReservingMore(ReservingUnlessSkipped):
 
 class OnlyReserving(Recorded):
     def reserve(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("reserve")
+        return self._record("reserve")
 
 
 class Permitting(Recorded):
     def permit(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("permit")
+        return self._record("permit")
 
 
 class PreBinding(Recorded):
     def pre_bind(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("pre_bind")
+        return self._record("pre_bind")
 
 
 class PreFlying(PreBinding):
@@ -87,15 +87,15 @@ class PreFlying(PreBinding):
 
 class Binding(Recorded):
     def bind(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("bind")
+        return self._record("bind")
 
 
 class PostBinding(Recorded):
     def post_bind(self, state: Any, pod: Any, node_name: str) -> Any:
-        return self._say("post_bind")
+        return self._record("post_bind")
 
 
-def done(awaitable: Awaitable[Any]) -> Any:
+def result_of(awaitable: Awaitable[Any]) -> Any:
     async def main() -> Any:
         return await awaitable
 
@@ -107,11 +107,11 @@ def reserve(*plugins: Any) -> Status | None:
 
 
 def permit(*plugins: Any) -> Any:
-    return done(a_profile(*plugins).run_permit_plugins(CycleState(), a_pod(), "n1"))
+    return result_of(a_profile(*plugins).run_permit_plugins(CycleState(), a_pod(), "n1"))
 
 
 def bind(*plugins: Any) -> Any:
-    return done(a_profile(*plugins).run_bind_plugins(CycleState(), a_pod(), "n1"))
+    return result_of(a_profile(*plugins).run_bind_plugins(CycleState(), a_pod(), "n1"))
 
 
 def test_reserve_runs_in_order_until_one_fails() -> None:
@@ -125,8 +125,8 @@ def test_reserve_runs_in_order_until_one_fails() -> None:
     assert log == ["reserve A", "reserve B"]
 
 
-class Watching:
-    """Stands in for measurements; measures nothing."""
+class NoMeasuring:
+    """A fake of the measurements; measures nothing."""
 
     def call(self, point: str, plugin: str, run: Any, *arguments: Any) -> Any:
         return run(*arguments)
@@ -151,7 +151,7 @@ def test_a_plugin_that_filtering_skipped_may_have_nothing_to_reserve(
     plugins = [Reserving("A", log), ReservingUnlessSkipped("B", log), ReservingMore("C", log)]
     profile, state = a_profile(*plugins), CycleState()
     state.skip_filter_plugins = frozenset(skipped)
-    state.plugin_times = Watching() if watched else None
+    state.plugin_times = NoMeasuring() if watched else None
     for _ in range(2):
         assert profile.run_reserve_plugins_reserve(state, a_pod(), "n1") is None
     assert log == 2 * [f"reserve {name}" for name in called]
@@ -302,14 +302,14 @@ def test_pre_bind_omits_skipped_plugins_and_stops_at_a_failure() -> None:
     )
     state = CycleState()
     profile.run_pre_bind_pre_flights(state, a_pod(), "n1")
-    status = done(profile.run_pre_bind_plugins(state, a_pod(), "n1"))
+    status = result_of(profile.run_pre_bind_plugins(state, a_pod(), "n1"))
     assert status == unschedulable("late").by("C")
     assert log == ["pre_bind B", "pre_bind C"]
 
 
 def test_an_error_in_pre_bind_names_the_plugin() -> None:
     profile = a_profile(PreBinding("A", [], ValueError("bad"), later=True))
-    status = done(profile.run_pre_bind_plugins(CycleState(), a_pod(), "n1"))
+    status = result_of(profile.run_pre_bind_plugins(CycleState(), a_pod(), "n1"))
     assert status == error('running PreBind plugin "A": ValueError: bad').by("A")
 
 
@@ -351,7 +351,7 @@ def test_post_bind_calls_all_plugins_even_after_an_exception() -> None:
         PostBinding("A", log, ValueError("bad"), later=True),
         PostBinding("B", log),
     ]
-    done(a_profile(*plugins).run_post_bind_plugins(CycleState(), a_pod(), "n1"))
+    result_of(a_profile(*plugins).run_post_bind_plugins(CycleState(), a_pod(), "n1"))
     assert log == ["post_bind A", "post_bind B"]
 
 
@@ -385,11 +385,11 @@ def logged(*plugins: Any) -> list[tuple[int, str, dict[str, Any]]]:
     profile, state, pod = a_profile(*plugins), CycleState(), a_pod("p")
     profile.log = lines = Lines()
     profile.run_reserve_plugins_reserve(state, pod, "n1")
-    done(profile.run_permit_plugins(state, pod, "n1"))
+    result_of(profile.run_permit_plugins(state, pod, "n1"))
     profile.run_pre_bind_pre_flights(state, pod, "n1")
-    done(profile.run_pre_bind_plugins(state, pod, "n1"))
-    done(profile.run_bind_plugins(state, pod, "n1"))
-    done(profile.run_post_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_pre_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_post_bind_plugins(state, pod, "n1"))
     profile.run_reserve_plugins_unreserve(state, pod, "n1")
     return lines.lines
 

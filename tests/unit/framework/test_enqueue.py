@@ -94,7 +94,9 @@ def default_profile() -> Profile:
 
 def events(registrations: Any) -> dict[str, list[tuple[str, A]]]:
     return {
-        name: [(one.event.resource, one.event.action) for one in registered]
+        name: [
+            (registration.event.resource, registration.event.action) for registration in registered
+        ]
         for name, registered in registrations.items()
     }
 
@@ -110,14 +112,14 @@ class Named:
         self.name = name or type(self).__name__
 
 
-class Refusing(Named):
+class Rejecting(Named):
     """May reject a pod."""
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: Any) -> Status | None:
         return None
 
 
-class Telling(Refusing):
+class Registering(Rejecting):
     """May reject a pod, and registers for events."""
 
     def events_to_register(self) -> list[EventRegistration]:
@@ -134,7 +136,7 @@ class Scoring(Named):
         return [NODE_ADD]
 
 
-ALL_THAT_MAY_HELP = [
+ALL_EVENTS = [
     (resource, A.ALL)
     for resource in (
         R.POD,
@@ -152,16 +154,16 @@ ALL_THAT_MAY_HELP = [
 
 
 def test_a_rejecting_plugin_without_registrations_is_registered_for_all_events() -> None:
-    profile = a_profile(Telling(), Refusing(), Scoring())
+    profile = a_profile(Registering(), Rejecting(), Scoring())
     assert events(enqueue_registrations(profile)) == {
-        "Telling": [(R.NODE, A.ADD)],
-        "Refusing": ALL_THAT_MAY_HELP,
+        "Registering": [(R.NODE, A.ADD)],
+        "Rejecting": ALL_EVENTS,
     }
 
 
 def test_extenders_are_registered_for_all_events() -> None:
-    registered = events(enqueue_registrations(a_profile(Telling()), has_extenders=True))
-    assert registered == {"Extender": ALL_THAT_MAY_HELP, "Telling": [(R.NODE, A.ADD)]}
+    registered = events(enqueue_registrations(a_profile(Registering()), has_extenders=True))
+    assert registered == {"Extender": ALL_EVENTS, "Registering": [(R.NODE, A.ADD)]}
 
 
 class Holding(Named):

@@ -128,8 +128,8 @@ def test_a_bound_pod_is_compared_by_its_kept_properties() -> None:
 def test_resources_released_by_a_resize_count() -> None:
     def resized(cpu: str) -> PodInfo:
         resources = {"requests": {"cpu": cpu}}
-        given = {"name": "main", "resources": resources, "allocatedResources": {"cpu": cpu}}
-        return a_pod(nodeName="n", requests={"cpu": "1"}, status={"containerStatuses": [given]})
+        container = {"name": "main", "resources": resources, "allocatedResources": {"cpu": cpu}}
+        return a_pod(nodeName="n", requests={"cpu": "1"}, status={"containerStatuses": [container]})
 
     assert pod_labels(resized("3"), resized("2")) == ["AssignedPodUpdatePodScaleDown"]
 

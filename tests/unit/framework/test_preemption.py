@@ -48,7 +48,7 @@ def preempt(
     return result
 
 
-def plan(result: tuple[PostFilterResult | None, Status]) -> tuple[str, list[str]]:
+def nominated_and_victims(result: tuple[PostFilterResult | None, Status]) -> tuple[str, list[str]]:
     found, status = result
     assert status == SUCCESS
     assert found is not None
@@ -62,17 +62,17 @@ BOSS = a_pod("boss", priority=100)
 
 def test_the_least_important_pod_is_evicted() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_victim("a", 5), a_victim("b", 1)]})
-    assert plan(preempt(view, BOSS)) == ("n1", ["b"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n1", ["b"])
 
 
 def test_of_equal_pods_the_last_started_is_evicted() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_victim("a", minute=9), a_victim("b", minute=3)]})
-    assert plan(preempt(view, BOSS)) == ("n1", ["a"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n1", ["a"])
 
 
 def test_a_pod_that_has_not_started_is_evicted_first() -> None:
     view = a_cluster([a_node("n1")], {"n1": [a_pod("a"), a_victim("b", minute=59)]})
-    assert plan(preempt(view, BOSS)) == ("n1", ["a"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n1", ["a"])
 
 
 def test_a_pod_whose_budget_would_be_violated_is_spared_before_a_more_important_one() -> None:
@@ -81,13 +81,13 @@ def test_a_pod_whose_budget_would_be_violated_is_spared_before_a_more_important_
         {"n1": [a_victim("a", 5), a_victim("b", 1, labels={"app": "db"})]},
         [a_budget("db", {"app": "db"})],
     )
-    assert plan(preempt(view, BOSS)) == ("n1", ["a"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n1", ["a"])
 
 
 def test_pods_of_equal_or_higher_priority_stay() -> None:
     pods = {"n1": [a_victim("a", 100), a_victim("b", 200)], "n2": [a_victim("c", 100), a_pod("d")]}
     view = a_cluster([a_node("n1"), a_node("n2")], pods)
-    assert plan(preempt(view, BOSS)) == ("n2", ["d"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n2", ["d"])
 
 
 def test_victims_are_listed_most_important_first() -> None:
@@ -96,14 +96,17 @@ def test_victims_are_listed_most_important_first() -> None:
             return unschedulable("not alone") if node.pod_count else None
 
     pods = {"n1": [a_victim("a", 1), a_victim("b", 3), a_victim("c", 2)]}
-    assert plan(preempt(a_cluster([a_node("n1")], pods), BOSS, Alone())) == ("n1", ["b", "c", "a"])
+    assert nominated_and_victims(preempt(a_cluster([a_node("n1")], pods), BOSS, Alone())) == (
+        "n1",
+        ["b", "c", "a"],
+    )
 
 
 def test_only_nodes_with_a_resolvable_rejection_are_considered() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b")], "n2": [a_victim("c", 9), a_victim("d", 9)]}
     view = a_cluster([a_node("n1"), a_node("n2")], pods)
     result = preempt(view, BOSS, statuses={"n1": unresolvable("tainted")})
-    assert plan(result) == ("n2", ["d"])
+    assert nominated_and_victims(result) == ("n2", ["d"])
 
 
 def test_a_node_without_less_important_pods_has_no_victims() -> None:
@@ -153,7 +156,7 @@ def test_an_error_matters_only_if_there_is_no_candidate() -> None:
 
     pods = {"n1": [a_victim("a"), a_victim("b")], "n2": [a_victim("c"), a_victim("d")]}
     view = a_cluster([a_node("n1"), a_node("n2")], pods)
-    assert plan(preempt(view, BOSS, Faulty()))[0] == "n2"
+    assert nominated_and_victims(preempt(view, BOSS, Faulty()))[0] == "n2"
     found, status = preempt(view, BOSS, Faulty(), statuses={"n2": unresolvable("tainted")})
     assert found is None
     assert status.code is Code.ERROR
@@ -165,13 +168,13 @@ def test_the_search_stops_at_enough_candidates() -> None:
     pods = {name: [a_victim(f"{name}-a"), a_victim(f"{name}-b")] for name in names}
     visited: set[str] = set()
 
-    class Asked(Slots):
+    class RecordingSlots(Slots):
         def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
             visited.add(node.name)
             return super().filter(state, pod, node)
 
     view = a_cluster([a_node(name) for name in names], pods)
-    node_name, _ = plan(preempt(view, BOSS, Asked(), enough=3))
+    node_name, _ = nominated_and_victims(preempt(view, BOSS, RecordingSlots(), enough=3))
     assert len(visited) == 3
     assert node_name in visited
 
@@ -184,20 +187,20 @@ def test_the_search_continues_until_a_candidate_violates_no_budget() -> None:
     }
     pods["n5"] = [a_victim("free"), a_pod("other", priority=200)]
     view = a_cluster([a_node(name) for name in names], pods, [a_budget("db", {"app": "db"})])
-    assert plan(preempt(view, BOSS, enough=1)) == ("n5", ["free"])
+    assert nominated_and_victims(preempt(view, BOSS, enough=1)) == ("n5", ["free"])
 
 
 def test_nominated_pods_count_in_the_dry_run() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b")]}
     nominee = {"n1": [a_pod("vip", priority=500)]}
     view = a_cluster([a_node("n1")], pods, nominated=nominee)
-    assert sorted(plan(preempt(view, BOSS))[1]) == ["a", "b"]
+    assert sorted(nominated_and_victims(preempt(view, BOSS))[1]) == ["a", "b"]
 
 
 def test_nominated_pods_of_lower_priority_do_not_count() -> None:
     pods = {"n1": [a_victim("a"), a_victim("b", minute=1)]}
     view = a_cluster([a_node("n1")], pods, nominated={"n1": [a_pod("small", priority=50)]})
-    assert plan(preempt(view, BOSS)) == ("n1", ["b"])
+    assert nominated_and_victims(preempt(view, BOSS)) == ("n1", ["b"])
 
 
 LEAVING: dict[str, Any] = {

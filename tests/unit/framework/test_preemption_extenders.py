@@ -50,7 +50,9 @@ class Extender:
         self, pod: PodInfo, victims: Candidates, view: ClusterView
     ) -> dict[str, Victims]:
         assert pod is BOSS
-        self.calls.append({name: [p.name for p in one.pods] for name, one in victims.items()})
+        self.calls.append(
+            {name: [p.name for p in node_victims.pods] for name, node_victims in victims.items()}
+        )
         return dict(self.leaves(victims))
 
 
@@ -117,7 +119,7 @@ def test_an_extender_without_interest_or_support_is_not_called() -> None:
         Extender(fails, interest=False),
     ]
     assert place(preempt(*silent)) == ("n3", ["on-n3"])
-    assert [one.calls for one in silent] == [[], []]
+    assert [extender.calls for extender in silent] == [[], []]
 
 
 def test_each_extender_gets_the_candidates_that_the_previous_one_accepted() -> None:
@@ -129,7 +131,8 @@ def test_each_extender_gets_the_candidates_that_the_previous_one_accepted() -> N
 def test_the_best_candidate_is_picked_by_the_victims_that_extenders_return() -> None:
     def costly(victims: Candidates) -> Candidates:
         return {
-            name: Victims(name, one.pods, 0 if name == "n1" else 2) for name, one in victims.items()
+            name: Victims(name, node_victims.pods, 0 if name == "n1" else 2)
+            for name, node_victims in victims.items()
         }
 
     assert place(preempt(Extender(costly))) == ("n1", ["on-n1"])
@@ -153,20 +156,21 @@ def test_an_ignorable_extender_that_fails_is_ignored() -> None:
     assert place(preempt(Extender(fails, is_ignorable=True))) == ("n3", ["on-n3"])
 
 
-def nobody_on(*names: str) -> Callable[[Candidates], Candidates]:
+def no_victims_on(*names: str) -> Callable[[Candidates], Candidates]:
     return lambda victims: {
-        name: Victims(name, () if name in names else one.pods) for name, one in victims.items()
+        name: Victims(name, () if name in names else node_victims.pods)
+        for name, node_victims in victims.items()
     }
 
 
 def test_a_node_without_victims_is_an_error() -> None:
-    _, status = preempt(Extender(nobody_on("n3")))
+    _, status = preempt(Extender(no_victims_on("n3")))
     assert status.code is Code.ERROR
     assert status.message == 'preemption: expected at least one victim pod on node "n3"'
 
 
 def test_a_node_without_victims_is_dropped_if_the_extender_is_ignorable() -> None:
-    extender = Extender(nobody_on("n3"), is_ignorable=True)
+    extender = Extender(no_victims_on("n3"), is_ignorable=True)
     assert place(preempt(extender)) == ("n2", ["on-n2"])
 
 

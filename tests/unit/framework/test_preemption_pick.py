@@ -40,25 +40,27 @@ def a_victim_of(name: str, victim: Victim, **parts: Any) -> PodInfo:
 
 
 def outcomes_of(view: ClusterView, candidates: list[Candidate]) -> DryRunOutcomes:
-    width = max(len(one.victims) for one in candidates)
+    width = max(len(candidate.victims) for candidate in candidates)
     pods = np.full((len(candidates), width), -1, dtype=np.int32)
     breaks = np.zeros(pods.shape, dtype=np.bool_)
     index_of = {pod.name: pod.index for pod in view.pods.pods if pod is not None}
-    for line, one in enumerate(candidates):
-        names = [f"{one.node_name}-{number}" for number in range(len(one.victims))]
+    for line, candidate in enumerate(candidates):
+        names = [f"{candidate.node_name}-{number}" for number in range(len(candidate.victims))]
         pods[line, : len(names)] = [index_of[name] for name in names]
-        breaks[line, : one.violations] = True
-    rows = np.array([view.row_of(one.node_name) for one in candidates])
+        breaks[line, : candidate.violations] = True
+    rows = np.array([view.row_of(candidate.node_name) for candidate in candidates])
     return DryRunOutcomes(view, rows, Verdicts(len(rows)), (pods, pods >= 0, breaks))
 
 
 def picked(*candidates: Candidate, at_once: int = 99) -> str:
     """Return the picked node, with a number of candidates per chunk."""
     pods = {
-        one.node_name: [a_victim_of(f"{one.node_name}-{n}", v) for n, v in enumerate(one.victims)]
-        for one in candidates
+        candidate.node_name: [
+            a_victim_of(f"{candidate.node_name}-{n}", v) for n, v in enumerate(candidate.victims)
+        ]
+        for candidate in candidates
     }
-    view = a_cluster([a_node(one.node_name) for one in candidates], pods)
+    view = a_cluster([a_node(candidate.node_name) for candidate in candidates], pods)
     chunks = [list(candidates[n : n + at_once]) for n in range(0, len(candidates), at_once)]
     found = pick_one([outcomes_of(view, chunk) for chunk in chunks])
     assert found is not None

@@ -29,50 +29,50 @@ INTERNAL: Final = frozenset(("usage", "view", "object", "spec", "status", "shape
 RESOURCES: Final = ("cpu", "memory", "pods")
 
 
-def attributes(one: object) -> list[str]:
+def attributes(obj: object) -> list[str]:
     """Return the public attributes of an object except methods."""
-    names = [name for name in dir(type(one)) if not name.startswith("_")]
-    names += [name for name in getattr(one, "__dict__", ()) if not name.startswith("_")]
+    names = [name for name in dir(type(obj)) if not name.startswith("_")]
+    names += [name for name in getattr(obj, "__dict__", ()) if not name.startswith("_")]
     looked_into = {name for name in names if name not in INTERNAL}
-    plain = {name for name in looked_into if not callable(getattr(one, name))}
+    plain = {name for name in looked_into if not callable(getattr(obj, name))}
     return sorted(plain | {name for name in names if name in INTERNAL})
 
 
-def writes_to(one: Any, path: str, depth: int = 3) -> Iterable[str]:
-    """Yield the ways to write to an object, and to the objects reachable from it."""
-    if isinstance(one, np.ndarray):
-        if one.flags.writeable:
+def writes_to(obj: Any, path: str, depth: int = 3) -> Iterable[str]:
+    """Yield the possible writes to an object, and to the objects reachable from it."""
+    if isinstance(obj, np.ndarray):
+        if obj.flags.writeable:
             yield f"{path}[...] = x"
-    elif isinstance(one, (dict, set)):
-        yield f"{path} is a {type(one).__name__}"
-    elif isinstance(one, (str, bytes, int, float, type(None), np.generic, Status)):
+    elif isinstance(obj, (dict, set)):
+        yield f"{path} is a {type(obj).__name__}"
+    elif isinstance(obj, (str, bytes, int, float, type(None), np.generic, Status)):
         return
-    elif isinstance(one, Mapping):
-        if hasattr(one, "__setitem__"):
+    elif isinstance(obj, Mapping):
+        if hasattr(obj, "__setitem__"):
             yield f"{path}['x'] = 'y'"
-    elif isinstance(one, (list, tuple, frozenset)):
-        # A list is one's own: what it holds is what counts.
-        for part in list(one)[:3]:
+    elif isinstance(obj, (list, tuple, frozenset)):
+        # The caller owns a list: only its elements count.
+        for part in list(obj)[:3]:
             yield from writes_to(part, f"{path}[]", depth - 1)
     elif depth:
-        yield from _writes_to_attributes(one, path, depth)
+        yield from _writes_to_attributes(obj, path, depth)
 
 
-def _writes_to_attributes(one: Any, path: str, depth: int) -> Iterable[str]:
-    for name in (*attributes(one), "something_new"):
-        old = None if name in INTERNAL else getattr(one, name, None)
+def _writes_to_attributes(obj: Any, path: str, depth: int) -> Iterable[str]:
+    for name in (*attributes(obj), "something_new"):
+        old = None if name in INTERNAL else getattr(obj, name, None)
         try:
-            setattr(one, name, old)
+            setattr(obj, name, old)
         except (AttributeError, TypeError):
             pass
         else:
             yield f"{path}.{name} = x"
         # A new array for every read may be written.
-        if not isinstance(old, np.ndarray) or np.shares_memory(old, getattr(one, name)):
+        if not isinstance(old, np.ndarray) or np.shares_memory(old, getattr(obj, name)):
             yield from writes_to(old, f"{path}.{name}", depth - 1)
-    if hasattr(one, "__getitem__") and not hasattr(one, "keys"):
-        for key in RESOURCES if type(one).__name__.startswith("Resource") else (0,):
-            yield from writes_to(one[key], f"{path}[{key!r}]", depth - 1)
+    if hasattr(obj, "__getitem__") and not hasattr(obj, "keys"):
+        for key in RESOURCES if type(obj).__name__.startswith("Resource") else (0,):
+            yield from writes_to(obj[key], f"{path}[{key!r}]", depth - 1)
 
 
 class Curious:
@@ -84,11 +84,11 @@ class Curious:
         self.found: list[str] = []
         self.called: list[str] = []
 
-    def _try(self, method: str, *handed: Any) -> None:
+    def _try(self, method: str, *arguments: Any) -> None:
         self.called.append(method)
-        for one in handed:
-            where = f"{method}({type(one).__name__})"
-            self.found += writes_to(one, where)
+        for argument in arguments:
+            path = f"{method}({type(argument).__name__})"
+            self.found += writes_to(argument, path)
 
     def _try_table(self, method: str, nodes: Any) -> None:
         self._try(method, nodes, nodes.rows, nodes.label("zone"))

@@ -55,13 +55,13 @@ def test_a_name_is_taken_once() -> None:
         registry.register("Plain", Plain)
 
 
-def test_merging_rejects_a_name_of_both_and_leaves_both_as_they_were() -> None:
-    one, other = Registry({"A": Plain}), Registry({"B": Plain})
-    merged = one.merge(other)
+def test_merging_rejects_a_common_name_and_leaves_both_unchanged() -> None:
+    first, second = Registry({"A": Plain}), Registry({"B": Plain})
+    merged = first.merge(second)
     assert list(merged) == ["A", "B"]
-    assert (list(one), list(other)) == (["A"], ["B"])
+    assert (list(first), list(second)) == (["A"], ["B"])
     with pytest.raises(DuplicatePluginError, match=r"^a plugin named A already exists$"):
-        one.merge(Registry({"A": Plain}))
+        first.merge(Registry({"A": Plain}))
 
 
 @pytest.mark.parametrize(

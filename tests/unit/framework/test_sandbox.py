@@ -80,7 +80,7 @@ class World:
         self.view = a_cluster([a_node("n1"), a_node("n2")])
         self.state, self.pod = CycleState(), a_pod()
 
-    def ask(self, point: str) -> str:
+    def run(self, point: str) -> str:
         """Run one extension point; return the text of its failure."""
         profile, state, pod = self.profile, self.state, self.pod
         nodes = self.view.all_nodes()
@@ -138,7 +138,7 @@ def test_a_call_over_its_budget_fails_and_names_the_plugin(method: str) -> None:
 
     world = World(plugin_with(**{method: slow}), clock)
     point, text = POINTS[method]
-    assert world.ask(point).endswith(text)
+    assert world.run(point).endswith(text)
     assert world.counts.faults == {("Mine", point, "over_budget"): 1}
 
 
@@ -155,7 +155,7 @@ def test_a_call_within_its_budget_succeeds(method: str) -> None:
         return {"filter_nodes": [], "score_nodes": np.ones(2, dtype=np.int64)}.get(method)
 
     world = World(plugin_with(**{method: quick}), clock)
-    assert world.ask(POINTS[method][0]) in ("", "no")
+    assert world.run(POINTS[method][0]) in ("", "no")
     assert not world.counts.faults
 
 
@@ -166,8 +166,8 @@ def test_a_slow_call_with_an_effect_is_logged_and_does_not_fail() -> None:
         clock.at_s += 3.0
 
     world = World(plugin_with(bind=slow, post_bind=slow), clock)
-    assert world.ask("Bind") == ""
-    assert world.ask("PostBind") == ""
+    assert world.run("Bind") == ""
+    assert world.run("PostBind") == ""
     assert world.counts.faults == {
         ("Mine", "Bind", "over_budget"): 1,
         ("Mine", "PostBind", "over_budget"): 1,
@@ -198,9 +198,9 @@ def test_only_the_time_between_awaits_counts() -> None:
         await a_turn()
         raise AssertionError("it goes no further")
 
-    assert World(plugin_with(pre_bind=waits), clock).ask("PreBind") == ""
+    assert World(plugin_with(pre_bind=waits), clock).run("PreBind") == ""
     world = World(plugin_with(pre_bind=works), clock)
-    assert world.ask("PreBind").endswith(SLOW)
+    assert world.run("PreBind").endswith(SLOW)
 
 
 def test_a_waiting_plugin_may_catch_its_cancellation() -> None:
@@ -252,7 +252,7 @@ def test_a_call_that_does_not_return_is_interrupted(method: str, call: Callable[
     world = World(plugin_with(**{method: call}), SystemClock(), budget_s=0.004)
     world.guard.start()
     try:
-        text = world.ask(POINTS[method][0])
+        text = world.run(POINTS[method][0])
     finally:
         world.guard.stop()
     expected = (
@@ -275,11 +275,11 @@ def test_a_slow_plugin_is_not_called_twice_in_one_attempt() -> None:
     measuring = world.profile.measuring
     assert measuring is not None
     measuring.sample(world.state)
-    first, second = world.ask("Filter"), world.ask("Filter")
+    first, second = world.run("Filter"), world.run("Filter")
     assert first == second != ""
     assert len(calls_made) == 1
     measuring.sample(CycleState())
-    assert world.ask("Filter") == first
+    assert world.run("Filter") == first
     assert len(calls_made) == 2
 
 
@@ -305,7 +305,7 @@ def failed_by_kept_verdicts(plugin: Any, clock: Clock, counts: Counts) -> str:
     built = build(
         config_enabling(registry),
         out_of_tree=registry,
-        sandboxed=lambda profile, one: sandboxed(guard, Budgets(1.0), profile, one),
+        sandboxed=lambda profile, inner: sandboxed(guard, Budgets(1.0), profile, inner),
     )
     profile = built.profiles["default-scheduler"]
     profile.measured_by(SchedulerMetrics(lambda _gate: True), clock.monotonic_s)
@@ -361,7 +361,7 @@ def test_a_one_node_plugin_that_fails_is_not_called_again(
     failure = failed_by_kept_verdicts(plugin_with(**{method: fails}), StillClock(), counts)
     assert '"Mine"' in failure
     assert ("KeyError: 'boom'" if fault == "raised" else "returned") in failure
-    # Scores that are none are only seen once all are there.
+    # Invalid scores are found only when all scores are there.
     assert calls_made == (expected_calls if fault == "raised" else ["n1", "n2"])
     assert counts.faults == {("Mine", POINTS[method][0], fault): 1}
 
@@ -446,7 +446,7 @@ def test_an_invalid_result_fails_the_attempt_and_is_counted(
 ) -> None:
     world = World(plugin_with(**{method: lambda *_: answer}))
     point = {"bind": "Bind"}.get(method) or POINTS[method][0]
-    assert text in world.ask(point)
+    assert text in world.run(point)
     assert world.counts.faults == {("Mine", point, "invalid_result"): 1}
 
 
@@ -455,7 +455,7 @@ def test_a_score_out_of_range_after_normalizing() -> None:
         return scores * 1000
 
     world = World(plugin_with(score=lambda *_: 5, normalize_scores=normalize))
-    assert 'plugin "Mine" returns an invalid score 5000' in world.ask("Score")
+    assert 'plugin "Mine" returns an invalid score 5000' in world.run("Score")
     assert world.counts.faults == {("Mine", "ScoreExtensionNormalize", "invalid_result"): 1}
 
 
@@ -466,7 +466,7 @@ def test_an_exception_is_counted(method: str) -> None:
 
     world = World(plugin_with(**{method: raises}))
     point = POINTS[method][0]
-    assert "KeyError: 'boom'" in world.ask(point)
+    assert "KeyError: 'boom'" in world.run(point)
     assert world.counts.faults == {("Mine", point, "raised"): 1}
 
 
@@ -479,7 +479,7 @@ def test_valid_results_of_every_kind_pass() -> None:
             permit=lambda *_: (None, 0.0),
         )
     )
-    assert [world.ask(p) for p in ("PreFilter", "PreBindPreFlight", "PreBind", "Permit")] == [
+    assert [world.run(p) for p in ("PreFilter", "PreBindPreFlight", "PreBind", "Permit")] == [
         ""
     ] * 4
     assert not world.counts.faults
@@ -521,7 +521,7 @@ def test_no_budget_is_no_limit() -> None:
     def slow(*_: Any) -> None:
         clock.at_s += 1e6
 
-    assert World(plugin_with(pre_filter=slow), clock, budget_s=0.0).ask("PreFilter") == ""
+    assert World(plugin_with(pre_filter=slow), clock, budget_s=0.0).run("PreFilter") == ""
 
 
 def test_ten_budgets_are_shorter_than_leader_election_and_the_watchdog_tolerate() -> None:

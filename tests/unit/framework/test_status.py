@@ -1,4 +1,4 @@
-"""Codes, their names and what they mean."""
+"""Codes, their names and their meaning."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_codes_have_upstreams_numbers_and_names(code: Code, number: int, name: s
         pytest.param(SUCCESS, False, id="success"),
     ],
 )
-def test_what_counts_as_a_rejection(status: Status, rejected: bool) -> None:
+def test_codes_that_count_as_rejections(status: Status, rejected: bool) -> None:
     assert status.is_rejected is rejected
 
 

@@ -97,7 +97,7 @@ class World:
         """Return the number of evaluations by plugin and point."""
         self.metrics.measures.families()
         counted = self.metrics.plugin_evaluation_total.children()
-        return {labels[:2]: one.value for labels, one in counted if one.value}  # type: ignore[misc]
+        return {labels[:2]: child.value for labels, child in counted if child.value}  # type: ignore[misc]
 
 
 def shown(metrics: SchedulerMetrics, family: str, labels: int) -> dict[Any, tuple[int, float]]:
@@ -109,7 +109,7 @@ def shown(metrics: SchedulerMetrics, family: str, labels: int) -> dict[Any, tupl
     return found
 
 
-def done(awaitable: Awaitable[Any]) -> Any:
+def result_of(awaitable: Awaitable[Any]) -> Any:
     async def main() -> Any:
         return await awaitable
 
@@ -371,12 +371,12 @@ def test_points_around_the_binding() -> None:
     )
     profile, state, pod = world.profile, CycleState(), a_pod()
     profile.run_reserve_plugins_reserve(state, pod, "n1")
-    done(profile.run_permit_plugins(state, pod, "n1"))
+    result_of(profile.run_permit_plugins(state, pod, "n1"))
     profile.run_pre_bind_pre_flights(state, pod, "n1")
     state.skip_pre_bind_plugins = frozenset()
-    done(profile.run_pre_bind_plugins(state, pod, "n1"))
-    done(profile.run_bind_plugins(state, pod, "n1"))
-    done(profile.run_post_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_pre_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_bind_plugins(state, pod, "n1"))
+    result_of(profile.run_post_bind_plugins(state, pod, "n1"))
     profile.run_reserve_plugins_unreserve(state, pod, "n1")
     assert world.points() == {
         ("Reserve", "Success"): (1, 1.0),
@@ -398,7 +398,7 @@ def test_a_sampled_attempt_is_measured_until_the_pod_is_bound() -> None:
     for _ in range(SAMPLED_ONE_IN):
         measuring.sample(state)
     world.profile.run_reserve_plugins_reserve(state.clone(), a_pod(), "n1")
-    done(world.profile.run_bind_plugins(state, a_pod(), "n1"))
+    result_of(world.profile.run_bind_plugins(state, a_pod(), "n1"))
     assert world.plugins() == {
         ("P", "Reserve", "Success"): (1, 1.0),
         ("P", "Bind", "Success"): (1, 1.0),
@@ -431,11 +431,11 @@ def test_parallel_pre_bind_plugins_count_as_running() -> None:
     world = World(time, Slow("A", time, pre_bind=None), Slow("B", time, pre_bind=None))
     state, runner = CycleState(), Watching(world.metrics)
     state.parallel_pre_bind_plugins = frozenset(("A", "B"))
-    done(world.profile.run_pre_bind_plugins(state, a_pod(), "n1", runner))
+    result_of(world.profile.run_pre_bind_plugins(state, a_pod(), "n1", runner))
     assert runner.seen == [2, 2]
     assert world.metrics.goroutines.labels("PreBind").value == 0
     state.parallel_pre_bind_plugins = frozenset()
-    done(world.profile.run_pre_bind_plugins(state, a_pod(), "n1", runner))
+    result_of(world.profile.run_pre_bind_plugins(state, a_pod(), "n1", runner))
     assert runner.seen == [2, 2, 0, 0]
 
 

@@ -83,7 +83,7 @@ def database(replicas: int = 2) -> Document:
     )
 
 
-# -- volumes that are made ------------------------------------------------------------------------
+# -- provisioned volumes --------------------------------------------------------------------------
 
 
 def test_each_new_claim_gets_a_provisioned_volume() -> None:
@@ -143,7 +143,7 @@ def test_an_ephemeral_volume_is_provisioned() -> None:
     assert places(simulated(A, storage_class(), pod("p", volumes=volumes))) == {"p": "a"}
 
 
-# -- volumes that are there -----------------------------------------------------------------------
+# -- existing volumes -----------------------------------------------------------------------------
 
 
 def test_a_free_volume_binds_once_and_the_smallest_sufficient_first() -> None:
@@ -175,7 +175,7 @@ def test_a_volume_without_a_class_binds_to_a_claim_without_one() -> None:
     assert places(run) == {"p": "b"}
 
 
-# -- who gets none --------------------------------------------------------------------------------
+# -- claims without a volume ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_claim_that_waits_for_a_consumer_is_left_to_the_scheduler() -> None:
     assert (found.status.phase, found.spec.volume_name) == ("Pending", "")
 
 
-# -- what is told ---------------------------------------------------------------------------------
+# -- notes ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -132,11 +132,11 @@ def test_a_terminated_pod_is_replaced_under_another_name() -> None:
 
 def test_pods_have_owner_and_revision() -> None:
     objects = scenario(node("a"), agent()).with_missing_pods().objects
-    (one,) = (obj for obj in objects if isinstance(obj, Pod))
-    owner = one.metadata.owner_references[0]
+    (created,) = (obj for obj in objects if isinstance(obj, Pod))
+    owner = created.metadata.owner_references[0]
     assert (owner.kind, owner.name, owner.controller) == ("DaemonSet", "agent", True)
-    assert one.metadata.labels["app"] == "agent"
-    assert one.metadata.labels["controller-revision-hash"]
+    assert created.metadata.labels["app"] == "agent"
+    assert created.metadata.labels["controller-revision-hash"]
 
 
 def test_excluded_nodes_are_reported() -> None:

@@ -229,7 +229,7 @@ def storage_class(name: str, created: str = "", *, default: bool = True, **rest:
     ("claim", "expected"),
     [
         pytest.param({}, "new-a", id="the newest default class, the first by name"),
-        pytest.param({"storageClassName": ""}, "", id="none is wanted"),
+        pytest.param({"storageClassName": ""}, "", id="no class on request"),
         pytest.param({"storageClassName": "other"}, "other", id="a class of its own"),
         pytest.param({"volumeName": "pv"}, None, id="it has its volume already"),
     ],
@@ -241,8 +241,8 @@ def test_a_claim_gets_the_default_class(claim: dict[str, Any], expected: str | N
         storage_class("new-a", "2026-01-01T00:00:00Z"),
         storage_class("newest", "2027-01-01T00:00:00Z", default=False),
     ]
-    wanted = made("v1", "PersistentVolumeClaim", spec=claim)
-    found = Admission([*classes, wanted]).admit(wanted)
+    new_claim = made("v1", "PersistentVolumeClaim", spec=claim)
+    found = Admission([*classes, new_claim]).admit(new_claim)
     assert isinstance(found, PersistentVolumeClaim)
     assert found.spec.storage_class_name == expected
     assert found.spec.volume_mode == "Filesystem"

@@ -104,7 +104,7 @@ def test_times_stay_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(b"\xff\xfe", "not UTF-8 (byte 0)", id="bytes that are no text"),
+        pytest.param(b"\xff\xfe", "not UTF-8 (byte 0)", id="bytes that are not UTF-8"),
         pytest.param("a: [1", "document 1: yaml: line", id="an open bracket"),
         pytest.param(
             NODE % "a" + "---\nkind: Node\n  metadata: x\n",

@@ -64,9 +64,9 @@ KEPT = {"namespace": "default", "name": "c"}
     ("documents", "phase"),
     [
         pytest.param([volume()], "Available", id="an unclaimed volume is available"),
-        pytest.param([volume(claimRef=KEPT)], "Available", id="kept for a claim to come"),
+        pytest.param([volume(claimRef=KEPT)], "Available", id="reserved for a future claim"),
         pytest.param(
-            [volume(claimRef=KEPT), claim(volumeName="v")], "Bound", id="had by the claim"
+            [volume(claimRef=KEPT), claim(volumeName="v")], "Bound", id="bound to the claim"
         ),
         pytest.param([volume(claimRef={**KEPT, "uid": "u"})], "Released", id="its claim is gone"),
         pytest.param([volume(phase="Failed")], "Failed", id="an existing phase stays"),
@@ -187,7 +187,7 @@ def test_a_budget_is_computed_from_the_pods_in_the_files(
             ],
             "StorageClass fast of a claim of StatefulSet default/db is not in the files; "
             "no volume is found",
-            id="a class of claims to come",
+            id="a class of future claims",
         ),
         pytest.param(
             [storage_class("slow", "Immediate"), claim(storageClassName="slow")],

@@ -81,7 +81,7 @@ ITEMS = [
 
 def test_a_list_read_item_by_item_equals_the_decoded_list(tmp_path: Path) -> None:
     as_list = read(tmp_path, {"apiVersion": "v1", "kind": "List", "items": ITEMS})
-    # A second document sends both through the reader that takes them apart as wholes.
+    # With a second document, both go through the reader that decodes whole documents.
     whole = read(tmp_path, {"apiVersion": "v1", "kind": "List", "items": ITEMS}, an_object("Event"))
     assert as_list.objects == whole.objects
     assert as_list.notes == ("skipped: 1 Deployment, 1 Event",)
@@ -100,7 +100,7 @@ def test_a_list_read_item_by_item_equals_the_decoded_list(tmp_path: Path) -> Non
         pytest.param(
             an_object("Node", status={"allocatable": {"cpu": "much"}}),
             "items[1]: Node x: status.allocatable.cpu:",
-            id="a quantity that is none",
+            id="not a quantity",
         ),
         pytest.param(5, "items[1]: expected an object, got 5", id="no object at all"),
         pytest.param(
@@ -178,7 +178,7 @@ def test_a_repeated_key_is_reported(tmp_path: Path) -> None:
         pytest.param(
             a_pod("a") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
             "Pod default/a: spec.containers[0].resources.requests.cpu: ",
-            id="a quantity that is none",
+            id="not a quantity",
         ),
         pytest.param(
             a_pod("a") | {"spec": {"tolerations": {}}}, "Pod a: spec.tolerations: ", id="no list"
@@ -186,12 +186,12 @@ def test_a_repeated_key_is_reported(tmp_path: Path) -> None:
         pytest.param(
             a_pod("a", labels={"tier": True}),
             "Pod a: metadata.labels",
-            id="a label that is no text",
+            id="a label that is not a string",
         ),
         pytest.param(
             a_pod("a") | {"status": {"startTime": "yesterday"}},
             "Pod default/a: status.startTime: ",
-            id="a time that is none",
+            id="not a time",
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "Pod", "metadata": {}},
@@ -223,17 +223,17 @@ def test_a_malformed_object_is_reported_with_file_document_field_and_value(
     assert "\n" not in shown
 
 
-# -- what a user should know ----------------------------------------------------------------------
+# -- notes for the user ---------------------------------------------------------------------------
 
 
 def test_unknown_fields_are_reported(tmp_path: Path) -> None:
     typo = a_pod("p")
     typo["spec"]["containers"][0]["resources"] = {"request": {"cpu": "2"}}
     typo["spec"]["nodeSelecter"] = {"a": "b"}
-    where = f"{tmp_path / 'all.json'}: document 1: Pod p"
+    place = f"{tmp_path / 'all.json'}: document 1: Pod p"
     assert sorted(read(tmp_path, typo).notes) == [
-        f'{where}: unknown field "spec.containers[0].resources.request", ignored',
-        f'{where}: unknown field "spec.nodeSelecter", ignored',
+        f'{place}: unknown field "spec.containers[0].resources.request", ignored',
+        f'{place}: unknown field "spec.nodeSelecter", ignored',
     ]
 
 
@@ -248,7 +248,7 @@ def test_many_unknown_fields_are_reported_in_a_few_lines(tmp_path: Path) -> None
     pods = [a_pod(f"p{number}") | {"stauts": {}} for number in range(300)]
     notes = read(tmp_path, *pods).notes
     assert len(notes) == 6
-    # Of so many objects, not all are looked at.
+    # Not every one of so many objects is checked.
     assert notes[-1] == "and 195 more unknown fields"
 
 
@@ -269,7 +269,7 @@ def test_pods_without_containers_are_reported(tmp_path: Path) -> None:
         pytest.param(
             a_pod("x") | {"spec": {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]}},
             "Pod default/x: spec.containers[0].resources.requests.cpu",
-            id="asked for",
+            id="a request",
         ),
         pytest.param(
             a_pod("x") | {"spec": {"initContainers": [{"resources": {"limits": {"cpu": -0.5}}}]}},

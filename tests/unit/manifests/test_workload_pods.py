@@ -21,14 +21,16 @@ def names(*documents: Document) -> list[str]:
 @pytest.mark.parametrize(
     ("document", "count"),
     [
-        pytest.param(workload("ReplicaSet", "w", replicas=3), 3, id="so many replicas"),
+        pytest.param(workload("ReplicaSet", "w", replicas=3), 3, id="the number of replicas"),
         pytest.param(workload("ReplicaSet", "w"), 1, id="one by default"),
         pytest.param(workload("ReplicaSet", "w", replicas=0), 0, id="none"),
         pytest.param(workload("ReplicationController", "w", replicas=2), 2, id="the old kind"),
         pytest.param(workload("StatefulSet", "w", replicas=2), 2, id="a stateful set"),
         pytest.param(workload("Job", "w"), 1, id="a job creates one"),
-        pytest.param(workload("Job", "w", parallelism=4, completions=9), 4, id="so many at once"),
-        pytest.param(workload("Job", "w", parallelism=4, completions=2), 2, id="never too many"),
+        pytest.param(workload("Job", "w", parallelism=4, completions=9), 4, id="the parallelism"),
+        pytest.param(
+            workload("Job", "w", parallelism=4, completions=2), 2, id="never more than completions"
+        ),
         pytest.param(workload("Job", "w", parallelism=4, suspend=True), 0, id="suspended"),
     ],
 )
@@ -127,8 +129,8 @@ def test_created_pods_get_defaults() -> None:
 def broken(path: str, value: Any) -> Document:
     document = workload("Deployment", "web")
     part: Any = document
-    *way, last = path.split(".")
-    for name in way:
+    *parents, last = path.split(".")
+    for name in parents:
         part = part[name]
     part[last] = value
     return document
@@ -200,7 +202,7 @@ def test_a_template_may_have_any_number_of_replicas() -> None:
 
 
 def controlled(document: Document, deployment: str, revision: str = "") -> Document:
-    """Return a ReplicaSet as a Deployment's."""
+    """Return a ReplicaSet with a Deployment as its controller."""
     document["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment, "controller": True}
     ]
@@ -211,10 +213,10 @@ def controlled(document: Document, deployment: str, revision: str = "") -> Docum
     return document
 
 
-def running(*wanted: int) -> list[Document]:
-    """Return a Deployment with a ReplicaSet of so many pods for each revision."""
+def running(*replica_counts: int) -> list[Document]:
+    """Return a node, and for each revision a ReplicaSet with that number of pods."""
     documents = [node("n", "40")]
-    for revision, count in enumerate(wanted, start=1):
+    for revision, count in enumerate(replica_counts, start=1):
         name = f"web-{revision}"
         replica_set = workload("ReplicaSet", name, replicas=count)
         documents.append(controlled(replica_set, "web", str(revision)))
@@ -275,7 +277,7 @@ def test_a_template_of_an_older_replica_set_reuses_it() -> None:
 
 
 def stored(document: Document) -> Document:
-    """Return a ReplicaSet with what an API server fills in, and with amounts as it writes them."""
+    """Return a ReplicaSet with the defaults of an API server and amounts as it writes them."""
     container = {
         "name": "c",
         "image": "i",
