@@ -1,6 +1,6 @@
 """A scheduler on a test clock whose profile set is swapped while it runs.
 
-Owns the seam between such a scheduler and its replacement: configuration in, swap or refusal out.
+Owns the seam between such a scheduler and its replacement: a configuration is swapped or rejected.
 Expected values are never computed here.
 """
 
@@ -44,7 +44,7 @@ def profile(name: str = "default-scheduler", *plugins: type, **points: Any) -> d
 def swap(
     cluster: Cluster, *plugins: type, profiles: Sequence[Mapping[str, Any]] = ()
 ) -> ProfileSet:
-    """Swap in other plugins, in the default profile or in these; SwapError if rejected."""
+    """Swap in other plugins, in the default profile or in `profiles`; SwapError if rejected."""
     settings = replace(
         cluster.live.settings,
         config=config_of(*(profiles or [profile("default-scheduler", *plugins)])),

@@ -40,7 +40,7 @@ class WidgetReader:
     """Rejects every pod, and registers for widgets."""
 
     name = READER
-    heard: ClassVar[list[tuple[int, int]]] = []
+    hint_calls: ClassVar[list[tuple[int, int]]] = []
 
     def filter(self, state: Any, pod: Any, node: Any) -> Status:
         return unschedulable("no widget")
@@ -50,7 +50,7 @@ class WidgetReader:
         return [EventRegistration(event, self._hint)]
 
     def _hint(self, pod: Any, old: BlueWidget | None, new: BlueWidget) -> QueueingHint:
-        self.heard.append((old.size if old else 0, new.size))
+        self.hint_calls.append((old.size if old else 0, new.size))
         return QueueingHint.QUEUE
 
 
@@ -61,7 +61,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kind]:
     KINDS.add(entry)
     record = InTreePlugin(plugin=WidgetReader, watches=(BlueWidget,))
     monkeypatch.setitem(IN_TREE, READER, record)
-    WidgetReader.heard.clear()
+    WidgetReader.hint_calls.clear()
     yield entry
     KINDS.remove(entry)
 
@@ -103,7 +103,7 @@ def test_it_is_watched_stored_and_turned_into_events(kind: Kind) -> None:
     world.reject("waiting", READER)
     world.show("ADDED", a_widget(1), kind.resource)
     world.show("MODIFIED", a_widget(2), kind.resource)
-    assert WidgetReader.heard[0] == (0, 1)
+    assert WidgetReader.hint_calls[0] == (0, 1)
     stored = world.cache.stored(BlueWidget, "it")
     assert isinstance(stored, BlueWidget)
     assert stored.size == 2

@@ -1,4 +1,4 @@
-"""An in-tree plugin is added by one record: everything else follows from it."""
+"""An in-tree plugin is added by one record; its options, rights and events follow from it."""
 
 from __future__ import annotations
 

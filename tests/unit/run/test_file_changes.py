@@ -14,10 +14,10 @@ def watching(*paths: Path) -> WatchedFiles:
     return files
 
 
-def settled(files: WatchedFiles, **how: bool) -> list[Path]:
+def settled(files: WatchedFiles, **options: bool) -> list[Path]:
     """Poll twice: a changed file may still be written at the first poll."""
-    assert files.poll(**how) == []
-    return files.poll(**how)
+    assert files.poll(**options) == []
+    return files.poll(**options)
 
 
 def test_a_change_is_reported_once_when_the_file_is_stable(tmp_path: Path) -> None:

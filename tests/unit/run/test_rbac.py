@@ -60,7 +60,7 @@ def test_the_default_configuration_needs_these_writes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plugins", "gone"),
+    ("plugins", "unread"),
     [
         (["DefaultPreemption"], {"poddisruptionbudgets.policy"}),
         (["PodTopologySpread"], {"services", "replicasets.apps", "statefulsets.apps"}),
@@ -72,9 +72,9 @@ def test_the_default_configuration_needs_these_writes() -> None:
         ),
     ],
 )
-def test_a_plugin_that_is_disabled_reads_nothing(plugins: list[str], gone: set[str]) -> None:
-    assert not titles(rights_of(without(*plugins)), "watch") & gone
-    assert gone <= titles(rights_of(without()), "watch")
+def test_a_plugin_that_is_disabled_reads_nothing(plugins: list[str], unread: set[str]) -> None:
+    assert not titles(rights_of(without(*plugins)), "watch") & unread
+    assert unread <= titles(rights_of(without()), "watch")
 
 
 def test_nothing_is_evicted_without_preemption() -> None:

@@ -333,13 +333,13 @@ def test_a_volume_reserved_by_an_old_attempt_is_not_reserved_twice(cluster: Clus
     cluster.schedule()
     assert cluster.state("holds") == "waitingOnPermit"
     swap(cluster, HoldsAll)
-    cluster.add(a_pod("wants", volumes=claims[1]))
+    cluster.add(a_pod("claims", volumes=claims[1]))
     cluster.schedule()
-    assert cluster.state("wants") == "unschedulable"
-    assert "didn't find available persistent volumes to bind" in cluster.why("wants")
+    assert cluster.state("claims") == "unschedulable"
+    assert "didn't find available persistent volumes to bind" in cluster.why("claims")
 
 
-def held_by_a_profile_that_is_gone(cluster: Cluster) -> None:
+def held_by_a_removed_profile(cluster: Cluster) -> None:
     cluster.add(a_node("a"))
     swap(cluster, HoldsAll, profiles=[profile(), profile("second", HoldsAll)])
     cluster.add(a_pod("held", schedulerName="second"))
@@ -351,7 +351,7 @@ def held_by_a_profile_that_is_gone(cluster: Cluster) -> None:
 def test_a_held_pod_of_a_removed_profile_is_dropped_if_rejected(
     cluster: Cluster,
 ) -> None:
-    held_by_a_profile_that_is_gone(cluster)
+    held_by_a_removed_profile(cluster)
     (held,) = cluster.live.waiting_pods
     held.reject("Mine", "no")
     cluster.advance(2)
@@ -365,7 +365,7 @@ def test_a_held_pod_of_a_removed_profile_is_dropped_if_rejected(
 
 
 def test_a_held_pod_whose_profile_returns_is_not_scheduled_twice(cluster: Cluster) -> None:
-    held_by_a_profile_that_is_gone(cluster)
+    held_by_a_removed_profile(cluster)
     swap(cluster, profiles=[profile(), profile("second")])
     cluster.advance(2)
     assert cluster.state("held") == "waitingOnPermit"
@@ -379,7 +379,7 @@ def test_a_held_pod_whose_profile_returns_is_not_scheduled_twice(cluster: Cluste
 def test_a_deleted_held_pod_of_a_removed_profile_frees_its_node(
     cluster: Cluster,
 ) -> None:
-    held_by_a_profile_that_is_gone(cluster)
+    held_by_a_removed_profile(cluster)
     cluster.remove("Pod", "held")
     cluster.advance(1)
     assert list(cluster.live.waiting_pods) == []

@@ -91,24 +91,24 @@ class Network:
         self._replies.setdefault(request, deque()).extend(replies)
 
     def hold(self, request: str) -> asyncio.Event:
-        """Delay the replies to such requests until the event is set."""
+        """Delay the replies to requests like this one until the event is set."""
         return self._held.setdefault(request, asyncio.Event())
 
     def of(self, method: str, part: str = "") -> list[tuple[str, Any]]:
         """Return path and body of the requests with a method and a part of the path."""
-        return [(path, body) for how, path, body in self.sent if how == method and part in path]
+        return [(path, body) for verb, path, body in self.sent if verb == method and part in path]
 
     async def send(self, request: Outgoing) -> Response:
         path = request.target.partition("?")[0]
         body = None if request.body is None else msgspec.json.decode(request.body)
         self.sent.append((request.method, path, body))
-        asked = f"{request.method} {path}"
+        line = f"{request.method} {path}"
         for name, open_ in self._held.items():
-            if _is_meant(name, asked):
+            if _is_meant(name, line):
                 await open_.wait()
-        self.done.append(asked)
+        self.done.append(line)
         for name, replies in self._replies.items():
-            if replies and _is_meant(name, asked):
+            if replies and _is_meant(name, line):
                 reply = replies.popleft()
                 if isinstance(reply, TransportError):
                     raise reply
@@ -120,9 +120,9 @@ class Network:
         return None
 
 
-def _is_meant(name: str, asked: str) -> bool:
+def _is_meant(name: str, line: str) -> bool:
     method, _, part = name.partition(" ")
-    return asked.startswith(f"{method} ") and asked.endswith(part)
+    return line.startswith(f"{method} ") and line.endswith(part)
 
 
 class World:
@@ -183,25 +183,25 @@ class World:
     # -- watch events -----------------------------------------------------------------------------
 
     def change(
-        self, type_: str, wire: Wire, resource: Resource = PODS, *, gone: bool = False
+        self, type_: str, wire: Wire, resource: Resource = PODS, *, without_object: bool = False
     ) -> Change:
-        """Return a watch event; with `gone`, a deletion found by a list, without the object."""
+        """Return a watch event; with `without_object`, a deletion that a list found."""
         meta = wire["metadata"]
         meta.setdefault("resourceVersion", str(next(self.versions)))
         namespace = meta.get("namespace", "")
         key = f"{namespace}/{meta['name']}" if namespace else meta["name"]
         kind = STRUCTS.get((resource.api_version, resource.kind))
-        shown = None if gone else wire if kind is None else decode_as(kind, wire)
-        raw = b"" if gone or resource not in (PODS, NODES) else msgspec.json.encode(wire)
+        shown = None if without_object else wire if kind is None else decode_as(kind, wire)
+        raw = b"" if without_object or resource not in (PODS, NODES) else msgspec.json.encode(wire)
         return Change(resource, type_, key, meta.get("uid", ""), shown, raw, initial=False)
 
-    def show(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
+    def show(self, type_: str, wire: Wire, resource: Resource = PODS, **options: Any) -> None:
         """Apply a change at once, while the loop does not run."""
-        self.handlers.apply(self.change(type_, wire, resource, **how))
+        self.handlers.apply(self.change(type_, wire, resource, **options))
 
-    def put(self, type_: str, wire: Wire, resource: Resource = PODS, **how: Any) -> None:
+    def put(self, type_: str, wire: Wire, resource: Resource = PODS, **options: Any) -> None:
         """Put a change into the inbox."""
-        self.live.inbox.put(self.change(type_, wire, resource, **how))
+        self.live.inbox.put(self.change(type_, wire, resource, **options))
 
     def pop(self) -> QueuedPodInfo:
         """Pop the next pod from the queue, which must not be empty."""

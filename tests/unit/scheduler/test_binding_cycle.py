@@ -31,7 +31,7 @@ class Steps:
     """A plugin that records every step of a pod, and returns what a test specifies."""
 
     name = "Steps"
-    taken: ClassVar[list[str]] = []
+    recorded: ClassVar[list[str]] = []
     answers: ClassVar[dict[str, Any]] = {}
     handle: ClassVar[Any] = None
 
@@ -39,7 +39,7 @@ class Steps:
         Steps.handle = handle
 
     def _step(self, step: str, pod: Any) -> Any:
-        self.taken.append(step if pod.name == "pod" else f"{step} {pod.name}")
+        self.recorded.append(step if pod.name == "pod" else f"{step} {pod.name}")
         answer = self.answers.get(f"{step} {pod.name}", self.answers.get(step))
         if isinstance(answer, Exception):
             raise answer
@@ -82,7 +82,7 @@ class WokenByDeletions:
 
 
 def a_world(answers: dict[str, Any] | None = None, **options: Any) -> World:
-    Steps.taken.clear()
+    Steps.recorded.clear()
     Steps.answers.clear()
     Steps.answers.update({"pre-flight": SKIP, **(answers or {})})
     world = World(Steps, WokenByDeletions, **options)
@@ -108,7 +108,7 @@ async def test_a_bound_pod_has_an_event_a_log_line_and_metrics() -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-    assert Steps.taken == BOUND
+    assert Steps.recorded == BOUND
     ((path, body),) = world.network.of("POST", "/binding")
     assert path == "/api/v1/namespaces/default/pods/pod/binding"
     assert body == {
@@ -149,7 +149,7 @@ async def test_an_unknown_outcome_is_resolved_by_reading_the_pod() -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-    assert Steps.taken == BOUND
+    assert Steps.recorded == BOUND
     assert len(world.events("Scheduled")) == 1
 
 
@@ -159,7 +159,7 @@ async def test_a_failing_post_bind_plugin_changes_nothing() -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-    assert Steps.taken == BOUND
+    assert Steps.recorded == BOUND
     assert world.node_of("pod") == "n1"
     assert world.events("FailedScheduling") == []
     (line,) = world.lines("Plugin failed")
@@ -190,7 +190,7 @@ async def test_pods_to_activate_are_activated_after_the_binding() -> None:
 
 WITH_WORK = {"pre-flight": lambda pod: Status(Code.SUCCESS)}
 FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
-    "reserve refuses": (
+    "reserve rejects": (
         {"reserve": unschedulable("taken")},
         ["reserve", "unreserve"],
         ("Unschedulable", "0/1 nodes are available: 1 taken."),
@@ -208,7 +208,7 @@ FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
         ("SchedulerError", "running Reserve plugin \"Steps\": KeyError: 'k'"),
         "Backoff",
     ),
-    "permit refuses": (
+    "permit rejects": (
         {"permit": (unschedulable("no"), 0.0)},
         ["reserve", "permit", "unreserve"],
         ("Unschedulable", "0/1 nodes are available: 1 no."),
@@ -226,7 +226,7 @@ FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
         ("SchedulerError", 'running PreBindPreFlight "Steps": storm'),
         "Backoff",
     ),
-    "pre-flight refuses": (
+    "pre-flight rejects": (
         {"pre-flight": unschedulable("storm")},
         ["reserve", "permit", "pre-flight", "unreserve"],
         (
@@ -244,7 +244,7 @@ FAILURES: dict[str, tuple[dict[str, Any], list[str], tuple[str, str], str]] = {
         ("SchedulerError", 'running PreBind plugin "Steps": no disk'),
         "Backoff",
     ),
-    "pre-bind refuses": (
+    "pre-bind rejects": (
         WITH_WORK | {"pre-bind": unschedulable("no disk")},
         ["reserve", "permit", "pre-flight", "pre-bind", "unreserve"],
         ("Unschedulable", "no disk"),
@@ -267,7 +267,7 @@ async def test_every_failure_unreserves_once(case: str) -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-        assert Steps.taken == steps
+        assert Steps.recorded == steps
         assert condition(world) == expected
         assert world.where("pod") == part
         assert world.node_of("pod") is None
@@ -276,10 +276,10 @@ async def test_every_failure_unreserves_once(case: str) -> None:
         assert world.live.scheduler.outstanding.count == 0
         # When the plugin has changed its mind, the pod is bound.
         Steps.answers.clear()
-        Steps.taken.clear()
+        Steps.recorded.clear()
         world.put("ADDED", a_node("n2"), NODES)
         await world.move(3)
-        assert Steps.taken == BOUND
+        assert Steps.recorded == BOUND
         assert list(world.bindings()) == ["pod"]
 
 
@@ -306,8 +306,8 @@ async def test_a_result_of_the_wrong_type_is_an_error_and_unreserves(
         reason, message = condition(world)
         assert reason == "SchedulerError"
         assert "Steps" in message
-    assert Steps.taken[-1] == "unreserve"
-    assert Steps.taken.count("unreserve") == 1
+    assert Steps.recorded[-1] == "unreserve"
+    assert Steps.recorded.count("unreserve") == 1
     assert world.cache.assumed_count == 0
     assert world.where("pod") == "Backoff"
 
@@ -319,7 +319,7 @@ async def test_a_rejected_binding_is_an_error_and_unreserves() -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-        assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+        assert Steps.recorded == ["reserve", "permit", "pre-flight", "unreserve"]
         assert condition(world) == (
             "SchedulerError",
             'running Bind plugin "DefaultBinder": the pod is assigned',
@@ -344,7 +344,7 @@ async def test_a_pod_deleted_before_its_binding_is_not_requeued() -> None:
         await world.until(lambda: world.node_of("pod") is None)
         held.set()
         await world.rest()
-    assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+    assert Steps.recorded == ["reserve", "permit", "pre-flight", "unreserve"]
     assert world.where("pod") is None
     assert world.cache.assumed_count == 0
     assert world.lines("ForgetPod failed") == [], "it was forgotten when it went"
@@ -415,7 +415,7 @@ async def test_a_waiting_pod_is_bound_when_it_is_allowed() -> None:
         waiting.allow("Steps")
         await world.until(lambda: world.bindings() == {"pod": "n1"})
         await world.rest()
-    assert Steps.taken == BOUND
+    assert Steps.recorded == BOUND
     assert world.metrics.permit_wait_duration_seconds.labels("Success").count == 1
 
 
@@ -448,9 +448,9 @@ async def test_a_rejected_waiting_pod_fails(
     async with world.running():
         await world.rest()
         settle(Steps.handle.waiting_pod("uid-default-pod"))
-        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.until(lambda: "unreserve" in Steps.recorded)
         await world.rest()
-    assert Steps.taken == ["reserve", "permit", "pre-flight", "unreserve"]
+    assert Steps.recorded == ["reserve", "permit", "pre-flight", "unreserve"]
     assert condition(world) == expected
     assert world.patches()[-1]["nominatedNodeName"] is None, "although no watch showed it"
     assert world.where("pod") == part
@@ -467,7 +467,7 @@ async def test_a_waiting_pod_times_out() -> None:
         (waiting,) = Steps.handle.waiting_pods()
         world.clock.move(10.0)
         waiting.expire(world.clock.monotonic_s())
-        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.until(lambda: "unreserve" in Steps.recorded)
         await world.rest()
     text = "rejected due to timeout after waiting 10s at plugin Steps"
     assert condition(world) == ("Unschedulable", f"0/1 nodes are available: 1 {text}.")
@@ -482,7 +482,7 @@ async def test_the_wait_of_a_deleted_pod_ends_at_once() -> None:
     async with world.running():
         await world.rest()
         world.put("DELETED", pod_wire("pod"))
-        await world.until(lambda: "unreserve" in Steps.taken)
+        await world.until(lambda: "unreserve" in Steps.recorded)
         await world.rest()
     assert world.node_of("pod") is None
     assert world.where("pod") is None
@@ -513,7 +513,7 @@ async def test_a_pod_with_pre_bind_work_is_nominated_before_it_is_bound() -> Non
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-        assert Steps.taken == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
+        assert Steps.recorded == ["reserve", "permit", "pre-flight", "pre-bind", "post-bind"]
         pod = world.pods.get("default/pod")
         assert pod is not None
         assert not world.live.patches.write(pod, None, ""), "there is no nomination to clear"
@@ -528,7 +528,7 @@ async def test_without_the_feature_gate_no_pod_is_nominated_and_pre_bind_runs() 
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.rest()
-    assert Steps.taken == ["reserve", "permit", "pre-bind", "post-bind"]
+    assert Steps.recorded == ["reserve", "permit", "pre-bind", "post-bind"]
     assert world.patches() == []
 
 
@@ -538,7 +538,7 @@ async def test_a_binding_waits_for_the_nomination_being_sent() -> None:
     held = world.network.hold("PATCH /status")
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
-        await world.until(lambda: "pre-bind" in Steps.taken)
+        await world.until(lambda: "pre-bind" in Steps.recorded)
         await world.until(lambda: world.idle_count > 1)
         assert world.bindings() == {}
         held.set()
@@ -559,7 +559,7 @@ async def test_no_status_patch_of_a_failed_attempt_follows_the_binding() -> None
         world.clock.move(3)
         world.live.inbox.put(lambda: None)
         await world.until(lambda: world.live.scheduler.attempts == 2)
-        await world.until(lambda: Steps.taken.count("reserve") == 2)
+        await world.until(lambda: Steps.recorded.count("reserve") == 2)
         assert world.bindings() == {}
         held.set()
         await world.rest()
@@ -578,7 +578,7 @@ async def test_shutdown_waits_for_bindings_but_not_for_waiting_pods() -> None:
     world.put("ADDED", pod_wire("pod"))
     async with world.running():
         await world.until(lambda: world.bindings() == {"pod": "n1"})
-        await world.until(lambda: "permit held" in Steps.taken)
+        await world.until(lambda: "permit held" in Steps.recorded)
         ending = world.live.tasks.start(world.live.stop_scheduling(), name="end")
         world.put("ADDED", pod_wire("late"))
         await world.until(lambda: world.where("late") == "Active")
@@ -587,7 +587,7 @@ async def test_shutdown_waits_for_bindings_but_not_for_waiting_pods() -> None:
         await world.until(lambda: world.live.scheduler.outstanding.count == 0)
         world.clock.move(0.1)
         await ending
-        assert "post-bind" in Steps.taken
+        assert "post-bind" in Steps.recorded
         assert len(world.live.bindings) == 0
         assert world.where("late") == "Active"
     assert world.bindings() == {"pod": "n1"}

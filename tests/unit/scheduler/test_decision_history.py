@@ -57,11 +57,11 @@ class Memory:
         return [name for name in names if self.history.get(f"default/{name}") is not None]
 
 
-def nobody(key: str, uid: str) -> bool:
+def holds_no_pod(key: str, uid: str) -> bool:
     return False
 
 
-def everybody(key: str, uid: str) -> bool:
+def holds_every_pod(key: str, uid: str) -> bool:
     return True
 
 
@@ -91,12 +91,12 @@ def test_a_bound_pod_is_forgotten_after_an_hour() -> None:
     memory.decide("a", PLACED)
     memory.bind("a")
     memory.clock.move(BOUND_S_MAX - 1)
-    assert memory.history.forget(everybody, 10) == 0
+    assert memory.history.forget(holds_every_pod, 10) == 0
     memory.decide("b")
     memory.clock.move(2)
-    assert memory.history.forget(everybody, 10) == 1
+    assert memory.history.forget(holds_every_pod, 10) == 1
     memory.clock.move(10 * BOUND_S_MAX)
-    assert memory.history.forget(everybody, 10) == 0
+    assert memory.history.forget(holds_every_pod, 10) == 0
     assert memory.names("a", "b") == ["b"]
 
 
@@ -202,4 +202,4 @@ def test_pods_without_an_attempt_get_no_record() -> None:
     memory = Memory()
     memory.history.record_event(a_pod("victim"), "Normal", "Preempted", "by somebody")
     assert len(memory.history) == 0
-    assert memory.history.forget(nobody, 5) == 0
+    assert memory.history.forget(holds_no_pod, 5) == 0

@@ -29,7 +29,7 @@ class Listener:
     """A plugin that rejects every pod and records the events of its hint calls."""
 
     name = LISTENER
-    heard: ClassVar[list[tuple[str, str, Any, Any]]] = []
+    hint_events: ClassVar[list[tuple[str, str, Any, Any]]] = []
     nodes_then: ClassVar[list[list[str]]] = []
 
     def __init__(self, args: object, handle: Any) -> None:
@@ -53,7 +53,7 @@ class Listener:
             view = self._handle.view
             self.nodes_then.append([view.name_of(row) for row in view.visiting_rows().tolist()])
             label = ClusterEvent(kind, action).label
-            self.heard.append((pod.name, label, old, new))
+            self.hint_events.append((pod.name, label, old, new))
             return QueueingHint.QUEUE_SKIP
 
         return hint
@@ -64,13 +64,13 @@ _ACTIONS = (ActionType.ADD, ActionType.DELETE, ActionType.UPDATE)
 
 @pytest.fixture
 def world() -> World:
-    Listener.heard.clear()
+    Listener.hint_events.clear()
     Listener.nodes_then.clear()
     return World(Listener, verbosity=5)
 
 
-def heard(name: str = "waiting") -> list[str]:
-    return [label for pod, label, _, _ in Listener.heard if pod == name]
+def event_labels(name: str = "waiting") -> list[str]:
+    return [label for pod, label, _, _ in Listener.hint_events if pod == name]
 
 
 def a_node(name: str = "n1", **parts: Any) -> Wire:
@@ -87,14 +87,14 @@ def handled(world: World, label: str) -> int:
     return count
 
 
-# -- pods that have a node ------------------------------------------------------------------------
+# -- pods with a node -----------------------------------------------------------------------------
 
 
 def test_an_assigned_pod_counts_on_its_node_and_wakes_pending_pods(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1", schedulerName="somebody"))
     assert world.node_of("other") == "n1"
-    assert heard() == ["PodAdd"]
+    assert event_labels() == ["PodAdd"]
     assert world.where("other") is None
     assert world.lines("Add event for scheduled pod") == [
         '"Add event for scheduled pod" pod="default/other"'
@@ -105,12 +105,12 @@ def test_an_assigned_pod_counts_on_its_node_and_wakes_pending_pods(world: World)
 def test_an_update_of_an_assigned_pod_is_an_event_per_changed_property(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1", requests={"cpu": "2"}))
-    Listener.heard.clear()
+    Listener.hint_events.clear()
     smaller = pod_wire("other", nodeName="n1", requests={"cpu": "1"}, labels={"a": "b"})
     world.show("MODIFIED", smaller)
     # A broad registration for Update covers each narrow event.
-    assert heard() == ["PodUpdate", "PodUpdate"]
-    (_, _, old, new) = Listener.heard[0]
+    assert event_labels() == ["PodUpdate", "PodUpdate"]
+    (_, _, old, new) = Listener.hint_events[0]
     assert (old.labels, new.labels) == ({}, {"a": "b"})
     assert handled(world, "AssignedPodUpdatePodLabel") == 1
     assert handled(world, "AssignedPodUpdatePodScaleDown") == 1
@@ -123,11 +123,11 @@ def test_an_update_of_an_assigned_pod_is_an_event_per_changed_property(world: Wo
 def test_a_deleted_assigned_pod_frees_its_node_and_wakes_pending_pods(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("other", nodeName="n1"))
-    Listener.heard.clear()
+    Listener.hint_events.clear()
     world.show("DELETED", pod_wire("other", nodeName="n1"))
     assert world.node_of("other") is None
-    assert heard() == ["PodDelete"]
-    assert Listener.heard[0][2].node_name == "n1"
+    assert event_labels() == ["PodDelete"]
+    assert Listener.hint_events[0][2].node_name == "n1"
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -137,20 +137,20 @@ def test_a_terminated_pod_counts_as_deleted(world: World, phase: str) -> None:
     world.show("ADDED", pod_wire("other", nodeName="n1"))
     world.show("MODIFIED", pod_wire("other", nodeName="n1", status={"phase": phase}))
     assert world.node_of("other") is None
-    assert heard() == ["PodAdd", "PodDelete"]
+    assert event_labels() == ["PodAdd", "PodDelete"]
 
 
 def test_a_deletion_found_by_a_list_has_no_object(world: World) -> None:
     world.show("ADDED", pod_wire("assigned", nodeName="n1"))
     world.show("ADDED", pod_wire("pending"))
-    world.show("DELETED", pod_wire("assigned"), gone=True)
-    world.show("DELETED", pod_wire("pending"), gone=True)
+    world.show("DELETED", pod_wire("assigned"), without_object=True)
+    world.show("DELETED", pod_wire("pending"), without_object=True)
     assert world.node_of("assigned") is None
     assert world.where("pending") is None
     assert len(world.pods) == 0
 
 
-# -- pods that have none --------------------------------------------------------------------------
+# -- pods without a node --------------------------------------------------------------------------
 
 
 def test_a_new_pod_of_ours_is_queued(world: World) -> None:
@@ -179,7 +179,7 @@ def test_a_pod_bound_by_any_scheduler_leaves_the_queue(world: World) -> None:
     assert world.where("bound") is None
     assert world.node_of("bound") == "n2"
     # It is an addition; a pod that leaves the queue is no deletion.
-    assert heard() == ["PodAdd"]
+    assert event_labels() == ["PodAdd"]
     assert handled(world, "UnschedulablePodDelete") == 1
 
 
@@ -244,11 +244,11 @@ def test_a_terminating_assumed_pod_frees_its_node_at_once(world: World) -> None:
     world.assume("ours", "n1")
     world.show("MODIFIED", pod_wire("ours", metadata=GOING))
     assert world.node_of("ours") is None
-    assert heard() == ["PodDelete"]
-    assert Listener.heard[0][2].node_name == "n1"
+    assert event_labels() == ["PodDelete"]
+    assert Listener.hint_events[0][2].node_name == "n1"
     # Only the first event counts.
     world.show("MODIFIED", pod_wire("ours", metadata=GOING, labels={"a": "b"}))
-    assert heard() == ["PodDelete"]
+    assert event_labels() == ["PodDelete"]
 
 
 def test_a_deleted_assumed_pod_frees_its_node_at_once(world: World) -> None:
@@ -257,7 +257,7 @@ def test_a_deleted_assumed_pod_frees_its_node_at_once(world: World) -> None:
     world.assume("ours", "n1")
     world.show("DELETED", pod_wire("ours"))
     assert world.node_of("ours") is None
-    assert heard() == ["PodDelete"]
+    assert event_labels() == ["PodDelete"]
 
 
 def test_a_deleted_waiting_pod_is_rejected_and_counts_until_then(
@@ -271,7 +271,7 @@ def test_a_deleted_waiting_pod_is_rejected_and_counts_until_then(
     assert held.status is not None
     assert (held.status.is_rejected, held.status.message) == (True, "removed")
     assert world.node_of("ours") == "n1", "it counts until its attempt ends"
-    assert heard() == ["PodDelete"]
+    assert event_labels() == ["PodDelete"]
 
 
 def test_only_the_first_deletion_event_of_a_waiting_pod_counts(world: World) -> None:
@@ -281,13 +281,13 @@ def test_only_the_first_deletion_event_of_a_waiting_pod_counts(world: World) -> 
     world.live.waiting_pods.add(queued.pod, {"Permit": 60.0}, 0.0)
     world.show("MODIFIED", pod_wire("ours", metadata=GOING))
     world.show("MODIFIED", pod_wire("ours", metadata=GOING, labels={"a": "b"}))
-    assert heard() == ["PodDelete"]
+    assert event_labels() == ["PodDelete"]
 
 
 def test_a_deletion_of_an_assumed_pod_that_only_a_list_shows(world: World) -> None:
     world.show("ADDED", pod_wire("ours"))
     world.assume("ours", "n1")
-    world.show("DELETED", pod_wire("ours"), gone=True)
+    world.show("DELETED", pod_wire("ours"), without_object=True)
     assert world.node_of("ours") is None
     assert len(world.pods) == 0
 
@@ -340,7 +340,7 @@ def test_a_changed_nomination_wakes_less_important_pods(world: World, then: str)
     world.show("MODIFIED", nominated_to(then, labels={"a": "b"}))
     assert world.nominated("n1") == []
     # Hints run before more important pods are skipped.
-    woken = {pod for pod, label, _, _ in Listener.heard if label == "PodDelete"}
+    woken = {pod for pod, label, _, _ in Listener.hint_events if label == "PodDelete"}
     assert woken >= {"lower", "equal"}
     assert handled(world, "UnschedulablePodUpdate") == 1
 
@@ -359,7 +359,7 @@ def test_an_unchanged_nomination_wakes_no_pod(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", nominated_to("n1"))
     world.show("MODIFIED", nominated_to("n1", labels={"a": "b"}))
-    assert "PodDelete" not in heard()
+    assert "PodDelete" not in event_labels()
     assert world.nominated("n1") == ["nominated"]
 
 
@@ -367,7 +367,7 @@ def test_a_first_nomination_wakes_no_pod(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", pod_wire("nominated", priority=5))
     world.show("MODIFIED", nominated_to("n1"))
-    assert "PodDelete" not in heard()
+    assert "PodDelete" not in event_labels()
     assert world.nominated("n1") == ["nominated"]
 
 
@@ -386,7 +386,7 @@ class _Woken(Listener):
 def test_an_added_node_is_in_the_cache_before_hints_run(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", a_node(), NODES)
-    assert heard() == ["NodeAdd"]
+    assert event_labels() == ["NodeAdd"]
     assert Listener.nodes_then == [["n1"]]
     assert world.lines("Add event for node") == ['"Add event for node" node="n1"']
 
@@ -395,7 +395,7 @@ def test_a_removed_node_is_in_the_cache_until_hints_have_run(world: World) -> No
     world.reject("waiting", LISTENER)
     world.show("ADDED", a_node(), NODES)
     world.show("DELETED", a_node(), NODES)
-    assert heard() == ["NodeAdd", "NodeDelete"]
+    assert event_labels() == ["NodeAdd", "NodeDelete"]
     assert Listener.nodes_then == [["n1"], ["n1"]]
     assert world.cache.node_info("n1") is None
     assert handled(world, "NodeDelete") == 1
@@ -403,8 +403,8 @@ def test_a_removed_node_is_in_the_cache_until_hints_have_run(world: World) -> No
 
 def test_the_deletion_of_an_unknown_node_is_no_event(world: World) -> None:
     world.reject("waiting", LISTENER)
-    world.show("DELETED", a_node(), NODES, gone=True)
-    assert heard() == []
+    world.show("DELETED", a_node(), NODES, without_object=True)
+    assert event_labels() == []
 
 
 def test_a_heartbeat_of_a_node_is_no_event(world: World) -> None:
@@ -415,7 +415,7 @@ def test_a_heartbeat_of_a_node_is_no_event(world: World) -> None:
     world.reject("waiting", LISTENER)
     world.show("ADDED", beating("2027-01-01T00:00:00Z"), NODES)
     world.show("MODIFIED", beating("2027-01-01T00:00:10Z"), NODES)
-    assert heard() == ["NodeAdd"]
+    assert event_labels() == ["NodeAdd"]
     assert handled(world, "NodeUpdateNodeCondition") == 0
 
 
@@ -424,7 +424,7 @@ def test_an_update_of_a_node_is_an_event_per_changed_property(world: World) -> N
     taint = {"key": "k", "effect": "NoSchedule"}
     world.show("ADDED", a_node(spec={"unschedulable": True, "taints": [taint]}), NODES)
     world.show("MODIFIED", a_node(metadata={"labels": {"a": "b"}}), NODES)
-    assert heard() == ["NodeAdd", *["NodeUpdate"] * 3]
+    assert event_labels() == ["NodeAdd", *["NodeUpdate"] * 3]
     # Uncordoned and a taint less: the same event twice, as upstream.
     assert handled(world, "NodeUpdateNodeTaint") == 2
     assert handled(world, "NodeUpdateNodeLabel") == 1
@@ -443,7 +443,7 @@ def test_pods_of_a_removed_node_count_when_it_is_added_again(world: World) -> No
     assert view.row(view.row_of("n1")).requested["cpu"] == 3000
 
 
-# -- everything else ------------------------------------------------------------------------------
+# -- other kinds ----------------------------------------------------------------------------------
 
 
 def an_object(kind: Resource, name: str = "it", **fields: Any) -> Wire:
@@ -464,10 +464,10 @@ def test_changes_of_registered_kinds_are_events(world: World) -> None:
     world.show("MODIFIED", bound, PERSISTENT_VOLUME_CLAIMS)
     world.show("DELETED", bound, PERSISTENT_VOLUME_CLAIMS)
     labels = [f"PersistentVolumeClaim{action}" for action in ("Add", "Update", "Delete")]
-    assert heard() == labels
+    assert event_labels() == labels
     olds_and_news = [
         (old and old.spec.volume_name, new and new.spec.volume_name)
-        for _, _, old, new in Listener.heard
+        for _, _, old, new in Listener.hint_events
     ]
     assert olds_and_news == [(None, ""), ("", "v"), ("v", None)]
     assert [handled(world, label) for label in labels] == [1, 1, 1]
@@ -478,7 +478,9 @@ def test_an_object_is_in_the_cache_before_hints_run(world: World) -> None:
     kind = world.cache.kind_of("StorageClass")
     assert kind is not None
     assert world.cache.stored(kind, "it") is not None
-    world.show("DELETED", an_object(STORAGE_CLASSES, provisioner="p"), STORAGE_CLASSES, gone=True)
+    world.show(
+        "DELETED", an_object(STORAGE_CLASSES, provisioner="p"), STORAGE_CLASSES, without_object=True
+    )
     assert world.cache.stored(kind, "it") is None
 
 
@@ -488,15 +490,15 @@ def test_a_custom_resource_is_stored_as_a_document_and_is_an_event(world: World)
     foos = handle.informer("foos.v1.example.com")
     assert foos.get("default/it") is None
     world.show("ADDED", an_object(FOO, size=1), FOO)
-    assert heard() == ["foos.v1.example.comAdd"]
-    assert Listener.heard[0][3]["size"] == 1
+    assert event_labels() == ["foos.v1.example.comAdd"]
+    assert Listener.hint_events[0][3]["size"] == 1
     assert foos.get("default/it")["size"] == 1
     # The plugin did not register for updates: no hint runs, and nothing is counted.
     world.show("MODIFIED", an_object(FOO, size=2), FOO)
-    assert heard() == ["foos.v1.example.comAdd"]
+    assert event_labels() == ["foos.v1.example.comAdd"]
     assert handled(world, "foos.v1.example.comUpdate") == 0
     world.show("DELETED", an_object(FOO, size=2), FOO)
-    assert Listener.heard[-1][2]["size"] == 2
+    assert Listener.hint_events[-1][2]["size"] == 2
     assert foos.get("default/it") is None
 
 
@@ -512,7 +514,7 @@ def test_the_informer_of_an_unwatched_kind_raises(world: World, name: str) -> No
 
 @pytest.mark.parametrize("kind", [NAMESPACES, VOLUME_ATTACHMENTS, CSI_NODES])
 def test_the_deletion_of_an_unknown_object_is_no_event(world: World, kind: Resource) -> None:
-    world.show("DELETED", an_object(kind), kind, gone=True)
+    world.show("DELETED", an_object(kind), kind, without_object=True)
     assert "Failed to apply a change" not in world.messages()
 
 

@@ -318,12 +318,12 @@ def test_the_preemptor_is_gated_until_the_last_victim_is_deleted() -> None:
     assert answers == [False, True, True, False]
 
 
-@pytest.mark.parametrize("how", ["gone", "leaving"])
-def test_the_gate_opens_when_the_last_victim_is_seen_terminating(how: str) -> None:
+@pytest.mark.parametrize("outcome", ["gone", "leaving"])
+def test_the_gate_opens_when_the_last_victim_is_seen_terminating(outcome: str) -> None:
     world = World()
 
     def watch(verb: str, name: str) -> None:
-        if verb == "delete" and how == "gone":
+        if verb == "delete" and outcome == "gone":
             del world.bound[f"uid-{name}"]
         elif verb == "delete":
             world.bound[f"uid-{name}"].terminating = True

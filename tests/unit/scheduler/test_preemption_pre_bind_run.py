@@ -13,7 +13,7 @@ from tests.unit.builders import a_pod, a_profile
 
 
 class Work:
-    """A PreBind plugin that ends when a test says so, and records how it ended."""
+    """A PreBind plugin that ends on request of the test, and records how it ended."""
 
     def __init__(self, name: str, ended: list[str], answer: Status | None = None) -> None:
         self.name = name

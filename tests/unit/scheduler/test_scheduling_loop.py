@@ -296,9 +296,9 @@ async def test_pods_are_tried_by_priority_then_by_age() -> None:
 @on_a_loop
 async def test_terminating_and_assumed_pods_are_skipped() -> None:
     world = World(verbosity=3)
-    gone = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
+    terminating = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
     world.put("ADDED", a_node(), NODES)
-    world.put("ADDED", pod_wire("going", metadata=gone))
+    world.put("ADDED", pod_wire("going", metadata=terminating))
     async with world.running():
         await world.rest()
     assert world.bindings() == {}

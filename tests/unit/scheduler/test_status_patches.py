@@ -14,7 +14,7 @@ from tests.unit.scheduler.live_world import World, on_a_loop
 
 FULL = UnschedulableCondition("Unschedulable", "full")
 BROKEN = UnschedulableCondition("SchedulerError", "broken")
-SAID: Wire = {
+UNSCHEDULABLE: Wire = {
     "type": "PodScheduled",
     "status": "False",
     "reason": "Unschedulable",
@@ -70,7 +70,7 @@ async def test_a_condition_that_stays_false_keeps_its_time() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        pod = a_pod(world, SAID, {"type": "Ready", "status": "False"}, generation=2)
+        pod = a_pod(world, UNSCHEDULABLE, {"type": "Ready", "status": "False"}, generation=2)
         assert world.live.patches.write(pod, BROKEN, None)
         await world.rest()
     (patch,) = world.patches()
@@ -93,7 +93,7 @@ async def test_a_condition_that_becomes_false_gets_the_current_time() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        world.live.patches.write(a_pod(world, SAID | {"status": "True"}), FULL, None)
+        world.live.patches.write(a_pod(world, UNSCHEDULABLE | {"status": "True"}), FULL, None)
         await world.rest()
     assert world.patches()[0]["conditions"][0]["lastTransitionTime"] == "2027-01-15T08:00:00Z"
 
@@ -105,7 +105,7 @@ async def test_an_equal_status_is_not_written(nominated: str | None) -> None:
     async with world.running():
         world.live.scheduler.stop_scheduling()
         # As upstream: a new generation is no reason to write.
-        pod = a_pod(world, SAID | {"observedGeneration": 1}, nominated="n1", generation=2)
+        pod = a_pod(world, UNSCHEDULABLE | {"observedGeneration": 1}, nominated="n1", generation=2)
         assert not world.live.patches.write(pod, FULL, nominated)
         await world.rest()
     assert world.network.sent == []
@@ -116,7 +116,7 @@ async def test_a_nomination_does_not_change_conditions() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        world.live.patches.write(a_pod(world, SAID), None, "n1")
+        world.live.patches.write(a_pod(world, UNSCHEDULABLE), None, "n1")
         await world.rest()
     assert world.patches() == [{"nominatedNodeName": "n1"}]
 
@@ -160,7 +160,7 @@ async def test_a_return_to_the_watched_status_is_written_after_a_patch_being_sen
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        pod, patches = a_pod(world, SAID, nominated="n1"), world.live.patches
+        pod, patches = a_pod(world, UNSCHEDULABLE, nominated="n1"), world.live.patches
         held = world.network.hold("PATCH /status")
         patches.write(pod, BROKEN, "")
         assert patches.write(pod, FULL, "n1")
@@ -176,7 +176,7 @@ async def test_a_return_to_the_watched_status_drops_a_waiting_patch() -> None:
         world.live.scheduler.stop_scheduling()
         held = world.network.hold("PATCH /status")
         others = [a_pod(world, name=f"other-{n}") for n in range(SENDING_MAX)]
-        pod, patches = a_pod(world, SAID), world.live.patches
+        pod, patches = a_pod(world, UNSCHEDULABLE), world.live.patches
         for other in others:
             patches.write(other, FULL, None)
         assert patches.write(pod, BROKEN, None)
@@ -239,7 +239,7 @@ async def test_an_expected_node_is_cleared_before_the_watch_shows_it() -> None:
     world = World()
     async with world.running():
         world.live.scheduler.stop_scheduling()
-        pod, patches = a_pod(world, SAID), world.live.patches
+        pod, patches = a_pod(world, UNSCHEDULABLE), world.live.patches
         patches.expect(pod, "n1")
         await world.rest()
         assert patches.write(pod, FULL, "")

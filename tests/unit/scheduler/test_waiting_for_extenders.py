@@ -28,9 +28,9 @@ def a_node(name: str) -> Wire:
 CONFIGURED = {"extenders": [{"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}]}
 
 
-def a_world(*members: ScriptedExtender, **how: Any) -> World:
+def a_world(*members: ScriptedExtender, **options: Any) -> World:
     """Return a scheduler of two nodes whose extenders are scripted."""
-    world = World(config=CONFIGURED, **how)
+    world = World(config=CONFIGURED, **options)
     world.live.scheduler.cycle.use_extenders(scripted(world, *members))
     for name in ("n1", "n2"):
         world.put("ADDED", a_node(name), NODES)
@@ -73,7 +73,7 @@ async def test_changes_wait_until_the_attempt_ends() -> None:
         extender.held.set()
         await world.rest()
         assert world.cache.snapshot().node_count == 3
-    assert [given for _, given in extender.calls] == [["n1", "n2"], ["n1", "n2"]]
+    assert [sent for _, sent in extender.calls] == [["n1", "n2"], ["n1", "n2"]]
     assert set(world.bindings()) == {"pod"}
 
 
@@ -187,7 +187,7 @@ async def test_replaced_extenders_are_used_from_the_next_pod_on_and_old_ones_clo
         await world.until(lambda: former.is_closed)
     assert world.bindings()["first"] == "n1"
     assert set(world.bindings()) == {"first", "second"}
-    assert [given for _, given in former.calls] == [["n1", "n2"]]
+    assert [sent for _, sent in former.calls] == [["n1", "n2"]]
 
 
 @on_a_loop
