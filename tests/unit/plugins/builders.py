@@ -1,4 +1,4 @@
-"""What plugin tests share: the builders of all tests, and a filter's verdict node by node."""
+"""Helpers of plugin tests: the builders of all tests, and a filter's verdict node by node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def made(plugin: Any, args: object = None) -> Any:
 
 
 def statuses_of(verdict: FilterVerdict, names: list[str]) -> dict[str, Status]:
-    """Return what a filter said about each node it refused, as upstream's one status a node."""
+    """Return the status of each node that a filter rejected: one per node, as upstream."""
     found: dict[str, Status] = {}
     for position, name in enumerate(names):
         if isinstance(verdict, AllReasons):

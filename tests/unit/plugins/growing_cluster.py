@@ -1,6 +1,6 @@
-"""A cluster that pods come to and leave, for the plugins that count other pods.
+"""A cluster to which pods are added and from which they are removed, for plugins that count pods.
 
-Owns short ways to place, take and suppose pods by name; the objects themselves are `builders`'.
+Owns helpers that place, remove and try pods by name; `builders` creates the objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pod(
     terminating: bool = False,
     **spec: Any,
 ) -> PodInfo:
-    """Return a pod with labels, on a node, promised one, or pending."""
+    """Return a pod with labels: on a node, nominated to one, or pending."""
     metadata = {"deletionTimestamp": "2024-01-01T00:00:00Z"} if terminating else {}
     return a_pod(
         name,
@@ -73,7 +73,7 @@ def a_service(name: str, selector: Labels) -> KubeResource:
 
 
 class GrowingCluster:
-    """Tables with a writer; `view` reads them as they are now."""
+    """Tables with a writer; `view` reads their current state."""
 
     def __init__(self, *objects: NodeInfo | PodInfo | KubeResource) -> None:
         self._cluster = Cluster()
@@ -82,28 +82,28 @@ class GrowingCluster:
         self.add(*objects)
 
     def add(self, *objects: NodeInfo | PodInfo | KubeResource) -> None:
-        """Add nodes, pods (where they say they are) and objects of other kinds."""
-        for one in objects:
-            if isinstance(one, NodeInfo):
-                self._writer.set_node(one)
-            elif isinstance(one, PodInfo):
-                self._place(one)
+        """Add nodes, pods (on their own or nominated node) and objects of other kinds."""
+        for obj in objects:
+            if isinstance(obj, NodeInfo):
+                self._writer.set_node(obj)
+            elif isinstance(obj, PodInfo):
+                self._place(obj)
             else:
-                self._cluster.objects.store_of(type(one)).put(one.key, one)
+                self._cluster.objects.store_of(type(obj)).put(obj.key, obj)
 
-    def _place(self, one: PodInfo) -> None:
-        if one.node_name:
-            self._writer.add_pod(one, one.node_name)
+    def _place(self, pod_info: PodInfo) -> None:
+        if pod_info.node_name:
+            self._writer.add_pod(pod_info, pod_info.node_name)
         else:
-            assert one.nominated_node_name, f"{one.key} has no place"
-            self._writer.nominate_pod(one, one.nominated_node_name)
+            assert pod_info.nominated_node_name, f"{pod_info.key} has no node"
+            self._writer.nominate_pod(pod_info, pod_info.nominated_node_name)
 
     def remove_pod(self, name: str) -> None:
-        """Take a pod of the default namespace away."""
+        """Remove a pod of the default namespace."""
         self._writer.remove_pod(f"uid-default-{name}")
 
     def remove_node(self, name: str) -> None:
-        """Take a node away; its pods stay."""
+        """Remove a node; its pods stay."""
         self._writer.remove_node(name)
 
     @property
@@ -128,7 +128,7 @@ class GrowingCluster:
 
     @property
     def handle(self) -> Handle:
-        """Return a handle that has the snapshot and nothing else."""
+        """Return a handle that has only the snapshot."""
         return cast("Handle", SimpleNamespace(snapshot=self.view))
 
 

@@ -1,6 +1,6 @@
 """Upstream's arithmetic of room, scoring strategies and balance, in plain Python with Go's int64.
 
-Tests compare NodeResourcesFit and NodeResourcesBalancedAllocation with it. Imports nothing of them.
+Tests compare NodeResourcesFit and NodeResourcesBalancedAllocation with it. Imports neither.
 """
 
 from __future__ import annotations

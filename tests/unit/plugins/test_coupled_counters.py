@@ -1,4 +1,4 @@
-"""What spread and affinity say by counts that follow the changes, they say by fresh counts too."""
+"""Spread and affinity: incremental counts and fresh counts give the same results."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ TEMPLATES: dict[str, dict[str, Any]] = {
     },
     "near": {"affinity": {"podAffinity": {REQUIRED: [term(ZONE)]}}},
     "far": {"affinity": FAR},
-    "far in two ways": {
+    "far from two apps": {
         "affinity": {"podAntiAffinity": {REQUIRED: [term(ZONE, "b"), term(ZONE, "c")]}}
     },
     "far in red namespaces": {
@@ -117,13 +117,13 @@ CHANGES = st.one_of(
     st.tuples(st.just("no pod"), st.integers(0, 30)),
     st.tuples(st.just("namespace"), st.sampled_from(NAMESPACES), st.sampled_from(["red", "blue"])),
     st.tuples(st.just("service"), st.sampled_from(["a", "b"])),
-    st.tuples(st.just("ask"), st.sets(st.sampled_from(NODES), max_size=2)),
-    st.tuples(st.just("ask"), st.just(frozenset[str]())),
+    st.tuples(st.just("evaluate"), st.sets(st.sampled_from(NODES), max_size=2)),
+    st.tuples(st.just("evaluate"), st.just(frozenset[str]())),
 )
 
 
 class World:
-    """A cluster that changes, and plugins that are asked now and then."""
+    """A cluster that changes, and plugins that are evaluated between changes."""
 
     def __init__(self) -> None:
         self.cluster = GrowingCluster()
@@ -138,7 +138,7 @@ class World:
         )
         self._names: list[str] = []
         self._incoming: dict[tuple[str, str, str], PodInfo] = {}
-        self._made = 0
+        self._pod_count = 0
 
     def change(self, step: tuple[Any, ...]) -> None:
         match step:
@@ -150,11 +150,13 @@ class World:
             case ("no node", name):
                 self.cluster.remove_node(name)
             case ("pod", (app, namespace, template), at, terminating):
-                self._made += 1
-                one = made(f"p{self._made}", app, namespace, template, at, terminating=terminating)
-                self.cluster.add(one)
+                self._pod_count += 1
+                new_pod = new_pod_of(
+                    f"p{self._pod_count}", app, namespace, template, at, terminating=terminating
+                )
+                self.cluster.add(new_pod)
                 if namespace == "default":
-                    self._names.append(one.name)
+                    self._names.append(new_pod.name)
             case ("no pod", number) if self._names:
                 self.cluster.remove_pod(self._names.pop(number % len(self._names)))
             case ("namespace", name, team):
@@ -162,60 +164,64 @@ class World:
             case ("service", app):
                 self.cluster.add(a_service(app, {"app": app}))
 
-    def ask(
+    def evaluate(
         self, app: str, namespace: str, template: str, unfit: Set[str] = frozenset()
     ) -> list[Any]:
-        """Return all that the plugins say about a pod, while somebody else refuses some nodes."""
-        # One pod for all questions of a kind: what is kept is kept by template.
-        wanted = self._incoming.setdefault(
-            (app, namespace, template), made("incoming", app, namespace, template)
+        """Return all results of the plugins for a pod; another plugin rejects the unfit nodes."""
+        # One pod for all evaluations of a template: results are kept by template.
+        incoming_pod = self._incoming.setdefault(
+            (app, namespace, template), new_pod_of("incoming", app, namespace, template)
         )
-        return [said for plugin in self.plugins for said in self._ask_one(plugin, wanted, unfit)]
+        return [
+            outcome
+            for plugin in self.plugins
+            for outcome in self._evaluate_one(plugin, incoming_pod, unfit)
+        ]
 
-    def _ask_one(self, plugin: Any, wanted: PodInfo, unfit: Set[str]) -> list[Any]:
+    def _evaluate_one(self, plugin: Any, incoming_pod: PodInfo, unfit: Set[str]) -> list[Any]:
         state, nodes = CycleState(), self.cluster.nodes
-        said: list[Any] = [plugin.pre_filter(state, wanted, nodes)]
+        outcome: list[Any] = [plugin.pre_filter(state, incoming_pod, nodes)]
         rejected: dict[str, Any] = {}
-        if said[0] is None:
-            rejected = statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
-            said.append(in_words(rejected))
+        if outcome[0] is None:
+            rejected = statuses_of(plugin.filter_nodes(state, incoming_pod, nodes), nodes.names)
+            outcome.append(in_words(rejected))
         fits = [name for name in nodes.names if name not in rejected and name not in unfit]
         fitting = nodes if fits == nodes.names else self.cluster.table(*fits)
-        said.append(plugin.pre_score(state, wanted, fitting))
-        if said[-1] is None and len(fitting):
-            raw = plugin.score_nodes(state, wanted, fitting)
-            said.append(by_name(raw, fitting))
-            said.append(by_name(plugin.normalize_scores(state, wanted, raw), fitting))
-        return said
+        outcome.append(plugin.pre_score(state, incoming_pod, fitting))
+        if outcome[-1] is None and len(fitting):
+            raw = plugin.score_nodes(state, incoming_pod, fitting)
+            outcome.append(by_name(raw, fitting))
+            outcome.append(by_name(plugin.normalize_scores(state, incoming_pod, raw), fitting))
+        return outcome
 
 
-def made(
+def new_pod_of(
     name: str, app: str, namespace: str, template: str, at: str = "", *, terminating: bool = False
 ) -> PodInfo:
     spec = TEMPLATES[template]
     return pod(name, {"app": app}, namespace=namespace, at=at, terminating=terminating, **spec)
 
 
-def deal_ids_often(patch: pytest.MonkeyPatch) -> None:
-    """Have ids dealt anew whenever more are dead than alive."""
+def reassign_ids_often(patch: pytest.MonkeyPatch) -> None:
+    """Have ids reassigned whenever more are unused than in use."""
     patch.setattr(compaction, "CHECK_EVERY", 1)
     patch.setattr(compaction, "SPARE", 0)
     patch.setattr(Cluster, "compact_at", property(lambda _: 0, lambda *_: None), raising=False)
 
 
-@pytest.mark.parametrize("deals_often", [False, True], ids=["ids stay", "ids are dealt anew"])
+@pytest.mark.parametrize("reassigns_often", [False, True], ids=["ids stay", "ids are reassigned"])
 @pytest.mark.parametrize("log_length", [change_log.LENGTH_MAX, 3])
-@given(steps=st.lists(CHANGES, max_size=30), asked=st.lists(PODS, min_size=1, max_size=2))
-def test_kept_counts_and_fresh_counts_give_the_same_answers(
+@given(steps=st.lists(CHANGES, max_size=30), requests=st.lists(PODS, min_size=1, max_size=2))
+def test_kept_counts_and_fresh_counts_give_the_same_results(
     log_length: int,
-    deals_often: bool,
+    reassigns_often: bool,
     steps: list[tuple[Any, ...]],
-    asked: list[tuple[str, str, str]],
+    requests: list[tuple[str, str, str]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_log, "LENGTH_MAX", log_length)
-        if deals_often:
-            deal_ids_often(patch)
+        if reassigns_often:
+            reassign_ids_often(patch)
         patch.setattr(counts, "CHANGES_ONE_BY_ONE_MAX", 2)
         world = World()
         for name in NODES[:3]:
@@ -223,30 +229,30 @@ def test_kept_counts_and_fresh_counts_give_the_same_answers(
         counters = world.cluster.view.counters
         for step in steps:
             world.change(step)
-            if step[0] != "ask":
+            if step[0] != "evaluate":
                 continue
-            for one in asked:
-                kept = world.ask(*one, step[1])
+            for request in requests:
+                kept = world.evaluate(*request, step[1])
                 counters.keeps = False
-                fresh = world.ask(*one, step[1])
+                fresh = world.evaluate(*request, step[1])
                 counters.keeps = True
                 assert kept == fresh
 
 
-@given(steps=st.lists(CHANGES, max_size=25), asked=st.lists(PODS, min_size=1, max_size=4))
-def test_a_budget_of_nothing_changes_no_answer(
-    steps: list[tuple[Any, ...]], asked: list[tuple[str, str, str]]
+@given(steps=st.lists(CHANGES, max_size=25), requests=st.lists(PODS, min_size=1, max_size=4))
+def test_a_budget_of_zero_changes_no_result(
+    steps: list[tuple[Any, ...]], requests: list[tuple[str, str, str]]
 ) -> None:
     world = World()
     for step in steps:
         world.change(step)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counts, "BYTES_MAX", 0)
-        poor = [world.ask(*one) for one in (*asked, *asked)]
-    assert poor == [world.ask(*one) for one in (*asked, *asked)]
+        without_caches = [world.evaluate(*request) for request in (*requests, *requests)]
+    assert without_caches == [world.evaluate(*request) for request in (*requests, *requests)]
 
 
-def test_places_of_pods_that_left_do_no_harm_once_ids_are_dealt_anew(
+def test_indexes_of_removed_pods_are_ignored_after_ids_are_reassigned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()
@@ -256,24 +262,24 @@ def test_places_of_pods_that_left_do_no_harm_once_ids_are_dealt_anew(
     world.cluster.add(*many)
     for n in range(30):
         world.cluster.remove_pod(f"p{n}")
-    deal_ids_often(monkeypatch)
+    reassign_ids_often(monkeypatch)
     world.cluster.add(pod("last", {"app": "b"}, at="n1"))
     assert len(world.cluster.view.label_classes) == 11
     # More classes match than are compared one by one.
     rejected = {"n0": "U node(s) didn't match pod anti-affinity rules"}
-    assert world.ask("a", "default", "far")[2:4] == [None, rejected]
+    assert world.evaluate("a", "default", "far")[2:4] == [None, rejected]
 
 
-def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_speaks_of_it() -> None:
+def test_a_plain_pod_is_skipped_while_no_term_in_the_cluster_selects_it() -> None:
     world = World()
     world.change(("node", "n0", "x", True))
-    assert world.ask("a", "default", "plain") == [SKIP] * 6
+    assert world.evaluate("a", "default", "plain") == [SKIP] * 6
     world.change(("pod", ("a", "default", "far"), "n0", False))
-    assert world.ask("a", "default", "plain")[2:4] == [
+    assert world.evaluate("a", "default", "plain")[2:4] == [
         None,
         {"n0": "U node(s) didn't satisfy existing pods anti-affinity rules"},
     ]
-    assert world.ask("b", "default", "plain") == [SKIP] * 6
+    assert world.evaluate("b", "default", "plain") == [SKIP] * 6
 
 
 def test_a_namespace_that_changes_its_labels_is_selected_from_then_on() -> None:
@@ -283,16 +289,16 @@ def test_a_namespace_that_changes_its_labels_is_selected_from_then_on() -> None:
     world.change(("namespace", "other", "blue"))
     world.change(("pod", ("a", "other", "plain"), "n0", False))
     template = "far in red namespaces"
-    assert world.ask("a", "default", template)[2:4] == [None, {}]
+    assert world.evaluate("a", "default", template)[2:4] == [None, {}]
     world.change(("namespace", "other", "red"))
     rejected = {"n0": "U node(s) didn't match pod anti-affinity rules"}
-    assert world.ask("a", "default", template)[2:4] == [None, rejected]
-    # The other way round: the existing pod's term selects the incoming pod's namespace.
+    assert world.evaluate("a", "default", template)[2:4] == [None, rejected]
+    # In the opposite direction, the existing pod's term selects the incoming pod's namespace.
     world.change(("pod", ("b", "default", template), "n1", False))
     unwanted = {"n1": "U node(s) didn't satisfy existing pods anti-affinity rules"}
-    assert world.ask("a", "other", "plain")[2:4] == [None, unwanted]
+    assert world.evaluate("a", "other", "plain")[2:4] == [None, unwanted]
     world.change(("namespace", "other", "blue"))
-    assert world.ask("a", "other", "plain")[2] == SKIP
+    assert world.evaluate("a", "other", "plain")[2] == SKIP
 
 
 def test_a_service_that_changes_its_selector_spreads_other_pods() -> None:
@@ -302,12 +308,12 @@ def test_a_service_that_changes_its_selector_spreads_other_pods() -> None:
     pods = [pod(f"p{i}", {"app": "a", "tier": f"t{i}"}, at="n0") for i in range(2)]
     world.cluster.add(*pods, a_service("s", {"app": "a"}))
     plugin = world.plugins[0]
-    wanted = pod("incoming", {"app": "a", "tier": "t0"})
+    incoming_pod = pod("incoming", {"app": "a", "tier": "t0"})
 
     def raw() -> dict[str, int]:
         state, nodes = CycleState(), world.cluster.nodes
-        assert plugin.pre_score(state, wanted, nodes) is None
-        return by_name(plugin.score_nodes(state, wanted, nodes), nodes)
+        assert plugin.pre_score(state, incoming_pod, nodes) is None
+        return by_name(plugin.score_nodes(state, incoming_pod, nodes), nodes)
 
     # Two hosts and two zones: a pod weighs ln 4 in each; a host adds 2 and a zone 4.
     assert raw() == {"n0": 12, "n1": 6}
@@ -320,12 +326,12 @@ def test_a_service_that_changes_its_selector_changes_hard_default_constraints() 
     for name, zone in (("n0", "x"), ("n1", "y")):
         world.change(("node", name, zone, True))
     world.cluster.add(pod("p", {"app": "a", "tier": "t"}, at="n0"))
-    plugin, wanted = world.plugins[2], pod("incoming", {"app": "a", "tier": "u"})
+    plugin, incoming_pod = world.plugins[2], pod("incoming", {"app": "a", "tier": "u"})
 
     def rejected() -> list[str]:
         state, nodes = CycleState(), world.cluster.nodes
-        assert plugin.pre_filter(state, wanted, nodes) is None
-        return list(statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names))
+        assert plugin.pre_filter(state, incoming_pod, nodes) is None
+        return list(statuses_of(plugin.filter_nodes(state, incoming_pod, nodes), nodes.names))
 
     world.cluster.add(a_service("s", {"app": "a"}))
     assert rejected() == ["n0"]
@@ -333,7 +339,7 @@ def test_a_service_that_changes_its_selector_changes_hard_default_constraints() 
     assert rejected() == []
 
 
-def test_what_one_pod_weighs_depends_on_how_many_nodes_fit() -> None:
+def test_the_weight_of_a_pod_depends_on_the_number_of_fitting_nodes() -> None:
     world = World()
     for number, name in enumerate(NODES):
         world.change(("node", name, "xyz"[number % 3], True))
@@ -341,12 +347,12 @@ def test_what_one_pod_weighs_depends_on_how_many_nodes_fit() -> None:
         world.change(("pod", ("a", "default", "plain"), "n0", False))
     soft = ("a", "default", "soft")
     # Three pods weigh ln (5 + 2) each, or ln (3 + 2) if only three hosts fit; the zone adds 1.
-    assert world.ask(*soft)[2]["n0"] == 7
-    assert world.ask(*soft, {"n3", "n4"})[2] == {"n0": 6, "n1": 1, "n2": 1}
-    assert world.ask(*soft)[2]["n0"] == 7
+    assert world.evaluate(*soft)[2]["n0"] == 7
+    assert world.evaluate(*soft, {"n3", "n4"})[2] == {"n0": 6, "n1": 1, "n2": 1}
+    assert world.evaluate(*soft)[2]["n0"] == 7
 
 
-def test_weights_that_cancel_out_are_scores_of_zero_and_no_skip() -> None:
+def test_weights_that_cancel_out_give_scores_of_zero_and_no_skip() -> None:
     world = World()
     world.change(("node", "n0", "x", True))
     world.change(("node", "n1", "y", True))
@@ -358,7 +364,7 @@ def test_weights_that_cancel_out_are_scores_of_zero_and_no_skip() -> None:
         pod("dislikes", {"app": "c"}, at="n0", affinity=dislikes),
     )
     zeros = {"n0": 0, "n1": 0}
-    assert world.ask("a", "default", "plain")[2:6] == [SKIP, None, zeros, zeros]
+    assert world.evaluate("a", "default", "plain")[2:6] == [SKIP, None, zeros, zeros]
     world.cluster.remove_pod("likes")
     world.cluster.remove_pod("dislikes")
-    assert world.ask("a", "default", "plain")[2:4] == [SKIP, SKIP]
+    assert world.evaluate("a", "default", "plain")[2:4] == [SKIP, SKIP]

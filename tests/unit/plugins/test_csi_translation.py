@@ -1,4 +1,4 @@
-"""In-tree volumes become the CSI volumes that took their place."""
+"""In-tree volumes are translated to the CSI volumes that replace them."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_volume_gets_the_drivers_handle(
             GCE,
             "failed to get region from zones: zone in unexpected format, expected: "
             "{locale}-{region}-{zone}, got: here",
-            id="a GCE disk of two zones that are none",
+            id="a GCE disk of two invalid zones",
         ),
         pytest.param(
             {},
@@ -177,7 +177,7 @@ def test_a_volume_gets_the_drivers_handle(
         ),
     ],
 )
-def test_what_cannot_be_translated_tells_why(
+def test_an_untranslatable_volume_is_an_error_with_a_reason(
     labels: dict[str, str], spec: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ValueError, match=r"\w") as raised:

@@ -1,4 +1,4 @@
-"""DefaultBinder: what it asks of the API server, and what it makes of a refusal."""
+"""DefaultBinder: its request to the API server, and the status after a rejection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.scripted_api import ScriptedApi
 
 
 class ClientHandle:
-    """A handle of which only the client and the log are there."""
+    """A handle that has only the client and the log."""
 
     def __init__(self, client: ScriptedApi) -> None:
         self.client = client
@@ -34,7 +34,7 @@ def test_the_pod_is_bound_by_name_and_uid() -> None:
     assert client.requests == [("bind", "pods ns/p", ("u", "n1"))]
 
 
-def test_what_the_server_has_against_it_is_the_verdict() -> None:
+def test_the_servers_error_is_the_status() -> None:
     client = ScriptedApi()
     text = 'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned'
     client.failures["bind", "p"] = ApiCallError(text, code=409, reason="Conflict")

@@ -1,4 +1,4 @@
-"""DefaultPreemption around the search: its gate, and what it counts."""
+"""DefaultPreemption around the search: its gate, and its metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Attempts:
 
 
 class PreemptingHandle:
-    """A handle in an empty cluster that knows for whom pods are being evicted."""
+    """A handle in an empty cluster that knows the pods whose victims are being evicted."""
 
     def __init__(self, *preempting: str) -> None:
         self._preempting = preempting
@@ -34,27 +34,27 @@ class PreemptingHandle:
         return uid in self._preempting
 
 
-def made(*preempting: str) -> tuple[DefaultPreemption, Any]:
+def plugin_and_handle(*preempting: str) -> tuple[DefaultPreemption, Any]:
     handle: Any = PreemptingHandle(*preempting)
     return DefaultPreemption(DefaultPreemptionArgs(), handle), handle
 
 
-def test_a_pod_is_held_back_while_its_victims_leave() -> None:
-    plugin, _ = made("u1")
+def test_a_pod_is_gated_while_its_victims_terminate() -> None:
+    plugin, _ = plugin_and_handle("u1")
     held = unresolvable("waiting for the preemption for this pod to be finished")
     assert plugin.pre_enqueue(a_pod(uid="u1")) == held
     assert plugin.pre_enqueue(a_pod(uid="u2")) is None
 
 
-def test_others_decide_when_it_is_tried_again() -> None:
-    plugin, _ = made()
+def test_its_own_hint_never_requeues_a_pod() -> None:
+    plugin, _ = plugin_and_handle()
     [registration] = plugin.events_to_register()
     assert registration.hint is not None
     assert registration.hint(a_pod(), a_pod(), None) is QueueingHint.QUEUE_SKIP
 
 
-def test_every_attempt_to_make_room_is_counted() -> None:
-    plugin, handle = made()
+def test_every_preemption_attempt_is_counted() -> None:
+    plugin, handle = plugin_and_handle()
     pod = a_pod(preemptionPolicy="Never")
     for _ in range(2):
         answer = plugin.post_filter(CycleState(), pod, NodeToStatus(handle.snapshot))

@@ -1,4 +1,4 @@
-"""DynamicResources for pods without claims, and its refusal of others."""
+"""DynamicResources: pods without claims pass, others are rejected."""
 
 from typing import Any
 
@@ -51,14 +51,14 @@ def test_without_pre_filter_everything_fails_as_upstream() -> None:
         PLUGIN.score_nodes(state, a_pod(), nodes)
 
 
-def test_a_pod_with_claims_is_rejected_and_told_why() -> None:
+def test_a_pod_with_claims_is_rejected_with_a_reason() -> None:
     for status in (PLUGIN.pre_enqueue(CLAIMING), after_pre_filter(CLAIMING)[0]):
         assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         assert status.reasons == (TEXT,)
 
 
 def test_events_are_upstreams() -> None:
-    resources = [one.event.resource for one in PLUGIN.events_to_register()]
+    resources = [registration.event.resource for registration in PLUGIN.events_to_register()]
     assert resources == [
         EventResource.NODE,
         EventResource.RESOURCE_CLAIM,
@@ -71,7 +71,7 @@ def test_events_are_upstreams() -> None:
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
-        pytest.param(a_pod(), QueueingHint.QUEUE, id="the pod has no claims any more"),
+        pytest.param(a_pod(), QueueingHint.QUEUE, id="the pod no longer has claims"),
         pytest.param(CLAIMING, QueueingHint.QUEUE_SKIP, id="it still has them"),
         pytest.param(a_pod("other"), QueueingHint.QUEUE_SKIP, id="another pod changed"),
     ],
@@ -81,6 +81,6 @@ def test_hint_after_a_pod_change(new: Any, expected: Any) -> None:
     assert registration.hint(CLAIMING, CLAIMING, new) is expected
 
 
-def test_arguments_are_validated_again() -> None:
+def test_arguments_are_validated() -> None:
     with pytest.raises(ValueError, match=r"^bindingTimeout: .*must be at least 1 second$"):
         made(DynamicResources, DynamicResourcesArgs(binding_timeout_ns=1))

@@ -1,4 +1,4 @@
-"""Which points each plugin extends decides which configurations are rejected."""
+"""The extension points of each plugin, which determine the rejected configurations."""
 
 from typing import Any
 

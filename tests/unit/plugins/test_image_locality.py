@@ -28,7 +28,7 @@ def scores(pod: Any, *nodes: Any) -> Any:
     ("image", "expected"),
     [
         # Half of the nodes have it: 500 MiB count half. 100 * (250 - 23) / (1000 - 23) = 23.
-        pytest.param("web", [23, 0], id="size times spread, above the least that counts"),
+        pytest.param("web", [23, 0], id="size times spread, above the lower threshold"),
         pytest.param("web:latest", [23, 0], id="no tag is the latest"),
         pytest.param("web@sha256:0", [23, 0], id="by digest"),
         pytest.param("web:1", [0, 0], id="another tag"),
@@ -57,7 +57,7 @@ def test_images_of_init_containers_and_volumes_add_up() -> None:
     assert scores(pod, holding("a", web=300, setup=300, data=400)) == [49]
 
 
-def test_only_the_given_nodes_are_scored_but_all_count() -> None:
+def test_only_the_passed_nodes_are_scored_but_all_count() -> None:
     view = a_cluster([holding("a", web=500), holding("b"), holding("c", web=500)])
     some = view.all_nodes().take(view.all_nodes().rows == view.row_of("c"))
     # Two of three: int(500 MiB * (2/3)); 100 * (333.3 - 23) / 977 = 31.

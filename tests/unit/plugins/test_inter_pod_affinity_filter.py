@@ -1,4 +1,4 @@
-"""InterPodAffinity refuses nodes that break a required term, from either side."""
+"""InterPodAffinity rejects nodes that violate a required term, of the pod or of existing pods."""
 
 from typing import Any
 
@@ -40,8 +40,8 @@ def anti_affinity(*terms: Wire) -> Wire:
     return {"podAntiAffinity": {REQUIRED: list(terms)}}
 
 
-def incoming(wanted: Wire | None = None, *, app: str = "foo", **more: Any) -> PodInfo:
-    return pod("incoming", {"app": app}, affinity=wanted or {}, **more)
+def incoming(pod_affinity: Wire | None = None, *, app: str = "foo", **more: Any) -> PodInfo:
+    return pod("incoming", {"app": app}, affinity=pod_affinity or {}, **more)
 
 
 def plugin_for(cluster: GrowingCluster) -> InterPodAffinity:
@@ -49,15 +49,15 @@ def plugin_for(cluster: GrowingCluster) -> InterPodAffinity:
 
 
 def rejected(
-    plugin: InterPodAffinity, state: CycleState, wanted: PodInfo, nodes: NodeTable
+    plugin: InterPodAffinity, state: CycleState, incoming_pod: PodInfo, nodes: NodeTable
 ) -> dict[str, Status]:
-    return statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
+    return statuses_of(plugin.filter_nodes(state, incoming_pod, nodes), nodes.names)
 
 
-def judged(cluster: GrowingCluster, wanted: PodInfo) -> dict[str, str]:
+def judged(cluster: GrowingCluster, incoming_pod: PodInfo) -> dict[str, str]:
     plugin, state = plugin_for(cluster), CycleState()
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    return in_words(rejected(plugin, state, wanted, cluster.nodes))
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
+    return in_words(rejected(plugin, state, incoming_pod, cluster.nodes))
 
 
 def zones(*objects: Any) -> GrowingCluster:
@@ -78,7 +78,7 @@ def foo(name: str, at: str, **more: Any) -> PodInfo:
 # -- affinity -------------------------------------------------------------------------------------
 
 
-def test_affinity_asks_for_a_matching_pod_in_the_domain() -> None:
+def test_affinity_requires_a_matching_pod_in_the_domain() -> None:
     assert judged(zones(foo("p", "a1")), incoming(affinity(term()))) == {"b1": FAR, "bare": FAR}
 
 
@@ -90,13 +90,13 @@ def test_a_terminating_pod_still_attracts() -> None:
 def test_one_pod_must_match_all_terms() -> None:
     cluster = zones(foo("p", "a1"), pod("q", {"tier": "web"}, at="a2"))
     tier = term("host", labelSelector={"matchLabels": {"tier": "web"}})
-    wanted = incoming(affinity(term(), tier))
-    assert set(judged(cluster, wanted).values()) == {FAR}
+    incoming_pod = incoming(affinity(term(), tier))
+    assert set(judged(cluster, incoming_pod).values()) == {FAR}
     cluster.add(pod("r", {"app": "foo", "tier": "web"}, at="a2"))
-    assert judged(cluster, wanted) == {"a1": FAR, "b1": FAR, "bare": FAR}
+    assert judged(cluster, incoming_pod) == {"a1": FAR, "b1": FAR, "bare": FAR}
 
 
-def test_the_first_pod_of_a_series_may_start_where_all_keys_are() -> None:
+def test_the_first_pod_of_a_series_fits_where_all_keys_exist() -> None:
     assert judged(zones(), incoming(affinity(term()))) == {"bare": FAR}
     assert judged(zones(), incoming(affinity(term()), app="other")) == {
         "a1": FAR,
@@ -110,7 +110,7 @@ def test_a_matching_pod_on_an_unlabelled_node_does_not_end_the_exception() -> No
     assert judged(zones(foo("p", "bare")), incoming(affinity(term()))) == {"bare": FAR}
 
 
-def test_a_pod_whose_node_is_gone_counts_nowhere() -> None:
+def test_a_pod_of_a_deleted_node_counts_nowhere() -> None:
     cluster = zones(foo("p", "a1"), foo("q", "b1"))
     cluster.remove_node("a1")
     assert judged(cluster, incoming(affinity(term()))) == {"a2": FAR, "bare": FAR}
@@ -128,8 +128,8 @@ def test_anti_affinity_rejects_the_domain_of_a_matching_pod() -> None:
 
 def test_each_anti_term_counts_by_itself() -> None:
     cluster = zones(foo("p", "a1"), pod("q", {"app": "bar"}, at="b1"))
-    wanted = incoming(anti_affinity(term("host"), term(app="bar")))
-    assert judged(cluster, wanted) == {"a1": NEAR, "b1": NEAR}
+    incoming_pod = incoming(anti_affinity(term("host"), term(app="bar")))
+    assert judged(cluster, incoming_pod) == {"a1": NEAR, "b1": NEAR}
 
 
 def test_existing_pods_keep_others_away() -> None:
@@ -139,7 +139,7 @@ def test_existing_pods_keep_others_away() -> None:
     assert status == SKIP
 
 
-def test_own_affinity_is_told_before_own_anti_affinity_and_that_before_others() -> None:
+def test_own_affinity_is_reported_before_own_anti_affinity_and_that_before_others() -> None:
     cluster = zones(foo("p", "a1", affinity=anti_affinity(term())))
     both = {**affinity(term(app="none")), **anti_affinity(term())}
     assert set(judged(cluster, incoming(both)).values()) == {FAR}
@@ -221,7 +221,7 @@ def test_namespaces_of_existing_pods_terms(labels: dict[str, str] | None, meant:
 # -- edges ----------------------------------------------------------------------------------------
 
 
-def test_a_pod_that_no_required_term_concerns_skips_the_filter() -> None:
+def test_a_pod_without_relevant_required_terms_skips_the_filter() -> None:
     cluster = zones(foo("p", "bare", affinity=anti_affinity(term())))
     assert plugin_for(cluster).pre_filter(CycleState(), incoming(), cluster.nodes) == SKIP
 
@@ -235,8 +235,8 @@ def test_terms_that_do_not_parse_reject_the_pod() -> None:
     wrong = '"Near" is not a valid label selector operator'
     cluster = zones()
     plugin = plugin_for(cluster)
-    one = incoming(affinity(term(labelSelector=faulty)))
-    assert plugin.pre_filter(CycleState(), one, cluster.nodes) == unresolvable(
+    faulty_affinity = incoming(affinity(term(labelSelector=faulty)))
+    assert plugin.pre_filter(CycleState(), faulty_affinity, cluster.nodes) == unresolvable(
         f"parsing pod: requiredAffinityTerms: {wrong}"
     )
     assert plugin.pre_filter(CycleState(), incoming(both), cluster.nodes) == unresolvable(
@@ -254,46 +254,49 @@ def test_the_filter_without_its_pre_filter_is_an_error_on_every_node() -> None:
 # -- trials ---------------------------------------------------------------------------------------
 
 
-def test_each_row_of_a_trial_supposes_its_own_change_only() -> None:
+def test_each_row_of_a_trial_has_only_its_own_change() -> None:
     cluster = zones(foo("p", "a1"), foo("q", "b1"))
-    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(anti_affinity(term()))
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    supposed, trial = state.clone(), cluster.trial("a1", "a2", "b1")
+    plugin, state, incoming_pod = plugin_for(cluster), CycleState(), incoming(anti_affinity(term()))
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
+    trial_state, trial = state.clone(), cluster.trial("a1", "a2", "b1")
     removed = trial.remove(cluster.indices("p", None, "q"))
-    assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
-    # Taking p away frees zone a on the row that supposes it, and on no other.
-    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR}
+    assert plugin.remove_pods(trial_state, incoming_pod, removed, trial.nodes) is None
+    # Removing p frees zone a on the row of that change, and on no other.
+    assert in_words(rejected(plugin, trial_state, incoming_pod, trial.nodes)) == {"a2": NEAR}
     added = trial.add(cluster.indices(None, None, "p"))
-    assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
-    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"a2": NEAR, "b1": NEAR}
-    assert sorted(rejected(plugin, state, wanted, cluster.nodes)) == ["a1", "a2", "b1"]
+    assert plugin.add_pods(trial_state, incoming_pod, added, trial.nodes) is None
+    assert in_words(rejected(plugin, trial_state, incoming_pod, trial.nodes)) == {
+        "a2": NEAR,
+        "b1": NEAR,
+    }
+    assert sorted(rejected(plugin, state, incoming_pod, cluster.nodes)) == ["a1", "a2", "b1"]
 
 
-def test_with_its_last_match_gone_a_series_may_start_again() -> None:
+def test_a_series_may_start_again_after_its_last_match_is_removed() -> None:
     cluster = zones(foo("p", "a1"))
-    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(affinity(term()))
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    plugin, state, incoming_pod = plugin_for(cluster), CycleState(), incoming(affinity(term()))
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
     trial = cluster.trial("a1", "b1")
-    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
+    assert in_words(rejected(plugin, state, incoming_pod, trial.nodes)) == {"b1": FAR}
     removed = trial.remove(cluster.indices("p", None))
-    plugin.remove_pods(state, wanted, removed, trial.nodes)
-    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": FAR}
+    plugin.remove_pods(state, incoming_pod, removed, trial.nodes)
+    assert in_words(rejected(plugin, state, incoming_pod, trial.nodes)) == {"b1": FAR}
     added = trial.add(cluster.indices(None, "p"))
-    plugin.add_pods(state, wanted, added, trial.nodes)
-    assert rejected(plugin, state, wanted, trial.nodes) == {}
+    plugin.add_pods(state, incoming_pod, added, trial.nodes)
+    assert rejected(plugin, state, incoming_pod, trial.nodes) == {}
 
 
-def test_a_nominated_pods_anti_affinity_with_a_key_of_its_own_is_seen() -> None:
+def test_the_anti_affinity_of_a_nominated_pod_with_another_key_counts() -> None:
     cluster = zones(
         foo("p", "a1", affinity=anti_affinity(term())),
         pod("n", nominated="b1", affinity=anti_affinity(term("host"))),
     )
-    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming()
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    plugin, state, incoming_pod = plugin_for(cluster), CycleState(), incoming()
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
     trial = cluster.trial("b1", "bare")
     added = trial.add(cluster.indices("n", "n"))
-    plugin.add_pods(state, wanted, added, trial.nodes)
-    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"b1": UNWANTED}
+    plugin.add_pods(state, incoming_pod, added, trial.nodes)
+    assert in_words(rejected(plugin, state, incoming_pod, trial.nodes)) == {"b1": UNWANTED}
 
 
 LABELS = [{"app": "foo"}, {"app": "bar"}, {"app": "foo", "tier": "web"}]
@@ -308,17 +311,17 @@ A_POD = st.tuples(st.sampled_from(LABELS), A_TERM_LIST)
 
 
 @given(
-    wanted=st.tuples(st.sampled_from(LABELS), A_TERM_LIST, A_TERM_LIST),
+    incoming_spec=st.tuples(st.sampled_from(LABELS), A_TERM_LIST, A_TERM_LIST),
     placed=st.lists(st.tuples(A_POD, st.sampled_from(["a1", "a2", "b1", "bare"])), max_size=6),
     coming=st.lists(A_POD, max_size=3),
     row=st.sampled_from(["a1", "a2", "b1", "bare"]),
     leaving=st.integers(0, 6),
 )
-def test_a_trial_equals_the_cluster_in_which_it_happened(
-    wanted: Any, placed: Any, coming: Any, row: str, leaving: int
+def test_a_trial_equals_the_cluster_after_the_same_changes(
+    incoming_spec: Any, placed: Any, coming: Any, row: str, leaving: int
 ) -> None:
-    labels, near, far = wanted
-    newcomer = pod("incoming", labels, affinity={**affinity(*near), **anti_affinity(*far)})
+    labels, near, far = incoming_spec
+    incoming_pod = pod("incoming", labels, affinity={**affinity(*near), **anti_affinity(*far)})
     cluster = zones(
         *(
             pod(f"p{i}", own, at=at, affinity=anti_affinity(*terms))
@@ -330,23 +333,23 @@ def test_a_trial_equals_the_cluster_in_which_it_happened(
         ),
     )
     plugin, state = plugin_for(cluster), CycleState()
-    if plugin.pre_filter(state, newcomer, cluster.nodes) == SKIP:
+    if plugin.pre_filter(state, incoming_pod, cluster.nodes) == SKIP:
         return
     trial = cluster.trial(row)
-    gone = [f"p{i}" for i, (_, at) in enumerate(placed) if at == row][:leaving]
-    for name in gone:
+    removed_names = [f"p{i}" for i, (_, at) in enumerate(placed) if at == row][:leaving]
+    for name in removed_names:
         removed = trial.remove(cluster.indices(name))
-        plugin.remove_pods(state, newcomer, removed, trial.nodes)
+        plugin.remove_pods(state, incoming_pod, removed, trial.nodes)
     for i in range(len(coming)):
         added = trial.add(cluster.indices(f"c{i}"))
-        plugin.add_pods(state, newcomer, added, trial.nodes)
-    supposed = rejected(plugin, state, newcomer, trial.nodes)
-    for name in gone:
+        plugin.add_pods(state, incoming_pod, added, trial.nodes)
+    in_trial = rejected(plugin, state, incoming_pod, trial.nodes)
+    for name in removed_names:
         cluster.remove_pod(name)
     for i, (own, terms) in enumerate(coming):
         cluster.add(pod(f"new{i}", own, at=row, affinity=anti_affinity(*terms)))
-    truth = CycleState()
-    if plugin.pre_filter(truth, newcomer, cluster.nodes) == SKIP:
-        assert supposed == {}
+    cluster_state = CycleState()
+    if plugin.pre_filter(cluster_state, incoming_pod, cluster.nodes) == SKIP:
+        assert in_trial == {}
     else:
-        assert supposed == rejected(plugin, truth, newcomer, cluster.table(row))
+        assert in_trial == rejected(plugin, cluster_state, incoming_pod, cluster.table(row))

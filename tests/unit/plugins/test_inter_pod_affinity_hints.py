@@ -1,4 +1,4 @@
-"""Which events make it worth trying a pod again that affinity kept out."""
+"""Events that may help a pod that InterPodAffinity rejected."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ def other(app: str = "foo", **more: Any) -> PodInfo:
     return pod("other", {"app": app}, **{"at": "n", **more})
 
 
-def hint(place: int, wanted: PodInfo, old: Any, new: Any) -> QueueingHint:
+def hint(index: int, incoming_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     plugin = InterPodAffinity(InterPodAffinityArgs(), GrowingCluster().handle)
-    function = plugin.events_to_register()[place].hint
+    function = plugin.events_to_register()[index].hint
     assert function is not None
-    return function(wanted, old, new)
+    return function(incoming_pod, old, new)
 
 
 def test_the_events() -> None:
@@ -49,7 +49,7 @@ def test_the_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "old", "new", "expected"),
+    ("incoming_pod", "old", "new", "expected"),
     [
         pytest.param(
             near(term()), near(term()), near(term()), QUEUE, id="the pod's own labels changed"
@@ -58,8 +58,8 @@ def test_the_events() -> None:
         pytest.param(
             near(term()), None, other(at="", nominated="n"), QUEUE, id="a nominated pod counts"
         ),
-        pytest.param(near(term()), None, other(), QUEUE, id="a pod came that affinity wants"),
-        pytest.param(near(term()), None, other("bar"), SKIP, id="a pod came that is not wanted"),
+        pytest.param(near(term()), None, other(), QUEUE, id="a pod came that matches the affinity"),
+        pytest.param(near(term()), None, other("bar"), SKIP, id="a pod came that does not match"),
         pytest.param(
             near(term(), term(labelSelector={"matchLabels": {"x": "y"}})),
             None,
@@ -69,23 +69,23 @@ def test_the_events() -> None:
         ),
         pytest.param(far(term()), None, other(), SKIP, id="a pod came, there is no affinity"),
         pytest.param(
-            near(term()), other("bar"), other("foo"), QUEUE, id="a pod changed and is wanted now"
+            near(term()), other("bar"), other("foo"), QUEUE, id="a pod changed and matches now"
         ),
         pytest.param(
-            near(term()), other("foo"), other("bar"), SKIP, id="a pod changed and is no longer"
+            near(term()), other("foo"), other("bar"), SKIP, id="a pod changed and no longer matches"
         ),
         pytest.param(
             far(term()), other("foo"), other("bar"), QUEUE, id="a pod changed and is harmless now"
         ),
         pytest.param(
-            far(term()), other("bar"), other("foo"), SKIP, id="a pod changed and is in the way now"
+            far(term()), other("bar"), other("foo"), SKIP, id="a pod changed and conflicts now"
         ),
         pytest.param(
             near(term()), other("bar", at=""), other("foo"), SKIP, id="the old pod had no node"
         ),
-        pytest.param(far(term()), other(), None, QUEUE, id="a pod in the way left"),
+        pytest.param(far(term()), other(), None, QUEUE, id="a conflicting pod left"),
         pytest.param(far(term()), other("bar"), None, SKIP, id="a harmless pod left"),
-        pytest.param(near(term()), other(), None, SKIP, id="a wanted pod left"),
+        pytest.param(near(term()), other(), None, SKIP, id="a matching pod left"),
         pytest.param(
             pod("incoming", {"app": "foo"}),
             other("bar", affinity={"podAntiAffinity": {REQUIRED: [term()]}}),
@@ -116,13 +116,13 @@ def test_the_events() -> None:
     ],
 )
 def test_after_a_pod_changed(
-    wanted: PodInfo, old: PodInfo | None, new: PodInfo | None, expected: QueueingHint
+    incoming_pod: PodInfo, old: PodInfo | None, new: PodInfo | None, expected: QueueingHint
 ) -> None:
-    assert hint(0, wanted, old, new) == expected
+    assert hint(0, incoming_pod, old, new) == expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "old", "new", "expected"),
+    ("incoming_pod", "old", "new", "expected"),
     [
         pytest.param(near(term()), None, {"zone": "a"}, QUEUE, id="a node with the key came"),
         pytest.param(near(term()), None, {"x": "a"}, SKIP, id="a node without the key came"),
@@ -142,10 +142,10 @@ def test_after_a_pod_changed(
     ],
 )
 def test_after_a_node_changed(
-    wanted: PodInfo,
+    incoming_pod: PodInfo,
     old: dict[str, str] | None,
     new: dict[str, str],
     expected: QueueingHint,
 ) -> None:
     before = None if old is None else node("n", old)
-    assert hint(1, wanted, before, node("n", new)) == expected
+    assert hint(1, incoming_pod, before, node("n", new)) == expected

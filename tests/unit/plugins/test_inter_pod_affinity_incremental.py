@@ -21,4 +21,4 @@ def test_values_are_counted(
     raw: list[int], values: list[int], sizes: list[int], groups: list[int]
 ) -> None:
     found = counted_values(np.array(raw))
-    assert [one.tolist() for one in found] == [values, sizes, groups]
+    assert [column.tolist() for column in found] == [values, sizes, groups]

@@ -43,8 +43,8 @@ def dislikes(*terms: Wire) -> Wire:
     return {"podAntiAffinity": {PREFERRED: list(terms)}}
 
 
-def incoming(wanted: Wire | None = None, *, app: str = "foo") -> PodInfo:
-    return pod("incoming", {"app": app}, affinity=wanted or {})
+def incoming(pod_affinity: Wire | None = None, *, app: str = "foo") -> PodInfo:
+    return pod("incoming", {"app": app}, affinity=pod_affinity or {})
 
 
 def zones(*objects: Any) -> GrowingCluster:
@@ -63,12 +63,12 @@ def plugin_for(cluster: GrowingCluster, **args: Any) -> InterPodAffinity:
 
 
 def scored(
-    cluster: GrowingCluster, wanted: PodInfo, **args: Any
+    cluster: GrowingCluster, incoming_pod: PodInfo, **args: Any
 ) -> tuple[dict[str, int], dict[str, int]]:
     plugin, state, nodes = plugin_for(cluster, **args), CycleState(), cluster.nodes
-    assert plugin.pre_score(state, wanted, nodes) is None
-    raw = plugin.score_nodes(state, wanted, nodes)
-    return by_name(raw, nodes), by_name(plugin.normalize_scores(state, wanted, raw), nodes)
+    assert plugin.pre_score(state, incoming_pod, nodes) is None
+    raw = plugin.score_nodes(state, incoming_pod, nodes)
+    return by_name(raw, nodes), by_name(plugin.normalize_scores(state, incoming_pod, raw), nodes)
 
 
 def test_every_matching_pod_adds_the_weight_of_an_own_term_to_its_domain() -> None:
@@ -84,7 +84,7 @@ def test_every_matching_pod_adds_the_weight_of_an_own_term_to_its_domain() -> No
     assert normal == {"a1": 100, "a2": 100, "b1": 50, "bare": 0}
 
 
-def test_anti_terms_take_away() -> None:
+def test_anti_affinity_terms_subtract() -> None:
     cluster = zones(pod("p", {"app": "foo"}, at="a1"))
     both = {**likes(weighted(2)), **dislikes(weighted(7, key="host"))}
     raw, normal = scored(cluster, incoming(both))
@@ -93,7 +93,7 @@ def test_anti_terms_take_away() -> None:
     assert normal == {"a1": 0, "a2": 100, "b1": 71, "bare": 71}
 
 
-def test_terms_of_existing_pods_count_for_the_pod_they_mean() -> None:
+def test_terms_of_existing_pods_count_for_the_pods_they_select() -> None:
     cluster = zones(
         pod("p", at="a1", affinity=likes(weighted(3))),
         pod("q", at="b1", affinity=dislikes(weighted(4, key="host"), weighted(4, app="x"))),
@@ -106,7 +106,7 @@ def test_terms_of_existing_pods_count_for_the_pod_they_mean() -> None:
     assert raw == {"a1": 3, "a2": 3, "b1": -4, "bare": 0}
 
 
-def test_existing_pods_terms_see_the_labels_of_the_pods_namespace() -> None:
+def test_terms_of_existing_pods_select_by_the_labels_of_the_pods_namespace() -> None:
     scope: Wire = {"namespaceSelector": {"matchLabels": {"team": "red"}}}
     cluster = zones(pod("p", at="a1", namespace="other", affinity=likes(weighted(3, **scope))))
     assert plugin_for(cluster).pre_score(CycleState(), incoming(), cluster.nodes) == SKIP
@@ -124,7 +124,7 @@ def test_weights_that_cancel_out_are_not_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "wanted", "args"),
+    ("objects", "pod_affinity", "args"),
     [
         pytest.param([], likes(weighted(5)), {}, id="no pod matches"),
         pytest.param(
@@ -144,11 +144,13 @@ def test_weights_that_cancel_out_are_not_skipped() -> None:
         ),
     ],
 )
-def test_where_no_term_applies_the_score_is_skipped(
-    objects: list[Any], wanted: Wire | None, args: Wire
+def test_the_score_is_skipped_if_no_term_applies(
+    objects: list[Any], pod_affinity: Wire | None, args: Wire
 ) -> None:
     cluster = zones(*objects)
-    status = plugin_for(cluster, **args).pre_score(CycleState(), incoming(wanted), cluster.nodes)
+    status = plugin_for(cluster, **args).pre_score(
+        CycleState(), incoming(pod_affinity), cluster.nodes
+    )
     assert status == SKIP
 
 
@@ -162,11 +164,11 @@ def test_with_own_terms_those_of_existing_pods_are_never_ignored() -> None:
 
 def test_terms_that_do_not_parse_are_an_error() -> None:
     faulty = {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}
-    wanted = incoming(likes(weighted(5, **faulty)))
+    incoming_pod = incoming(likes(weighted(5, **faulty)))
     text = 'preferredAffinityTerms: "Near" is not a valid label selector operator'
     for ignores in (False, True):
         plugin = plugin_for(zones(), ignore_preferred_terms_of_existing_pods=ignores)
-        status = plugin.pre_score(CycleState(), wanted, zones().nodes)
+        status = plugin.pre_score(CycleState(), incoming_pod, zones().nodes)
         assert status == error(f"failed to parse pod: {text}")
 
 
@@ -193,11 +195,11 @@ def test_scoring_without_pre_score_is_an_error() -> None:
         ),
     ],
 )
-def test_arguments_are_validated_again(args: object, text: str) -> None:
+def test_arguments_are_validated(args: object, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         InterPodAffinity(args, zones().handle)
 
 
 @given(above=st.lists(st.integers(0, 2**40), min_size=1), width=st.integers(0, 2**40))
-def test_a_few_scores_are_stretched_as_columns_are(above: list[int], width: int) -> None:
+def test_a_few_scores_are_normalized_like_columns(above: list[int], width: int) -> None:
     assert stretched_one_by_one(above, width) == stretched(np.array(above), width).tolist()

@@ -61,7 +61,7 @@ def a_view() -> Any:
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        pytest.param(a_pod(), SKIP, id="nothing is asked for"),
+        pytest.param(a_pod(), SKIP, id="no requirement"),
         pytest.param(wanting(preferred=[]), SKIP, id="only preferences"),
         pytest.param(a_pod(nodeSelector={"zone": "x"}), None, id="a node selector"),
         pytest.param(wanting(terms()), None, id="no terms at all"),
@@ -88,14 +88,14 @@ def a_view() -> Any:
             unresolvable("pod affinity terms conflict"),
             id="nothing is left of them",
         ),
-        pytest.param(wanting(terms(named("a", operator="NotIn"))), None, id="NotIn names nobody"),
+        pytest.param(wanting(terms(named("a", operator="NotIn"))), None, id="NotIn names no node"),
     ],
 )
 def test_pre_filter(pod: Any, expected: Any) -> None:
     assert a_plugin().pre_filter(CycleState(), pod, a_view().all_nodes()) == expected
 
 
-def test_pre_filter_goes_on_for_a_profile_with_an_affinity_of_its_own() -> None:
+def test_pre_filter_does_not_skip_for_a_profile_with_its_own_affinity() -> None:
     plugin = a_plugin(**{REQUIRED: terms(label("zone", "Exists"))})
     assert plugin.pre_filter(CycleState(), a_pod(), a_view().all_nodes()) is None
 
@@ -146,7 +146,7 @@ def preference(weight: int, term: dict[str, Any]) -> dict[str, Any]:
     return {"weight": weight, "preference": term}
 
 
-def test_weights_of_all_preferences_that_hold_add_up() -> None:
+def test_weights_of_all_matching_preferences_add_up() -> None:
     plugin = a_plugin(**{PREFERRED: [preference(7, label("cores", "Exists"))]})
     own = [
         preference(20, label("zone", "In", "x")),
@@ -196,8 +196,8 @@ MALFORMED = wanting(terms(label("zone", "Near", "x")))
         pytest.param(ZONE_X, None, "y", QueueingHint.QUEUE_SKIP, id="another came"),
         pytest.param(ZONE_X, "y", "x", QueueingHint.QUEUE, id="it matches now"),
         pytest.param(ZONE_X, "x", "x", QueueingHint.QUEUE_SKIP, id="it matched before"),
-        pytest.param(ZONE_X, "x", "y", QueueingHint.QUEUE_SKIP, id="it matches no more"),
-        pytest.param(MALFORMED, "x", "y", QueueingHint.QUEUE, id="who cannot tell queues"),
+        pytest.param(ZONE_X, "x", "y", QueueingHint.QUEUE_SKIP, id="it no longer matches"),
+        pytest.param(MALFORMED, "x", "y", QueueingHint.QUEUE, id="an undecidable event queues"),
         pytest.param(
             a_pod(nodeSelector={"zone": "x"}), "y", "x", QueueingHint.QUEUE, id="selector"
         ),
@@ -209,7 +209,7 @@ def test_hint_after_a_node_change(pod: Any, old: Any, new: Any, expected: Any) -
     assert registration.hint(pod, before, a_node(labels={"zone": new})) is expected
 
 
-def test_hint_heeds_the_profiles_affinity() -> None:
+def test_hint_uses_the_profiles_affinity() -> None:
     (registration,) = a_plugin(**{REQUIRED: terms(label("pool", "Exists"))}).events_to_register()
     assert registration.hint(ZONE_X, None, a_node(labels={"zone": "x"})) is QueueingHint.QUEUE_SKIP
 

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures, and the plugins that only matter with their features on."""
+"""NodeDeclaredFeatures, and plugins that depend on enabled features."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -9,7 +9,14 @@ from kubesched.framework.cluster_event import QueueingHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, error, unschedulable
 from kubesched.plugins.node_ports import NodePorts
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, made, statuses_of
+from tests.unit.plugins.builders import (
+    a_cluster,
+    a_node,
+    a_pod,
+    a_trial,
+    made,
+    statuses_of,
+)
 
 PLUGIN = made(NodePorts)
 REJECTED = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -28,7 +35,7 @@ def rejected(pod: Any, nodes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("used", "wanted", "conflict"),
+    ("used", "requested", "conflict"),
     [
         pytest.param({"hostPort": 80}, {"hostPort": 80}, True, id="the same port"),
         pytest.param({"hostPort": 80}, {"hostPort": 81}, False, id="another port"),
@@ -48,7 +55,7 @@ def rejected(pod: Any, nodes: Any) -> Any:
             {"hostPort": 80, "hostIP": "10.0.0.1"},
             {"hostPort": 80},
             True,
-            id="all addresses wanted",
+            id="all addresses requested",
         ),
         pytest.param(
             {"hostPort": 80, "hostIP": "0.0.0.0"},
@@ -58,10 +65,10 @@ def rejected(pod: Any, nodes: Any) -> Any:
         ),
     ],
 )
-def test_filter(used: Any, wanted: Any, conflict: Any) -> None:
+def test_filter(used: Any, requested: Any, conflict: Any) -> None:
     view = a_cluster([a_node("free"), a_node("used")], {"used": [with_ports(used, name="old")]})
     expected = {"used": REJECTED} if conflict else {}
-    assert rejected(with_ports(wanted), view.all_nodes()) == expected
+    assert rejected(with_ports(requested), view.all_nodes()) == expected
 
 
 def test_a_pod_without_host_ports_skips_the_filter() -> None:
@@ -104,7 +111,7 @@ def test_filter_fails_where_pre_filter_is_disabled() -> None:
         pytest.param(
             with_ports({"hostPort": 80}, name="o", status={"nominatedNodeName": "n"}),
             QueueingHint.QUEUE,
-            id="a promise of the port ended",
+            id="a nominated pod with the port was deleted",
         ),
         pytest.param(
             with_ports({"hostPort": 80}, name="o"), QueueingHint.QUEUE_SKIP, id="it had no node"

@@ -1,4 +1,4 @@
-"""NodeResourcesFit refuses nodes without room, and says all that is short."""
+"""NodeResourcesFit rejects nodes without room, and reports every insufficient resource."""
 
 from typing import Any
 
@@ -9,7 +9,14 @@ from kubesched.config.types import NodeResourcesFitArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import error, unresolvable, unschedulable
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
-from tests.unit.plugins.builders import a_cluster, a_node, a_pod, a_trial, made, statuses_of
+from tests.unit.plugins.builders import (
+    a_cluster,
+    a_node,
+    a_pod,
+    a_trial,
+    made,
+    statuses_of,
+)
 
 GPU = "example.com/gpu"
 ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", GPU: "2", "pods": "3"}
@@ -63,14 +70,16 @@ def test_filter(requests: Any, expected: Any) -> None:
     ("count", "requests", "expected"),
     [
         pytest.param(2, {}, None, id="one place left"),
-        pytest.param(3, {}, unschedulable("Too many pods"), id="full, for a pod that asks nothing"),
+        pytest.param(3, {}, unschedulable("Too many pods"), id="full, for a pod without requests"),
         pytest.param(
             3,
             {"cpu": "5"},
             unresolvable("Too many pods", "Insufficient cpu"),
             id="full and too small",
         ),
-        pytest.param(3, {"cpu": "1"}, unschedulable("Too many pods"), id="full alone can be cured"),
+        pytest.param(
+            3, {"cpu": "1"}, unschedulable("Too many pods"), id="full alone is resolvable"
+        ),
     ],
 )
 def test_number_of_pods(count: Any, requests: Any, expected: Any) -> None:
@@ -80,7 +89,7 @@ def test_number_of_pods(count: Any, requests: Any, expected: Any) -> None:
     assert found == ({} if expected is None else {"n": expected})
 
 
-def test_a_node_that_names_no_pods_takes_none() -> None:
+def test_a_node_without_allocatable_pods_takes_none() -> None:
     view = a_cluster([a_node("n", allocatable={"cpu": "1"})])
     assert rejected(a_pod(), view.all_nodes()) == {"n": unschedulable("Too many pods")}
 
@@ -124,6 +133,6 @@ def test_filter_fails_where_pre_filter_is_disabled() -> None:
     assert found == {"n": error(text)}
 
 
-def test_arguments_are_validated_again() -> None:
+def test_arguments_are_validated() -> None:
     with pytest.raises(ValueError, match=r'^ignoredResourceGroups\[0\]: Invalid value: "a/b": res'):
         made(NodeResourcesFit, NodeResourcesFitArgs(ignored_resource_groups=("a/b",)))

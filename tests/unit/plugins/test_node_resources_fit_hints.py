@@ -1,4 +1,4 @@
-"""Which events make room for a pod that NodeResourcesFit refused."""
+"""Events that may make room for a pod that NodeResourcesFit rejected."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def other(cpu: str = "2", memory: str = "1Gi", **spec: Any) -> Any:
     [
         pytest.param(other(nodeName="n"), None, QUEUE, id="a placed pod went"),
         pytest.param(
-            other(status={"nominatedNodeName": "n"}), None, QUEUE, id="a promised one went"
+            other(status={"nominatedNodeName": "n"}), None, QUEUE, id="a nominated one went"
         ),
         pytest.param(other(), None, SKIP, id="a waiting one went"),
         pytest.param(PENDING, PENDING, QUEUE, id="the pod itself shrank"),
@@ -43,7 +43,7 @@ def other(cpu: str = "2", memory: str = "1Gi", **spec: Any) -> Any:
             other(nodeName="n"),
             other(memory="1Mi", nodeName="n"),
             SKIP,
-            id="it gave what is not wanted",
+            id="it gave back another resource",
         ),
         pytest.param(other(), other("1"), SKIP, id="a waiting one shrank"),
     ],
@@ -100,7 +100,7 @@ IMPLICIT = a_pod(requests={"deviceclass.resource.kubernetes.io/fast": "1"})
             device_class("c", None),
             device_class("c", GPU),
             QUEUE,
-            id="it stands for it now",
+            id="it provides the resource now",
         ),
         pytest.param(
             PENDING, device_class("c", GPU), device_class("c", GPU), SKIP, id="it did so before"

@@ -44,7 +44,7 @@ def scores(plugin: Any, pod: Any, nodes: Any, pods: Any = None) -> Any:
     state = CycleState()
     assert plugin.pre_score(state, pod, table) is None
     found = plugin.score_nodes(state, pod, table)
-    # Where PreScore is disabled the same comes out.
+    # The scores are the same if PreScore is disabled.
     assert plugin.score_nodes(CycleState(), pod, table).tolist() == found.tolist()
     assert found.dtype == np.int64
     return found.tolist()
@@ -54,7 +54,7 @@ NODES = [
     a_node("small", allocatable={"cpu": "4", "memory": "8Gi"}),
     a_node("large", allocatable={"cpu": "10", "memory": "20Gi"}),
 ]
-# On the small node 1 of 4 cores and 1 of 8 GiB are taken.
+# On the small node, 1 of 4 cores and 1 of 8 GiB are requested.
 PODS = {"small": [a_pod("old", requests={"cpu": "1", "memory": "1Gi"})]}
 POD = a_pod(requests={"cpu": "2", "memory": "2Gi"})
 
@@ -88,19 +88,19 @@ def test_strategies(plugin: Any, expected: Any) -> None:
     assert scores(plugin, POD, NODES, PODS) == expected
 
 
-def test_a_container_that_asks_nothing_is_counted_as_something() -> None:
+def test_a_container_without_requests_counts_with_defaults() -> None:
     # 100m of 1 core and 200 MiB of 2000 MiB, for the pod there and for the new one.
     nodes = [a_node("n", allocatable={"cpu": "1", "memory": "2000Mi"})]
     assert scores(fit(), a_pod(), nodes, {"n": [a_pod("old")]}) == [80]
 
 
-def test_more_than_the_node_has_is_worth_nothing() -> None:
+def test_a_request_beyond_the_nodes_capacity_scores_zero() -> None:
     nodes = [a_node("n", allocatable={"cpu": "1", "memory": "8Gi"})]
     assert scores(fit(), POD, nodes) == [37]
     assert scores(fit("MostAllocated"), POD, nodes) == [62]
 
 
-def test_an_extended_resource_counts_only_if_asked_for_and_there() -> None:
+def test_an_extended_resource_counts_only_if_requested_and_allocatable() -> None:
     nodes = [
         a_node("gpus", allocatable={"cpu": "4", GPU: "4"}),
         a_node("no", allocatable={"cpu": "4"}),
@@ -111,7 +111,7 @@ def test_an_extended_resource_counts_only_if_asked_for_and_there() -> None:
     assert scores(plugin, a_pod(requests={"cpu": "1", GPU: "2"}), nodes) == [56, 75]
 
 
-def test_a_node_without_any_of_the_resources_scores_nothing() -> None:
+def test_a_node_without_any_of_the_resources_scores_zero() -> None:
     assert scores(fit(), POD, [a_node("n", allocatable={"pods": "1"})]) == [0]
 
 
@@ -161,10 +161,10 @@ def balanced(*names: str) -> NodeResourcesBalancedAllocation:
 @pytest.mark.parametrize(
     ("requests", "expected"),
     [
-        # The node has 0.5 of its cpu and none of its memory taken: balance 75.
-        pytest.param({"cpu": "1", "memory": "2Gi"}, 75, id="as uneven as before"),
+        # Half of the node's cpu and none of its memory are requested: balance 75.
+        pytest.param({"cpu": "1", "memory": "2Gi"}, 75, id="as unbalanced as before"),
         pytest.param({"memory": "4Gi"}, 87, id="evened out: 50 + (50 + 100 - 75) / 2"),
-        pytest.param({"cpu": "2"}, 62, id="more uneven: 50 + (50 + 50 - 75) / 2"),
+        pytest.param({"cpu": "2"}, 62, id="more unbalanced: 50 + (50 + 50 - 75) / 2"),
         pytest.param({"cpu": "9", "memory": "9Gi"}, 87, id="overfull counts as full"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_single_resource_is_always_balanced() -> None:
     assert scores(balanced(), a_pod(requests={"cpu": "4"}), nodes) == [75]
 
 
-def test_a_pod_that_asks_for_nothing_skips_balance() -> None:
+def test_a_pod_without_requests_skips_balance() -> None:
     table = a_cluster(NODES).all_nodes()
     assert balanced().pre_score(CycleState(), a_pod(), table) is SKIP
     assert balanced().score_nodes(CycleState(), a_pod(), table).tolist() == [0, 0]

@@ -24,7 +24,7 @@ def rejected(plugin: Any, pod: Any, view: Any) -> Any:
 @pytest.mark.parametrize(
     ("tolerations", "expected"),
     [
-        pytest.param([], {"cordoned"}, id="a cordoned node is refused"),
+        pytest.param([], {"cordoned"}, id="a cordoned node is rejected"),
         pytest.param(TOLERATED, set(), id="the taint's toleration opens it"),
         pytest.param([{"operator": "Exists"}], set(), id="so does tolerating everything"),
         pytest.param(TOLERATED_FOR_EXECUTION, {"cordoned"}, id="but not for another effect"),
@@ -77,9 +77,9 @@ def test_hint_after_a_toleration_change(new: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("node_name", "expected"),
     [
-        pytest.param("", set(), id="no name, no refusal"),
+        pytest.param("", set(), id="no name, no rejection"),
         pytest.param("b", {"a", "c"}, id="all but the named node"),
-        pytest.param("gone", {"a", "b", "c"}, id="all, if nobody has the name"),
+        pytest.param("gone", {"a", "b", "c"}, id="all, if no node has the name"),
     ],
 )
 def test_node_name(node_name: Any, expected: Any) -> None:
@@ -90,7 +90,7 @@ def test_node_name(node_name: Any, expected: Any) -> None:
     assert set(found.values()) <= {unresolvable(reason)}
 
 
-def test_node_name_waits_for_a_node_to_come() -> None:
+def test_node_name_waits_for_an_added_node() -> None:
     (registration,) = made(NodeName).events_to_register()
     assert registration.event.action == ActionType.ADD
     assert registration.hint is None

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: distinct volumes of a driver against what the node attaches."""
+"""NodeVolumeLimits: distinct volumes of a driver against the attach limit of the node."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_node_without_csi_node_takes_any_number() -> None:
     assert judged(view, using("p", "c1", "c2", "c3")) == {}
 
 
-def test_each_node_is_counted_for_itself() -> None:
+def test_each_node_is_counted_separately() -> None:
     limits = [a_csi_node(name, {DRIVER: 1}) for name in "ab"]
     nodes = [a_node("a"), a_node("b"), a_node("c")]
     view = a_cluster(nodes, {"a": [using("x", "c1")]}, [*THREE_BOUND, *limits])
@@ -107,17 +107,17 @@ def test_each_node_is_counted_for_itself() -> None:
 
 
 def test_in_a_trial_the_pods_of_the_trial_count() -> None:
-    taken = using("x", "c1")
+    other_pod = using("x", "c1")
     objects = [*THREE_BOUND, *(a_csi_node(name, {DRIVER: 1}) for name in "ab")]
-    view = a_cluster([a_node("a"), a_node("b")], {"a": [taken]}, objects)
-    trial, index = a_trial(view, "a", "b"), view.pods.index_of[taken.uid]
+    view = a_cluster([a_node("a"), a_node("b")], {"a": [other_pod]}, objects)
+    trial, index = a_trial(view, "a", "b"), view.pods.index_of[other_pod.uid]
     trial.remove(np.array([index, -1], dtype=np.int32))
     trial.add(np.array([-1, index], dtype=np.int32))
     verdict = NodeVolumeLimits().filter_nodes(CycleState(), using("p", "c2"), trial.nodes)
     assert statuses_of(verdict, trial.nodes.names) == {"b": FULL}
 
 
-def test_in_a_trial_nodes_where_nothing_moves_hold_what_they_hold() -> None:
+def test_nodes_without_a_change_in_a_trial_keep_their_volumes() -> None:
     full, plain = using("x", "c1"), a_pod("plain")
     objects = [*THREE_BOUND, *(a_csi_node(name, {DRIVER: 1}) for name in "abc")]
     view = a_cluster([a_node(name) for name in "abc"], {"a": [full], "c": [plain]}, objects)
@@ -212,7 +212,7 @@ def test_one_unbound_claim_of_two_pods_counts_once() -> None:
     assert on_one_node(1, [using("x", "u")], using("p", "w"), *objects) == FULL
 
 
-def test_in_tree_volumes_count_for_the_driver_that_took_their_place() -> None:
+def test_in_tree_volumes_count_for_the_driver_that_replaces_them() -> None:
     volume = a_volume("ebs", awsElasticBlockStore={"volumeID": "aws:///vol-1"})
     objects = [a_claim("c", volume="ebs"), volume]
     assert on_one_node(0, [], using("p", "c"), *objects) == FULL
@@ -247,7 +247,7 @@ def test_in_tree_volumes_do_not_count_without_a_csi_node() -> None:
             [],
             holding("c", ephemeral("1")),
             error("PVC default/c-1 was not created for pod default/c (pod is not owner)"),
-            id="an ephemeral volume's claim of somebody else",
+            id="an ephemeral volume's claim of another owner",
         ),
         pytest.param(
             [],
@@ -260,7 +260,7 @@ def test_in_tree_volumes_do_not_count_without_a_csi_node() -> None:
         ),
     ],
 )
-def test_what_cannot_be_resolved(pods: list[PodInfo], pod: PodInfo, expected: Status) -> None:
+def test_unresolvable_volumes(pods: list[PodInfo], pod: PodInfo, expected: Status) -> None:
     objects = [*THREE_BOUND, a_claim("c-1")]
     assert on_one_node(3, pods, pod, *objects) == expected
 

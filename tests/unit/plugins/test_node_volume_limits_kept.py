@@ -1,4 +1,4 @@
-"""NodeVolumeLimits keeps counts current: they equal at any time what counting anew gives."""
+"""NodeVolumeLimits keeps incremental counts: they always equal fresh counts."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ PROBES = [
 ]
 
 
-def put(one: KubeResource) -> Change:
-    return lambda cluster: cluster.add(one)
+def put(obj: KubeResource) -> Change:
+    return lambda cluster: cluster.add(obj)
 
 
 def drop(store: str, key: str) -> Change:
@@ -146,7 +146,7 @@ def row_by_row(plugin: NodeVolumeLimits, pod: PodInfo, nodes: NodeTable) -> dict
 
 
 def in_a_trial(plugin: NodeVolumeLimits, pod: PodInfo, cluster: GrowingCluster) -> Any:
-    """Return the verdict where all pods are supposed gone and come back."""
+    """Return the verdict in a trial in which all pods are removed and added again."""
     names, view = cluster.nodes.names, cluster.view
     trial = cluster.trial(*names)
     pods = [view.pods_on(view.row_of(name)) for name in names]
@@ -159,7 +159,7 @@ def in_a_trial(plugin: NodeVolumeLimits, pod: PodInfo, cluster: GrowingCluster) 
 
 
 def counted(volumes: AttachedVolumes, cluster: GrowingCluster) -> Any:
-    """Return all that is counted on each node, by name."""
+    """Return all counts and problems of each node, by name."""
     nodes = cluster.nodes
     volumes.follow(nodes.view)
     counts = LiveCounts(volumes, nodes.rows)
@@ -169,14 +169,14 @@ def counted(volumes: AttachedVolumes, cluster: GrowingCluster) -> Any:
     return {
         name: (
             [int(column[position]) for column in columns],
-            [text for text, where in problems.items() if where[position]],
+            [text for text, mask in problems.items() if mask[position]],
         )
         for position, name in enumerate(nodes.names)
     }
 
 
 def a_busy_cluster() -> GrowingCluster:
-    """Return nodes with pods, claims, volumes, a class and attachments for changes to change."""
+    """Return nodes with pods, claims, volumes, a class and attachments, to be changed."""
     cluster = GrowingCluster(*map(a_node, NODES), a_class(provisioner=DRIVER))
     cluster.add(*(a_csi_node(name, {DRIVER: 2, EBS: 1}) for name in NODES))
     cluster.add(*(a_csi_volume(name, f"h{i % 2}") for i, name in enumerate(VOLUMES)))
@@ -205,7 +205,7 @@ def test_after_any_changes_counts_are_as_if_counted_anew(steps: list[Change], ev
             assert in_a_trial(kept, pod, cluster) == anew
 
 
-def test_another_cluster_is_counted_by_itself() -> None:
+def test_another_cluster_is_counted_separately() -> None:
     bound = [a_claim("c0", volume="v0"), a_csi_volume("v0", "x"), a_csi_volume("v1", "y")]
     objects = [*bound, a_claim("c1", volume="v1"), a_csi_node("a", {DRIVER: 1})]
     full = GrowingCluster(a_node("a"), *objects, using("p", "c1", nodeName="a"))
@@ -216,7 +216,7 @@ def test_another_cluster_is_counted_by_itself() -> None:
     assert judged(kept, PROBES[0], full.nodes) == {"a": FULL}
 
 
-def test_a_row_that_another_node_took_has_that_nodes_limits() -> None:
+def test_a_reused_row_has_the_limits_of_its_new_node() -> None:
     limits = [a_csi_node("a", {DRIVER: 0}), a_csi_node("z", {DRIVER: 1})]
     cluster = GrowingCluster(a_node("a"), *limits, a_claim("c0", volume="v0"))
     cluster.add(a_csi_volume("v0", "x"))
@@ -228,7 +228,7 @@ def test_a_row_that_another_node_took_has_that_nodes_limits() -> None:
     assert judged(kept, PROBES[0], cluster.nodes) == {}
 
 
-def test_uses_of_pods_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_volume_uses_of_deleted_pods_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attached, "_DEAD_MAX", 8)
     cluster = GrowingCluster(a_node("a"), a_csi_node("a", {DRIVER: 1}))
     cluster.add(a_claim("c0", volume="v0"), a_csi_volume("v0", "x"))
@@ -256,7 +256,7 @@ def test_uses_of_pods_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
         ),
     ],
 )
-def test_what_is_read(pod: PodInfo, expected: Reads | None) -> None:
+def test_declared_reads(pod: PodInfo, expected: Reads | None) -> None:
     assert made(NodeVolumeLimits).reads(pod) == expected
 
 
@@ -272,7 +272,7 @@ def test_with_claims_usage_and_all_storage_objects_are_read() -> None:
     }
 
 
-def test_a_batch_of_rows_is_judged_as_the_whole() -> None:
+def test_a_batch_of_rows_is_evaluated_like_the_whole_table() -> None:
     names = [f"n{i}" for i in range(9)]
     cluster = GrowingCluster(*map(a_node, names), *(a_csi_node(n, {DRIVER: 1}) for n in names[2:]))
     cluster.add(a_claim("c0", volume="v0"), a_csi_volume("v0", "x"))

@@ -1,4 +1,4 @@
-"""PodTopologySpread refuses nodes that would skew the spread."""
+"""PodTopologySpread rejects nodes on which the pod would exceed the maximum skew."""
 
 from typing import Any
 
@@ -42,27 +42,27 @@ def plugin_for(cluster: GrowingCluster) -> PodTopologySpread:
     return PodTopologySpread(PodTopologySpreadArgs(), cluster.handle)
 
 
-def judged(cluster: GrowingCluster, wanted: PodInfo) -> dict[str, str]:
+def judged(cluster: GrowingCluster, incoming_pod: PodInfo) -> dict[str, str]:
     plugin, state = plugin_for(cluster), CycleState()
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    return in_words(rejected(plugin, state, wanted, cluster.nodes))
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
+    return in_words(rejected(plugin, state, incoming_pod, cluster.nodes))
 
 
 def rejected(
-    plugin: PodTopologySpread, state: CycleState, wanted: PodInfo, nodes: NodeTable
+    plugin: PodTopologySpread, state: CycleState, incoming_pod: PodInfo, nodes: NodeTable
 ) -> dict[str, Status]:
-    return statuses_of(plugin.filter_nodes(state, wanted, nodes), nodes.names)
+    return statuses_of(plugin.filter_nodes(state, incoming_pod, nodes), nodes.names)
 
 
 def zones(**counts: int) -> GrowingCluster:
-    """One node per zone, named as the zone, with that many pods of app foo."""
+    """One node per zone, with the name of the zone and a number of pods of app foo."""
     cluster = GrowingCluster(*(node(zone, {"zone": zone}) for zone in counts))
     for zone, count in counts.items():
         cluster.add(*(pod(f"{zone}{i}", {"app": "foo"}, at=zone) for i in range(count)))
     return cluster
 
 
-def test_a_domain_with_more_pods_than_the_least_and_the_skew_allow_is_rejected() -> None:
+def test_a_domain_above_the_minimum_plus_the_skew_is_rejected() -> None:
     assert judged(zones(a=0, b=1, c=2), incoming(spread())) == {
         "b": f"U {SKEWED}",
         "c": f"U {SKEWED}",
@@ -71,8 +71,8 @@ def test_a_domain_with_more_pods_than_the_least_and_the_skew_allow_is_rejected()
 
 
 def test_a_pod_that_does_not_match_its_own_selector_adds_nothing() -> None:
-    wanted = pod("incoming", {"app": "bar"}, topologySpreadConstraints=[spread()])
-    assert judged(zones(a=0, b=1, c=2), wanted) == {"c": f"U {SKEWED}"}
+    incoming_pod = pod("incoming", {"app": "bar"}, topologySpreadConstraints=[spread()])
+    assert judged(zones(a=0, b=1, c=2), incoming_pod) == {"c": f"U {SKEWED}"}
 
 
 def test_a_node_without_the_key_is_unresolvable_and_no_domain() -> None:
@@ -114,13 +114,13 @@ def test_pods_on_nodes_that_lack_one_of_the_keys_do_not_count() -> None:
     ("min_domains", "rejected"),
     [
         pytest.param(None, [], id="without minDomains one domain suffices"),
-        pytest.param(2, [], id="as many domains as asked for: the least count is the least"),
-        pytest.param(3, ["a", "b"], id="too few domains: the least count is zero"),
+        pytest.param(2, [], id="as many domains as requested: the lowest count is the minimum"),
+        pytest.param(3, ["a", "b"], id="too few domains: the minimum is zero"),
     ],
 )
 def test_min_domains(min_domains: int | None, rejected: list[str]) -> None:
-    wanted = incoming(spread(minDomains=min_domains))
-    assert sorted(judged(zones(a=1, b=1), wanted)) == rejected
+    incoming_pod = incoming(spread(minDomains=min_domains))
+    assert sorted(judged(zones(a=1, b=1), incoming_pod)) == rejected
 
 
 def test_terminating_pods_and_pods_of_other_namespaces_do_not_count() -> None:
@@ -150,8 +150,8 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
     cluster.add(pod("new", {"app": "foo", "version": "2"}, at="b"))
     constraint = spread(matchLabelKeys=["version", "absent"])
     labels = {"app": "foo", "version": "2"}
-    wanted = pod("incoming", labels, topologySpreadConstraints=[constraint])
-    assert judged(cluster, wanted) == {"b": f"U {SKEWED}"}
+    incoming_pod = pod("incoming", labels, topologySpreadConstraints=[constraint])
+    assert judged(cluster, incoming_pod) == {"b": f"U {SKEWED}"}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values() -> None:
         pytest.param(
             {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
             ["a"],
-            id="both the other way round",
+            id="both policies inverted",
         ),
     ],
 )
@@ -180,34 +180,34 @@ def test_inclusion_policies(policies: Wire, rejected: list[str]) -> None:
         pod("b1", {"app": "foo"}, at="b"),
         pod("c0", {"app": "foo"}, at="c"),
     )
-    wanted = incoming(spread(**policies), nodeSelector={"disk": "ssd"})
-    assert sorted(set(judged(cluster, wanted)) - {"c", "d"}) == rejected
+    incoming_pod = incoming(spread(**policies), nodeSelector={"disk": "ssd"})
+    assert sorted(set(judged(cluster, incoming_pod)) - {"c", "d"}) == rejected
 
 
 def taints(effect: str) -> Wire:
     return {"taints": [{"key": "k", "effect": effect}]}
 
 
-def test_a_node_outside_the_inclusion_is_measured_against_an_unknown_domain_of_zero() -> None:
+def test_a_node_excluded_by_policy_counts_as_an_unknown_domain_of_zero() -> None:
     cluster = zones(a=2, b=2)
     cluster.add(node("t", {"zone": "t"}, **taints("NoSchedule")))
-    wanted = incoming(spread(nodeTaintsPolicy="Honor"))
+    incoming_pod = incoming(spread(nodeTaintsPolicy="Honor"))
     # 0 + 1 - 2 is below any skew.
-    assert judged(cluster, wanted) == {}
+    assert judged(cluster, incoming_pod) == {}
 
 
 def test_a_pod_without_hard_constraints_skips_the_filter() -> None:
     cluster = zones(a=1)
     plugin = plugin_for(cluster)
-    for wanted in (incoming(), incoming(spread(whenUnsatisfiable="ScheduleAnyway"))):
-        assert plugin.pre_filter(CycleState(), wanted, cluster.nodes) == SKIP
+    for incoming_pod in (incoming(), incoming(spread(whenUnsatisfiable="ScheduleAnyway"))):
+        assert plugin.pre_filter(CycleState(), incoming_pod, cluster.nodes) == SKIP
 
 
 def test_a_selector_that_does_not_parse_is_an_error() -> None:
     cluster = zones(a=1)
     faulty = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["x"]}]}
-    wanted = incoming(spread(labelSelector=faulty))
-    status = plugin_for(cluster).pre_filter(CycleState(), wanted, cluster.nodes)
+    incoming_pod = incoming(spread(labelSelector=faulty))
+    status = plugin_for(cluster).pre_filter(CycleState(), incoming_pod, cluster.nodes)
     assert status == error(
         "get constraints from pod: obtaining pod's hard topology spread constraints: "
         '"Near" is not a valid label selector operator'
@@ -238,60 +238,62 @@ def test_hard_default_constraints_count_what_the_services_of_the_pod_select() ->
 # -- trials ---------------------------------------------------------------------------------------
 
 
-def test_each_row_of_a_trial_supposes_its_own_change_only() -> None:
+def test_each_row_of_a_trial_has_only_its_own_change() -> None:
     cluster = zones(a=2, b=2, c=2)
-    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(spread())
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
-    supposed, trial = state.clone(), cluster.trial("a", "b", "c")
+    plugin, state, incoming_pod = plugin_for(cluster), CycleState(), incoming(spread())
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
+    trial_state, trial = state.clone(), cluster.trial("a", "b", "c")
     removed = trial.remove(cluster.indices("a0", "b0", None))
-    assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
+    assert plugin.remove_pods(trial_state, incoming_pod, removed, trial.nodes) is None
     removed = trial.remove(cluster.indices("a1", None, None))
-    assert plugin.remove_pods(supposed, wanted, removed, trial.nodes) is None
+    assert plugin.remove_pods(trial_state, incoming_pod, removed, trial.nodes) is None
     added = trial.add(cluster.indices(None, "b0", None))
-    assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
+    assert plugin.add_pods(trial_state, incoming_pod, added, trial.nodes) is None
     # a: 0 + 1 - 0; b and c: 2 + 1 - 2.
-    assert rejected(plugin, supposed, wanted, trial.nodes) == {}
+    assert rejected(plugin, trial_state, incoming_pod, trial.nodes) == {}
     added = trial.add(cluster.indices(None, None, "a0"))
-    assert plugin.add_pods(supposed, wanted, added, trial.nodes) is None
-    assert in_words(rejected(plugin, supposed, wanted, trial.nodes)) == {"c": f"U {SKEWED}"}
-    # The attempt itself never noticed.
-    assert rejected(plugin, state, wanted, cluster.nodes) == {}
+    assert plugin.add_pods(trial_state, incoming_pod, added, trial.nodes) is None
+    assert in_words(rejected(plugin, trial_state, incoming_pod, trial.nodes)) == {
+        "c": f"U {SKEWED}"
+    }
+    # The state of the attempt is unchanged.
+    assert rejected(plugin, state, incoming_pod, cluster.nodes) == {}
 
 
-def test_taking_away_a_terminating_pod_brings_its_domain_below_zero() -> None:
+def test_removing_a_terminating_pod_brings_its_domain_below_zero() -> None:
     cluster = zones(a=1, b=2)
     cluster.add(
         pod("gone", {"app": "foo"}, at="a", terminating=True),
         pod("left", {"app": "foo"}, at="a", terminating=True),
     )
-    plugin, state, wanted = plugin_for(cluster), CycleState(), incoming(spread())
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    plugin, state, incoming_pod = plugin_for(cluster), CycleState(), incoming(spread())
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
     for name in ("a0", "gone", "left"):
         trial = cluster.trial("b")
-        plugin.add_pods(state, wanted, trial.add(cluster.indices(name)), trial.nodes)
-    # b: 5 + 1 - 1. Then as many are taken again, and three more: -1 + 1 - (-1).
-    assert list(rejected(plugin, state, wanted, cluster.table("b"))) == ["b"]
+        plugin.add_pods(state, incoming_pod, trial.add(cluster.indices(name)), trial.nodes)
+    # b: 5 + 1 - 1. Then the same number is removed, and three more: -1 + 1 - (-1).
+    assert list(rejected(plugin, state, incoming_pod, cluster.table("b"))) == ["b"]
     for name in ("a0", "gone", "left", "b0", "b1", "a0"):
         removed = PodRows(cluster.view, cluster.indices(name))
-        plugin.remove_pods(state, wanted, removed, cluster.table("b"))
-    assert rejected(plugin, state, wanted, cluster.table("b")) == {}
+        plugin.remove_pods(state, incoming_pod, removed, cluster.table("b"))
+    assert rejected(plugin, state, incoming_pod, cluster.table("b")) == {}
     strict = incoming(spread(skew=0))
     assert plugin.pre_filter(state, strict, cluster.nodes) is None
     for name in ("a0", "gone"):
         removed = PodRows(cluster.view, cluster.indices(name))
         plugin.remove_pods(state, strict, removed, cluster.table("a"))
-    # -1 + 1 - (-1): the least is the domain's own count, below zero as it is.
+    # -1 + 1 - (-1): the minimum is the domain's own count, although it is below zero.
     assert list(rejected(plugin, state, strict, cluster.table("a"))) == ["a"]
 
 
 def test_an_empty_selector_counts_pods_that_come_and_go_in_a_trial() -> None:
     cluster = zones(a=1, b=1)
-    wanted = incoming(spread(labelSelector={}))
+    incoming_pod = incoming(spread(labelSelector={}))
     plugin, state, trial = plugin_for(cluster), CycleState(), cluster.trial("a", "b")
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
     added = trial.add(cluster.indices("b0", None))
-    assert plugin.add_pods(state, wanted, added, trial.nodes) is None
-    assert in_words(rejected(plugin, state, wanted, trial.nodes)) == {"a": f"U {SKEWED}"}
+    assert plugin.add_pods(state, incoming_pod, added, trial.nodes) is None
+    assert in_words(rejected(plugin, state, incoming_pod, trial.nodes)) == {"a": f"U {SKEWED}"}
 
 
 def test_pods_of_a_trial_without_the_pre_filters_state_are_an_error() -> None:
@@ -303,44 +305,44 @@ def test_pods_of_a_trial_without_the_pre_filters_state_are_an_error() -> None:
 
 
 @given(
-    where=st.lists(st.integers(0, 5), max_size=12),
+    node_indexes=st.lists(st.integers(0, 5), max_size=12),
     moves=st.lists(st.tuples(st.booleans(), st.integers(0, 11)), max_size=6),
     row=st.integers(0, 5),
     skew=st.integers(1, 2),
     min_domains=st.sampled_from([None, 3, 4]),
 )
-def test_a_trial_equals_the_cluster_in_which_it_happened(
-    where: list[int],
+def test_a_trial_equals_the_cluster_after_the_same_changes(
+    node_indexes: list[int],
     moves: list[tuple[bool, int]],
     row: int,
     skew: int,
     min_domains: int | None,
 ) -> None:
-    """Six nodes in three zones; pods come to one node or leave it, supposed and in truth."""
+    """Six nodes in three zones; pods of one node are added or removed, in a trial and in fact."""
     names = [f"n{i}" for i in range(6)]
     cluster = GrowingCluster(*(node(n, {"zone": "abc"[i % 3]}) for i, n in enumerate(names)))
     cluster.add(node("elsewhere"))
-    cluster.add(*(pod(f"p{i}", {"app": "foo"}, at=names[n]) for i, n in enumerate(where)))
+    cluster.add(*(pod(f"p{i}", {"app": "foo"}, at=names[n]) for i, n in enumerate(node_indexes)))
     cluster.add(*(pod(f"spare{i}", {"app": "foo"}, at="elsewhere") for i in range(12)))
     plugin, state = plugin_for(cluster), CycleState()
-    wanted = incoming(spread(skew=skew, minDomains=min_domains))
-    assert plugin.pre_filter(state, wanted, cluster.nodes) is None
+    incoming_pod = incoming(spread(skew=skew, minDomains=min_domains))
+    assert plugin.pre_filter(state, incoming_pod, cluster.nodes) is None
     name, trial = names[row], cluster.trial(names[row])
-    here = [f"p{i}" for i, place in enumerate(where) if place == row]
-    came, gone = 0, []
-    for comes, number in moves:
-        if comes:
+    here = [f"p{i}" for i, index in enumerate(node_indexes) if index == row]
+    added_count, removed_names = 0, []
+    for is_added, number in moves:
+        if is_added:
             added = trial.add(cluster.indices(f"spare{number}"))
-            plugin.add_pods(state, wanted, added, trial.nodes)
-            came += 1
+            plugin.add_pods(state, incoming_pod, added, trial.nodes)
+            added_count += 1
         elif here:
-            gone.append(here.pop(number % len(here)))
-            removed = trial.remove(cluster.indices(gone[-1]))
-            plugin.remove_pods(state, wanted, removed, trial.nodes)
-    supposed = rejected(plugin, state, wanted, trial.nodes)
-    for leaving in gone:
-        cluster.remove_pod(leaving)
-    cluster.add(*(pod(f"new{i}", {"app": "foo"}, at=name) for i in range(came)))
-    truth = CycleState()
-    assert plugin.pre_filter(truth, wanted, cluster.nodes) is None
-    assert supposed == rejected(plugin, truth, wanted, cluster.table(name))
+            removed_names.append(here.pop(number % len(here)))
+            removed = trial.remove(cluster.indices(removed_names[-1]))
+            plugin.remove_pods(state, incoming_pod, removed, trial.nodes)
+    in_trial = rejected(plugin, state, incoming_pod, trial.nodes)
+    for pod_name in removed_names:
+        cluster.remove_pod(pod_name)
+    cluster.add(*(pod(f"new{i}", {"app": "foo"}, at=name) for i in range(added_count)))
+    cluster_state = CycleState()
+    assert plugin.pre_filter(cluster_state, incoming_pod, cluster.nodes) is None
+    assert in_trial == rejected(plugin, cluster_state, incoming_pod, cluster.table(name))

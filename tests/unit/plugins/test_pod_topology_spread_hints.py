@@ -1,4 +1,4 @@
-"""Which events make it worth trying a pod again that could not spread."""
+"""Events that may help a pod that PodTopologySpread rejected."""
 
 from typing import Any
 
@@ -33,10 +33,10 @@ def plugin(**args: Any) -> PodTopologySpread:
     return PodTopologySpread(PodTopologySpreadArgs(**args), GrowingCluster().handle)
 
 
-def hint(place: int, wanted: PodInfo, old: Any, new: Any) -> QueueingHint:
-    function = plugin().events_to_register()[place].hint
+def hint(index: int, incoming_pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    function = plugin().events_to_register()[index].hint
     assert function is not None
-    return function(wanted, old, new)
+    return function(incoming_pod, old, new)
 
 
 def test_the_events() -> None:
@@ -62,7 +62,7 @@ TOLERANT = [{"operator": "Exists"}]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "old", "new", "expected"),
+    ("incoming_pod", "old", "new", "expected"),
     [
         pytest.param(incoming(hard()), None, other(), QUEUE, id="a matching pod came"),
         pytest.param(incoming(hard()), None, other("bar"), SKIP, id="another pod came"),
@@ -79,7 +79,7 @@ TOLERANT = [{"operator": "Exists"}]
             incoming(hard()), other("bar"), other("foo"), QUEUE, id="a pod matches from now on"
         ),
         pytest.param(
-            incoming(hard()), other("foo"), other("bar"), QUEUE, id="a pod matches no longer"
+            incoming(hard()), other("foo"), other("bar"), QUEUE, id="a pod no longer matches"
         ),
         pytest.param(
             incoming(hard()), other("x"), other("y"), SKIP, id="a pod changed unrelated labels"
@@ -119,9 +119,9 @@ TOLERANT = [{"operator": "Exists"}]
     ],
 )
 def test_after_a_pod_changed(
-    wanted: PodInfo, old: PodInfo | None, new: PodInfo | None, expected: QueueingHint
+    incoming_pod: PodInfo, old: PodInfo | None, new: PodInfo | None, expected: QueueingHint
 ) -> None:
-    assert hint(0, wanted, old, new) == expected
+    assert hint(0, incoming_pod, old, new) == expected
 
 
 def tainted(labels: dict[str, str], **taint: str) -> NodeInfo:
@@ -174,9 +174,9 @@ def test_after_a_node_changed(
     assert hint(1, incoming(hard("zone"), hard("host")), old, new) == expected
 
 
-def test_a_selector_that_does_not_parse_has_the_pod_tried_after_any_node() -> None:
-    wanted = incoming(hard(labelSelector=FAULTY))
-    assert hint(1, wanted, node("n", {}), node("n", {})) == QUEUE
+def test_an_invalid_selector_requeues_the_pod_after_any_node_event() -> None:
+    incoming_pod = incoming(hard(labelSelector=FAULTY))
+    assert hint(1, incoming_pod, node("n", {}), node("n", {})) == QUEUE
 
 
 def test_hints_read_the_services_of_the_handles_snapshot() -> None:

@@ -1,4 +1,4 @@
-"""PodTopologySpread scores nodes by how few matching pods their domains have."""
+"""PodTopologySpread prefers nodes in domains with few matching pods."""
 
 import re
 from typing import Any
@@ -45,13 +45,13 @@ def foo(name: str, at: str, **more: Any) -> PodInfo:
 
 
 def scored(
-    cluster: GrowingCluster, wanted: PodInfo, *fitting: str, **args: Any
+    cluster: GrowingCluster, incoming_pod: PodInfo, *fitting: str, **args: Any
 ) -> tuple[dict[str, int], dict[str, int]]:
     plugin, state = plugin_for(cluster, **args), CycleState()
     nodes = cluster.table(*fitting) if fitting else cluster.nodes
-    assert plugin.pre_score(state, wanted, nodes) is None
-    raw = plugin.score_nodes(state, wanted, nodes)
-    return by_name(raw, nodes), by_name(plugin.normalize_scores(state, wanted, raw), nodes)
+    assert plugin.pre_score(state, incoming_pod, nodes) is None
+    raw = plugin.score_nodes(state, incoming_pod, nodes)
+    return by_name(raw, nodes), by_name(plugin.normalize_scores(state, incoming_pod, raw), nodes)
 
 
 def three_zones() -> GrowingCluster:
@@ -73,13 +73,13 @@ def test_fewer_pods_score_more() -> None:
     assert normal == {"a": 0, "b": 60, "c": 100}
 
 
-def test_the_skew_waters_differences_down() -> None:
+def test_a_larger_skew_reduces_differences() -> None:
     raw, normal = scored(three_zones(), incoming(soft(skew=4)))
     assert raw == {"a": 8, "b": 5, "c": 3}
     assert normal == {"a": 37, "b": 75, "c": 100}
 
 
-def test_domains_are_those_of_fitting_nodes_and_counts_those_of_all() -> None:
+def test_domains_are_of_fitting_nodes_and_counts_of_all_nodes() -> None:
     cluster = three_zones()
     cluster.add(node("b2", {"zone": "b"}), foo("b1", "b2"))
     raw, normal = scored(cluster, incoming(soft()), "a", "b")
@@ -88,7 +88,7 @@ def test_domains_are_those_of_fitting_nodes_and_counts_those_of_all() -> None:
     assert normal == {"a": 75, "b": 100}
 
 
-def test_nodes_that_policies_leave_out_do_not_count() -> None:
+def test_nodes_excluded_by_policies_do_not_count() -> None:
     cluster = three_zones()
     cluster.add(
         node("a2", {"zone": "a", "disk": "ssd"}),
@@ -99,7 +99,7 @@ def test_nodes_that_policies_leave_out_do_not_count() -> None:
     assert raw == {"a2": 1, "b2": 0}
 
 
-def test_the_hostname_counts_the_nodes_own_pods_whatever_its_label_says() -> None:
+def test_the_hostname_key_counts_the_nodes_own_pods_whatever_its_label() -> None:
     cluster = GrowingCluster(
         node("x", {HOST: "same"}),
         node("y", {HOST: "same"}),
@@ -113,7 +113,7 @@ def test_the_hostname_counts_the_nodes_own_pods_whatever_its_label_says() -> Non
     assert normal == {"x": 0, "y": 100}
 
 
-def test_nodes_that_lack_a_key_of_the_pods_own_constraints_get_nothing() -> None:
+def test_nodes_without_a_key_of_the_pods_own_constraints_score_zero() -> None:
     cluster = three_zones()
     cluster.add(node("bare"), foo("z", "bare"))
     raw, normal = scored(cluster, incoming(soft()))
@@ -121,12 +121,12 @@ def test_nodes_that_lack_a_key_of_the_pods_own_constraints_get_nothing() -> None
     assert normal == {"a": 0, "b": 60, "c": 100, "bare": 0}
 
 
-def test_where_no_node_has_the_keys_every_node_gets_nothing() -> None:
+def test_every_node_scores_zero_if_no_node_has_the_keys() -> None:
     cluster = GrowingCluster(node("x"), node("y"))
     assert scored(cluster, incoming(soft()))[1] == {"x": 0, "y": 0}
 
 
-def test_where_no_pod_matches_every_node_gets_all() -> None:
+def test_every_node_scores_the_maximum_if_no_pod_matches() -> None:
     cluster = GrowingCluster(node("x", {"zone": "x"}), node("y", {"zone": "y"}))
     assert scored(cluster, incoming(soft()))[1] == {"x": 100, "y": 100}
 
@@ -223,13 +223,13 @@ def test_default_constraints_select_what_the_controller_selects(
 ) -> None:
     cluster = labelled()
     cluster.add(a_controller(*controller))
-    wanted = owned_by(*owner, app="foo")
+    incoming_pod = owned_by(*owner, app="foo")
     plugin, state = plugin_for(cluster), CycleState()
-    status = plugin.pre_score(state, wanted, cluster.nodes)
+    status = plugin.pre_score(state, incoming_pod, cluster.nodes)
     if count is None:
         assert status == SKIP
         return
-    raw = by_name(plugin.score_nodes(state, wanted, cluster.nodes), cluster.nodes)
+    raw = by_name(plugin.score_nodes(state, incoming_pod, cluster.nodes), cluster.nodes)
     # Skews 3 and 5 add 2 and 4; two hosts and two zones weigh ln 4 = 1.386 each.
     assert raw == {"x": {1: 9, 2: 12}[count], "y": 6}
 
@@ -248,12 +248,12 @@ def test_services_and_controller_select_together() -> None:
     assert raw == {"x": 12, "y": 6}
 
 
-def test_a_new_service_is_noticed() -> None:
+def test_a_new_service_counts() -> None:
     cluster = labelled()
-    plugin, wanted = plugin_for(cluster), pod("incoming", {"app": "foo"})
-    assert plugin.pre_score(CycleState(), wanted, cluster.nodes) == SKIP
+    plugin, incoming_pod = plugin_for(cluster), pod("incoming", {"app": "foo"})
+    assert plugin.pre_score(CycleState(), incoming_pod, cluster.nodes) == SKIP
     cluster.add(a_service("front", {"app": "foo"}))
-    assert plugin.pre_score(CycleState(), wanted, cluster.nodes) is None
+    assert plugin.pre_score(CycleState(), incoming_pod, cluster.nodes) is None
 
 
 def test_under_system_defaults_a_node_without_a_zone_is_scored_by_its_host() -> None:
@@ -261,7 +261,7 @@ def test_under_system_defaults_a_node_without_a_zone_is_scored_by_its_host() -> 
     cluster.add(node("bare", {HOST: "bare"}), foo("r", "bare"), a_service("front", {"app": "foo"}))
     raw, normal = scored(cluster, pod("incoming", {"app": "foo"}))
     # Three hosts and three zones (one of them that of no label): ln 5 = 1.609.
-    # x: 2 + 2·1.609 + 4 + 2·1.609 = 12.4; bare: 2 + 1.609, and nothing for a zone.
+    # x: 2 + 2·1.609 + 4 + 2·1.609 = 12.4; bare: 2 + 1.609, and zero for the zone.
     assert raw == {"x": 12, "y": 6, "bare": 4}
     assert normal == {"x": 33, "y": 83, "bare": 100}
 
@@ -307,8 +307,8 @@ def test_a_pod_with_hard_constraints_only_gets_no_defaults() -> None:
 def test_a_selector_that_does_not_parse_is_an_error() -> None:
     cluster = three_zones()
     faulty = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
-    wanted = incoming(soft(labelSelector=faulty))
-    assert plugin_for(cluster).pre_score(CycleState(), wanted, cluster.nodes) == error(
+    incoming_pod = incoming(soft(labelSelector=faulty))
+    assert plugin_for(cluster).pre_score(CycleState(), incoming_pod, cluster.nodes) == error(
         "calculating preScoreState: obtaining pod's soft topology spread constraints: "
         '"Near" is not a valid label selector operator'
     )
@@ -316,13 +316,13 @@ def test_a_selector_that_does_not_parse_is_an_error() -> None:
 
 def test_scoring_without_pre_score_is_an_error() -> None:
     cluster = three_zones()
-    plugin, wanted = plugin_for(cluster), incoming(soft())
+    plugin, incoming_pod = plugin_for(cluster), incoming(soft())
     text = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     with pytest.raises(StatusError) as raised:
-        plugin.score_nodes(CycleState(), wanted, cluster.nodes)
+        plugin.score_nodes(CycleState(), incoming_pod, cluster.nodes)
     assert raised.value.status == error(text)
     with pytest.raises(StatusError) as raised:
-        plugin.normalize_scores(CycleState(), wanted, np.zeros(3, dtype=np.int64))
+        plugin.normalize_scores(CycleState(), incoming_pod, np.zeros(3, dtype=np.int64))
     assert raised.value.status == error(text)
 
 
@@ -337,7 +337,7 @@ def test_scoring_without_pre_score_is_an_error() -> None:
         ),
     ],
 )
-def test_arguments_are_validated_again(args: object, text: str) -> None:
+def test_arguments_are_validated(args: object, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         PodTopologySpread(args, GrowingCluster().handle)
 

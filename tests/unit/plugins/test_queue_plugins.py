@@ -1,4 +1,4 @@
-"""SchedulingGates and PrioritySort: who enters the queue, and in which order."""
+"""SchedulingGates and PrioritySort: the gate and the order of the queue."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ def test_gates_are_named_in_order_between_brackets() -> None:
     assert status.reasons == ("waiting for scheduling gates: [b a]",)
 
 
-def test_only_the_end_of_the_pods_own_gates_queues_it() -> None:
+def test_only_the_removal_of_the_pods_own_gates_requeues_it() -> None:
     (registration,) = made(SchedulingGates).events_to_register()
     assert registration.event.action == ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     pod, other = a_pod("a"), a_pod("b")

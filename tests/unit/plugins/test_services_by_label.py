@@ -1,4 +1,4 @@
-"""Which services select a pod."""
+"""The services that select a pod."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def a_service(name: str, selector: dict[str, str], namespace: str = "default") -
         ),
         pytest.param([{"app": "web", "tier": "back"}], {}, id="another value of a second label"),
         pytest.param([{"zone": "a", "app": "web"}], {}, id="a label that the pod lacks"),
-        pytest.param([{}], {}, id="no selector selects nobody"),
+        pytest.param([{}], {}, id="no selector selects no pod"),
     ],
 )
 def test_labels_by_which_services_select(
     services: list[dict[str, str]], expected: dict[str, str]
 ) -> None:
-    known = ServicesByLabel(a_service(f"s{n}", one) for n, one in enumerate(services))
+    known = ServicesByLabel(a_service(f"s{n}", selector) for n, selector in enumerate(services))
     assert known.selected_by(a_pod("p", labels=LABELS)) == expected
 
 

@@ -27,8 +27,8 @@ AVOID_OLD = taint("old", "yes", "PreferNoSchedule")
 @pytest.mark.parametrize(
     ("taints", "tolerations", "rejected"),
     [
-        pytest.param([DEDICATED], [], True, id="NoSchedule keeps off"),
-        pytest.param([LEAVING], [], True, id="NoExecute keeps off"),
+        pytest.param([DEDICATED], [], True, id="NoSchedule rejects"),
+        pytest.param([LEAVING], [], True, id="NoExecute rejects"),
         pytest.param([AVOID_SPOT], [], False, id="PreferNoSchedule does not"),
         pytest.param([taint("x", effect="Odd")], [], False, id="nor an unknown effect"),
         pytest.param([DEDICATED], [{"key": "dedicated", "value": "db"}], False, id="equal value"),
@@ -112,8 +112,10 @@ def test_score_fails_where_pre_score_is_disabled() -> None:
         pytest.param(None, [], QueueingHint.QUEUE, id="an untainted node came"),
         pytest.param(None, [DEDICATED], QueueingHint.QUEUE_SKIP, id="a tainted node came"),
         pytest.param([DEDICATED], [AVOID_OLD], QueueingHint.QUEUE, id="the taint went"),
-        pytest.param([DEDICATED], [LEAVING], QueueingHint.QUEUE_SKIP, id="another took its place"),
-        pytest.param([AVOID_OLD], [], QueueingHint.QUEUE_SKIP, id="it kept nobody off before"),
+        pytest.param(
+            [DEDICATED], [LEAVING], QueueingHint.QUEUE_SKIP, id="another taint replaced it"
+        ),
+        pytest.param([AVOID_OLD], [], QueueingHint.QUEUE_SKIP, id="it rejected no pod before"),
     ],
 )
 def test_hint_after_a_node_change(old: Any, new: Any, expected: Any) -> None:

@@ -1,4 +1,4 @@
-"""VolumeBinding's pre-bind: what is written, what is waited for, and what ends the wait."""
+"""VolumeBinding's pre-bind: its writes, its wait, and the end of the wait."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Later = Callable[["World"], None]
 
 
 class TickingClock:
-    """Time that passes only in sleep; each second may bring news."""
+    """A clock that advances only in sleep; each second may have watch events."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -57,7 +57,7 @@ class TickingClock:
 
 
 class Counter:
-    """What a plugin counts, by label."""
+    """A counter by label."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Metrics:
 
 
 class World:
-    """A plugin over two nodes, an API server that only notes, and what the watch shows when."""
+    """A plugin over two nodes, a recording API server, and watch events by second."""
 
     def __init__(self, *objects: Any, timeout_s: int = TIMEOUT_S) -> None:
         nodes = [a_node(name, labels={HOSTNAME: name}) for name in "ab"]
@@ -89,7 +89,7 @@ class World:
         self.second = 0
         self.news: dict[int, list[Later]] = {}
         self.pods: dict[str, PodInfo] = {}
-        self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=timeout_s), self)  # type: ignore[arg-type]  # The parts of a handle that are asked for.
+        self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=timeout_s), self)  # type: ignore[arg-type]  # The used parts of a handle.
 
     def informer(self, resource: str) -> dict[str, PodInfo]:
         assert resource == "pods"
@@ -100,8 +100,8 @@ class World:
         return self
 
     def show(self, *objects: PersistentVolume | PersistentVolumeClaim) -> None:
-        for one in objects:
-            self.snapshot.objects.store_of(type(one)).put(one.key, one)
+        for obj in objects:
+            self.snapshot.objects.store_of(type(obj)).put(obj.key, obj)
 
     def reserved(self, pod: PodInfo, node: str = "a") -> CycleState:
         state, nodes = CycleState(), self.snapshot.all_nodes()
@@ -116,7 +116,7 @@ class World:
         return asyncio.run(self.plugin.pre_bind(self.reserved(pod), pod, "a"))
 
     def rejected(self, claim: str) -> str:
-        """Return the nodes that are refused to another pod of a claim."""
+        """Return the nodes that are rejected for another pod of a claim."""
         state, nodes, pod = CycleState(), self.snapshot.all_nodes(), using(claim)
         assert self.plugin.pre_filter(state, pod, nodes) is None
         return "".join(statuses_of(self.plugin.filter_nodes(state, pod, nodes), nodes.names))
@@ -127,7 +127,7 @@ def using(*claims: str) -> PodInfo:
 
 
 def bound_claim(name: str = "claim", volume: str = "pv", **parts: Any) -> PersistentVolumeClaim:
-    """Return a claim as the controller leaves it, newer than anything we wrote."""
+    """Return a claim as the controller writes it, newer than our writes."""
     metadata = {"resourceVersion": "900", "annotations": BOUND} | parts.pop("metadata", {})
     return a_claim(name, volume=volume, metadata=metadata, **parts)
 
@@ -151,10 +151,10 @@ def without(kind: type, key: str) -> Later:
     return lambda world: world.snapshot.objects.store_of(kind).remove(key)
 
 
-# -- what is written ------------------------------------------------------------------------------
+# -- writes ---------------------------------------------------------------------------------------
 
 
-def test_a_volume_is_given_to_its_claim_if_it_is_still_the_one_decided_on() -> None:
+def test_an_unchanged_volume_is_reserved_for_its_claim() -> None:
     world = World(a_claim(), a_class(), a_volume())
     world.at(1, showing(bound_volume(), bound_claim()))
     assert world.bind() is None
@@ -175,7 +175,7 @@ def test_a_volume_is_given_to_its_claim_if_it_is_still_the_one_decided_on() -> N
     assert world.client.requests == [("patch", "persistentvolumes pv", patch)]
 
 
-def test_a_volume_its_owner_kept_for_the_claim_is_not_marked() -> None:
+def test_a_volume_that_its_owner_reserved_is_not_annotated() -> None:
     kept = a_volume(claimRef={"namespace": "default", "name": "claim"})
     world = World(a_claim(), a_class(), kept).at(1, showing(bound_volume(), bound_claim()))
     assert world.bind() is None
@@ -183,7 +183,7 @@ def test_a_volume_its_owner_kept_for_the_claim_is_not_marked() -> None:
     assert patch["metadata"] == {"resourceVersion": "3"}
 
 
-def test_a_volume_that_is_to_be_made_is_asked_for_on_the_claim() -> None:
+def test_provisioning_is_requested_on_the_claim() -> None:
     world = World(a_claim(metadata={"annotations": {"mine": "1"}}), PROVISIONED)
     world.at(1, showing(bound_claim(volume="new", metadata=chosen(**BOUND)), bound_volume("new")))
     assert world.bind() is None
@@ -212,7 +212,7 @@ def test_volumes_are_written_before_claims() -> None:
     ]
 
 
-def test_the_servers_rejection_is_the_verdict_and_nothing_stays_assumed() -> None:
+def test_the_servers_rejection_is_the_status_and_nothing_stays_assumed() -> None:
     world = World(a_claim(), a_claim("other"), a_class(), a_volume())
     world.client.failures["patch", "pv"] = conflict("pv", "persistentvolumes")
     assert world.bind() == error(
@@ -224,7 +224,7 @@ def test_the_servers_rejection_is_the_verdict_and_nothing_stays_assumed() -> Non
     assert world.metrics.volume_scheduling_stage_error_total.counts == {"bind": 1}
 
 
-def test_what_was_written_before_a_rejection_stays_assumed() -> None:
+def test_writes_before_a_rejection_stay_assumed() -> None:
     world = World(
         *(a_claim(name) for name in ("c1", "c3")),
         *(a_claim(name, size="2Gi") for name in ("c2", "c4")),
@@ -237,7 +237,7 @@ def test_what_was_written_before_a_rejection_stays_assumed() -> None:
     state = world.reserved(pod)
     assert asyncio.run(world.plugin.pre_bind(state, pod, "a")) is not None
     world.plugin.unreserve(state, pod, "a")
-    # The first is written: until the watch shows it, nobody else may have it.
+    # The first is written: no other pod may use it until the watch shows it.
     assert world.client.verbs == ["patch persistentvolumes pv1", "patch persistentvolumes pv2"]
     world.snapshot.objects.store_of(PersistentVolume).remove("pv2")
     assert world.rejected("c3") == "ab"
@@ -245,7 +245,7 @@ def test_what_was_written_before_a_rejection_stays_assumed() -> None:
     assert world.rejected("c4") == ""
 
 
-def test_a_claim_that_was_written_is_given_back_with_the_attempt() -> None:
+def test_a_written_claim_is_released_with_the_attempt() -> None:
     world = World(a_claim(), PROVISIONED, timeout_s=1)
     pod = using("claim")
     state = world.reserved(pod)
@@ -255,7 +255,7 @@ def test_a_claim_that_was_written_is_given_back_with_the_attempt() -> None:
     assert world.rejected("claim") == ""
 
 
-def test_nothing_is_written_where_all_is_bound() -> None:
+def test_nothing_is_written_if_all_claims_are_bound() -> None:
     world = World(a_claim(volume="pv"), a_volume())
     assert world.bind() is None
     assert world.client.requests == []
@@ -266,10 +266,10 @@ def test_pre_bind_without_the_steps_before_it_fails() -> None:
     assert asyncio.run(world.plugin.pre_bind(CycleState(), a_pod(), "a")) == error("not found")
 
 
-# -- how long is waited ---------------------------------------------------------------------------
+# -- duration of the wait -------------------------------------------------------------------------
 
 
-def test_the_claim_is_looked_at_every_second_until_it_is_bound() -> None:
+def test_the_claim_is_checked_every_second_until_it_is_bound() -> None:
     world = World(a_claim(), a_class(), a_volume())
     world.at(2, showing(bound_volume())).at(4, showing(bound_claim()))
     assert world.bind() is None
@@ -277,17 +277,17 @@ def test_the_claim_is_looked_at_every_second_until_it_is_bound() -> None:
 
 
 @pytest.mark.parametrize(("timeout_s", "slept"), [(3, 3.0), (1, 1.0), (0, 0.0)])
-def test_the_wait_ends_in_time(timeout_s: int, slept: float) -> None:
+def test_the_wait_times_out(timeout_s: int, slept: float) -> None:
     world = World(a_claim(), a_class(), a_volume(), timeout_s=timeout_s)
-    # What comes at the very end comes too late.
+    # An event at the timeout is too late.
     world.at(max(timeout_s, 1), showing(bound_volume(), bound_claim()))
     assert world.bind() == error("binding volumes: context deadline exceeded")
     assert sum(world.clock.slept) == slept
     assert world.metrics.volume_scheduling_stage_error_total.counts == {"bind": 1}
 
 
-def test_what_was_shown_before_the_write_says_nothing() -> None:
-    # The volume was written as version 101; the claim's bound state is from before that.
+def test_states_older_than_the_write_are_ignored() -> None:
+    # The volume was written as version 101; the bound state of the claim is older.
     world = World(a_claim(), a_class(), a_volume())
     world.at(1, showing(bound_claim(), a_volume(metadata={"resourceVersion": "100"})))
     world.at(3, showing(bound_volume(metadata={"resourceVersion": "101"})))
@@ -295,7 +295,7 @@ def test_what_was_shown_before_the_write_says_nothing() -> None:
     assert world.second == 3
 
 
-# -- what ends it ---------------------------------------------------------------------------------
+# -- end of the wait ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -319,21 +319,21 @@ def test_what_was_shown_before_the_write_says_nothing() -> None:
         pytest.param(
             showing(a_volume(metadata={"resourceVersion": "900"})),
             'ClaimRef got reset for pv "pv"',
-            id="the volume was taken back",
+            id="the volume was released",
         ),
         pytest.param(
             showing(bound_volume(claimRef={"namespace": "default", "name": "claim"})),
             'ClaimRef got reset for pv "pv"',
-            id="the volume is kept for a claim of any uid",
+            id="the volume is reserved for a claim of any uid",
         ),
         pytest.param(
             showing(bound_volume(hosts="b")),
             'pv "pv" node affinity doesn\'t match node "a": no matching NodeSelectorTerms',
-            id="the volume moved away",
+            id="the volume moved",
         ),
     ],
 )
-def test_what_ends_the_wait_for_a_volume(news: Later, text: str) -> None:
+def test_events_that_end_the_wait_for_a_volume(news: Later, text: str) -> None:
     world = World(a_claim(), a_class(), a_volume()).at(2, news)
     assert world.bind() == error(f"binding volumes: {text}")
     assert world.second == 2
@@ -350,34 +350,34 @@ def test_what_ends_the_wait_for_a_volume(news: Later, text: str) -> None:
         pytest.param(
             showing(a_claim(metadata={"resourceVersion": "900"})),
             'selectedNode annotation reset for PVC "claim"',
-            id="the node was taken back, and nothing else was noted there",
+            id="the selected node was removed with all annotations",
         ),
         pytest.param(
             showing(a_claim(metadata={"resourceVersion": "900", "annotations": {"a": "b"}})),
             'provisioning failed for PVC "claim"',
-            id="the node was taken back",
+            id="the selected node was removed",
         ),
         pytest.param(
             showing(a_claim(metadata={"resourceVersion": "900", **chosen("b")})),
             'provisioning failed for PVC "claim"',
-            id="another node was chosen",
+            id="another node was selected",
         ),
         pytest.param(
             showing(
                 bound_claim(volume="new", metadata=chosen(**BOUND)), bound_volume("new", hosts="b")
             ),
             'pv "new" node affinity doesn\'t match node "a": no matching NodeSelectorTerms',
-            id="the volume was made elsewhere",
+            id="the volume was provisioned on another node",
         ),
     ],
 )
-def test_what_ends_the_wait_for_a_volume_that_is_made(news: Later, text: str) -> None:
+def test_events_that_end_the_wait_for_provisioning(news: Later, text: str) -> None:
     world = World(a_claim(), PROVISIONED).at(2, news)
     assert world.bind() == error(f"binding volumes: {text}")
     assert world.second == 2
 
 
-def test_a_volume_that_is_shown_after_its_claim_is_waited_for() -> None:
+def test_a_volume_that_appears_after_its_claim_is_awaited() -> None:
     world = World(a_claim(), PROVISIONED)
     world.at(1, showing(bound_claim(volume="new", metadata=chosen(**BOUND))))
     world.at(3, showing(bound_volume("new")))
@@ -385,7 +385,7 @@ def test_a_volume_that_is_shown_after_its_claim_is_waited_for() -> None:
     assert world.second == 3
 
 
-def test_a_node_that_is_gone_ends_the_wait() -> None:
+def test_a_deleted_node_ends_the_wait() -> None:
     world = World(a_claim(), a_class(), a_volume())
     pod = using("claim")
     state = world.reserved(pod)
@@ -394,7 +394,7 @@ def test_a_node_that_is_gone_ends_the_wait() -> None:
     assert status == error('binding volumes: failed to get node "a": node "a" not found')
 
 
-def test_rows_may_mean_other_nodes_by_then() -> None:
+def test_rows_may_belong_to_other_nodes_after_the_wait() -> None:
     world = World(a_claim(), a_class(), a_volume(hosts="a"))
     pod = using("claim")
     state = world.reserved(pod)
@@ -410,7 +410,7 @@ def an_old_volume(disk: str = "vol-1", **parts: Any) -> dict[str, Any]:
     return {"awsElasticBlockStore": {"volumeID": disk, "partition": 1}, **parts}
 
 
-def test_a_volume_that_moved_to_a_driver_is_translated_before_it_is_judged() -> None:
+def test_a_migrated_volume_is_translated_before_its_affinity_is_checked() -> None:
     world = World(a_claim(), a_class(), a_volume(), MIGRATED)
     world.at(2, showing(bound_volume(**an_old_volume("aws://zone"))))
     status = world.bind()
@@ -439,7 +439,7 @@ def test_a_volume_that_cannot_be_assumed_is_counted() -> None:
     assert world.metrics.volume_scheduling_stage_error_total.counts == {"assume": 1}
 
 
-def test_a_run_that_is_called_off_leaves_what_was_written_assumed() -> None:
+def test_a_cancelled_run_leaves_its_writes_assumed() -> None:
     world = World(a_claim(), a_claim("other"), a_class(), a_volume())
     pod = using("claim")
     state = world.reserved(pod)
@@ -459,7 +459,7 @@ def test_a_run_that_is_called_off_leaves_what_was_written_assumed() -> None:
     assert world.rejected("other") == ""
 
 
-def test_a_claim_that_is_gone_by_the_time_of_writing_fails_with_the_servers_text() -> None:
+def test_writing_a_deleted_claim_fails_with_the_servers_text() -> None:
     world = World(a_claim(), PROVISIONED)
     world.client.failures["patch", "claim"] = not_found("claim", "persistentvolumeclaims")
     assert world.bind() == error('persistentvolumeclaims "claim" not found')

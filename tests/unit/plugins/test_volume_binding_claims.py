@@ -1,4 +1,4 @@
-"""VolumeBinding before any node is looked at: which claims stop the pod."""
+"""VolumeBinding's PreFilter: claims that reject the pod."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWNED = {"ownerReferences": [{"uid": "uid-default-pod", "controller": True}]}
 @pytest.mark.parametrize(
     ("volume", "objects", "expected"),
     [
-        pytest.param({"name": "v", "emptyDir": {}}, [], SKIP, id="no claim at all"),
+        pytest.param({"name": "v", "emptyDir": {}}, [], SKIP, id="no claim"),
         pytest.param(
             uses_claim("claim"),
             [],
@@ -41,7 +41,7 @@ OWNED = {"ownerReferences": [{"uid": "uid-default-pod", "controller": True}]}
                 "waiting for ephemeral volume controller to create the "
                 'persistentvolumeclaim "pod-v"'
             ),
-            id="an ephemeral volume's claim that is still to come",
+            id="an ephemeral volume's claim that does not exist yet",
         ),
         pytest.param(
             ephemeral("v"),
@@ -49,7 +49,7 @@ OWNED = {"ownerReferences": [{"uid": "uid-default-pod", "controller": True}]}
             unresolvable(
                 "PVC default/pod-v was not created for pod default/pod (pod is not owner)"
             ),
-            id="an ephemeral volume's claim of somebody else",
+            id="an ephemeral volume's claim of another owner",
         ),
         pytest.param(
             uses_claim("claim"),
@@ -63,12 +63,10 @@ OWNED = {"ownerReferences": [{"uid": "uid-default-pod", "controller": True}]}
             uses_claim("claim"),
             [a_claim(metadata={"deletionTimestamp": "2024-01-01T00:00:00Z"})],
             unresolvable('persistentvolumeclaim "claim" is being deleted'),
-            id="a claim on its way out",
+            id="a terminating claim",
         ),
-        pytest.param(uses_claim("claim"), [a_claim()], IMMEDIATE, id="a class that is missing"),
-        pytest.param(
-            uses_claim("claim"), [a_claim(storage_class=None)], IMMEDIATE, id="no class at all"
-        ),
+        pytest.param(uses_claim("claim"), [a_claim()], IMMEDIATE, id="a missing class"),
+        pytest.param(uses_claim("claim"), [a_claim(storage_class=None)], IMMEDIATE, id="no class"),
         pytest.param(
             uses_claim("claim"),
             [a_claim(), a_class(mode="Immediate")],
@@ -123,7 +121,7 @@ def test_claims_of_a_pod(volume: dict[str, Any], objects: list[Any], expected: o
         ),
     ],
 )
-def test_arguments_are_checked_again(args: VolumeBindingArgs, text: str) -> None:
+def test_arguments_are_validated(args: VolumeBindingArgs, text: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as raised:
         VolumeBinding(args, SnapshotHandle(a_cluster([])))
     assert str(raised.value) == text

@@ -1,4 +1,4 @@
-"""VolumeBinding over nodes: bound volumes, volumes to be found, volumes to be made."""
+"""VolumeBinding's Filter: bound volumes, free volumes, and provisioning."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ BOUND = a_claim(volume="pv")
                 )
             ],
             {"c": NODE},
-            id="fields are not asked about",
+            id="fields are ignored",
         ),
         pytest.param(
             [a_volume(**reaching(expression(ZONE, "x", operator="Gt")))],
@@ -105,7 +105,7 @@ def test_a_bound_volume(objects: list[Any], expected: dict[str, Status]) -> None
     assert judged(BOUND, *objects) == expected
 
 
-def test_the_first_bound_claim_in_the_way_tells_why() -> None:
+def test_the_first_conflicting_bound_claim_gives_the_reason() -> None:
     objects = [
         a_claim("c1", volume="pv1"),
         a_claim("c2", volume="gone"),
@@ -136,7 +136,7 @@ def test_a_volume_that_cannot_be_translated_is_an_error_where_it_would_be() -> N
         pytest.param(a_claim(size="11Gi"), [a_volume()], "abc", id="too small"),
         pytest.param(a_claim(size="10Gi"), [a_volume()], "", id="of just the size"),
         pytest.param(a_claim(size=""), [a_volume()], "", id="any size will do"),
-        pytest.param(a_claim(), [a_volume(phase="Released")], "abc", id="not free again yet"),
+        pytest.param(a_claim(), [a_volume(phase="Released")], "abc", id="not available yet"),
         pytest.param(a_claim(), [a_volume(volumeMode="Block")], "abc", id="of another mode"),
         pytest.param(
             a_claim(accessModes=["ReadWriteOnce", "ReadOnlyMany"]),
@@ -152,7 +152,7 @@ def test_a_volume_that_cannot_be_translated_is_an_error_where_it_would_be() -> N
             a_claim(),
             [a_volume(metadata={"deletionTimestamp": "2024-01-01T00:00:00Z"})],
             "abc",
-            id="on its way out",
+            id="terminating",
         ),
         pytest.param(
             a_claim(selector={"matchLabels": {"tier": "fast"}}),
@@ -164,13 +164,13 @@ def test_a_volume_that_cannot_be_translated_is_an_error_where_it_would_be() -> N
             a_claim(),
             [a_volume(claimRef={"namespace": "default", "name": "other"})],
             "abc",
-            id="kept for another claim",
+            id="reserved for another claim",
         ),
         pytest.param(
             a_claim(),
             [a_volume(claimRef={"namespace": "default", "name": "claim", "uid": "older"})],
             "abc",
-            id="kept for an earlier claim of the name",
+            id="reserved for an earlier claim of the name",
         ),
         pytest.param(
             a_claim(),
@@ -179,11 +179,11 @@ def test_a_volume_that_cannot_be_translated_is_an_error_where_it_would_be() -> N
                 a_volume("free"),
             ],
             "ac",
-            id="kept for the claim, which then gets no other",
+            id="reserved for the claim, which then gets no other",
         ),
     ],
 )
-def test_a_volume_to_be_found(claim: Any, volumes: list[Any], expected: str) -> None:
+def test_a_free_volume(claim: Any, volumes: list[Any], expected: str) -> None:
     assert judged(claim, a_class(), *volumes) == dict.fromkeys(expected, BIND)
 
 
@@ -196,8 +196,8 @@ def test_two_claims_get_two_volumes() -> None:
 
 
 def test_bound_and_unbound_claims_both_give_reasons() -> None:
-    taken = a_volume("pv1", hosts="a", phase="Bound")
-    objects = [a_claim("c1", volume="pv1"), taken, a_claim("c2"), a_class()]
+    bound_elsewhere = a_volume("pv1", hosts="a", phase="Bound")
+    objects = [a_claim("c1", volume="pv1"), bound_elsewhere, a_claim("c2"), a_class()]
     both = unresolvable(REASON_NODE_CONFLICT, REASON_BIND_CONFLICT)
     assert judged(*objects, claims="c1 c2") == {"a": BIND, "b": both, "c": both}
 
@@ -237,15 +237,15 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
         pytest.param(
             [a_claim(), PROVISIONED, a_driver()],
             dict.fromkeys("abc", SPACE),
-            id="nowhere if the driver tells capacities and there are none",
+            id="nowhere if the driver reports capacities and there are none",
         ),
         pytest.param(
             [a_claim(), PROVISIONED, a_driver(storage_capacity=False)],
             {},
-            id="anywhere if the driver tells no capacities",
+            id="anywhere if the driver does not report capacities",
         ),
         pytest.param(
-            [a_claim(size=""), PROVISIONED, a_driver()], {}, id="anywhere if no size is asked for"
+            [a_claim(size=""), PROVISIONED, a_driver()], {}, id="anywhere if no size is requested"
         ),
         pytest.param(
             [
@@ -262,7 +262,7 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
                 a_capacity("3", capacity="9Gi"),
             ],
             {"b": SPACE, "c": SPACE},
-            id="where a capacity is large enough, can be reached and says so",
+            id="where a large enough capacity is reachable",
         ),
         pytest.param(
             [
@@ -276,11 +276,11 @@ def test_bound_and_unbound_claims_both_give_reasons() -> None:
         ),
     ],
 )
-def test_a_volume_to_be_made(objects: list[Any], expected: dict[str, Status]) -> None:
+def test_provisioning(objects: list[Any], expected: dict[str, Status]) -> None:
     assert judged(*objects) == expected
 
 
-def test_a_free_volume_goes_before_making_one() -> None:
+def test_a_free_volume_is_preferred_to_provisioning() -> None:
     objects = [a_claim(), PROVISIONED, a_driver(), a_volume(hosts="b")]
     assert judged(*objects) == {"a": SPACE, "c": SPACE}
 
@@ -302,7 +302,7 @@ def test_without_pre_filter_every_node_is_an_error() -> None:
     assert statuses_of(verdict, nodes.names) == {n: error("not found") for n in "abc"}
 
 
-def test_scores_are_left_out() -> None:
+def test_there_are_no_scores() -> None:
     view = view_of()
     plugin, nodes = VolumeBinding(VolumeBindingArgs(), SnapshotHandle(view)), view.all_nodes()
     assert plugin.pre_score(CycleState(), a_pod(), nodes) == SKIP

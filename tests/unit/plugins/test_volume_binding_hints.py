@@ -1,4 +1,4 @@
-"""VolumeBinding: which events wake a pod it refused."""
+"""VolumeBinding: events that wake a pod that it rejected."""
 
 from __future__ import annotations
 
@@ -88,21 +88,21 @@ ZONES = [{"matchLabelExpressions": [{"key": "zone", "values": ["1"]}]}]
             a_driver(),
             a_driver(storage_capacity=None),
             QUEUE,
-            id="the in-line volume's driver stops telling capacities",
+            id="the in-line volume's driver stops reporting capacities",
         ),
         pytest.param(
             EventResource.CSI_DRIVER,
             a_driver(storage_capacity=False),
             a_driver(storage_capacity=None),
             SKIPS,
-            id="a driver that never told them",
+            id="a driver that never reported them",
         ),
         pytest.param(
             EventResource.CSI_DRIVER,
             a_driver("other"),
             a_driver("other", storage_capacity=False),
             SKIPS,
-            id="another driver stops telling capacities",
+            id="another driver stops reporting capacities",
         ),
         pytest.param(
             EventResource.CSI_STORAGE_CAPACITY, None, a_capacity(), QUEUE, id="a new capacity"

@@ -1,4 +1,4 @@
-"""VolumeBinding keeps pools and masks: they answer at any time as if worked out anew."""
+"""VolumeBinding keeps pools and masks: its results always equal fresh ones."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Change = Callable[[GrowingCluster], None]
 
 
 def in_zone(name: str, *zones: str, operator: str = "In", **fields: Any) -> PersistentVolume:
-    where = {"key": ZONE, "operator": operator, "values": list(zones)}
-    terms = [{"matchExpressions": [where]}]
+    requirement = {"key": ZONE, "operator": operator, "values": list(zones)}
+    terms = [{"matchExpressions": [requirement]}]
     return a_volume(name, nodeAffinity={"required": {"nodeSelectorTerms": terms}}, **fields)
 
 
@@ -72,7 +72,7 @@ def plugin_for(cluster: GrowingCluster) -> VolumeBinding:
 def answers(
     plugin: VolumeBinding, pod: PodInfo, nodes: NodeTable
 ) -> tuple[dict[str, Status] | Status, dict[str, PodVolumes]]:
-    """Return each refused node's status, and what was found for each other node."""
+    """Return the status of each rejected node, and the found volumes of each other node."""
     state = CycleState()
     rejection = plugin.pre_filter(state, pod, nodes)
     if rejection is not None:
@@ -84,20 +84,20 @@ def answers(
 
 
 def node_by_node(plugin: VolumeBinding, pod: PodInfo, nodes: NodeTable) -> Any:
-    """Return the same, each node asked about alone."""
+    """Return the same, with each node evaluated alone."""
     statuses: Any = {}
     volumes: dict[str, PodVolumes] = {}
     for position in range(len(nodes)):
-        one, found = answers(plugin, pod, nodes.take(np.array([position])))
-        if isinstance(one, Status):
-            return one, {}
-        statuses |= one
+        of_node, found = answers(plugin, pod, nodes.take(np.array([position])))
+        if isinstance(of_node, Status):
+            return of_node, {}
+        statuses |= of_node
         volumes |= found
     return statuses, volumes
 
 
-def put(one: Any) -> Change:
-    return lambda cluster: cluster.add(one)
+def put(obj: Any) -> Change:
+    return lambda cluster: cluster.add(obj)
 
 
 def drop(store: str, key: str) -> Change:
@@ -136,16 +136,16 @@ def changes() -> st.SearchStrategy[Change]:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(changes(), min_size=1, max_size=10), st.lists(st.integers(0, 8), max_size=2))
-def test_after_any_changes_the_answer_is_as_if_asked_first(
+def test_after_any_changes_results_equal_those_of_a_new_plugin(
     steps: list[Change], chosen: list[int]
 ) -> None:
     cluster = a_busy_cluster()
     kept = plugin_for(cluster)
     for step in steps:
         for pod in PROBES:
-            anew = answers(plugin_for(cluster), pod, cluster.nodes)
-            assert answers(kept, pod, cluster.nodes) == anew
-            assert node_by_node(kept, pod, cluster.nodes) == anew
+            fresh = answers(plugin_for(cluster), pod, cluster.nodes)
+            assert answers(kept, pod, cluster.nodes) == fresh
+            assert node_by_node(kept, pod, cluster.nodes) == fresh
         step(cluster)
     for number in chosen:
         reserve_on(kept, PROBES[number % 3], cluster, f"n{number}")
@@ -173,7 +173,7 @@ def test_a_volume_that_was_assumed_is_no_longer_free() -> None:
     assert {n: v.static_bindings[0][1].metadata.name for n, v in own.items()} == {"n0": "w1"}
 
 
-def test_many_nodes_alike_and_many_alone() -> None:
+def test_many_equal_nodes_and_many_single_ones() -> None:
     # More nodes of a zone than are kept as positions, with local volumes beside the zonal ones.
     cluster = a_busy_cluster(240)
     for number in range(0, 240, 7):
@@ -186,23 +186,25 @@ def test_many_nodes_alike_and_many_alone() -> None:
         assert answers(plugin, pod, some)[1] == {n: volumes[n] for n in some.names if n in volumes}
 
 
-def test_a_trial_finds_what_was_found_before() -> None:
+def test_a_trial_finds_the_same_volumes() -> None:
     cluster = a_busy_cluster()
     plugin, state = plugin_for(cluster), CycleState()
     assert plugin.pre_filter(state, PROBES[1], cluster.nodes) is None
-    whole = statuses_of(plugin.filter_nodes(state, PROBES[1], cluster.nodes), cluster.nodes.names)
+    statuses = statuses_of(
+        plugin.filter_nodes(state, PROBES[1], cluster.nodes), cluster.nodes.names
+    )
     trial = cluster.trial("n4", "n3", "n8")
-    supposed = plugin.filter_nodes(state, PROBES[1], trial.nodes)
-    assert statuses_of(supposed, trial.nodes.names) == {"n3": whole["n3"]}
-    assert {"n4", "n8"}.isdisjoint(whole)
+    verdict = plugin.filter_nodes(state, PROBES[1], trial.nodes)
+    assert statuses_of(verdict, trial.nodes.names) == {"n3": statuses["n3"]}
+    assert {"n4", "n8"}.isdisjoint(statuses)
 
 
-def test_affinities_no_volume_has_any_longer_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_affinities_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(volume_index_module, "_DEAD_MAX", 4)
     cluster = GrowingCluster(*(a_labelled_node(i, "z") for i in range(9)), a_class(), a_claim("c0"))
     plugin, index, sizes = plugin_for(cluster), VolumeIndex(), []
     for number in range(30):
-        # Three hosts each time, so that the numbers of their affinities come again in other order.
+        # Three hosts each time, so that the ids of their affinities recur in another order.
         hosts = [f"n{place * (number + 1) % 9}" for place in (1, 2, 3)]
         cluster.add(a_volume("w", hosts=hosts))
         _, found = answers(plugin, using("c0"), cluster.nodes)
@@ -226,7 +228,7 @@ BOUND = [a_claim("b0", volume="w0"), a_claim("b1", volume="w1")]
         pytest.param(a_pod("p", volumes=[ephemeral("s")]), None, id="a claim named after the pod"),
     ],
 )
-def test_what_is_read(pod: PodInfo, expected: set[str] | None) -> None:
+def test_declared_reads(pod: PodInfo, expected: set[str] | None) -> None:
     cluster = a_busy_cluster()
     cluster.add(*BOUND, a_claim("lost", volume="w3", phase="Lost"))
     reads = plugin_for(cluster).reads(pod)

@@ -1,4 +1,4 @@
-"""VolumeBinding once a node was chosen: what is assumed, given back, and left to bind."""
+"""VolumeBinding's Reserve: assumed, released and unbound volumes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def using(claim: str) -> PodInfo:
     return a_pod(f"of-{claim}", volumes=[uses_claim(claim)])
 
 
-def test_a_volume_that_was_assumed_is_taken_until_it_is_given_back() -> None:
+def test_an_assumed_volume_is_unavailable_until_it_is_released() -> None:
     attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), a_volume())
     state = attempts.reserved("c1", "a")
     assert attempts.rejected("c2") == "ab"
@@ -67,7 +67,7 @@ def test_a_volume_that_was_assumed_is_taken_until_it_is_given_back() -> None:
     assert attempts.rejected("c2") == ""
 
 
-def test_a_claim_to_be_provisioned_stays_with_its_node_until_it_is_given_back() -> None:
+def test_a_claim_to_be_provisioned_keeps_its_node_until_it_is_released() -> None:
     attempts = Attempts(a_claim("c1"), PROVISIONED)
     state = attempts.reserved("c1", "a")
     assert attempts.rejected("c1") == "b"
@@ -76,7 +76,7 @@ def test_a_claim_to_be_provisioned_stays_with_its_node_until_it_is_given_back() 
     assert attempts.rejected("c1") == ""
 
 
-def test_what_the_api_server_says_later_counts_more_than_what_was_assumed() -> None:
+def test_a_later_state_from_the_api_server_replaces_an_assumed_one() -> None:
     attempts = Attempts(a_claim("c1"), PROVISIONED)
     attempts.reserved("c1", "a")
     newer = a_claim("c1", metadata={"resourceVersion": "8"})
@@ -93,7 +93,7 @@ def test_a_volume_that_changed_meanwhile_cannot_be_assumed() -> None:
     assert status == error('"pv" is out of sync (stored: 4, assume: 3)')
 
 
-def test_nothing_stays_assumed_when_one_of_several_cannot_be() -> None:
+def test_nothing_stays_assumed_if_one_of_several_cannot_be_assumed() -> None:
     attempts = Attempts(
         a_claim("c1"), a_claim("c2", size="2Gi"), a_claim("c3"), a_class(), a_volume()
     )
@@ -108,7 +108,7 @@ def test_nothing_stays_assumed_when_one_of_several_cannot_be() -> None:
     assert attempts.rejected("c3") == ""
 
 
-def test_the_node_that_was_chosen_decides_which_volume_is_assumed() -> None:
+def test_the_chosen_node_determines_the_assumed_volume() -> None:
     volumes = [a_volume(f"pv-{name}", hosts=name) for name in "ab"]
     attempts = Attempts(a_claim("c1"), a_claim("c2"), a_class(), *volumes)
     attempts.reserved("c1", "b")
@@ -120,17 +120,17 @@ def test_the_node_that_was_chosen_decides_which_volume_is_assumed() -> None:
     [
         pytest.param([a_claim(volume="pv"), a_volume()], SKIP, id="all was bound before"),
         pytest.param([a_claim(), a_class(), a_volume()], None, id="a volume is to be bound"),
-        pytest.param([a_claim(), PROVISIONED], None, id="a volume is to be made"),
+        pytest.param([a_claim(), PROVISIONED], None, id="a volume is to be provisioned"),
     ],
 )
-def test_what_is_left_to_bind(objects: list[Any], verdict: object) -> None:
+def test_unbound_volumes(objects: list[Any], verdict: object) -> None:
     attempts = Attempts(*objects)
     state = attempts.reserved("claim", "a")
     flight = attempts.plugin.pre_bind_pre_flight(state, using("claim"), "a")
     assert flight == (BESIDE_OTHERS, verdict)
 
 
-def test_a_node_that_was_never_found_has_nothing_to_bind() -> None:
+def test_an_unknown_node_has_nothing_to_bind() -> None:
     attempts = Attempts(a_claim(), a_class(), a_volume(hosts="a"))
     state, _ = attempts.filtered(using("claim"))
     missing = error('no pod volume found for node "b"')
@@ -152,7 +152,7 @@ def test_without_pre_filter_reserving_fails() -> None:
     assert Attempts().plugin.reserve(CycleState(), a_pod(), "a") == error("not found")
 
 
-def test_binding_names_the_claim_and_marks_who_bound() -> None:
+def test_binding_names_the_claim_and_annotates_the_binder() -> None:
     claim, volume = a_claim(), a_volume()
     bound, changed = bound_volume(volume, claim)
     assert changed
@@ -168,7 +168,7 @@ def test_binding_names_the_claim_and_marks_who_bound() -> None:
     assert bound_volume(bound, claim) == (bound, False)
 
 
-def test_a_volume_its_owner_kept_for_the_claim_is_not_marked() -> None:
+def test_a_volume_that_its_owner_reserved_is_not_annotated() -> None:
     kept = a_volume(claimRef={"namespace": "default", "name": "claim"})
     bound, changed = bound_volume(kept, a_claim())
     assert changed

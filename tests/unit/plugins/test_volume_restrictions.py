@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks two pods cannot share, and claims one pod alone may use."""
+"""VolumeRestrictions: disks that pods cannot share, and claims for a single pod."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def test_a_disk_of_a_pod_on_the_node(
     assert judged(view, holding("ours", ours)) == ({"a": DISK} if rejected else {})
 
 
-def test_a_pod_that_came_later_is_seen() -> None:
+def test_a_pod_that_is_added_later_counts() -> None:
     plugin = VolumeRestrictions(HANDLE)
     empty = a_cluster([a_node("a")])
     assert judged(empty, holding("ours", ebs("x")), plugin) == {}
-    taken = a_cluster([a_node("a")], {"a": [holding("theirs", ebs("x"))]})
-    assert judged(taken, holding("ours", ebs("x")), plugin) == {"a": DISK}
+    cluster = a_cluster([a_node("a")], {"a": [holding("theirs", ebs("x"))]})
+    assert judged(cluster, holding("ours", ebs("x")), plugin) == {"a": DISK}
 
 
 def test_in_a_trial_the_pods_of_the_trial_count() -> None:
@@ -126,9 +126,12 @@ def test_a_missing_claim_rejects_the_pod() -> None:
 @pytest.mark.parametrize(
     ("pods", "claim", "skipped"),
     [
-        pytest.param({}, a_claim(**ONE_POD), True, id="nobody uses the claim"),
+        pytest.param({}, a_claim(**ONE_POD), True, id="no pod uses the claim"),
         pytest.param(
-            {"a": [holding("p", uses_claim("claim"))]}, a_claim(), True, id="many may use it"
+            {"a": [holding("p", uses_claim("claim"))]},
+            a_claim(),
+            True,
+            id="several pods may use it",
         ),
         pytest.param(
             {"a": [holding("p", uses_claim("claim"), namespace="other")]},
@@ -150,7 +153,7 @@ def test_a_missing_claim_rejects_the_pod() -> None:
         ),
     ],
 )
-def test_the_plugin_skips_where_no_claim_is_taken(
+def test_the_plugin_skips_if_no_claim_is_in_use(
     pods: dict[str, list[PodInfo]], claim: Any, skipped: bool
 ) -> None:
     nodes = a_cluster([a_node("a")], pods, [claim]).all_nodes()
@@ -160,21 +163,21 @@ def test_the_plugin_skips_where_no_claim_is_taken(
     assert status == (SKIP if skipped else None)
 
 
-def test_a_taken_claim_rejects_every_node() -> None:
+def test_a_claim_in_use_rejects_every_node() -> None:
     pods = {"a": [holding("p", uses_claim("claim"))]}
     view = a_cluster([a_node("a"), a_node("b")], pods, [a_claim(**ONE_POD)])
     assert judged(view, holding("ours", uses_claim("claim"))) == {"a": IN_USE, "b": IN_USE}
 
 
-def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
+def test_users_of_a_claim_follow_added_and_removed_pods_and_nodes() -> None:
     cluster = GrowingCluster(a_node("n1"), a_node("n2"), a_claim("c", **ONE_POD))
-    plugin, wanted = (
+    plugin, incoming_pod = (
         VolumeRestrictions(HANDLE),
         holding("new", uses_claim("c")),
     )
 
     def verdict() -> Status | None:
-        return plugin.pre_filter(CycleState(), wanted, cluster.nodes)
+        return plugin.pre_filter(CycleState(), incoming_pod, cluster.nodes)
 
     assert verdict() == SKIP
     cluster.add(holding("user", uses_claim("c"), nodeName="n1"))
@@ -199,20 +202,20 @@ def test_who_uses_a_claim_is_known_as_pods_and_nodes_come_and_go() -> None:
         pytest.param(
             [uses_claim("shared")],
             Reads(objects=("persistent_volume_claims",)),
-            id="a claim many may use can only become one that one pod may use",
+            id="a shared claim can only become a claim for a single pod",
         ),
         pytest.param([uses_claim("c")], None, id="a claim for one pod depends on all pods"),
-        pytest.param([uses_claim("missing")], None, id="a claim that is missing refuses the pod"),
+        pytest.param([uses_claim("missing")], None, id="a missing claim rejects the pod"),
         pytest.param([gce("d")], None, id="a disk depends on the pods of the node"),
     ],
 )
-def test_what_is_read(volumes: list[dict[str, Any]], expected: Reads | None) -> None:
+def test_declared_reads(volumes: list[dict[str, Any]], expected: Reads | None) -> None:
     cluster = GrowingCluster(a_claim("c", **ONE_POD), a_claim("shared"))
     plugin = VolumeRestrictions(cluster.handle)
     assert plugin.reads(holding("new", *volumes)) == expected
 
 
-def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
+def test_a_node_fits_in_a_trial_without_the_only_user() -> None:
     user = holding("user", uses_claim("claim"))
     stranger = holding("stranger", uses_claim("claim"), namespace="other")
     view = a_cluster(
@@ -228,7 +231,7 @@ def test_a_node_fits_once_the_only_user_is_supposed_gone_from_it() -> None:
     indices = [view.pods.index_of[p.uid] for p in (user, stranger)]
     removed = trial.remove(np.array(indices, dtype=np.int32))
     assert plugin.remove_pods(tried, pod, removed, trial.nodes) is None
-    # Upstream compares the names of claims alone, so that the stranger counts too.
+    # Upstream compares only the names of claims, so that the pod of another namespace counts too.
     assert statuses_of(plugin.filter_nodes(tried, pod, trial.nodes), ["a", "b"]) == {}
     added = trial.add(np.array([indices[0], -1], dtype=np.int32))
     plugin.add_pods(tried, pod, added, trial.nodes)

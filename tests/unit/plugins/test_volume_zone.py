@@ -26,7 +26,7 @@ def a_plugin() -> VolumeZone:
 
 
 def verdict(volume_labels: dict[str, str], node_labels: dict[str, str], *, ran: bool) -> bool:
-    """Return whether the node is refused, with or without the plugin's PreFilter."""
+    """Return whether the node is rejected, with or without the plugin's PreFilter."""
     objects = [a_claim(volume="pv"), a_volume(labels=volume_labels)]
     view = a_cluster([a_node("n", labels=node_labels)], objects=objects)
     pod, state, nodes = a_pod(volumes=[uses_claim("claim")]), CycleState(), view.all_nodes()
@@ -131,7 +131,7 @@ WAIT, NOW = a_class("wait"), a_class("now", mode="Immediate")
         ),
     ],
 )
-def test_claims_that_tell_no_zone(claim: str, objects: list[Any], expected: object) -> None:
+def test_claims_without_a_zone(claim: str, objects: list[Any], expected: object) -> None:
     view = a_cluster([a_node()], objects=objects)
     pod = a_pod(volumes=[uses_claim(claim)])
     assert a_plugin().pre_filter(CycleState(), pod, view.all_nodes()) == expected

@@ -53,7 +53,7 @@ def a_claim(
     phase: str = "",
     **spec: Any,
 ) -> PersistentVolumeClaim:
-    """Return a claim; one that names a volume is bound to it for good."""
+    """Return a claim; one that names a volume is completely bound to it."""
     annotations = BOUND if volume else {}
     wire = {
         "metadata": {
@@ -87,10 +87,12 @@ def a_volume(
     phase: str = "Available",
     **spec: Any,
 ) -> PersistentVolume:
-    """Return a volume that is free; `hosts` are the only nodes that can use it."""
+    """Return a free volume; `hosts` are the only nodes that can use it."""
     if hosts:
-        where = {"key": HOSTNAME, "operator": "In", "values": list(hosts)}
-        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [where]}]}}
+        requirement = {"key": HOSTNAME, "operator": "In", "values": list(hosts)}
+        spec["nodeAffinity"] = {
+            "required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+        }
     wire = {
         "metadata": {
             "name": name,
@@ -135,7 +137,7 @@ def a_class(
 def a_csi_node(
     name: str, limits: Mapping[str, int | None] | None = None, migrated: str | None = None
 ) -> CSINode:
-    """Return what drivers say of a node: how many volumes they attach there, None for any."""
+    """Return a CSINode with the attach limits of drivers; None for no limit."""
     drivers = [
         {"name": driver, "nodeID": name}
         | ({} if count is None else {"allocatable": {"count": count}})

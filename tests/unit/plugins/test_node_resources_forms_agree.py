@@ -1,4 +1,4 @@
-"""Columns, lines, rows by integers and upstream's arithmetic, spelled out, come to the same."""
+"""Scores by columns, by the resource matrix, by rows and by upstream's arithmetic are equal."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -45,10 +45,10 @@ NODE_COUNT = 4
 
 ordinary = st.integers(0, 2**44)
 edges = st.sampled_from([0, 1, 2, 99, 100, 2**46 - 1, 2**46, 2**53, 2**53 + 1, 2**56 + 3])
-anything = st.one_of(
+any_number = st.one_of(
     ordinary, edges, st.integers(INT64_MIN, INT64_MAX), st.sampled_from([INT64_MIN, INT64_MAX, -1])
 )
-# Beyond this a deviation does not fit an int64, and what Go makes of it depends on the machine.
+# Beyond this, a deviation does not fit an int64, and Go's result depends on the machine.
 moderate = st.one_of(ordinary, edges, st.integers(-(2**40), 2**60))
 
 
@@ -63,7 +63,7 @@ def requests_of(values: Any) -> Any:
 
 
 def a_view(allocatable: Any, allocated: Any) -> ClusterView:
-    """Return nodes of these very numbers, which no manifest could name."""
+    """Return nodes with exactly these numbers, some of which no manifest can express."""
     cluster = Cluster()
     writer = ClusterWriter(cluster)
     for index in range(NODE_COUNT):
@@ -82,13 +82,15 @@ def a_view(allocatable: Any, allocated: Any) -> ClusterView:
             counters.cpu_requested,
             counters.memory_requested,
         )
-    given = [number for columns in (allocatable, allocated) for line in columns for number in line]
-    cluster.nodes.has_small_numbers = all(0 <= number < 2**46 for number in given)
+    all_numbers = [
+        number for columns in (allocatable, allocated) for line in columns for number in line
+    ]
+    cluster.nodes.has_small_numbers = all(0 <= number < 2**46 for number in all_numbers)
     return ClusterView(cluster)
 
 
 def named(numbers: Iterable[int]) -> dict[str, int]:
-    """Return numbers by the resources' names, in their order."""
+    """Return numbers by resource name, in the order of `RESOURCES`."""
     return dict(zip(RESOURCES, numbers, strict=False))
 
 
@@ -98,8 +100,8 @@ def a_pod_of(requests: Any) -> Any:
     return SimpleNamespace(shape=shape, requests=named)
 
 
-def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
-    """Return the scores by columns, which are those by integers."""
+def scores_in_all_forms(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
+    """Return the scores by columns; fail unless rows and the matrix give the same."""
     nodes = view.all_nodes()
     state = CycleState()
     if plugin.pre_score(state, pod, nodes) is not None:
@@ -109,9 +111,9 @@ def both_roads(plugin: Any, pod: Any, view: ClusterView) -> list[int]:
     scores: list[int] = plugin.score_nodes(state, pod, nodes).tolist()
     assert scores == by_row
     assert plugin.score_nodes(state, pod, view.nodes_at(np.array([2]))).tolist() == scores[2:3]
-    by_matrix, lines = plugin.matrix_score(state, pod), view.resource_matrix(nodes.rows)
-    if by_matrix is not None and lines is not None:
-        assert by_matrix(lines).tolist() == scores
+    by_matrix, matrix = plugin.matrix_score(state, pod), view.resource_matrix(nodes.rows)
+    if by_matrix is not None and matrix is not None:
+        assert by_matrix(matrix).tolist() == scores
         assert by_matrix(view.resource_matrix(None))[nodes.rows].tolist() == scores
     return scores
 
@@ -142,12 +144,12 @@ weightings = st.sampled_from([(1, 1, 1), (3, 1, 100), (1, 50, 2)])
 
 @pytest.mark.parametrize(("kind", "rule"), [("LeastAllocated", least), ("MostAllocated", most)])
 @given(
-    allocatable=numbers(anything),
-    allocated=numbers(anything),
-    requests=requests_of(anything),
+    allocatable=numbers(any_number),
+    allocated=numbers(any_number),
+    requests=requests_of(any_number),
     weights=weightings,
 )
-def test_percentages_overflow_and_round_as_int64_does(
+def test_percentages_overflow_and_round_like_int64(
     kind: str, rule: Any, allocatable: Any, allocated: Any, requests: Any, weights: Any
 ) -> None:
     view = a_view(allocatable, allocated)
@@ -157,7 +159,7 @@ def test_percentages_overflow_and_round_as_int64_does(
             per_node(allocated, requests), per_node(allocatable), strict=True
         )
     ]
-    assert both_roads(fit(kind, weights), a_pod_of(requests), view) == expected
+    assert scores_in_all_forms(fit(kind, weights), a_pod_of(requests), view) == expected
 
 
 @given(
@@ -166,7 +168,7 @@ def test_percentages_overflow_and_round_as_int64_does(
     requests=requests_of(ordinary),
     weights=st.sampled_from([(1, 1), (3, 1), (1, 50)]),
 )
-def test_free_cpu_and_memory_by_lines(
+def test_free_cpu_and_memory_by_the_matrix(
     allocatable: Any, allocated: Any, requests: Any, weights: Any
 ) -> None:
     view, plugin, pod = (
@@ -180,34 +182,32 @@ def test_free_cpu_and_memory_by_lines(
             per_node(allocated, requests), per_node(allocatable), strict=True
         )
     ]
-    assert both_roads(plugin, pod, view) == expected
-    state, lines = CycleState(), view.resource_matrix(view.all_nodes().rows)
+    assert scores_in_all_forms(plugin, pod, view) == expected
+    state, matrix = CycleState(), view.resource_matrix(view.all_nodes().rows)
     plugin.pre_score(state, pod, view.all_nodes())
     score = plugin.matrix_score(state, pod)
-    assert score is not None, "cpu and memory are what lines have"
-    assert lines is not None, "all numbers are small, and every node offers some"
-    assert score(lines).tolist() == expected
+    assert score is not None, "the matrix has cpu and memory"
+    assert matrix is not None, "all numbers are small, and every node has capacity"
+    assert score(matrix).tolist() == expected
 
 
 @pytest.mark.parametrize("bits", [40, 45, 46, 47, 53, 54, 56, 60, 62])
-def test_a_percentage_a_hair_below_a_whole_one_is_the_lesser(bits: int) -> None:
+def test_a_percentage_just_below_an_integer_is_rounded_down(bits: int) -> None:
     wholes = [whole for whole in range(2**bits - 40, 2**bits + 40) if whole % 100 in (1, 51, 99)]
     for whole in wholes:
         percent = pow(whole, -1, 100)
-        # One hundredfold this is one less than that many wholes.
+        # A hundred times this is one less than `percent` times `whole`.
         part = (percent * whole - 1) // 100
         capacity = [[whole] * NODE_COUNT] * len(RESOURCES)
         view = a_view(capacity, [[0] * NODE_COUNT] * len(RESOURCES))
         expected = most(part, whole)
         assert bits >= 57 or expected == percent - 1
-        found = both_roads(fit("MostAllocated", (1, 1, 1)), a_pod_of([part] * 3), view)
+        found = scores_in_all_forms(fit("MostAllocated", (1, 1, 1)), a_pod_of([part] * 3), view)
         assert found == [expected] * NODE_COUNT
 
 
 @given(allocatable=numbers(ordinary), allocated=numbers(ordinary), requests=requests_of(ordinary))
-def test_ordinary_percentages_are_whole_ones(
-    allocatable: Any, allocated: Any, requests: Any
-) -> None:
+def test_ordinary_percentages_are_integers(allocatable: Any, allocated: Any, requests: Any) -> None:
     view = a_view(allocatable, allocated)
     expected = [
         weighted(lambda r, c: max(c - r, 0) * 100 // c, (1, 1, 1), requested, capacity)
@@ -215,16 +215,18 @@ def test_ordinary_percentages_are_whole_ones(
             per_node(allocated, requests), per_node(allocatable), strict=True
         )
     ]
-    assert both_roads(fit("LeastAllocated", (1, 1, 1)), a_pod_of(requests), view) == expected
+    assert (
+        scores_in_all_forms(fit("LeastAllocated", (1, 1, 1)), a_pod_of(requests), view) == expected
+    )
 
 
 @given(
-    allocatable=numbers(anything),
-    allocated=numbers(anything),
-    requests=requests_of(anything),
+    allocatable=numbers(any_number),
+    allocated=numbers(any_number),
+    requests=requests_of(any_number),
     weights=weightings,
 )
-def test_ratios_follow_the_shape_on_both_roads(
+def test_ratios_follow_the_shape_in_all_forms(
     allocatable: Any, allocated: Any, requests: Any, weights: Any
 ) -> None:
     view = a_view(allocatable, allocated)
@@ -235,12 +237,12 @@ def test_ratios_follow_the_shape_on_both_roads(
         )
     ]
     plugin = fit("RequestedToCapacityRatio", weights, SHAPE)
-    assert both_roads(plugin, a_pod_of(requests), view) == expected
+    assert scores_in_all_forms(plugin, a_pod_of(requests), view) == expected
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @given(allocatable=numbers(moderate), allocated=numbers(moderate), requests=requests_of(moderate))
-def test_balance_is_upstreams_to_the_last_bit(
+def test_balance_equals_upstreams_to_the_last_bit(
     count: int, allocatable: Any, allocated: Any, requests: Any
 ) -> None:
     args = NodeResourcesBalancedAllocationArgs(
@@ -260,18 +262,18 @@ def test_balance_is_upstreams_to_the_last_bit(
                 before[:count], capacity[:count]
             )
             expected.append(50 + quotient(50 + change, 2))
-    assert both_roads(plugin, a_pod_of(requests), view) == expected
+    assert scores_in_all_forms(plugin, a_pod_of(requests), view) == expected
 
 
 @given(
-    allocatable=numbers(anything),
-    allocated=numbers(anything),
+    allocatable=numbers(any_number),
+    allocated=numbers(any_number),
     requests=requests_of(st.one_of(ordinary, edges, st.just(INT64_MAX))),
     pods=st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=NODE_COUNT, max_size=NODE_COUNT
     ),
 )
-def test_room_is_the_same_by_columns_and_by_integers(
+def test_columns_and_integers_give_equal_room(
     allocatable: Any, allocated: Any, requests: Any, pods: Any
 ) -> None:
     view = a_view(allocatable, allocated)
@@ -299,6 +301,6 @@ def test_room_is_the_same_by_columns_and_by_integers(
         assert [reason for status in held for reason in status.reasons] == reasons
         assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
     rejects = plugin.matrix_filter(state, pod)
-    for lines in (view.resource_matrix(table.rows), view.resource_matrix(None)):
-        if rejects is not None and lines is not None:
-            assert rejects(lines) is bool(by_columns)
+    for matrix in (view.resource_matrix(table.rows), view.resource_matrix(None)):
+        if rejects is not None and matrix is not None:
+            assert rejects(matrix) is bool(by_columns)

@@ -1,4 +1,4 @@
-"""Kept verdicts of the volume plugins: every attempt goes as if nothing were kept."""
+"""Kept verdicts of the volume plugins: every attempt decides as if nothing were kept."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Change = Callable[[Cache], object]
 
 @cache
 def profiles() -> tuple[Built, Built]:
-    """Return the default profile twice: one keeps what it can, the other keeps nothing."""
-    keeping, asking = built_with(), built_with()
-    asking.profiles[NAME].without_caching()
-    return keeping, asking
+    """Return the default profile twice: with kept verdicts, and without."""
+    caching, uncaching = built_with(), built_with()
+    uncaching.profiles[NAME].without_caching()
+    return caching, uncaching
 
 
 def a_bound_volume(name: str, zone: str | None, hosts: list[str], handle: str) -> KubeObject:
@@ -60,7 +60,7 @@ def a_cluster() -> Cache:
     return cached
 
 
-def answer(built: Built, cached: Cache, pod: PodInfo) -> Any:
+def attempt(built: Built, cached: Cache, pod: PodInfo) -> Any:
     view, profile = cached.snapshot(), built.profiles[NAME]
     built.handles[NAME].view = view
     state = CycleState()
@@ -85,8 +85,8 @@ def changes() -> st.SearchStrategy[Change]:
     zones = st.sampled_from((None, "z0", "z1", "z0__z1", "z7"))
     limits = st.one_of(st.none(), st.integers(0, 3))
 
-    def put(one: KubeObject) -> Change:
-        return lambda cached: cached.put(one)
+    def put(obj: KubeObject) -> Change:
+        return lambda cached: cached.put(obj)
 
     def relabel(name: str, zone: str | None) -> Change:
         labels = {HOSTNAME: name} | ({} if zone is None else {ZONE: zone})
@@ -110,37 +110,37 @@ def changes() -> st.SearchStrategy[Change]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(changes(), min_size=1, max_size=8))
-def test_every_attempt_goes_as_if_nothing_were_kept(steps: list[Change]) -> None:
-    (keeping, asking), cached = profiles(), a_cluster()
+def test_every_attempt_decides_as_if_nothing_were_kept(steps: list[Change]) -> None:
+    (caching, uncaching), cached = profiles(), a_cluster()
     for number, step in enumerate(steps):
         for turn, claims in enumerate((("c0",), ("c0", "c1"), ("c2",))):
             pod = pod_using(cached, f"p{number}-{turn}", *claims)
-            kept = answer(keeping, cached, pod)
-            assert kept == answer(asking, cached, pod)
+            kept = attempt(caching, cached, pod)
+            assert kept == attempt(uncaching, cached, pod)
             if kept[0]:
                 cached.assume_pod(pod, kept[0])
         step(cached)
 
 
-def test_pods_of_one_template_with_bound_claims_share_a_plan(monkeypatch: Any) -> None:
-    made: list[KeptVerdicts] = []
+def test_pods_of_one_template_with_bound_claims_share_verdicts(monkeypatch: Any) -> None:
+    created: list[KeptVerdicts] = []
     create = KeptVerdicts.__init__
 
-    def noting(self: KeptVerdicts, *args: Any) -> None:
-        made.append(self)
+    def recording(self: KeptVerdicts, *args: Any) -> None:
+        created.append(self)
         create(self, *args)
 
-    monkeypatch.setattr(KeptVerdicts, "__init__", noting)
+    monkeypatch.setattr(KeptVerdicts, "__init__", recording)
     built, cached = built_with(), a_cluster()
     hosts = []
     for number in range(6):
         pod = pod_using(cached, f"p{number}", "c0")
-        hosts.append(answer(built, cached, pod)[0])
+        hosts.append(attempt(built, cached, pod)[0])
         cached.assume_pod(pod, hosts[-1])
     assert set(hosts) == {"n0", "n2"}
-    assert len(made) == 1
-    assert {"NodeVolumeLimits", "VolumeBinding"} <= {f.plugin.name for f in made[0].filters}
-    assert "VolumeZone" in {kept.plugin.name for kept in made[0].filters}
+    assert len(created) == 1
+    assert {"NodeVolumeLimits", "VolumeBinding"} <= {f.plugin.name for f in created[0].filters}
+    assert "VolumeZone" in {kept.plugin.name for kept in created[0].filters}
     cached.put(a_claim("c1", volume="v1"))
-    answer(built, cached, pod_using(cached, "last", "c0"))
-    assert len(made) == 2
+    attempt(built, cached, pod_using(cached, "last", "c0"))
+    assert len(created) == 2
