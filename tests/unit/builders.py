@@ -1,7 +1,7 @@
 """Pods, nodes, clusters and profiles for tests, from the wire form up.
 
-Owns short ways to write objects. They are decoded as the scheduler decodes what the API server
-sends, and stand in real columns: a test meets no shape the scheduler would not.
+Owns short builders of objects. They are decoded as the scheduler decodes objects of the API
+server, and stored in real columns, so that tests see the same shapes as the scheduler.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def a_cluster(
     for node_name, nominee in (nominated or {}).items():
         for pod in nominee:
             writer.nominate_pod(pod, node_name)
-    for one in objects:
-        cluster.objects.store_of(type(one)).put(one.key, one)
+    for obj in objects:
+        cluster.objects.store_of(type(obj)).put(obj.key, obj)
     return ClusterView(cluster)
 
 

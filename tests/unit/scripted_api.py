@@ -1,4 +1,4 @@
-"""An API client that answers as a test tells it, and notes what it was asked."""
+"""An API client with scripted answers that records its requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from kubesched.framework.handle import ApiCallError
 
 Request = tuple[str, str, Any]
-"""Verb, `resource namespace/name`, and what was sent."""
+"""Verb, `resource namespace/name`, and body."""
 
 
 def not_found(name: str, resource: str = "pods") -> ApiCallError:
@@ -24,24 +24,24 @@ def conflict(name: str, resource: str) -> ApiCallError:
 
 
 class ScriptedApi:
-    """Has no objects: requests are noted, and fail or succeed by their verb and name."""
+    """Has no objects: requests are recorded, and fail or succeed by their verb and name."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.failures: dict[tuple[str, str], Exception] = {}
         """By verb and name."""
         self.on_request: Callable[[str, str], None] = lambda verb, name: None
-        """Is called with verb and name before the answer."""
+        """Called with verb and name before the answer."""
         self.version = 100
 
     @property
     def verbs(self) -> list[str]:
-        """Return what was asked, without what was sent."""
-        return [f"{verb} {where}" for verb, where, _ in self.requests]
+        """Return the requests without their bodies."""
+        return [f"{verb} {key}" for verb, key, _ in self.requests]
 
     def _answer(self, verb: str, resource: str, namespace: str, name: str, sent: Any) -> None:
-        where = f"{namespace}/{name}" if namespace else name
-        self.requests.append((verb, f"{resource} {where}", sent))
+        key = f"{namespace}/{name}" if namespace else name
+        self.requests.append((verb, f"{resource} {key}", sent))
         self.on_request(verb, name)
         failure = self.failures.get((verb, name))
         if failure is not None:

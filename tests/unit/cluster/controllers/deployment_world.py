@@ -29,9 +29,9 @@ def a_deployment(
     annotations: dict[str, str] | None = None,
     **spec: Any,
 ) -> Document:
-    how: Document = {"type": strategy}
+    update_strategy: Document = {"type": strategy}
     if strategy == "RollingUpdate":
-        how["rollingUpdate"] = {"maxSurge": surge, "maxUnavailable": unavailable}
+        update_strategy["rollingUpdate"] = {"maxSurge": surge, "maxUnavailable": unavailable}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -45,7 +45,7 @@ def a_deployment(
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "web"}},
-            "strategy": how,
+            "strategy": update_strategy,
             "template": copy.deepcopy(template or a_template()),
             **spec,
         },

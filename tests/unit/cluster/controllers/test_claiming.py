@@ -1,4 +1,4 @@
-"""Which parents a change of a child enqueues."""
+"""The parents that a change of a child enqueues."""
 
 from __future__ import annotations
 

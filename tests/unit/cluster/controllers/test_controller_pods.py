@@ -60,7 +60,7 @@ def a_pod(
 
 
 def first_of(*pods: Document, related: tuple[Document, ...] = ()) -> str:
-    """Return which pod goes, and check that their order does not matter."""
+    """Return the deleted pod; fail if the order of the pods matters."""
     names = {
         pods_to_delete(order, related, 1, now_s=NOW_S)[0]["metadata"]["name"]
         for order in (pods, pods[::-1])
@@ -127,8 +127,8 @@ def test_all_pods_are_deleted_if_all_are_surplus() -> None:
 
 def test_only_surplus_pods_are_deleted() -> None:
     pods = [a_pod("ready"), a_pod("pending", phase="Pending"), a_pod("waiting", node="")]
-    gone = pods_to_delete(pods, (), 2, now_s=NOW_S)
-    assert [pod["metadata"]["name"] for pod in gone] == ["waiting", "pending"]
+    deleted = pods_to_delete(pods, (), 2, now_s=NOW_S)
+    assert [pod["metadata"]["name"] for pod in deleted] == ["waiting", "pending"]
 
 
 @pytest.mark.parametrize(

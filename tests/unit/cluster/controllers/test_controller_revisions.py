@@ -68,13 +68,13 @@ def test_revisions_are_ordered_by_number_then_age_then_name() -> None:
     def revision(name: str, number: int, created: str) -> dict[str, Any]:
         return {"metadata": {"name": name, "creationTimestamp": created}, "revision": number}
 
-    given = [
+    revisions = [
         revision("d", 2, "2026-01-01T00:00:00Z"),
         revision("c", 1, "2026-01-01T00:00:05Z"),
         revision("b", 1, "2026-01-01T00:00:00Z"),
         revision("a", 1, "2026-01-01T00:00:05Z"),
     ]
-    assert [revision["metadata"]["name"] for revision in sorted_revisions(given)] == [
+    assert [revision["metadata"]["name"] for revision in sorted_revisions(revisions)] == [
         "b",
         "a",
         "c",

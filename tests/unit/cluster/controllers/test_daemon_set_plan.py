@@ -78,7 +78,7 @@ def test_an_unscheduled_pod_counts_for_its_node() -> None:
     waiting["metadata"]["name"] = "waiting"
     assert target_node(waiting) == "a"
     assert _manage(_daemons([a_node("a")], [waiting])).is_empty
-    # Nobody will ever bind it once the node is gone.
+    # No scheduler will bind it after the node is deleted.
     assert _deleted(_manage(_daemons([], [waiting]))) == ["waiting"]
 
 
@@ -263,7 +263,7 @@ def test_the_status_counts_nodes_by_their_oldest_pod() -> None:
     }
 
 
-# -- how a pod is made ----------------------------------------------------------------------------
+# -- new pods -------------------------------------------------------------------------------------
 
 
 def test_a_daemon_pod_targets_its_node_and_keeps_other_affinity() -> None:

@@ -54,7 +54,9 @@ def test_the_oldest_of_several_new_ones_is_the_new_one() -> None:
     new = new_replica_set(a_deployment(1), sets)
     assert new is not None
     assert new["metadata"]["name"] == "elder"
-    assert [one["metadata"]["name"] for one in old_replica_sets(a_deployment(1), sets)] == [
+    assert [
+        replica_set["metadata"]["name"] for replica_set in old_replica_sets(a_deployment(1), sets)
+    ] == [
         "other",
         "young",
     ]

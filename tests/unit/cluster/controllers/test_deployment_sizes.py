@@ -1,4 +1,4 @@
-"""How many pods each ReplicaSet of a deployment gets.
+"""The sizes of a Deployment's ReplicaSets.
 
 The numbers are those of pkg/controller/deployment/{sync,rolling}_test.go and
 util/deployment_util_test.go, v1.36.
@@ -126,7 +126,9 @@ def test_a_new_size_is_distributed_in_proportion(
         noted(a_replica_set(f"web-{len(sizes) - number}", size, age=number), before)
         for number, size in enumerate(sizes)
     ]
-    spread = {one["metadata"]["name"]: size for one, size in proportional_sizes_of(after, sets)}
+    spread = {
+        resized["metadata"]["name"]: size for resized, size in proportional_sizes_of(after, sets)
+    }
     assert [spread[replica_set["metadata"]["name"]] for replica_set in sets] == expected
 
 
@@ -149,17 +151,22 @@ def test_the_surge_is_distributed_as_well(
         for number, size in enumerate(sizes)
     ]
     deployment = a_deployment(after[0], surge=after[1])
-    spread = {one["metadata"]["name"]: size for one, size in proportional_sizes(deployment, sets)}
+    spread = {
+        resized["metadata"]["name"]: size for resized, size in proportional_sizes(deployment, sets)
+    }
     assert [spread["web-2"], spread["web-1"]] == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "4294967296"])
 def test_without_the_annotation_shares_use_the_current_size(text: str) -> None:
     sets = [a_replica_set("new", 3), a_replica_set("old", 7, age=1)]
-    for one in sets:
-        one["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] = text
+    for replica_set in sets:
+        replica_set["metadata"]["annotations"]["deployment.kubernetes.io/max-replicas"] = text
     deployment = a_deployment(20, status={"replicas": 10})
-    spread = {one["metadata"]["name"]: size for one, size in proportional_sizes(deployment, sets)}
+    spread = {
+        replica_set["metadata"]["name"]: size
+        for replica_set, size in proportional_sizes(deployment, sets)
+    }
     assert spread == {"new": 6, "old": 14}
 
 
@@ -220,10 +227,10 @@ def test_saturated_means_all_replicas_are_available(
     [
         pytest.param(0, 10, 0, (10, 0), 9, id="nothing may be missing and no surge: one may"),
         pytest.param(2, 10, 0, (10, 0), 8, id="as many as may be missing"),
-        pytest.param(2, 10, 0, (8, 0), 8, id="those that do not work"),
-        pytest.param(2, 10, 0, (9, 0), 8, id="one that does not work and one that does"),
-        pytest.param(2, 8, 2, (8, 0), 8, id="new ones do not work yet: none"),
-        pytest.param(2, 8, 2, (8, 2), 6, id="new ones work"),
+        pytest.param(2, 10, 0, (8, 0), 8, id="unavailable ones"),
+        pytest.param(2, 10, 0, (9, 0), 8, id="an unavailable one and an available one"),
+        pytest.param(2, 8, 2, (8, 0), 8, id="new ones are unavailable: none"),
+        pytest.param(2, 8, 2, (8, 2), 6, id="new ones are available"),
     ],
 )
 def test_old_replicas_shrink_when_replaced(
@@ -260,15 +267,20 @@ def test_no_scale_down_while_a_status_is_outdated() -> None:
     oldest = a_replica_set("oldest", 4, age=3, available=3)
     shrinking = a_replica_set("shrinking", 2, age=2, available=5)
     sizes, is_settled = unhealthy_old_sizes([shrinking, oldest], 10)
-    assert [(one["metadata"]["name"], size) for one, size in sizes] == [("oldest", 3)]
+    assert [(replica_set["metadata"]["name"], size) for replica_set, size in sizes] == [
+        ("oldest", 3)
+    ]
     assert not is_settled
 
 
 def test_the_oldest_shrinks_first() -> None:
     older, old = a_replica_set("older", 3, age=2), a_replica_set("old", 3, age=1)
     new = a_replica_set("new", 8, available=8)
-    for one in (older, old):
-        one["status"]["availableReplicas"] = 3
+    for replica_set in (older, old):
+        replica_set["status"]["availableReplicas"] = 3
     sizes = surplus_old_sizes(a_deployment(10), [old, older, new], [old, older])
     # Fourteen are available and nine must be: five may go.
-    assert [(one["metadata"]["name"], size) for one, size in sizes] == [("older", 0), ("old", 1)]
+    assert [(replica_set["metadata"]["name"], size) for replica_set, size in sizes] == [
+        ("older", 0),
+        ("old", 1),
+    ]

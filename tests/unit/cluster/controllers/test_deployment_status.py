@@ -137,7 +137,7 @@ def test_collisions_and_foreign_conditions_are_kept() -> None:
         pytest.param(5, counts(4, 5, 5), False, id="one is old"),
         pytest.param(5, counts(5, 6, 5), False, id="one too many"),
         pytest.param(5, counts(5, 5, 5, generation=0), False, id="not of this generation"),
-        pytest.param(0, {"observedGeneration": 1}, True, id="none wanted, none there"),
+        pytest.param(0, {"observedGeneration": 1}, True, id="none desired, none there"),
     ],
 )
 def test_when_a_rollout_is_complete(desired: int, status: Document, expected: bool) -> None:
@@ -325,8 +325,8 @@ def test_a_complete_rollout_has_no_deadline() -> None:
 def test_an_equal_condition_is_unchanged() -> None:
     known = progressing("ReplicaSetUpdated")
     status = {"conditions": [known]}
-    same = new_condition("Progressing", "True", "ReplicaSetUpdated", "now", NOW_S)
-    assert with_condition(status, same) is status
+    equal = new_condition("Progressing", "True", "ReplicaSetUpdated", "now", NOW_S)
+    assert with_condition(status, equal) is status
     other = new_condition("Progressing", "True", "NewReplicaSetAvailable", "now", NOW_S)
     (changed,) = with_condition(status, other)["conditions"]
     assert (changed["lastUpdateTime"], changed["lastTransitionTime"]) == (NOW, BEFORE)

@@ -15,54 +15,54 @@ def address(ip: str, uid: str = "") -> Document:
 
 
 def test_addresses_with_the_same_ports_are_one_subset() -> None:
-    one, two = address("10.0.0.2"), address("10.0.0.1")
+    first, second = address("10.0.0.2"), address("10.0.0.1")
     assert repack_subsets(
         [
-            {"addresses": [one], "ports": [HTTP]},
-            {"addresses": [one], "ports": [ALT]},
-            {"addresses": [two], "ports": [HTTP]},
-            {"addresses": [two], "ports": [ALT]},
+            {"addresses": [first], "ports": [HTTP]},
+            {"addresses": [first], "ports": [ALT]},
+            {"addresses": [second], "ports": [HTTP]},
+            {"addresses": [second], "ports": [ALT]},
         ]
-    ) == [{"addresses": [two, one], "ports": [ALT, HTTP]}]
+    ) == [{"addresses": [second, first], "ports": [ALT, HTTP]}]
 
 
 def test_addresses_with_other_ports_are_another_subset() -> None:
-    one, two = address("10.0.0.1"), address("10.0.0.2")
+    first, second = address("10.0.0.1"), address("10.0.0.2")
     packed = repack_subsets(
         [
-            {"addresses": [one], "ports": [HTTP]},
-            {"addresses": [two], "ports": [HTTP]},
-            {"addresses": [two], "ports": [ALT]},
+            {"addresses": [first], "ports": [HTTP]},
+            {"addresses": [second], "ports": [HTTP]},
+            {"addresses": [second], "ports": [ALT]},
         ]
     )
     assert len(packed) == 2
-    assert {"addresses": [one, two], "ports": [HTTP]} in packed
-    assert {"addresses": [two], "ports": [ALT]} in packed
+    assert {"addresses": [first, second], "ports": [HTTP]} in packed
+    assert {"addresses": [second], "ports": [ALT]} in packed
 
 
 def test_not_ready_addresses_are_listed_separately() -> None:
-    one, two = address("10.0.0.1"), address("10.0.0.2")
+    first, second = address("10.0.0.1"), address("10.0.0.2")
     assert repack_subsets(
-        [{"addresses": [one], "ports": [HTTP]}, {"notReadyAddresses": [two], "ports": [HTTP]}]
-    ) == [{"addresses": [one], "notReadyAddresses": [two], "ports": [HTTP]}]
+        [{"addresses": [first], "ports": [HTTP]}, {"notReadyAddresses": [second], "ports": [HTTP]}]
+    ) == [{"addresses": [first], "notReadyAddresses": [second], "ports": [HTTP]}]
 
 
 def test_not_ready_takes_precedence() -> None:
-    one = address("10.0.0.1")
+    first = address("10.0.0.1")
     assert repack_subsets(
-        [{"addresses": [one], "ports": [HTTP]}, {"notReadyAddresses": [one], "ports": [HTTP]}]
-    ) == [{"notReadyAddresses": [one], "ports": [HTTP]}]
+        [{"addresses": [first], "ports": [HTTP]}, {"notReadyAddresses": [first], "ports": [HTTP]}]
+    ) == [{"notReadyAddresses": [first], "ports": [HTTP]}]
 
 
 def test_two_pods_may_share_an_address() -> None:
-    one, two = address("10.0.0.1", "a"), address("10.0.0.1", "b")
-    (subset,) = repack_subsets([{"addresses": [two, one], "ports": [HTTP]}])
-    assert subset["addresses"] == [one, two]
+    first, second = address("10.0.0.1", "a"), address("10.0.0.1", "b")
+    (subset,) = repack_subsets([{"addresses": [second, first], "ports": [HTTP]}])
+    assert subset["addresses"] == [first, second]
 
 
 def test_there_may_be_no_ports() -> None:
-    one = address("10.0.0.1")
-    assert repack_subsets([{"addresses": [one]}]) == [{"addresses": [one]}]
+    first = address("10.0.0.1")
+    assert repack_subsets([{"addresses": [first]}]) == [{"addresses": [first]}]
     assert repack_subsets([]) == []
 
 
@@ -75,7 +75,7 @@ def test_packing_twice_changes_nothing() -> None:
 
 
 def many(number: int, start: int = 0) -> list[Document]:
-    return [address(f"10.{one // 250}.0.{one % 250}") for one in range(start, start + number)]
+    return [address(f"10.{index // 250}.0.{index % 250}") for index in range(start, start + number)]
 
 
 def test_a_thousand_addresses_are_not_too_many() -> None:
@@ -97,6 +97,6 @@ def test_each_subset_keeps_its_share() -> None:
         ]
     )
     assert cut is not None
-    assert [len(one["addresses"]) for one in cut] == [750, 250]
-    assert all("notReadyAddresses" not in one for one in cut)
-    assert [one["ports"] for one in cut] == [[HTTP], [ALT]]
+    assert [len(subset["addresses"]) for subset in cut] == [750, 250]
+    assert all("notReadyAddresses" not in subset for subset in cut)
+    assert [subset["ports"] for subset in cut] == [[HTTP], [ALT]]

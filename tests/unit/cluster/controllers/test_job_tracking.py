@@ -116,7 +116,7 @@ _PHASES = st.sampled_from(["Succeeded", "Failed", "Running"])
 
 @given(st.lists(_PHASES, max_size=8), st.data())
 def test_no_pod_is_lost_or_counted_twice(phases: list[str], data: st.DataObject) -> None:
-    """The controller may die after any write; who comes next finds the last one."""
+    """The controller may stop after any write; its successor continues from the last one."""
     pods = {f"p{n}": a_job_pod(f"p{n}", phase) for n, phase in enumerate(phases)}
     job = a_job(completions=100, parallelism=100, backoffLimit=100)
     for _ in range(20):

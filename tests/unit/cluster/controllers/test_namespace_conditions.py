@@ -63,7 +63,7 @@ def test_failures_are_reported_and_unchanged_conditions_keep_their_time() -> Non
     progress = DeletionProgress(content_failures=["second", "first"])
     after = updated_conditions(before, progress, NOW, pods_only=False)
     assert after is not None
-    reported = {one["type"]: one for one in after}
+    reported = {condition["type"]: condition for condition in after}
     assert reported["NamespaceDeletionContentFailure"] == {
         "type": "NamespaceDeletionContentFailure",
         "status": "True",
@@ -71,8 +71,12 @@ def test_failures_are_reported_and_unchanged_conditions_keep_their_time() -> Non
         "message": "Failed to delete all resource types, 2 remaining: first, second",
         "lastTransitionTime": NOW,
     }
-    others = [one for name, one in reported.items() if name != "NamespaceDeletionContentFailure"]
-    assert {one["lastTransitionTime"] for one in others} == {THEN}
+    others = [
+        condition
+        for name, condition in reported.items()
+        if name != "NamespaceDeletionContentFailure"
+    ]
+    assert {condition["lastTransitionTime"] for condition in others} == {THEN}
 
 
 def test_discovery_failures_are_reported() -> None:

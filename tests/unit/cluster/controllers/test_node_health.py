@@ -86,7 +86,7 @@ def test_stalls_of_this_process_do_not_count() -> None:
 
 
 def a_busy_cluster(node_count: int, turn_s: float) -> NodeHealth:
-    """Return what was heard by 1,000 s where each node had its turn at an even distance."""
+    """Return the health at 1,000 s of nodes whose heartbeats were evenly distributed."""
     notified = health()
     for number in range(node_count):
         at_s = 1000.0 - turn_s * number / node_count
@@ -124,7 +124,7 @@ def test_conditions_of_a_silent_node_become_unknown() -> None:
     node["status"]["conditions"] += [network, pressure]
     found = unknown_conditions(node, "now")
     assert found is not None
-    by_type = {one["type"]: one for one in found}
+    by_type = {condition["type"]: condition for condition in found}
     assert by_type["Ready"] == {
         "type": "Ready",
         "status": "Unknown",

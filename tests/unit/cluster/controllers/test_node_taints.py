@@ -36,7 +36,9 @@ def texts(taints: list[Document] | None) -> list[str] | None:
     """Return taints as kubectl shows them, without the prefix of those we make."""
     if taints is None:
         return None
-    return [f"{one['key'].removeprefix('node.kubernetes.io/')}:{one['effect']}" for one in taints]
+    return [
+        f"{taint['key'].removeprefix('node.kubernetes.io/')}:{taint['effect']}" for taint in taints
+    ]
 
 
 def taint(key: str, effect: str) -> Document:
@@ -105,7 +107,7 @@ def test_an_existing_taint_keeps_its_time() -> None:
     node = a_node("Ready=Unknown", taints=[old])
     changed = updated_taints(node, "node.kubernetes.io/unreachable", NOW)
     assert changed is not None
-    assert [one["timeAdded"] for one in changed] == ["earlier", NOW]
+    assert [changed_taint["timeAdded"] for changed_taint in changed] == ["earlier", NOW]
 
 
 def test_only_no_execute_taints_evict_pods() -> None:

@@ -112,7 +112,7 @@ def test_a_waiting_owner_is_processed_after_its_last_blocker(
 @pytest.mark.parametrize(
     "owners",
     [
-        pytest.param([ref("rs", blockOwnerDeletion=False)], id="it does not block any more"),
+        pytest.param([ref("rs", blockOwnerDeletion=False)], id="it no longer blocks"),
         pytest.param([ref("other")], id="it has another owner"),
         pytest.param([], id="it has no owner"),
     ],
@@ -158,7 +158,7 @@ def test_a_mismatched_reference_is_looked_up(
     assert graph.owner_state(reference, node) is OwnerState.UNKNOWN
     graph.record_absent(reference, node)
     assert graph.owner_state(reference, node) is OwnerState.DANGLING
-    # Who has it right is none the worse.
+    # The dependent with a correct reference is unaffected.
     right = graph.get("uid-one")
     assert right is not None
     assert graph.owner_state(right.owners[0], right) is OwnerState.SOLID

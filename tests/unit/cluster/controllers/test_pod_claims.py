@@ -53,9 +53,12 @@ def test_an_ephemeral_claim_is_used_by_its_own_pod() -> None:
 
 
 def test_an_ephemeral_claim_is_unused_once_its_pod_is_shut_down() -> None:
-    gone: Document = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
-    assert not uses_claim(a_pod(SCRATCH, **gone), owned_claim("web-scratch"))
-    assert uses_claim(a_pod(CLAIM, **gone), a_claim())
+    shut_down: Document = {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "deletionGracePeriodSeconds": 0,
+    }
+    assert not uses_claim(a_pod(SCRATCH, **shut_down), owned_claim("web-scratch"))
+    assert uses_claim(a_pod(CLAIM, **shut_down), a_claim())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def test_an_ephemeral_claim_is_unused_once_its_pod_is_shut_down() -> None:
             {"containerStatuses": [{"state": {"terminated": {}}}, {"state": {"waiting": {}}}]},
             True,
             True,
-            id="nothing of it runs any more",
+            id="no container runs any longer",
         ),
     ],
 )

@@ -76,10 +76,10 @@ def test_zero_and_absent_counts_are_omitted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "reason"), [(2, "FailedCreate"), (0, "FailedDelete"), (1, None)]
+    ("replicas", "reason"), [(2, "FailedCreate"), (0, "FailedDelete"), (1, None)]
 )
-def test_a_failure_is_a_condition(wanted: int, reason: str | None) -> None:
-    status = new_status(a_set(wanted), a_pod(), failure=ValueError("no room"))
+def test_a_failure_is_a_condition(replicas: int, reason: str | None) -> None:
+    status = new_status(a_set(replicas), a_pod(), failure=ValueError("no room"))
     (condition,) = status["conditions"]
     assert condition.pop("reason", None) == reason
     assert condition == {

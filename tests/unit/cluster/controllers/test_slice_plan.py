@@ -42,23 +42,23 @@ def a_pod(number: int, *, ready: bool = True, **spec: Any) -> Document:
 
 
 def written(plan: SlicePlan, slices: list[Document]) -> list[Document]:
-    """Return the slices there are after a plan."""
-    by_name = {one["metadata"]["name"]: one for one in slices}
-    for one in plan.delete:
-        del by_name[one["metadata"]["name"]]
-    for one in plan.update:
-        assert one["metadata"]["name"] in by_name
-        by_name[one["metadata"]["name"]] = one
-    for number, one in enumerate(plan.create):
-        name = f"{one['metadata']['generateName']}{len(by_name)}{number}"
-        by_name[name] = {**one, "metadata": {**one["metadata"], "name": name}}
+    """Return the slices that exist after a plan."""
+    by_name = {endpoint_slice["metadata"]["name"]: endpoint_slice for endpoint_slice in slices}
+    for endpoint_slice in plan.delete:
+        del by_name[endpoint_slice["metadata"]["name"]]
+    for endpoint_slice in plan.update:
+        assert endpoint_slice["metadata"]["name"] in by_name
+        by_name[endpoint_slice["metadata"]["name"]] = endpoint_slice
+    for number, endpoint_slice in enumerate(plan.create):
+        name = f"{endpoint_slice['metadata']['generateName']}{len(by_name)}{number}"
+        by_name[name] = {**endpoint_slice, "metadata": {**endpoint_slice["metadata"], "name": name}}
     return copy.deepcopy(list(by_name.values()))
 
 
 def settled(
     service: Document, pods: list[Document], slices: list[Document] | None = None
 ) -> list[Document]:
-    """Return the slices after a plan, which leave nothing to do."""
+    """Return the slices after a plan; fail if a second plan is not empty."""
     before = copy.deepcopy(slices or [])
     result = written(plan_slices(service, pods, slices or [], NODES), slices or [])
     assert (slices or []) == before, "existing slices are not modified"
@@ -67,27 +67,31 @@ def settled(
 
 
 def sizes(slices: list[Document]) -> list[int]:
-    return sorted(len(one["endpoints"]) for one in slices)
+    return sorted(len(endpoint_slice["endpoints"]) for endpoint_slice in slices)
 
 
 def names(slices: list[Document]) -> set[str]:
-    return {end["targetRef"]["name"] for one in slices for end in one["endpoints"]}
+    return {
+        endpoint["targetRef"]["name"]
+        for endpoint_slice in slices
+        for endpoint in endpoint_slice["endpoints"]
+    }
 
 
 def test_a_service_without_pods_has_an_empty_slice() -> None:
-    (one,) = settled(a_service(), [])
-    assert one["endpoints"] == []
-    assert one["ports"] == []
-    assert one["addressType"] == "IPv4"
+    (endpoint_slice,) = settled(a_service(), [])
+    assert endpoint_slice["endpoints"] == []
+    assert endpoint_slice["ports"] == []
+    assert endpoint_slice["addressType"] == "IPv4"
 
 
 def test_the_empty_slice_is_used_for_the_first_endpoint() -> None:
     empty = settled(a_service(), [])
-    (one,) = settled(a_service(), [a_pod(1)], empty)
-    assert one["metadata"]["name"] == empty[0]["metadata"]["name"]
-    assert names([one]) == {"p1"}
-    (again,) = settled(a_service(), [], [one])
-    assert again["metadata"]["name"] == one["metadata"]["name"]
+    (endpoint_slice,) = settled(a_service(), [a_pod(1)], empty)
+    assert endpoint_slice["metadata"]["name"] == empty[0]["metadata"]["name"]
+    assert names([endpoint_slice]) == {"p1"}
+    (again,) = settled(a_service(), [], [endpoint_slice])
+    assert again["metadata"]["name"] == endpoint_slice["metadata"]["name"]
     assert again["endpoints"] == []
 
 
@@ -111,13 +115,13 @@ def test_a_deleted_pod_changes_one_slice() -> None:
     slices = settled(a_service(), pods)
     plan = plan_slices(a_service(), pods[1:], slices, NODES)
     assert (plan.create, plan.delete) == ([], [])
-    assert [len(one["endpoints"]) for one in plan.update] == [99]
+    assert [len(endpoint_slice["endpoints"]) for endpoint_slice in plan.update] == [99]
 
 
 def test_a_slice_without_endpoints_is_deleted_beside_others() -> None:
     pods = [a_pod(number) for number in range(150)]
     slices = settled(a_service(), pods)
-    small = min(slices, key=lambda one: len(one["endpoints"]))
+    small = min(slices, key=lambda endpoint_slice: len(endpoint_slice["endpoints"]))
     kept = [pod for pod in pods if pod["metadata"]["name"] not in names([small])]
     plan = plan_slices(a_service(), kept, slices, NODES)
     assert (plan.create, plan.update) == ([], [])
@@ -126,26 +130,32 @@ def test_a_slice_without_endpoints_is_deleted_beside_others() -> None:
 
 def test_an_endpoint_that_changes_stays_where_it_is() -> None:
     slices = settled(a_service(), [a_pod(1), a_pod(2)])
-    (one,) = settled(a_service(), [a_pod(1), a_pod(2, ready=False)], slices)
-    assert [end["conditions"]["ready"] for end in one["endpoints"]] == [True, False]
-    assert one["metadata"]["name"] == slices[0]["metadata"]["name"]
+    (endpoint_slice,) = settled(a_service(), [a_pod(1), a_pod(2, ready=False)], slices)
+    assert [endpoint["conditions"]["ready"] for endpoint in endpoint_slice["endpoints"]] == [
+        True,
+        False,
+    ]
+    assert endpoint_slice["metadata"]["name"] == slices[0]["metadata"]["name"]
 
 
 def test_labels_follow_the_service() -> None:
     slices = settled(a_service(), [a_pod(1)])
     service = a_service()
     service["metadata"]["labels"] = {"c": "d", "kubernetes.io/service-name": "not-this"}
-    (one,) = settled(service, [a_pod(1)], slices)
-    assert one["metadata"]["labels"] == {
+    (endpoint_slice,) = settled(service, [a_pod(1)], slices)
+    assert endpoint_slice["metadata"]["labels"] == {
         "c": "d",
         "kubernetes.io/service-name": "web",
         "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
     }
 
 
-def test_two_families_have_slices_of_their_own() -> None:
+def test_two_ip_families_have_separate_slices() -> None:
     slices = settled(a_service(ipFamilies=["IPv4", "IPv6"]), [a_pod(1)])
-    assert {one["addressType"]: one["endpoints"][0]["addresses"] for one in slices} == {
+    assert {
+        endpoint_slice["addressType"]: endpoint_slice["endpoints"][0]["addresses"]
+        for endpoint_slice in slices
+    } == {
         "IPv4": ["10.1.0.2"],
         "IPv6": ["fd00::2"],
     }
@@ -162,7 +172,7 @@ def test_two_families_have_slices_of_their_own() -> None:
         ({"ipFamilies": None, "clusterIP": "None"}, ["IPv4", "IPv6"]),
     ],
 )
-def test_the_families_of_a_service(spec: Document, families: list[str]) -> None:
+def test_the_ip_families_of_a_service(spec: Document, families: list[str]) -> None:
     assert families_of(a_service(**spec)) == families
 
 
@@ -195,23 +205,23 @@ def test_pods_of_unknown_nodes_are_left_out_unless_all_are_published() -> None:
 )
 def test_endpoints_have_topology_hints(distribution: str | None, hints: Document | None) -> None:
     service = a_service(trafficDistribution=distribution)
-    (one,) = settled(service, [a_pod(1), a_pod(2, ready=False)])
-    assert [end.get("hints") for end in one["endpoints"]] == [hints, None]
+    (endpoint_slice,) = settled(service, [a_pod(1), a_pod(2, ready=False)])
+    assert [endpoint.get("hints") for endpoint in endpoint_slice["endpoints"]] == [hints, None]
 
 
 def test_finished_or_unaddressed_pods_are_no_endpoints() -> None:
     ended, early = a_pod(1), a_pod(2)
     ended["status"]["phase"] = "Succeeded"
     early["status"] = {"phase": "Pending"}
-    (one,) = settled(a_service(), [ended, early, a_pod(3)])
-    assert names([one]) == {"p3"}
+    (endpoint_slice,) = settled(a_service(), [ended, early, a_pod(3)])
+    assert names([endpoint_slice]) == {"p3"}
 
 
 def test_a_terminating_pod_is_not_ready_but_may_serve() -> None:
     pod = a_pod(1)
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    (one,) = settled(a_service(), [pod])
-    assert one["endpoints"][0]["conditions"] == {
+    (endpoint_slice,) = settled(a_service(), [pod])
+    assert endpoint_slice["endpoints"][0]["conditions"] == {
         "ready": False,
         "serving": True,
         "terminating": True,

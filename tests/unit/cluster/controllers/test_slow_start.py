@@ -10,7 +10,7 @@ from kubesched.cluster.controllers.pod_control import slow_start_batch
 
 
 class Calls:
-    """Counts calls, how many are under way together, and fails from one on."""
+    """Counts calls and concurrent calls; fails from a given call on."""
 
     def __init__(self, fails_at: int = 0) -> None:
         self.count = 0

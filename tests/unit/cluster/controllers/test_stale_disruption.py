@@ -13,10 +13,14 @@ from tests.unit.cluster.controllers.job_documents import NOW_S, a_job_pod
     ("phase", "status", "reason", "is_deleted", "expected"),
     [
         pytest.param("Running", "True", "EvictionByEvictionAPI", False, 120.0, id="after a while"),
-        pytest.param("Running", "False", "", False, None, id="it has been taken back"),
-        pytest.param("Running", "True", "TerminationByKubelet", False, None, id="kubelets mean it"),
-        pytest.param("Failed", "True", "PreemptionByScheduler", False, None, id="it has ended"),
-        pytest.param("Running", "True", "PreemptionByScheduler", True, None, id="it is going"),
+        pytest.param("Running", "False", "", False, None, id="it has been withdrawn"),
+        pytest.param("Running", "True", "TerminationByKubelet", False, None, id="set by a kubelet"),
+        pytest.param(
+            "Failed", "True", "PreemptionByScheduler", False, None, id="the pod has ended"
+        ),
+        pytest.param(
+            "Running", "True", "PreemptionByScheduler", True, None, id="the pod is terminating"
+        ),
     ],
 )
 def test_stale(

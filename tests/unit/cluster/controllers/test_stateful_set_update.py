@@ -23,25 +23,25 @@ _NOW_S = parse_time("2026-01-01T00:01:00Z")
 
 @dataclass
 class _Written:
-    """Takes note of what would be written."""
+    """Records the writes."""
 
-    done: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
     stale: bool = False
 
     async def create(self, _: Document, pod: Document) -> None:
         revision = pod["metadata"]["labels"]["controller-revision-hash"]
-        self.done.append(f"create {pod['metadata']['name']} {revision}")
+        self.writes.append(f"create {pod['metadata']['name']} {revision}")
 
     async def delete(self, _: Document, pod: Document) -> None:
-        self.done.append(f"delete {pod['metadata']['name']}")
+        self.writes.append(f"delete {pod['metadata']['name']}")
 
     async def correct(self, _: Document, pod: Document) -> None:
-        self.done.append(f"correct {pod['metadata']['name']}")
+        self.writes.append(f"correct {pod['metadata']['name']}")
 
     async def correct_claims(self, _: Document, pod: Document) -> None: ...
 
     async def create_missing_claims(self, _: Document, pod: Document) -> None:
-        self.done.append(f"claims of {pod['metadata']['name']}")
+        self.writes.append(f"claims of {pod['metadata']['name']}")
 
     def claims_match(self, *_: Document) -> bool:
         return True
@@ -60,7 +60,7 @@ def _step(
         stateful_set, Revisions(old, new, 0), pods, cast(StatefulPodControl, written), _NOW_S
     )
     asyncio.run(step.run())
-    return written.done, step.status
+    return written.writes, step.status
 
 
 def _pod(ordinal: int, revision: str = "new", **more: Any) -> Document:
@@ -92,8 +92,8 @@ def test_each_pod_waits_until_the_previous_one_is_available() -> None:
 
 
 def test_parallel_pods_are_created_together() -> None:
-    done, _ = _step(_set(podManagementPolicy="Parallel"), _pod(1, ready=False))
-    assert done == ["create web-0 new", "create web-2 new"]
+    writes, _ = _step(_set(podManagementPolicy="Parallel"), _pod(1, ready=False))
+    assert writes == ["create web-0 new", "create web-2 new"]
 
 
 def test_finished_pods_are_deleted() -> None:
@@ -121,7 +121,7 @@ def test_scaling_down_deletes_one_pod_from_the_end() -> None:
 
 def test_scaling_down_waits_for_an_unhealthy_pod() -> None:
     assert _step(_set(1), _pod(0, ready=False), _pod(1), _pod(2))[0] == []
-    # Of those that go, only the first that is not well may go before it is.
+    # Of the surplus pods, only the first unhealthy one may be deleted before it is healthy.
     assert _step(_set(1), _pod(0), _pod(1, ready=False), _pod(2))[0] == ["delete web-2"]
     assert _step(_set(1), _pod(0), _pod(1), _pod(2, ready=False))[0] == ["delete web-2"]
     both = [_pod(1, ready=False), _pod(2, ready=False)]
@@ -130,14 +130,14 @@ def test_scaling_down_waits_for_an_unhealthy_pod() -> None:
 
 def test_parallel_pods_are_deleted_together() -> None:
     pods = [_pod(0, ready=False), _pod(1, ready=False), _pod(2), _pod(3, going=True)]
-    done, _ = _step(_set(1, podManagementPolicy="Parallel"), *pods)
-    assert done == ["delete web-2", "delete web-1"]
+    writes, _ = _step(_set(1, podManagementPolicy="Parallel"), *pods)
+    assert writes == ["delete web-2", "delete web-1"]
 
 
 def test_an_update_replaces_the_last_pod_first() -> None:
     pods = [_pod(n, "old") for n in range(3)]
-    done, status = _step(_set(), *pods)
-    assert done == ["delete web-2"]
+    writes, status = _step(_set(), *pods)
+    assert writes == ["delete web-2"]
     assert (status.current_replicas, status.updated_replicas) == (2, 0)
     pods[2] = _pod(2, ready=False)
     assert _step(_set(), *pods)[0] == []
@@ -149,7 +149,7 @@ def test_an_update_stops_at_its_partition() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     pods = [_pod(0, "old"), _pod(1, "old"), _pod(2)]
     assert _step(_set(updateStrategy=strategy), *pods)[0] == []
-    # What is missing below the partition comes back as it was.
+    # A missing pod below the partition gets its old revision.
     assert _step(_set(updateStrategy=strategy), *pods[1:])[0] == ["create web-0 old"]
 
 
@@ -168,6 +168,6 @@ def test_moved_ordinals_create_before_they_delete() -> None:
 def test_a_terminating_set_only_counts() -> None:
     going = _set()
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    done, status = _step(going, _pod(0))
-    assert done == []
+    writes, status = _step(going, _pod(0))
+    assert writes == []
     assert status.replicas == 1

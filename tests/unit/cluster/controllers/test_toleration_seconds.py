@@ -27,9 +27,9 @@ def tolerates(key: str = "", seconds: int | None = None, **fields: str) -> Docum
     [
         pytest.param([taint("a")], [], 0.0, id="nothing is tolerated"),
         pytest.param([taint("a")], [tolerates("b")], 0.0, id="something else is tolerated"),
-        pytest.param([taint("a")], [tolerates("a")], None, id="for ever"),
-        pytest.param([taint("a")], [tolerates("a", 30)], 30.0, id="for a while"),
-        pytest.param([taint("a")], [tolerates("a", -5)], 0.0, id="less than nothing is nothing"),
+        pytest.param([taint("a")], [tolerates("a")], None, id="without end"),
+        pytest.param([taint("a")], [tolerates("a", 30)], 30.0, id="for some seconds"),
+        pytest.param([taint("a")], [tolerates("a", -5)], 0.0, id="a negative time is zero"),
         pytest.param([taint("a")], [tolerates()], None, id="everything is tolerated"),
         pytest.param(
             [taint("a"), taint("b")],
@@ -41,7 +41,7 @@ def tolerates(key: str = "", seconds: int | None = None, **fields: str) -> Docum
             [taint("a"), taint("b")],
             [tolerates("a"), tolerates("b", 10)],
             10.0,
-            id="for ever does not outlast a while",
+            id="a limited toleration ends before an unlimited one",
         ),
         pytest.param(
             [taint("a"), taint("b")], [tolerates("a", 30)], 0.0, id="one of two is not enough"

@@ -47,7 +47,7 @@ from tests.unit.cluster.controllers.volume_documents import Document, a_volume
         ),
     ],
 )
-def test_which_volumes_can_be_deleted(volume: Document, problem: str | None) -> None:
+def test_deletable_volumes(volume: Document, problem: str | None) -> None:
     assert deletion_problem(volume) == problem
 
 

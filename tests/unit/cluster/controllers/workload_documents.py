@@ -81,7 +81,7 @@ def a_pod(  # What tests vary.
         "namespace": "shop",
         "uid": f"{name}-uid",
         "creationTimestamp": created,
-        "labels": {"app": "web", **{key.replace("_", "-"): one for key, one in labels.items()}},
+        "labels": {"app": "web", **{key.replace("_", "-"): value for key, value in labels.items()}},
     }
     if going:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:30Z"

@@ -32,11 +32,11 @@ def test_nodes_keep_their_address_or_get_a_free_one(addresses: Addresses) -> Non
 
 
 def test_pods_of_a_node_share_a_block(addresses: Addresses) -> None:
-    one, two = a_node("one"), a_node("two")
-    assert addresses.pod_ip(one, a_pod("a")) == "10.64.0.2"
-    assert addresses.pod_ip(two, a_pod("b")) == "10.64.1.2"
-    assert addresses.pod_ip(one, a_pod("c")) == "10.64.0.3"
-    assert addresses.pod_ip(one, a_pod("a")) == "10.64.0.2"
+    first, second = a_node("one"), a_node("two")
+    assert addresses.pod_ip(first, a_pod("a")) == "10.64.0.2"
+    assert addresses.pod_ip(second, a_pod("b")) == "10.64.1.2"
+    assert addresses.pod_ip(first, a_pod("c")) == "10.64.0.3"
+    assert addresses.pod_ip(first, a_pod("a")) == "10.64.0.2"
     own = a_node("own", cidr="172.16.5.0/24")
     assert addresses.pod_ip(own, a_pod("d")) == "172.16.5.2"
 
@@ -59,7 +59,7 @@ def test_released_addresses_are_reused_last(addresses: Addresses) -> None:
 
 def test_a_full_node_gets_another_block_until_there_is_none(addresses: Addresses) -> None:
     node = a_node("one")
-    given = [addresses.pod_ip(node, a_pod(f"pod-{number}")) for number in range(4 * 253)]
-    assert len({*given}) == 4 * 253
+    ips = [addresses.pod_ip(node, a_pod(f"pod-{number}")) for number in range(4 * 253)]
+    assert len({*ips}) == 4 * 253
     with pytest.raises(AddressesExhaustedError, match="node one"):
         addresses.pod_ip(node, a_pod("one-more"))

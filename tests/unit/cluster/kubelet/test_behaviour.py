@@ -49,14 +49,14 @@ def behaves(
         ),
         pytest.param(
             a_pod(restartPolicy="Never"), {**MAIN, "command": ["sleep", "9"]}, (9.0, 0),
-            id="its command says when",
+            id="its command sets the time",
         ),
         pytest.param(
             a_pod(restartPolicy="Never", annotations={"run-for": "5s"}),
             {**MAIN, "command": ["sleep", "9"]}, (5.0, 0),
-            id="an annotation knows better",
+            id="an annotation takes precedence",
         ),
-        pytest.param(a_pod(annotations={"exit-code": "3"}), MAIN, (2.0, 3), id="who fails, ends"),
+        pytest.param(a_pod(annotations={"exit-code": "3"}), MAIN, (2.0, 3), id="a failure ends"),
         pytest.param(
             a_pod(annotations={"run-for": "5s", "run-for.main": "7s"}), MAIN, (7.0, 0),
             id="a container's own annotation goes first",
@@ -102,12 +102,12 @@ def test_speed_divides_durations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "text"),
+    ("annotation", "text"),
     [("run-for", "soon"), ("run-for", "-1s"), ("exit-code", "-1"), ("exit-code", "256")],
 )
-def test_invalid_annotations_are_rejected(wish: str, text: str) -> None:
-    with pytest.raises(AnnotationError, match=f"^kubesched.dev/{wish}: '{text}'"):
-        behaves(a_pod(annotations={wish: text}))
+def test_invalid_annotations_are_rejected(annotation: str, text: str) -> None:
+    with pytest.raises(AnnotationError, match=f"^kubesched.dev/{annotation}: '{text}'"):
+        behaves(a_pod(annotations={annotation: text}))
 
 
 @pytest.mark.parametrize(

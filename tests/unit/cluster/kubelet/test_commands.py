@@ -15,11 +15,11 @@ from kubesched.cluster.kubelet.commands import FOREVER, outcome_of
         pytest.param(["sleep", "3"], 3, 0, id="it sleeps"),
         pytest.param(["sleep", "1.5m", "30"], 120, 0, id="it sleeps for units and sums"),
         pytest.param(["sleep", "infinity"], FOREVER, 0, id="it sleeps for ever"),
-        pytest.param(["sh", "-c", "sleep 2; exit 3"], 2, 3, id="a script says how it ends"),
+        pytest.param(["sh", "-c", "sleep 2; exit 3"], 2, 3, id="a script sets the exit code"),
         pytest.param(["/bin/sh", "-c", "exit 3; sleep 9"], 0, 3, id="nothing comes after exit"),
         pytest.param(["sh", "-c", "false; true"], 0, 0, id="the last one counts"),
-        pytest.param(["sh", "-c", "false && sleep 5"], 0, 1, id="what fails stops a chain"),
-        pytest.param(["sh", "-c", "true && sleep 5"], 5, 0, id="what succeeds does not"),
+        pytest.param(["sh", "-c", "false && sleep 5"], 0, 1, id="a failure stops a chain"),
+        pytest.param(["sh", "-c", "true && sleep 5"], 5, 0, id="a success does not"),
         pytest.param(["bash", "-c", "while true; do sleep 1; done"], FOREVER, 0, id="a loop"),
         pytest.param(
             ["sh", "-c", "trap 'exit 0' TERM; while true; do wait; done"], FOREVER, 0,
@@ -40,7 +40,7 @@ def test_known(words: list[str], run_s: float, code: int) -> None:
     [
         pytest.param([], id="nothing"),
         pytest.param(["nginx", "-g", "daemon off;"], id="a server"),
-        pytest.param(["sleep", "soon"], id="a time that is none"),
+        pytest.param(["sleep", "soon"], id="an invalid time"),
         pytest.param(["sleep"], id="no time"),
         pytest.param(["sh", "-c", "echo $HOME"], id="a variable"),
         pytest.param(["sh", "-c", "echo a | wc"], id="a pipe"),

@@ -12,7 +12,7 @@ from tests.unit.cluster.kubelet.pod_world import NOW_S, SETTINGS, a_pod
 
 
 class StillClock:
-    """A clock that stands until it is moved."""
+    """A clock that advances only on request."""
 
     def __init__(self) -> None:
         self.time_s = NOW_S

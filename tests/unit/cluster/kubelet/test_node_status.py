@@ -90,7 +90,7 @@ def test_a_report_updates_only_heartbeat_times() -> None:
         ),
         pytest.param(
             {"cpu": "4"}, {"cpu": "4", "x.y/gpu": "2"}, {"x.y/gpu": "2"},
-            {"allocatable": {"x.y/gpu": None}}, id="what was taken away is not usable",
+            {"allocatable": {"x.y/gpu": None}}, id="removed capacity is not allocatable",
         ),
         pytest.param(
             {"cpu": "4"}, {"cpu": "4", "memory": "1Gi"}, {"memory": "1Gi"},
@@ -118,9 +118,9 @@ def test_pressure_conditions_stay_and_unknown_ones_are_replaced(
     kind: str, status: str, *, is_put_right: bool
 ) -> None:
     node = settled()
-    for one in node["status"]["conditions"]:
-        if one["type"] == kind:
-            one["status"] = status
+    for current in node["status"]["conditions"]:
+        if current["type"] == kind:
+            current["status"] = status
     changed = [condition["type"] for condition in patch_of(node).get("conditions", [])]
     assert changed == ([kind] if is_put_right else [])
 
@@ -166,7 +166,7 @@ def test_a_lease_is_owned_by_its_node() -> None:
         pytest.param(3, 1.0, 10.0, id="as often as a real one"),
         pytest.param(250, 1.0, 25.0, id="more seldom for many"),
         pytest.param(5000, 1.0, 30.0, id="often enough to be alive"),
-        pytest.param(3, 20.0, 0.5, id="faster where everything is"),
+        pytest.param(3, 20.0, 0.5, id="faster with a higher speed"),
     ],
 )
 def test_heartbeats(nodes: int, speed: float, expected_s: float) -> None:

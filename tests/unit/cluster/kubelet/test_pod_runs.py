@@ -17,7 +17,7 @@ def run_of(pod: Document, settings: KubeletSettings = SETTINGS) -> PodRun:
 
 
 def reasons(run: PodRun, after_s: float) -> list[str]:
-    return [one.reason for one in run.advance(NOW_S + after_s)]
+    return [event.reason for event in run.advance(NOW_S + after_s)]
 
 
 def due_s(run: PodRun) -> float | None:
@@ -26,17 +26,17 @@ def due_s(run: PodRun) -> float | None:
 
 
 def stored(run: PodRun, now_s: float) -> Document:
-    """Return the pod as the API server has it once its status was written."""
+    """Return the pod as the API server stores it after the status patch."""
     patch = status_patch(run, PLACE, now_s)
     status = {**run.pod["status"], **patch}
     conditions = {
         condition["type"]: condition for condition in run.pod["status"].get("conditions", [])
     }
-    for one in patch.get("conditions", []):
-        merged = {**conditions.get(one["type"], {}), **one}
-        conditions[one["type"]] = {key: value for key, value in merged.items() if value}
+    for change in patch.get("conditions", []):
+        merged = {**conditions.get(change["type"], {}), **change}
+        conditions[change["type"]] = {key: value for key, value in merged.items() if value}
     status["conditions"] = list(conditions.values())
-    return {**run.pod, "status": {key: one for key, one in status.items() if one is not None}}
+    return {**run.pod, "status": {key: part for key, part in status.items() if part is not None}}
 
 
 def test_containers_start_after_a_while() -> None:
@@ -62,12 +62,12 @@ def test_init_containers_run_one_after_the_other() -> None:
     ]
     run = run_of(a_pod(initContainers=inits))
     run.advance(NOW_S + 1.0)
-    assert [one.name for _, one in run.containers() if one.is_running] == ["one"]
+    assert [state.name for _, state in run.containers() if state.is_running] == ["one"]
     assert run.phase == "Pending"
     run.advance(NOW_S + 3.0)
-    assert [one.name for _, one in run.containers() if one.is_running] == ["side", "two"]
+    assert [state.name for _, state in run.containers() if state.is_running] == ["side", "two"]
     run.advance(NOW_S + 6.0)
-    assert [one.name for _, one in run.containers() if one.is_running] == ["side", "main"]
+    assert [state.name for _, state in run.containers() if state.is_running] == ["side", "main"]
     assert run.phase == "Running"
 
 
@@ -77,7 +77,7 @@ def test_sidecars_end_with_the_others() -> None:
     run.advance(NOW_S + 1.0)
     run.advance(NOW_S + 3.0)
     assert run.phase == "Succeeded"
-    assert not [one.name for _, one in run.containers() if one.is_running]
+    assert not [state.name for _, state in run.containers() if state.is_running]
     assert due_s(run) is None
 
 
@@ -114,7 +114,7 @@ def test_stopping_takes_time() -> None:
     run = run_of(a_pod())
     run.advance(NOW_S + 1.0)
     run.observe(deleted(run.pod, grace_s=30), NOW_S + 5.0)
-    assert [one.note for one in run.advance(NOW_S + 5.0)] == ["Stopping container main"]
+    assert [event.note for event in run.advance(NOW_S + 5.0)] == ["Stopping container main"]
     assert due_s(run) == 8.0
     assert not run.is_stopped
     run.advance(NOW_S + 8.0)
@@ -162,7 +162,7 @@ def test_a_pod_failed_by_another_component_stops() -> None:
     run.observe({**run.pod, "status": {"phase": "Failed"}}, NOW_S + 2.0)
     run.advance(NOW_S + 2.0)
     assert run.phase == "Failed"
-    assert not [one for _, one in run.containers() if one.is_running]
+    assert not [state for _, state in run.containers() if state.is_running]
     assert due_s(run) is None
 
 
@@ -193,8 +193,8 @@ def test_readiness_is_probed_after_its_delay() -> None:
     (_, main), *_ = run.containers()
     assert (run.phase, run.is_ready(main)) == ("Running", False)
     assert due_s(run) == 31.0
-    taken = PodRun(stored(run, NOW_S + 1.0), NOW_S + 9.0, SETTINGS)
-    assert due_s(taken) == 31.0
+    restored = PodRun(stored(run, NOW_S + 1.0), NOW_S + 9.0, SETTINGS)
+    assert due_s(restored) == 31.0
     version = run.version
     run.advance(NOW_S + 31.0)
     assert run.is_ready(main)
@@ -208,14 +208,14 @@ def test_a_new_kubelet_restores_running_pods() -> None:
     run.advance(NOW_S + 101.0)
     run.advance(NOW_S + 201.0)
     pod = stored(run, NOW_S + 201.0)
-    taken = PodRun(pod, NOW_S + 202.0, SETTINGS)
-    assert taken.advance(NOW_S + 202.0) == []
-    assert status_patch(taken, PLACE, NOW_S + 202.0) == {}
-    assert due_s(taken) == 211.0
-    taken.advance(NOW_S + 211.0)
-    (_, main), *_ = taken.containers()
+    restored = PodRun(pod, NOW_S + 202.0, SETTINGS)
+    assert restored.advance(NOW_S + 202.0) == []
+    assert status_patch(restored, PLACE, NOW_S + 202.0) == {}
+    assert due_s(restored) == 211.0
+    restored.advance(NOW_S + 211.0)
+    (_, main), *_ = restored.containers()
     assert (main.is_running, main.restart_count) == (True, 2)
-    assert due_s(taken) == 311.0
+    assert due_s(restored) == 311.0
 
 
 def test_containers_of_another_runtime_are_restored() -> None:
@@ -237,7 +237,7 @@ def test_a_new_kubelet_leaves_finished_pods() -> None:
     run = run_of(a_pod(restartPolicy="Never", annotations={"run-for": "2s"}))
     run.advance(NOW_S + 1.0)
     run.advance(NOW_S + 3.0)
-    taken = PodRun(stored(run, NOW_S + 3.0), NOW_S + 9.0, SETTINGS)
-    assert taken.advance(NOW_S + 9.0) == []
-    assert status_patch(taken, PLACE, NOW_S + 9.0) == {}
-    assert due_s(taken) is None
+    restored = PodRun(stored(run, NOW_S + 3.0), NOW_S + 9.0, SETTINGS)
+    assert restored.advance(NOW_S + 9.0) == []
+    assert status_patch(restored, PLACE, NOW_S + 9.0) == {}
+    assert due_s(restored) is None

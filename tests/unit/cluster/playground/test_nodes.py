@@ -47,13 +47,13 @@ def test_the_number_is_appended_to_a_plain_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "why"),
+    ("document", "message"),
     [
         (None, "it contains no Node"),
         ([], "it contains no Node"),
         ({"kind": "Pod"}, "it contains a Pod, not a Node"),
     ],
 )
-def test_an_invalid_template_is_rejected(document: Any, why: str) -> None:
-    with pytest.raises(TemplateError, match=why):
+def test_an_invalid_template_is_rejected(document: Any, message: str) -> None:
+    with pytest.raises(TemplateError, match=message):
         template_of(document)

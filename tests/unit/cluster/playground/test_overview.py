@@ -48,12 +48,12 @@ class World:
         scheduled = {"type": "PodScheduled", "status": "True"}
         self.put(PODS, a_pod(name, node=node, **parts), phase="Running", conditions=[scheduled])
 
-    def put_rejected(self, name: str, why: str, **parts: Any) -> None:
+    def put_rejected(self, name: str, message: str, **parts: Any) -> None:
         rejected = {
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
-            "message": why,
+            "message": message,
         }
         self.put(PODS, a_pod(name, **parts), phase="Pending", conditions=[rejected])
 
@@ -134,7 +134,7 @@ def test_an_unserved_pod_is_reported_once_after_a_delay(world: World) -> None:
     assert world.overview.take_unserved() == {}
     world.clock.at_s += 3
     (found,) = world.overview.take_unserved().values()
-    assert [one.key for one in found] == ["default/lost"]
+    assert [pod.key for pod in found] == ["default/lost"]
     assert world.overview.take_unserved() == {}
 
 

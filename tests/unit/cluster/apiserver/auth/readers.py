@@ -1,4 +1,4 @@
-"""A reader over a few documents, for rules that look at others."""
+"""A reader of a few documents, for rules that read other objects."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,12 +17,12 @@ class Documents:
         self.version += 1
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Document | None:
-        for one in self.documents.get((group, resource), ()):
-            if name_of(one) == name and namespace_of(one) == namespace:
-                return one
+        for found in self.documents.get((group, resource), ()):
+            if name_of(found) == name and namespace_of(found) == namespace:
+                return found
         return None
 
     def list(self, group: str, resource: str, namespace: str = "") -> Iterator[Document]:
-        for one in self.documents.get((group, resource), ()):
-            if not namespace or namespace_of(one) == namespace:
-                yield one
+        for found in self.documents.get((group, resource), ()):
+            if not namespace or namespace_of(found) == namespace:
+                yield found

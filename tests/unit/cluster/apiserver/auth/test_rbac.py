@@ -1,4 +1,4 @@
-"""What rules allow, and the reasons in kube-apiserver's words."""
+"""Permissions by rules, and the reasons in kube-apiserver's words."""
 
 import pytest
 
@@ -22,8 +22,8 @@ JANE = User("jane", groups=("devs", "system:authenticated"))
 @pytest.fixture
 def documents() -> Documents:
     found = Documents()
-    for one in bootstrap_objects():
-        found.add(GROUP, PLURALS[one["kind"]], one)
+    for document in bootstrap_objects():
+        found.add(GROUP, PLURALS[document["kind"]], document)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Tokens: whom they name, and when they are no longer good."""
+"""Tokens: their users, and the end of their validity."""
 
 from collections.abc import Callable
 
@@ -59,13 +59,13 @@ def request_token(
 ) -> Callable[[Document], Document]:
     action = TokenAction(authenticator.accounts, clock, lambda: "id-1", [ISSUER])
 
-    def ask(spec: Document) -> Document:
+    def create_token(spec: Document) -> Document:
         request = Request(
             ADMIN, documents, "2027-01-15T08:00:00Z", "", namespace="team", name="robot"
         )
         return action.create({"spec": spec}, request, documents)  # type: ignore[arg-type]
 
-    return ask
+    return create_token
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -89,7 +89,7 @@ def test_a_new_token_names_its_service_account(
     )
 
 
-def test_a_token_ends(
+def test_a_token_expires(
     authenticator: Authenticator,
     clock: HandClock,
     request_token: Callable[[Document], Document],
@@ -105,7 +105,7 @@ def test_a_token_ends(
         authenticator.user_of(bearer(token))
 
 
-def test_a_token_dies_with_its_service_account(
+def test_a_token_is_invalid_after_its_service_account_is_deleted(
     authenticator: Authenticator,
     documents: Documents,
     request_token: Callable[[Document], Document],
@@ -138,7 +138,7 @@ def test_a_token_of_another_key_is_rejected(
         authenticator.user_of(bearer(forged))
 
 
-def test_too_short_a_life_is_rejected_in_upstreams_words(
+def test_too_short_a_lifetime_is_rejected_in_upstreams_words(
     request_token: Callable[[Document], Document],
 ) -> None:
     with pytest.raises(ApiError) as rejected:
@@ -165,7 +165,7 @@ def test_a_client_certificate_names_user_and_groups(authenticator: Authenticator
     )
 
 
-def test_a_token_review_answers_both_ways(
+def test_a_token_review_accepts_and_rejects(
     authenticator: Authenticator, documents: Documents
 ) -> None:
     reviews = Reviews(authenticator, Authorizer())

@@ -1,4 +1,4 @@
-"""A server's state for tests of custom kinds, asked without a socket."""
+"""A server's state for tests of custom kinds, with requests without a socket."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ CHANGING = {
 
 
 class FixedClock:
-    """A clock that stands."""
+    """A clock that stands still."""
 
     def now_s(self) -> float:
         return 1_700_000_000.0
@@ -41,7 +41,7 @@ class FixedClock:
 
 
 class Server:
-    """Asks a server's state as the server itself does."""
+    """Sends requests to a server's state as the server itself does."""
 
     def __init__(self) -> None:
         self.openapi = OpenApi()
@@ -50,7 +50,7 @@ class Server:
         make_missing(self.context, documents(SERVICE_IP, 6443))
         self.discovery = Discovery(self.context.registry, "127.0.0.1:6443")
 
-    def ask(
+    def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> tuple[int, Any, list[str]]:
         parts = urlsplit(path)
@@ -72,7 +72,7 @@ class Server:
 
 
 def comparable(value: Any) -> Any:
-    """Return an answer without what no two servers have in common, as the recorder does."""
+    """Return an answer without the parts that differ between servers, as the recorder does."""
     if isinstance(value, dict):
         return {
             key: "?" if key in CHANGING else comparable(part)

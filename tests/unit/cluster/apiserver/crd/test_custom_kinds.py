@@ -35,7 +35,7 @@ def a_thing(name: str = "a", **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def server() -> Server:
     server = Server()
-    assert server.ask("POST", DEFINITIONS, a_definition())[0] == 201
+    assert server.request("POST", DEFINITIONS, a_definition())[0] == 201
     return server
 
 
@@ -50,55 +50,55 @@ def test_discovery_and_openapi_come_and_go_with_the_definition(server: Server) -
     assert "io.ex.v1.Thing" in document["components"]["schemas"]
     assert "/apis/ex.io/v1/namespaces/{namespace}/things/{name}" in document["paths"]
 
-    server.ask("DELETE", f"{DEFINITIONS}/things.ex.io")
+    server.request("DELETE", f"{DEFINITIONS}/things.ex.io")
 
     assert server.discovery.document(["apis", "ex.io", "v1"], "") is None
     assert server.openapi.answer("/openapi/v3/apis/ex.io/v1", "").status == 404
 
 
 def test_instances_end_with_their_definition(server: Server) -> None:
-    server.ask("POST", THINGS, a_thing())
+    server.request("POST", THINGS, a_thing())
 
-    code, answer, _ = server.ask("DELETE", f"{DEFINITIONS}/things.ex.io")
+    code, answer, _ = server.request("DELETE", f"{DEFINITIONS}/things.ex.io")
 
     assert code == 200
     assert answer["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     assert answer["status"]["conditions"][-1]["reason"] == "InstanceDeletionPending"
-    assert server.ask("GET", f"{DEFINITIONS}/things.ex.io")[0] == 404
-    assert server.ask("GET", f"{THINGS}/a")[0] == 404
-    assert server.ask("POST", DEFINITIONS, a_definition())[0] == 201
-    assert server.ask("GET", THINGS)[1]["items"] == []
+    assert server.request("GET", f"{DEFINITIONS}/things.ex.io")[0] == 404
+    assert server.request("GET", f"{THINGS}/a")[0] == 404
+    assert server.request("POST", DEFINITIONS, a_definition())[0] == 201
+    assert server.request("GET", THINGS)[1]["items"] == []
 
 
-def test_a_definition_waits_for_instances_that_are_held(server: Server) -> None:
+def test_a_definition_waits_for_instances_with_finalizers(server: Server) -> None:
     thing = a_thing()
     thing["metadata"]["finalizers"] = ["ex.io/hold"]
-    server.ask("POST", THINGS, thing)
-    server.ask("DELETE", f"{DEFINITIONS}/things.ex.io")
+    server.request("POST", THINGS, thing)
+    server.request("DELETE", f"{DEFINITIONS}/things.ex.io")
 
-    code, waiting, _ = server.ask("GET", f"{DEFINITIONS}/things.ex.io")
+    code, waiting, _ = server.request("GET", f"{DEFINITIONS}/things.ex.io")
     assert code == 200
     assert waiting["status"]["conditions"][-1]["reason"] == "InstanceDeletionInProgress"
-    assert server.ask("GET", f"{THINGS}/a")[1]["metadata"]["deletionTimestamp"]
+    assert server.request("GET", f"{THINGS}/a")[1]["metadata"]["deletionTimestamp"]
 
     released = {"metadata": {"finalizers": None}}
-    server.ask("PATCH", f"{THINGS}/a", released, "application/merge-patch+json")
+    server.request("PATCH", f"{THINGS}/a", released, "application/merge-patch+json")
 
-    assert server.ask("GET", f"{DEFINITIONS}/things.ex.io")[0] == 404
+    assert server.request("GET", f"{DEFINITIONS}/things.ex.io")[0] == 404
 
 
 def test_a_restarted_server_serves_defined_kinds(server: Server) -> None:
-    server.ask("POST", THINGS, a_thing())
+    server.request("POST", THINGS, a_thing())
     server.context.registry.remove("ex.io", "v1", "things")
-    assert server.ask("GET", f"{THINGS}/a")[0] == 404
+    assert server.request("GET", f"{THINGS}/a")[0] == 404
 
     CustomKinds(server.context, OpenApi()).load()
 
-    assert server.ask("GET", f"{THINGS}/a")[0] == 200
+    assert server.request("GET", f"{THINGS}/a")[0] == 200
 
 
 def test_a_default_shows_in_objects_stored_before_it(server: Server) -> None:
-    server.ask("POST", THINGS, a_thing(spec={}))
+    server.request("POST", THINGS, a_thing(spec={}))
     schema = {
         "type": "object",
         "properties": {
@@ -107,20 +107,20 @@ def test_a_default_shows_in_objects_stored_before_it(server: Server) -> None:
     }
     version = a_definition(schema={"openAPIV3Schema": schema})["spec"]["versions"]
     path = f"{DEFINITIONS}/things.ex.io"
-    code, _, _ = server.ask(
+    code, _, _ = server.request(
         "PATCH", path, {"spec": {"versions": version}}, "application/merge-patch+json"
     )
 
     assert code == 200
-    assert server.ask("GET", f"{THINGS}/a")[1]["spec"] == {"a": "x"}
-    assert server.ask("GET", THINGS)[1]["items"][0]["spec"] == {"a": "x"}
+    assert server.request("GET", f"{THINGS}/a")[1]["spec"] == {"a": "x"}
+    assert server.request("GET", THINGS)[1]["items"][0]["spec"] == {"a": "x"}
 
 
 def test_a_version_that_is_not_served_is_not_found() -> None:
     server = Server()
-    assert server.ask("POST", DEFINITIONS, a_definition(served=False))[0] == 201
+    assert server.request("POST", DEFINITIONS, a_definition(served=False))[0] == 201
 
-    assert server.ask("GET", THINGS)[0] == 404
+    assert server.request("GET", THINGS)[0] == 404
 
 
 def test_selectable_fields_select() -> None:
@@ -132,11 +132,11 @@ def test_selectable_fields_select() -> None:
     definition = a_definition(
         schema={"openAPIV3Schema": schema}, selectableFields=[{"jsonPath": ".spec.color"}]
     )
-    assert server.ask("POST", DEFINITIONS, definition)[0] == 201
+    assert server.request("POST", DEFINITIONS, definition)[0] == 201
     for color in ("red", "blue"):
-        server.ask("POST", THINGS, a_thing(color, spec={"color": color}))
+        server.request("POST", THINGS, a_thing(color, spec={"color": color}))
 
-    _, found, _ = server.ask("GET", f"{THINGS}?fieldSelector=spec.color=red")
+    _, found, _ = server.request("GET", f"{THINGS}?fieldSelector=spec.color=red")
 
     assert [item["metadata"]["name"] for item in found["items"]] == ["red"]
 
@@ -151,12 +151,12 @@ def test_a_wrong_value_may_stay_if_it_was_wrong_before(server: Server) -> None:
         schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
         versions = a_definition(schema=schema)["spec"]["versions"]
         change = {"spec": {"versions": versions}}
-        assert server.ask("PATCH", path, change, "application/merge-patch+json")[0] == 200
+        assert server.request("PATCH", path, change, "application/merge-patch+json")[0] == 200
 
     redefine(loose)
-    assert server.ask("POST", THINGS, a_thing(spec={"a": "long"}))[0] == 201
+    assert server.request("POST", THINGS, a_thing(spec={"a": "long"}))[0] == 201
     redefine(strict)
     merge = "application/merge-patch+json"
 
-    assert server.ask("PATCH", f"{THINGS}/a", {"spec": {"b": "x"}}, merge)[0] == 200
-    assert server.ask("PATCH", f"{THINGS}/a", {"spec": {"a": "longer"}}, merge)[0] == 422
+    assert server.request("PATCH", f"{THINGS}/a", {"spec": {"b": "x"}}, merge)[0] == 200
+    assert server.request("PATCH", f"{THINGS}/a", {"spec": {"a": "longer"}}, merge)[0] == 422

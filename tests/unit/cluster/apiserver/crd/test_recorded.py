@@ -37,7 +37,7 @@ def test_a_definition_is_answered_as_by_the_real_server(
 
 
 def test_a_recorded_session_has_the_responses_of_the_real_server() -> None:
-    """One after the other: later requests see what earlier ones did."""
+    """Run the requests in order: later ones see the effects of earlier ones."""
     server = Server()
     different = [
         (case["method"], case["path"], case.get("body"), answer, _recorded(case))
@@ -49,7 +49,7 @@ def test_a_recorded_session_has_the_responses_of_the_real_server() -> None:
 
 
 def _answer(server: Server, case: dict[str, Any]) -> Any:
-    code, answer, warnings = server.ask(
+    code, answer, warnings = server.request(
         case["method"],
         case["path"],
         case.get("body"),
@@ -63,7 +63,7 @@ def _recorded(case: dict[str, Any]) -> Any:
 
 
 def _in_order(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return a refusal with its causes sorted: upstream walks maps, in any order."""
+    """Return a rejection with its causes sorted: upstream iterates over maps."""
     details = answer.get("details") or {}
     if answer.get("kind") != "Status" or len(details.get("causes") or ()) < 2:
         return answer

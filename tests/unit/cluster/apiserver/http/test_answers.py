@@ -61,7 +61,7 @@ def test_the_best_form_wins(accept: str, expected: tuple[str, Shape]) -> None:
          "you requested PartialObjectMetadata, but the requested object is a list (*core.PodList)"),
     ],
 )  # fmt: skip
-def test_forms_that_are_not_to_be_had(accept: str, verb: str, message: str) -> None:
+def test_unsupported_forms(accept: str, verb: str, message: str) -> None:
     with pytest.raises(ApiError) as rejected:
         shape(accept, verb)
     assert (rejected.value.code, rejected.value.message) == (406, message)
@@ -75,7 +75,7 @@ def test_warnings_are_quoted() -> None:
     ("agent", "expected"),
     [("kubectl/v1.36 (linux)", "kubectl"), ("", ""), ("a\tb", "ab"), ("x" * 200, "x" * 128)],
 )
-def test_who_manages_fields(agent: str, expected: str) -> None:
+def test_the_field_manager(agent: str, expected: str) -> None:
     assert manager_from_user_agent(agent) == expected
 
 
@@ -146,7 +146,7 @@ def test_discovery_of_a_group() -> None:
         ("application/json;g=apidiscovery.k8s.io;v=v3;as=APIGroupDiscoveryList", ""),
     ],
 )  # fmt: skip
-def test_which_discovery_is_wanted(accept: str, expected: str) -> None:
+def test_the_requested_version_of_discovery(accept: str, expected: str) -> None:
     assert aggregated_version(accept) == expected
 
 

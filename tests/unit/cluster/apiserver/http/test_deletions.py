@@ -1,4 +1,4 @@
-"""Deleting: at once, with grace, with finalizers, many at a time."""
+"""Deletion: immediate, with a grace period, with finalizers, of collections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rejection(world: World, path: str, options: Any) -> ApiError:
     return rejected.value
 
 
-def test_at_once(world: World) -> None:
+def test_immediate_deletion(world: World) -> None:
     made = world.make("a")
     found = world("DELETE", f"{THINGS}/a")
     assert found["status"] == "Success"
@@ -37,7 +37,7 @@ def test_at_once(world: World) -> None:
     assert rejection(world, f"{THINGS}/a", None).code == 404
 
 
-def test_finalizers_hold_it(world: World) -> None:
+def test_finalizers_delay_deletion(world: World) -> None:
     world.make("a", metadata={"finalizers": ["example.com/x", "example.com/y"]})
     found = world("DELETE", f"{THINGS}/a")["metadata"]
     assert (found["deletionTimestamp"], found["deletionGracePeriodSeconds"]) == (NOW, 0)
@@ -88,12 +88,12 @@ def test_background_deletion_removes_foreground_finalizers(world: World) -> None
     )
 
 
-def test_the_old_way_of_asking_is_accepted_not_done(world: World) -> None:
+def test_the_deprecated_option_is_accepted_and_ignored(world: World) -> None:
     world.make("a", metadata={"finalizers": ["example.com/x"]})
     assert world.answer("DELETE", f"{THINGS}/a", {"orphanDependents": False}).code == 202
 
 
-def test_grace(world: World) -> None:
+def test_the_grace_period(world: World) -> None:
     run(world)
     found = world("DELETE", f"{RUNS}/a")["metadata"]
     assert found["deletionGracePeriodSeconds"] == 30
@@ -112,12 +112,12 @@ def test_grace(world: World) -> None:
     assert rejection(world, f"{RUNS}/a", None).code == 404
 
 
-def test_no_grace_is_seen_before_it_is_gone(world: World) -> None:
+def test_zero_grace_is_visible_before_the_object_is_gone(world: World) -> None:
     run(world)
     watcher = world.watch(f"{RUNS}?watch=1&resourceVersion=2")
     world("DELETE", f"{RUNS}/a?gracePeriodSeconds=0")
     found = events_of(watcher)
-    assert [one["type"] for one in found] == ["MODIFIED", "DELETED"]
+    assert [event["type"] for event in found] == ["MODIFIED", "DELETED"]
     assert found[1]["object"]["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
@@ -158,10 +158,10 @@ def test_options_that_are_rejected(world: World, options: Any, code: int, messag
     assert message in error.message
 
 
-def test_many_at_a_time(world: World) -> None:
+def test_deletion_of_a_collection(world: World) -> None:
     for name, label in (("a", "x"), ("b", "y"), ("c", "x")):
         world.make(name, metadata={"labels": {"l": label}})
     found = world("DELETE", f"{THINGS}?labelSelector=l=x")
-    assert [one["metadata"]["name"] for one in found["items"]] == ["a", "c"]
+    assert [item["metadata"]["name"] for item in found["items"]] == ["a", "c"]
     left = world("GET", THINGS)["items"]
-    assert [one["metadata"]["name"] for one in left] == ["b"]
+    assert [item["metadata"]["name"] for item in left] == ["b"]

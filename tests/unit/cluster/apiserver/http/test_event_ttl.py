@@ -1,4 +1,4 @@
-"""Events go an hour after they were last written."""
+"""Events are deleted an hour after their last write."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def make(world: World, name: str) -> None:
 
 
 def names(world: World) -> list[str]:
-    return [one["metadata"]["name"] for one in world("GET", EVENTS)["items"]]
+    return [event["metadata"]["name"] for event in world("GET", EVENTS)["items"]]
 
 
-def test_events_go_in_their_order() -> None:
+def test_events_are_deleted_in_order() -> None:
     world = world_with_events()
     make(world, "loaded")
     expiry = EventExpiry(world.context)

@@ -26,15 +26,15 @@ def reopened(path: Path) -> World:
 
 def copy_files(directory: Path) -> None:
     """Copy open files: the state that another process finds after a SIGKILL."""
-    for one in list(directory.glob("data*")):
-        (directory / one.name.replace("data", "copy")).write_bytes(one.read_bytes())
+    for file in list(directory.glob("data*")):
+        (directory / file.name.replace("data", "copy")).write_bytes(file.read_bytes())
 
 
 def names(world: World) -> list[str]:
-    return [one["metadata"]["name"] for one in world("GET", THINGS)["items"]]
+    return [item["metadata"]["name"] for item in world("GET", THINGS)["items"]]
 
 
-def test_objects_and_versions_go_on(tmp_path: Path) -> None:
+def test_objects_and_versions_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "data"
     journal = SqliteJournal(path)
     world = World(journal)
@@ -189,7 +189,7 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path / "data")
     World(journal).make("a")
     journal.commit()
-    modes = {one.name: one.stat().st_mode & 0o077 for one in tmp_path.glob("data*")}
+    modes = {file.name: file.stat().st_mode & 0o077 for file in tmp_path.glob("data*")}
     journal.close()
     assert set(modes.values()) == {0}
 

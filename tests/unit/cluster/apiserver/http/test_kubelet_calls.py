@@ -1,4 +1,4 @@
-"""Where an API server asks a kubelet, and for what."""
+"""Addresses and paths of an API server's calls to a kubelet."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ def make_node(cluster: Cluster, *addresses: tuple[str, str], port: int = 0) -> N
 
 
 def call(cluster: Cluster, below: str, *query: tuple[str, str], method: str = "GET") -> KubeletCall:
-    asked: MultiDict[str] = MultiDict(query)
-    info = request_info(method, f"{PODS}/p/{below}", asked)
-    request = ResourceRequest(info, User("admin", groups=("system:masters",)), asked, CIMultiDict())
+    parameters: MultiDict[str] = MultiDict(query)
+    info = request_info(method, f"{PODS}/p/{below}", parameters)
+    request = ResourceRequest(
+        info, User("admin", groups=("system:masters",)), parameters, CIMultiDict()
+    )
     answer = run(cluster.context, request)
     assert isinstance(answer, KubeletCall)
     return answer
@@ -55,7 +57,9 @@ def call(cluster: Cluster, below: str, *query: tuple[str, str], method: str = "G
         pytest.param([("InternalIP", "fd00::7")], 0, "[fd00::7]:10250", id="in brackets"),
     ],
 )
-def test_where(cluster: Cluster, addresses: list[tuple[str, str]], port: int, host: str) -> None:
+def test_the_host_of_a_call(
+    cluster: Cluster, addresses: list[tuple[str, str]], port: int, host: str
+) -> None:
     make_node(cluster, *addresses, port=port)
     cluster.make(PODS, a_pod(nodeName="n1"))
     found = call(cluster, "log")
@@ -69,7 +73,7 @@ def test_where(cluster: Cluster, addresses: list[tuple[str, str]], port: int, ho
             "log",
             [("follow", "true"), ("tailLines", "5"), ("timestamps", "false")],
             "containerLogs/default/p/a?follow=true&tailLines=5",
-            id="what of a log",
+            id="options of a log",
         ),
         pytest.param(
             "log",
@@ -91,7 +95,9 @@ def test_where(cluster: Cluster, addresses: list[tuple[str, str]], port: int, ho
         ),
     ],
 )
-def test_urls(cluster: Cluster, below: str, query: list[tuple[str, str]], path: str) -> None:
+def test_the_path_of_a_call(
+    cluster: Cluster, below: str, query: list[tuple[str, str]], path: str
+) -> None:
     make_node(cluster, ("InternalIP", "10.0.0.7"))
     cluster.make(PODS, a_pod(nodeName="n1"))
     method = "GET" if below == "log" else "POST"

@@ -1,4 +1,4 @@
-"""Lists: pages, versions, and what tokens lead to."""
+"""Lists: pages, versions and continue tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def world() -> World:
 
 
 def names(document: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
-    return [one["metadata"]["name"] for one in document["items"]]
+    return [item["metadata"]["name"] for item in document["items"]]
 
 
 def test_a_whole_list(world: World) -> None:
@@ -53,7 +53,7 @@ def test_pages_of_selected_objects_do_not_count_the_rest(world: World) -> None:
     assert "remainingItemCount" not in first["metadata"]
 
 
-def test_an_expired_page_can_be_gone_on_from(world: World) -> None:
+def test_a_list_can_continue_after_an_expired_page(world: World) -> None:
     token = world("GET", f"{THINGS}?limit=2")["metadata"]["continue"]
     world.make("bb")
     world.context.store.buckets["example.com/things"].history.compact(7)

@@ -1,4 +1,4 @@
-"""What a path and a method ask for."""
+"""Requests by path and method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selectors written as one text; refusals were asked of kube-apiserver."""
+"""Selectors as text; the errors are kube-apiserver's own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_label_selectors_rejected(text: str, expected: str) -> None:
     assert str(rejected.value) == expected
 
 
-def test_a_key_that_is_none() -> None:
+def test_an_invalid_key() -> None:
     with pytest.raises(
         ValueError, match=r"^unable to parse requirement: <nil>: Invalid value: "
     ) as no:

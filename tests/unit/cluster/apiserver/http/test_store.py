@@ -13,7 +13,7 @@ def entry(store: Store, key: str, data: bytes = b"{}") -> Entry:
 
 
 def keys(store: Store, prefix: str = "", start: str = "") -> list[str]:
-    return [one.key for one in store.bucket("things").range(prefix, start)]
+    return [entry.key for entry in store.bucket("things").range(prefix, start)]
 
 
 def test_keys_come_in_the_order_of_their_text() -> None:
@@ -44,9 +44,9 @@ def test_changes_since_a_version() -> None:
     store.put("things", entry(store, "a"))
     store.delete("things", entry(store, "a"))
     history = store.bucket("things").history
-    found = [(one.type, one.version) for one in history.since(1)]
+    found = [(change.type, change.version) for change in history.since(1)]
     assert found == [(ChangeType.MODIFIED, 3), (ChangeType.DELETED, 4)]
-    assert [one.version for one in history.since(0)] == [1, 3, 4]
+    assert [change.version for change in history.since(0)] == [1, 3, 4]
     assert not keys(store)
 
 
@@ -75,7 +75,7 @@ def test_a_compacted_history() -> None:
         store.put("things", entry(store, key))
     history = store.bucket("things").history
     history.compact(2)
-    assert [one.version for one in history.since(2)] == [3]
+    assert [change.version for change in history.since(2)] == [3]
     with pytest.raises(TooOldError):
         history.since(1)
 
@@ -86,21 +86,21 @@ def test_a_history_drops_events_beyond_its_size(monkeypatch: pytest.MonkeyPatch)
     for key in "abcd":
         store.put("things", entry(store, key, b"12345"))
     history = store.bucket("things").history
-    assert [one.version for one in history.since(2)] == [3, 4]
+    assert [change.version for change in history.since(2)] == [3, 4]
     assert history.floor == 2
 
 
 def test_subscribers_get_changes_in_order() -> None:
     class Listener:
         def __init__(self) -> None:
-            self.heard: list[int] = []
+            self.versions: list[int] = []
 
         def notice(self, change: Change) -> None:
-            self.heard.append(change.version)
+            self.versions.append(change.version)
 
     store, listener = Store(), Listener()
     store.bucket("things").history.subscribers[listener] = None
     store.put("things", entry(store, "a"))
     store.put("others", entry(store, "a"))
     store.put("things", entry(store, "b"))
-    assert listener.heard == [1, 3]
+    assert listener.versions == [1, 3]

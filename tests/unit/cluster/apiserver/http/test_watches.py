@@ -50,9 +50,15 @@ def test_objects_enter_and_leave_a_selection() -> None:
     world.patch(f"{THINGS}/a", {"spec": {"v": "last"}})
     world("DELETE", f"{THINGS}/a")
     found = events_of(watcher)
-    assert [one["type"] for one in found] == ["ADDED", "DELETED", "ADDED", "MODIFIED", "DELETED"]
+    assert [event["type"] for event in found] == [
+        "ADDED",
+        "DELETED",
+        "ADDED",
+        "MODIFIED",
+        "DELETED",
+    ]
     left = found[1]["object"]
-    # It is shown as it was when it was last selected, under the version that took it out.
+    # It has its last selected state, with the version that ended the selection.
     assert left["metadata"]["labels"] == {"on": "yes"}
     assert left["metadata"]["resourceVersion"] == "4"
 
@@ -61,13 +67,13 @@ def test_a_watch_of_one_namespace_and_of_one_name() -> None:
     world = World()
     other = THINGS.replace("one", "two")
     here = world.watch(f"{THINGS}?watch=1")
-    one = world.watch(f"{THINGS}?watch=1&fieldSelector=metadata.name=b")
+    single = world.watch(f"{THINGS}?watch=1&fieldSelector=metadata.name=b")
     everywhere = world.watch("/apis/example.com/v1/things?watch=1")
     world.make("a")
     world("POST", other, {"metadata": {"name": "a"}})
     world.make("b")
     assert types_and_names(here) == [("ADDED", "a"), ("ADDED", "b")]
-    assert types_and_names(one) == [("ADDED", "b")]
+    assert types_and_names(single) == [("ADDED", "b")]
     assert types_and_names(everywhere) == [("ADDED", "a"), ("ADDED", "a"), ("ADDED", "b")]
 
 
@@ -76,14 +82,14 @@ def test_initial_events_end_with_a_bookmark() -> None:
     world.make("a")
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     found = events_of(world.watch(f"{THINGS}?{query}&allowWatchBookmarks=true"))
-    assert [one["type"] for one in found] == ["ADDED", "BOOKMARK"]
+    assert [event["type"] for event in found] == ["ADDED", "BOOKMARK"]
     assert found[1]["object"]["metadata"] == {
         "resourceVersion": "2", "annotations": {"k8s.io/initial-events-end": "true"},
     }  # fmt: skip
-    assert [one["type"] for one in events_of(world.watch(f"{THINGS}?{query}"))] == ["ADDED"]
+    assert [event["type"] for event in events_of(world.watch(f"{THINGS}?{query}"))] == ["ADDED"]
 
 
-def test_no_initial_events_if_they_are_not_wanted() -> None:
+def test_no_initial_events_unless_requested() -> None:
     world = World()
     world.make("a")
     query = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
@@ -119,7 +125,7 @@ def test_a_change_is_encoded_once_for_all() -> None:
     assert frames[0] is frames[1] is frames[2]
 
 
-def test_who_does_not_read_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watcher_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_BACKLOG_BYTES_MAX", 2000)
     world = World()
     slow, quick = world.watch(f"{THINGS}?watch=1"), world.watch(f"{THINGS}?watch=1")
@@ -131,7 +137,7 @@ def test_who_does_not_read_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> No
     assert slow not in world.context.store.buckets["example.com/things"].history.subscribers
 
 
-def test_a_closed_watch_hears_nothing() -> None:
+def test_a_closed_watch_gets_no_events() -> None:
     world = World()
     watcher = world.watch(f"{THINGS}?watch=1")
     watcher.close()
@@ -153,7 +159,7 @@ def test_a_watch_as_metadata_only() -> None:
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     from kubesched.cluster.apiserver.http.resource_requests import run  # noqa: PLC0415
 
-    watcher = run(world.context, world.asked("GET", f"{THINGS}?watch=1", Accept=accept))
+    watcher = run(world.context, world.request("GET", f"{THINGS}?watch=1", Accept=accept))
     assert isinstance(watcher, watching.Watcher)
     shown = events_of(watcher)[0]["object"]
     assert shown["kind"] == "PartialObjectMetadata"

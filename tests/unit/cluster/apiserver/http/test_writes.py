@@ -39,7 +39,7 @@ def test_fields_of_a_new_object(world: World) -> None:
 
 def test_generated_names_differ(world: World) -> None:
     made = [world("POST", THINGS, {"metadata": {"generateName": "a-"}}) for _ in range(20)]
-    names = {one["metadata"]["name"] for one in made}
+    names = {obj["metadata"]["name"] for obj in made}
     assert len(names) == 20
     assert all(len(name) == 7 and name.startswith("a-") for name in names)
 
@@ -103,7 +103,7 @@ def test_a_namespace_on_a_cluster_scoped_object_is_dropped(world: World) -> None
 def test_owner_references_that_occur_twice(world: World) -> None:
     owner = {"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"}
     body = {"metadata": {"name": "a", "ownerReferences": [owner, dict(owner)]}}
-    resource_request = world.asked("POST", THINGS, body)
+    resource_request = world.request("POST", THINGS, body)
     from kubesched.cluster.apiserver.http.resource_requests import run  # noqa: PLC0415
 
     run(world.context, resource_request)
@@ -121,7 +121,7 @@ def test_the_generation_changes_with_the_spec(world: World) -> None:
     assert world.patch(path, {"metadata": {"generation": 9}})["metadata"]["generation"] == 2
 
 
-def test_status_and_the_rest_are_apart(world: World) -> None:
+def test_status_and_spec_are_written_separately(world: World) -> None:
     world.make("a", spec={"x": 1})
     path = f"{THINGS}/a"
     assert "status" not in world.patch(path, {"status": {"s": 1}})
@@ -139,7 +139,7 @@ def test_versions_must_match(world: World) -> None:
     assert error.message.endswith(MODIFIED)
 
 
-def test_a_version_may_be_left_out_unless_the_kind_minds(world: World) -> None:
+def test_a_version_may_be_omitted_unless_the_kind_requires_it(world: World) -> None:
     world.make("a")
     found = world("PUT", f"{THINGS}/a", {"metadata": {"name": "a"}, "spec": {"x": 2}})
     assert found["spec"] == {"x": 2}
@@ -160,14 +160,14 @@ def test_another_uid(world: World) -> None:
     assert "Precondition failed: UID in precondition: other, UID in object meta:" in error.message
 
 
-def test_a_write_that_changes_nothing_is_none(world: World) -> None:
+def test_a_write_without_a_change_keeps_the_version(world: World) -> None:
     made = world.make("a", spec={"x": 1, "y": 2})
     reordered = {"spec": {"y": 2, "x": 1}, **made}
     assert world("PUT", f"{THINGS}/a", reordered)["metadata"]["resourceVersion"] == "2"
     assert world.context.store.version == 2
 
 
-def test_true_is_not_one(world: World) -> None:
+def test_true_is_not_equal_to_one(world: World) -> None:
     world.make("a", spec={"x": 1})
     found = world.patch(f"{THINGS}/a", {"spec": {"x": True}})
     assert found["metadata"]["resourceVersion"] == "3"

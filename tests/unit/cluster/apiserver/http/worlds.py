@@ -1,4 +1,4 @@
-"""A small server without a socket: one kind of each sort, and a clock that stands."""
+"""A small server without a socket, with one kind per strategy and a manual clock."""
 
 from __future__ import annotations
 
@@ -76,30 +76,30 @@ class World:
         for resource in self.context.registry:
             self.context.store.bucket(resource.storage)
 
-    def asked(self, method: str, url: str, body: Any = None, **headers: str) -> ResourceRequest:
-        """Return a request; underscores in names of headers stand for dashes."""
+    def request(self, method: str, url: str, body: Any = None, **headers: str) -> ResourceRequest:
+        """Return a request; underscores in names of headers become dashes."""
         path, _, text = url.partition("?")
         query: MultiDict[str] = MultiDict()
-        for one in filter(None, text.split("&")):
-            name, _, value = one.partition("=")
+        for parameter in filter(None, text.split("&")):
+            name, _, value = parameter.partition("=")
             query.add(name, value)
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        named_headers = {name.replace("_", "-"): value for name, value in headers.items()}
         info = request_info(method, path, query)
         if method in {"POST", "PUT"} and isinstance(body, dict):
             # Bodies of custom kinds must name them.
             body = {"apiVersion": "example.com/v1", "kind": KINDS[info.resource], **body}
         data = b"" if body is None else body if isinstance(body, bytes) else encode(body)
-        return ResourceRequest(info, User("tester"), query, given, data)
+        return ResourceRequest(info, User("tester"), query, named_headers, data)
 
     def watch(self, url: str) -> Watcher:
-        """Return a watcher; the url is what a client would get."""
-        found = run(self.context, self.asked("GET", url))
+        """Return a watcher of the URL that a client would request."""
+        found = run(self.context, self.request("GET", url))
         assert isinstance(found, Watcher)
         return found
 
     def answer(self, method: str, url: str, body: Any = None, **headers: str) -> ResourceResponse:
         """Return an answer."""
-        found = run(self.context, self.asked(method, url, body, **headers))
+        found = run(self.context, self.request(method, url, body, **headers))
         assert isinstance(found, ResourceResponse)
         return found
 
@@ -126,7 +126,9 @@ def events_of(watcher: Watcher) -> list[Document]:
 
 def types_and_names(watcher: Watcher) -> list[tuple[str, str]]:
     """Return the types and object names of a watcher's events."""
-    return [(one["type"], one["object"]["metadata"].get("name", "")) for one in events_of(watcher)]
+    return [
+        (event["type"], event["object"]["metadata"].get("name", "")) for event in events_of(watcher)
+    ]
 
 
 def _resource(plural: str, kind: str, strategy: Strategy, **more: Any) -> Resource:

@@ -1,4 +1,4 @@
-"""A server's state for tests of kinds: what a bare cluster has, and requests without a socket."""
+"""A server's state for tests of kinds: a new cluster, and requests without a socket."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
 class FixedClock:
-    """A clock that stands."""
+    """A clock that stands still."""
 
     def now_s(self) -> float:
         return 1_700_000_000.0
@@ -34,7 +34,7 @@ class FixedClock:
 
 @dataclass
 class Reply:
-    """What a client would get."""
+    """The reply that a client would get."""
 
     code: int
     body: dict[str, Any]
@@ -42,13 +42,13 @@ class Reply:
 
 
 class Cluster:
-    """Asks a server's state as the server itself does."""
+    """Sends requests to a server's state as the server itself does."""
 
     def __init__(self) -> None:
         self.context: Context = build_context(Parts(clock=FixedClock(), seed=7))
         make_missing(self.context, documents(SERVICE_IP, 6443))
 
-    def ask(self, method: str, url: str, body: Any = None) -> Reply:
+    def request(self, method: str, url: str, body: Any = None) -> Reply:
         parts = urlsplit(url)
         query = MultiDict(parse_qsl(parts.query))
         info = request_info(method, parts.path, query)
@@ -64,7 +64,7 @@ class Cluster:
         return Reply(answer.code, json.loads(answer.data), sorted(request.warnings))
 
     def make(self, url: str, document: Any) -> dict[str, Any]:
-        reply = self.ask("POST", url, document)
+        reply = self.request("POST", url, document)
         assert reply.code == 201, reply.body
         return reply.body
 

@@ -1,4 +1,4 @@
-"""Admission plugins; the refusals are those a v1.36.4 server gave."""
+"""Admission plugins; the rejections are those of a v1.36.4 server."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_global_default_class_is_used(cluster: Cluster) -> None:
     cluster.make(CLASSES, a_class("usual", 5, globalDefault=True))
 
     spec = cluster.make(PODS, a_pod())["spec"]
-    second = cluster.ask("POST", CLASSES, a_class("other", 6, globalDefault=True))
+    second = cluster.request("POST", CLASSES, a_class("other", 6, globalDefault=True))
 
     assert (spec["priorityClassName"], spec["priority"]) == ("usual", 5)
     assert second.body["message"] == (
@@ -72,7 +72,7 @@ def test_global_default_class_is_used(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "why"),
+    ("spec", "message"),
     [
         ({"priorityClassName": "nope"}, "no PriorityClass with name nope was found"),
         (
@@ -97,11 +97,11 @@ def test_global_default_class_is_used(cluster: Cluster) -> None:
         ),
     ],
 )
-def test_pod_is_forbidden(cluster: Cluster, spec: dict[str, Any], why: str) -> None:
-    reply = cluster.ask("POST", PODS, a_pod(**spec))
+def test_pod_is_forbidden(cluster: Cluster, spec: dict[str, Any], message: str) -> None:
+    reply = cluster.request("POST", PODS, a_pod(**spec))
 
     assert reply.code == 403
-    assert reply.body["message"] == f'pods "p" is forbidden: {why}'
+    assert reply.body["message"] == f'pods "p" is forbidden: {message}'
 
 
 def test_runtime_class_fills_in(cluster: Cluster) -> None:
@@ -117,7 +117,9 @@ def test_runtime_class_fills_in(cluster: Cluster) -> None:
     cluster.make("/apis/node.k8s.io/v1/runtimeclasses", runtime_class)
 
     spec = cluster.make(PODS, a_pod(runtimeClassName="sandbox"))["spec"]
-    other = cluster.ask("POST", PODS, a_pod(runtimeClassName="sandbox", nodeSelector={"a": "c"}))
+    other = cluster.request(
+        "POST", PODS, a_pod(runtimeClassName="sandbox", nodeSelector={"a": "c"})
+    )
 
     assert spec["overhead"] == {"cpu": "250m"}
     assert spec["nodeSelector"] == {"a": "b"}
@@ -129,17 +131,17 @@ def test_runtime_class_fills_in(cluster: Cluster) -> None:
 
 
 def test_absent_namespace_is_not_found(cluster: Cluster) -> None:
-    reply = cluster.ask("POST", "/api/v1/namespaces/absent/pods", a_pod())
+    reply = cluster.request("POST", "/api/v1/namespaces/absent/pods", a_pod())
 
     assert (reply.code, reply.body["message"]) == (404, 'namespaces "absent" not found')
 
 
-def test_ending_namespace_takes_nothing_new(cluster: Cluster) -> None:
+def test_terminating_namespace_rejects_new_objects(cluster: Cluster) -> None:
     namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}}
     cluster.make("/api/v1/namespaces", namespace)
-    cluster.ask("DELETE", "/api/v1/namespaces/n")
+    cluster.request("DELETE", "/api/v1/namespaces/n")
 
-    reply = cluster.ask("POST", "/api/v1/namespaces/n/pods", a_pod())
+    reply = cluster.request("POST", "/api/v1/namespaces/n/pods", a_pod())
 
     assert reply.body["message"] == (
         'pods "p" is forbidden: unable to create new content in namespace n because it is being '
@@ -155,7 +157,7 @@ def test_ending_namespace_takes_nothing_new(cluster: Cluster) -> None:
 
 
 def test_default_namespace_stays(cluster: Cluster) -> None:
-    reply = cluster.ask("DELETE", "/api/v1/namespaces/default")
+    reply = cluster.request("DELETE", "/api/v1/namespaces/default")
 
     assert (reply.code, reply.body["message"]) == (
         403,
@@ -163,7 +165,7 @@ def test_default_namespace_stays(cluster: Cluster) -> None:
     )
 
 
-def test_limit_range_gives_and_rejects(cluster: Cluster) -> None:
+def test_limit_range_sets_defaults_and_rejects(cluster: Cluster) -> None:
     limits = [
         {
             "type": "Container",
@@ -179,7 +181,7 @@ def test_limit_range_gives_and_rejects(cluster: Cluster) -> None:
     pod = cluster.make(PODS, a_pod())
     greedy = a_pod("greedy")
     greedy["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "5"}}
-    reply = cluster.ask("POST", PODS, greedy)
+    reply = cluster.request("POST", PODS, greedy)
 
     assert pod["spec"]["containers"][0]["resources"] == {
         "requests": {"cpu": "100m", "memory": "1Gi"},
@@ -203,13 +205,13 @@ def test_quota_rejects_excess_usage(cluster: Cluster) -> None:
     quota = {"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"}}
     made = cluster.make(url, {**quota, "spec": {"hard": hard}})
     made["status"] = {"hard": hard, "used": {"pods": "0", "requests.cpu": "0"}}
-    cluster.ask("PUT", f"{url}/q/status", made)
+    cluster.request("PUT", f"{url}/q/status", made)
     cluster.make(PODS, a_pod())
 
-    reply = cluster.ask("POST", PODS, a_pod("second"))
+    reply = cluster.request("POST", PODS, a_pod("second"))
     modest = a_pod("modest")
     del modest["spec"]["containers"][0]["resources"]
-    vague = cluster.ask("POST", PODS, modest)
+    vague = cluster.request("POST", PODS, modest)
 
     assert reply.body["message"] == (
         'pods "second" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=100m, '
@@ -245,9 +247,9 @@ def test_default_storage_class_and_finalizers(cluster: Cluster) -> None:
     assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
 
 
-def test_service_account_is_mounted_or_missed(cluster: Cluster) -> None:
+def test_service_account_is_mounted_or_required(cluster: Cluster) -> None:
     cluster.context.admission = admission_chain(WHOLE, RandomStream(1, "test"))
-    missed = cluster.ask("POST", PODS, a_pod())
+    missed = cluster.request("POST", PODS, a_pod())
     account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}}
     cluster.make("/api/v1/namespaces/default/serviceaccounts", account)
 
@@ -270,7 +272,7 @@ def test_service_account_is_mounted_or_missed(cluster: Cluster) -> None:
     ]
 
 
-def test_new_node_is_tainted_if_wanted(cluster: Cluster) -> None:
+def test_new_node_is_tainted_if_configured(cluster: Cluster) -> None:
     cluster.context.admission = admission_chain(WHOLE, RandomStream(1, "test"))
     node = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
 

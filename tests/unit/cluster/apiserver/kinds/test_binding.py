@@ -1,4 +1,4 @@
-"""Binding pods; the refusals are those a v1.36.4 server gave."""
+"""Binding pods; the rejections are those of a v1.36.4 server."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ def cluster() -> Cluster:
 
 def test_binding_sets_node_condition_and_metadata(cluster: Cluster) -> None:
     binding = a_binding("p", annotations={"a": "b"}, labels={"l": "m"})
-    reply = cluster.ask("POST", f"{PODS}/p/binding", binding)
-    pod = cluster.ask("GET", f"{PODS}/p").body
+    reply = cluster.request("POST", f"{PODS}/p/binding", binding)
+    pod = cluster.request("GET", f"{PODS}/p").body
 
     assert (reply.code, reply.body["status"]) == (201, "Success")
     assert pod["spec"]["nodeName"] == "n"
@@ -52,7 +52,7 @@ def test_binding_sets_node_condition_and_metadata(cluster: Cluster) -> None:
 def test_second_binding_conflicts(cluster: Cluster, url: str) -> None:
     cluster.make(url, a_binding("p"))
 
-    reply = cluster.ask("POST", url, a_binding("p", "other"))
+    reply = cluster.request("POST", url, a_binding("p", "other"))
 
     assert (reply.code, reply.body["reason"]) == (409, "Conflict")
     assert reply.body["message"] == (
@@ -64,13 +64,13 @@ def test_second_binding_conflicts(cluster: Cluster, url: str) -> None:
 def test_dry_run_binds_nothing(cluster: Cluster) -> None:
     cluster.make(f"{PODS}/p/binding?dryRun=All", a_binding("p"))
 
-    assert "nodeName" not in cluster.ask("GET", f"{PODS}/p").body["spec"]
+    assert "nodeName" not in cluster.request("GET", f"{PODS}/p").body["spec"]
 
 
 def test_gated_pod_is_not_bound(cluster: Cluster) -> None:
     cluster.make(PODS, a_pod("gated", schedulingGates=[{"name": "g"}]))
 
-    reply = cluster.ask("POST", f"{PODS}/gated/binding", a_binding("gated"))
+    reply = cluster.request("POST", f"{PODS}/gated/binding", a_binding("gated"))
 
     assert reply.body["message"] == (
         'Operation cannot be fulfilled on pods/binding "gated": '
@@ -78,11 +78,11 @@ def test_gated_pod_is_not_bound(cluster: Cluster) -> None:
     )
 
 
-def test_leaving_pod_is_not_bound(cluster: Cluster) -> None:
+def test_terminating_pod_is_not_bound(cluster: Cluster) -> None:
     cluster.make(f"{PODS}/p/binding", a_binding("p"))
-    cluster.ask("DELETE", f"{PODS}/p")
+    cluster.request("DELETE", f"{PODS}/p")
 
-    reply = cluster.ask("POST", f"{PODS}/p/binding", a_binding("p"))
+    reply = cluster.request("POST", f"{PODS}/p/binding", a_binding("p"))
 
     assert reply.body["message"].endswith("pod p is being deleted, cannot be assigned to a host")
 
@@ -111,15 +111,15 @@ def test_leaving_pod_is_not_bound(cluster: Cluster) -> None:
 def test_wrong_binding_is_rejected(
     cluster: Cluster, body: dict[str, Any], code: int, message: str
 ) -> None:
-    reply = cluster.ask("POST", f"{PODS}/p/binding", body)
+    reply = cluster.request("POST", f"{PODS}/p/binding", body)
 
     assert (reply.code, reply.body["message"]) == (code, message)
 
 
 def test_uid_is_a_precondition(cluster: Cluster) -> None:
-    reply = cluster.ask("POST", f"{PODS}/p/binding", a_binding("p", uid="other"))
+    reply = cluster.request("POST", f"{PODS}/p/binding", a_binding("p", uid="other"))
 
-    uid = cluster.ask("GET", f"{PODS}/p").body["metadata"]["uid"]
+    uid = cluster.request("GET", f"{PODS}/p").body["metadata"]["uid"]
     assert reply.code == 409
     assert reply.body["message"] == (
         'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, '
@@ -129,6 +129,6 @@ def test_uid_is_a_precondition(cluster: Cluster) -> None:
 
 
 def test_absent_pod_is_not_found(cluster: Cluster) -> None:
-    reply = cluster.ask("POST", BINDINGS, a_binding("nope"))
+    reply = cluster.request("POST", BINDINGS, a_binding("nope"))
 
     assert (reply.code, reply.body["message"]) == (404, 'pods "nope" not found')

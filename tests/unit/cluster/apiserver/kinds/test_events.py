@@ -28,7 +28,7 @@ def cluster() -> Cluster:
 
 
 def test_event_has_two_forms(cluster: Cluster) -> None:
-    event = cluster.ask("GET", f"{NEW}/e").body
+    event = cluster.request("GET", f"{NEW}/e").body
 
     assert event["apiVersion"] == "events.k8s.io/v1"
     assert event["regarding"] == EVENT["involvedObject"]
@@ -45,14 +45,16 @@ def test_event_has_two_forms(cluster: Cluster) -> None:
     "url", [f"{OLD}?fieldSelector=involvedObject.name=p", f"{NEW}?fieldSelector=regarding.name=p"]
 )
 def test_both_groups_are_selected_by_the_object_they_regard(cluster: Cluster, url: str) -> None:
-    assert [one["metadata"]["name"] for one in cluster.ask("GET", url).body["items"]] == ["e"]
+    assert [event["metadata"]["name"] for event in cluster.request("GET", url).body["items"]] == [
+        "e"
+    ]
 
 
 def test_new_group_changes_no_text(cluster: Cluster) -> None:
-    event = cluster.ask("GET", f"{NEW}/e").body
+    event = cluster.request("GET", f"{NEW}/e").body
     event["note"] = "changed"
 
-    reply = cluster.ask("PUT", f"{NEW}/e", event)
+    reply = cluster.request("PUT", f"{NEW}/e", event)
 
     assert reply.body["message"] == (
         'Event "e" is invalid: message: Invalid value: "changed": field is immutable'
@@ -60,7 +62,7 @@ def test_new_group_changes_no_text(cluster: Cluster) -> None:
 
 
 def test_old_group_does(cluster: Cluster) -> None:
-    event = cluster.ask("GET", f"{OLD}/e").body
+    event = cluster.request("GET", f"{OLD}/e").body
     event["message"] = "changed"
 
-    assert cluster.ask("PUT", f"{OLD}/e", event).body["message"] == "changed"
+    assert cluster.request("PUT", f"{OLD}/e", event).body["message"] == "changed"

@@ -15,7 +15,7 @@ def test_equal_specs_have_equal_keys() -> None:
     assert spec_key(pod(nodeName="n")) == spec_key(pod(nodeName="n")) != b""
 
 
-def test_true_is_not_one() -> None:
+def test_true_is_not_equal_to_one() -> None:
     assert spec_key(pod(hostNetwork=True)) != spec_key(pod(hostNetwork=1))
 
 
@@ -24,16 +24,16 @@ def test_specs_that_depend_on_other_fields_have_no_key() -> None:
     annotated["metadata"]["annotations"] = {"a": "b"}
     volume = {"name": "v", "ephemeral": {}}
     others = [annotated, pod(volumes=[volume]), pod(resourceClaims=[{"name": "r"}])]
-    assert [spec_key(one) for one in others] == [b"", b"", b""]
+    assert [spec_key(other) for other in others] == [b"", b"", b""]
 
 
-def test_nothing_is_known_of_a_pod_without_key() -> None:
+def test_a_pod_without_a_key_is_never_known() -> None:
     known = KnownSpecs()
     known.add(b"")
     assert not known.has(b"")
 
 
-def test_it_forgets_rather_than_grow() -> None:
+def test_the_cache_is_bounded() -> None:
     known = KnownSpecs()
     for number in range(1500):
         known.add(b"%d" % number)

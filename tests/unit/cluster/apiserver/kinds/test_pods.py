@@ -1,4 +1,4 @@
-"""Pods as a whole: what they start with, how they change, their views."""
+"""Pods: defaults on creation, updates and subresources."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def cluster() -> Cluster:
 
 
 def change(cluster: Cluster, view: str = "", **spec: Any) -> Any:
-    pod = cluster.ask("GET", f"{PODS}/p").body
+    pod = cluster.request("GET", f"{PODS}/p").body
     pod["spec"] |= spec
-    return cluster.ask("PUT", f"{PODS}/p{view}", pod)
+    return cluster.request("PUT", f"{PODS}/p{view}", pod)
 
 
 def test_keys_of_labels_are_merged_into_selectors(cluster: Cluster) -> None:
@@ -63,9 +63,9 @@ def test_a_gated_pod_has_a_condition(cluster: Cluster) -> None:
 
 
 def test_only_changes_of_the_spec_move_the_generation(cluster: Cluster) -> None:
-    pod = cluster.ask("GET", f"{PODS}/p").body
+    pod = cluster.request("GET", f"{PODS}/p").body
     pod["metadata"]["labels"]["x"] = "y"
-    assert cluster.ask("PUT", f"{PODS}/p", pod).body["metadata"]["generation"] == 1
+    assert cluster.request("PUT", f"{PODS}/p", pod).body["metadata"]["generation"] == 1
 
     containers = [{**pod["spec"]["containers"][0], "image": "x:2"}]
 
@@ -104,11 +104,11 @@ def test_rejection_of_an_update_shows_the_difference(cluster: Cluster) -> None:
 
 
 def test_status_update_keeps_class_and_takes_addresses(cluster: Cluster) -> None:
-    pod = cluster.ask("GET", f"{PODS}/p").body
+    pod = cluster.request("GET", f"{PODS}/p").body
     pod["status"] = {"phase": "Running", "podIP": "10.1.1.1"}
     pod["spec"]["nodeName"] = "ignored"
 
-    changed = cluster.ask("PUT", f"{PODS}/p/status", pod).body
+    changed = cluster.request("PUT", f"{PODS}/p/status", pod).body
 
     assert changed["status"] == {
         "phase": "Running",
@@ -133,7 +133,7 @@ def test_ephemeral_containers_stay(cluster: Cluster) -> None:
 
 
 def test_resize_changes_resources_but_not_the_class(cluster: Cluster) -> None:
-    container = cluster.ask("GET", f"{PODS}/p").body["spec"]["containers"][0]
+    container = cluster.request("GET", f"{PODS}/p").body["spec"]["containers"][0]
     more = {**container, "image": "ignored", "resources": {"requests": {"cpu": "200m"}}}
     exact = {"cpu": "1", "memory": "1Gi"}
     all_of_it = {**container, "resources": {"requests": exact, "limits": exact}}
@@ -168,8 +168,8 @@ def test_pull_policy_follows_the_tag(cluster: Cluster, image: str, policy: str) 
     assert spec["containers"][0]["imagePullPolicy"] == policy
 
 
-def test_doubtful_names_are_warned_of(cluster: Cluster) -> None:
-    reply = cluster.ask("POST", PODS, a_pod("a.b"))
+def test_doubtful_names_cause_a_warning(cluster: Cluster) -> None:
+    reply = cluster.request("POST", PODS, a_pod("a.b"))
 
     assert reply.warnings == [
         (

@@ -34,23 +34,23 @@ def test_answer_is_the_real_servers(case: dict[str, Any], cluster: Cluster) -> N
     if case["before"] is not None:
         _keep(cluster, case["path"].removesuffix("/status"), case["before"], case["body"])
 
-    reply = cluster.ask(case["method"], f"{case['path']}?dryRun=All", case["body"])
+    reply = cluster.request(case["method"], f"{case['path']}?dryRun=All", case["body"])
 
     assert _comparable(reply) == case["answer"]
 
 
 def _keep(cluster: Cluster, path: str, document: dict[str, Any], changed: dict[str, Any]) -> None:
-    """Store an object as the real server had it, under a version of ours."""
+    """Store an object as the real server had it, with a version of this server."""
     info = request_info("GET", path, {})
     resource = cluster.context.registry.find(info.group, info.version, info.resource)
     assert resource is not None
     version = cluster.context.store.next_version()
-    same = changed.get("metadata", {}).get("resourceVersion") == document["metadata"].get(
+    is_unchanged = changed.get("metadata", {}).get("resourceVersion") == document["metadata"].get(
         "resourceVersion"
     )
     entry = cluster.context.new_entry(resource, copy.deepcopy(document), version)
     cluster.context.store.put(resource.storage, entry)
-    if same:
+    if is_unchanged:
         changed["metadata"]["resourceVersion"] = str(version)
 
 
@@ -60,8 +60,8 @@ def _comparable(reply: Reply) -> Any:
     if body.get("kind") == "Status":
         details = body.get("details") or {}
         causes = {
-            f"{one.get('field')}: {one.get('reason')}: {one.get('message')}": 1
-            for one in details.pop("causes", [])
+            f"{cause.get('field')}: {cause.get('reason')}: {cause.get('message')}": 1
+            for cause in details.pop("causes", [])
         }
         message = body.get("message") if not causes else ""
         return [reply.code, body.get("reason"), message, details, causes]

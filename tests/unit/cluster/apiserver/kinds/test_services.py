@@ -1,4 +1,4 @@
-"""Services: what they are given; the refusals are those a v1.36.4 server gave."""
+"""Services: allocated addresses and ports; the rejections are those of a v1.36.4 server."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def a_service(name: str = "s", **spec: Any) -> dict[str, Any]:
     return {**kind, "spec": {"ports": [{"port": 80}], **spec}}
 
 
-def test_addresses_are_given_once(cluster: Cluster) -> None:
+def test_addresses_are_allocated_once(cluster: Cluster) -> None:
     first = cluster.make(SERVICES, a_service("a"))["spec"]
     second = cluster.make(SERVICES, a_service("b"))["spec"]
 
@@ -31,26 +31,26 @@ def test_addresses_are_given_once(cluster: Cluster) -> None:
 
 def test_address_of_a_deleted_service_is_free(cluster: Cluster) -> None:
     cluster.make(SERVICES, a_service(clusterIP="10.0.7.7"))
-    cluster.ask("DELETE", f"{SERVICES}/s")
+    cluster.request("DELETE", f"{SERVICES}/s")
 
-    assert cluster.ask("POST", SERVICES, a_service(clusterIP="10.0.7.7")).code == 201
+    assert cluster.request("POST", SERVICES, a_service(clusterIP="10.0.7.7")).code == 201
 
 
 @pytest.mark.parametrize(
-    ("address", "why"),
+    ("address", "message"),
     [
         ("10.0.0.1", "provided IP is already allocated"),
         ("1.2.3.4", "the provided network does not match the current range"),
         ("10.0.0.0", "the provided network does not match the current range"),
     ],
 )
-def test_address_that_cannot_be_had(cluster: Cluster, address: str, why: str) -> None:
-    reply = cluster.ask("POST", SERVICES, a_service(clusterIP=address))
+def test_address_that_cannot_be_allocated(cluster: Cluster, address: str, message: str) -> None:
+    reply = cluster.request("POST", SERVICES, a_service(clusterIP=address))
 
     assert reply.code == 422
     assert reply.body["message"] == (
         f'Service "s" is invalid: spec.clusterIPs: Invalid value: ["{address}"]: failed to '
-        f"allocate IP {address}: {why}"
+        f"allocate IP {address}: {message}"
     )
 
 
@@ -75,7 +75,7 @@ def test_ports_of_one_number_share_a_node_port(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "why"),
+    ("number", "message"),
     [
         (30777, "provided port is already allocated"),
         (
@@ -84,15 +84,15 @@ def test_ports_of_one_number_share_a_node_port(cluster: Cluster) -> None:
         ),
     ],
 )
-def test_node_port_that_cannot_be_had(cluster: Cluster, number: int, why: str) -> None:
+def test_node_port_that_cannot_be_allocated(cluster: Cluster, number: int, message: str) -> None:
     ports = [{"port": 80, "nodePort": 30777}]
     cluster.make(SERVICES, a_service("other", type="NodePort", ports=ports))
 
-    wanted = [{"port": 80, "nodePort": number}]
-    reply = cluster.ask("POST", SERVICES, a_service(type="NodePort", ports=wanted))
+    requested = [{"port": 80, "nodePort": number}]
+    reply = cluster.request("POST", SERVICES, a_service(type="NodePort", ports=requested))
 
     assert reply.body["message"] == (
-        f'Service "s" is invalid: spec.ports[0].nodePort: Invalid value: {number}: {why}'
+        f'Service "s" is invalid: spec.ports[0].nodePort: Invalid value: {number}: {message}'
     )
 
 
@@ -100,7 +100,7 @@ def test_update_keeps_allocated_fields(cluster: Cluster) -> None:
     made = cluster.make(SERVICES, a_service(type="NodePort"))
     document = a_service(type="NodePort", selector={"a": "b"})
 
-    changed = cluster.ask("PUT", f"{SERVICES}/s", document).body["spec"]
+    changed = cluster.request("PUT", f"{SERVICES}/s", document).body["spec"]
 
     assert changed["clusterIP"] == made["spec"]["clusterIP"]
     assert changed["ports"] == made["spec"]["ports"]
@@ -110,7 +110,7 @@ def test_address_may_not_change(cluster: Cluster) -> None:
     made = cluster.make(SERVICES, a_service())
     made["spec"]["clusterIP"] = "10.0.9.9"
 
-    reply = cluster.ask("PUT", f"{SERVICES}/s", made)
+    reply = cluster.request("PUT", f"{SERVICES}/s", made)
 
     assert reply.body["message"] == (
         'Service "s" is invalid: spec.clusterIPs[0]: Invalid value: ["10.0.9.9"]: may not change '
@@ -123,7 +123,7 @@ def test_another_type_releases_unneeded_fields(cluster: Cluster) -> None:
     made["spec"]["type"] = "ExternalName"
     made["spec"]["externalName"] = "example.com"
 
-    spec = cluster.ask("PUT", f"{SERVICES}/s", made).body["spec"]
+    spec = cluster.request("PUT", f"{SERVICES}/s", made).body["spec"]
 
     assert spec == {
         "type": "ExternalName",

@@ -1,4 +1,4 @@
-"""A type whose list has a key without a default; those of Kubernetes' own kinds have one."""
+"""A type whose list has a key without a default; keys of Kubernetes' own kinds have one."""
 
 from kubesched.api.schema.load import schema_for
 from kubesched.api.schema.types import Field, ListOf, Scalar, ScalarKind, Struct

@@ -57,11 +57,11 @@ def test_fields_that_another_manager_applies_stay() -> None:
 
 
 def test_the_last_of_a_map_leaves_null() -> None:
-    # Conforming the result makes it vanish; until then it is what upstream has.
+    # Conforming the result removes it; until then it equals upstream's.
     assert _applied(("a", {"x": "1"}), ("a", {}))["data"] is None
 
 
-def test_applying_the_same_moves_no_time() -> None:
+def test_applying_the_same_changes_no_time() -> None:
     document = _applied(("a", {"x": "1"}), ("a", {"x": "1"}))
 
     assert document["metadata"]["managedFields"][0]["time"] == "2026-01-01T00:00:00Z"
@@ -267,7 +267,7 @@ def test_other_managers_and_later_changes_still_conflict() -> None:
             apply(MAP, start, _map(data={"x": "2"}), _by(manager), force=False)
 
 
-def test_nothing_that_is_given_is_written() -> None:
+def test_arguments_are_not_modified() -> None:
     live = _client_side({"x": "1"})
     applied = _map(data={"x": "2"}, immutable=None)
     before = copy.deepcopy((live, applied))

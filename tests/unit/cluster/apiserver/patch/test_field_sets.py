@@ -22,7 +22,7 @@ CHILD: dict[str, Any] = {"f:a": {"f:b": {}}}
 BOTH: dict[str, Any] = {"f:a": {".": {}, "f:b": {}}}
 
 
-def test_a_parent_and_its_child_are_members_of_their_own() -> None:
+def test_a_parent_and_its_child_are_separate_members() -> None:
     assert union(PARENT, CHILD) == BOTH
     assert union(CHILD, PARENT) == BOTH
     assert intersection(BOTH, PARENT) == PARENT
@@ -65,7 +65,7 @@ def test_from_paths_and_has_agree() -> None:
     assert not has(fields, ("f:a", "f:x"))
 
 
-def test_elements_are_spelled_in_one_way() -> None:
+def test_elements_have_one_spelling() -> None:
     sent: dict[str, Any] = {
         "f:l": {'k:{ "b": "2", "a":1}': {".": {}}, "x:new": {}, 'v:"<"': {}},
         ".": {},

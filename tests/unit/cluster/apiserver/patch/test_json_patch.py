@@ -52,7 +52,7 @@ def test_operation_gives(operation: dict[str, Any], expected: dict[str, Any]) ->
         pytest.param(_op("add", "/none/x", value=1), id="missing parent"),
         pytest.param(_op("add", "/a/n/x", value=1), id="null parent"),
         pytest.param(_op("add", "/l/4", value=1), id="index beyond the end"),
-        pytest.param(_op("add", "/l/x", value=1), id="index that is none"),
+        pytest.param(_op("add", "/l/x", value=1), id="invalid index"),
         pytest.param(_op("add", "/l/ 1", value=1), id="index with a space"),
         pytest.param(_op("replace", "/l/-", value=1), id="replace of the place after the end"),
         pytest.param(_op("replace", "/l/3", value=1), id="replace beyond the end"),

@@ -138,7 +138,7 @@ def test_entries_differ_by_subresource_and_are_ordered_by_time() -> None:
 
 
 @pytest.mark.parametrize("sent", [[], [{}]])
-def test_an_empty_list_forgets(sent: list[Any]) -> None:
+def test_an_empty_list_removes_all_entries(sent: list[Any]) -> None:
     old = _created(x="1")
     new = _map(x="1", y="2")
     new["metadata"]["managedFields"] = sent

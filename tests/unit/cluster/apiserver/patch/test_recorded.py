@@ -1,4 +1,4 @@
-"""What a real kube-apiserver did with random writes, asked of our functions.
+"""Random writes to a real kube-apiserver, repeated with our functions.
 
 recorded.jsonl.gz is written by conformance/fuzz_patches.py --record from a v1.36.4 server.
 """
@@ -71,7 +71,7 @@ def test_managed_fields_and_rejections_are_the_real_servers(case: Case) -> None:
         assert _sorted(rejection) == _sorted(case["answer"])
         return
     if case["code"] >= 400:
-        # What the verbs refuse afterwards: names, versions, validation.
+        # Rejected later, by the verbs: names, versions, validation.
         assert case["code"] in {400, 404, 409, 422}
         return
     assert _managed(case, changed) == (case["answer"]["metadata"].get("managedFields") or [])
@@ -90,7 +90,7 @@ def _sorted(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _managed(case: Case, changed: dict[str, Any]) -> list[Any]:
-    """Return managedFields that we give the real server's document."""
+    """Return the managedFields of our functions for the real server's document."""
     schema, live = schema_for(case["group"], case["version"], case["kind"]), case["live"]
     new = copy.deepcopy(case["answer"])
     sent = (changed.get("metadata") or {}).get("managedFields")

@@ -1,4 +1,4 @@
-"""Who owns the replica count, through its Scale; answers of a v1.36.4 server."""
+"""The owner of the replica count, after writes of Scale; answers of a v1.36.4 server."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ OWNER: dict[str, Any] = {
 
 
 def _scaled(managed: list[dict[str, Any]], was: int, now: int) -> list[dict[str, Any]]:
-    """Return the object's managedFields after somebody scales it."""
+    """Return the object's managedFields after a manager scales it."""
     metadata = {"name": "x", "uid": "u"}
     shown = scale_managed_fields(managed, PATH)
     old = {"metadata": {**metadata, "managedFields": shown}, "spec": {"replicas": was}}
@@ -39,7 +39,7 @@ def _entry(manager: str, fields: dict[str, Any], **rest: Any) -> dict[str, Any]:
     return {**kept, "manager": manager, "fieldsV1": {"f:spec": fields}, **rest}
 
 
-def test_who_scales_owns_the_count_without_a_time() -> None:
+def test_a_scaling_manager_owns_the_count_without_a_time() -> None:
     assert _scaled([OWNER], 1, 2) == [
         _entry("m2", {"f:replicas": {}}, subresource="scale"),
         _entry("m1", {"f:paused": {}}, time=OWNER["time"]),
@@ -55,5 +55,5 @@ def test_scaling_to_the_current_size_splits_the_owners_entry() -> None:
     )
 
 
-def test_scaling_to_nothing_leaves_no_owner() -> None:
+def test_scaling_to_zero_leaves_no_owner() -> None:
     assert _scaled([OWNER], 2, 0) == [_entry("m1", {"f:paused": {}}, time=OWNER["time"])]

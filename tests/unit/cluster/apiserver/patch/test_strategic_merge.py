@@ -58,13 +58,13 @@ def test_directives_of_maps_delete_and_replace() -> None:
     [
         pytest.param("abc", "", "cba", "cba", id="only the order"),
         pytest.param("abc", "d", "adbc", "adbc", id="a new element finds its place"),
-        pytest.param("axb", "", "ba", "xba", id="others go before what they stood before"),
-        pytest.param("ad", "bc", "", "adcb", id="an order of nothing turns new elements around"),
+        pytest.param("axb", "", "ba", "xba", id="others stay before their successors"),
+        pytest.param("ad", "bc", "", "adcb", id="an empty order reverses new elements"),
         pytest.param("adxyz", "ybcx", "", "cbadxyz", id="and puts them where Go's sort does"),
-        pytest.param("abx", "", "ba", "bax", id="others stay behind what they stood behind"),
+        pytest.param("abx", "", "ba", "bax", id="others stay behind their predecessors"),
     ],
 )
-def test_order_of_elements_is_the_one_given(
+def test_elements_have_the_order_of_the_patch(
     live: str, patch: str, order: str, expected: str
 ) -> None:
     sent: dict[str, Any] = {"$setElementOrder/containers": _names(*order)}
@@ -92,7 +92,7 @@ def test_lists_without_a_strategy_are_replaced() -> None:
     assert _spec(spec, {"tolerations": [{"key": "b"}]})["tolerations"] == [{"key": "b"}]
 
 
-def test_retained_keys_are_all_that_stays() -> None:
+def test_only_retained_keys_stay() -> None:
     live = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
 
@@ -162,7 +162,7 @@ def test_null_removes_and_is_dropped_from_new_values() -> None:
             id="a deletion from nothing",
         ),
         pytest.param(
-            {"$retainKeys": "x"}, 400, "invalid patch format of retainKeys", id="keys that are none"
+            {"$retainKeys": "x"}, 400, "invalid patch format of retainKeys", id="invalid keys"
         ),
         pytest.param(
             {"$retainKeys": ["x"], "hostname": "y"},

@@ -41,7 +41,7 @@ def test_version_2_comes_in_two_forms(accept: str, status: int, content_type: st
     assert bool(answer.body) == (status == 200)
 
 
-def test_no_descriptions_are_shipped_but_of_responses() -> None:
+def test_only_responses_have_descriptions() -> None:
     document = json.loads(OpenApi().answer("/openapi/v2", "").body)
     pod = document["definitions"]["io.k8s.api.core.v1.Pod"]
 

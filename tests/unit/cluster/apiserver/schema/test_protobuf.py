@@ -1,4 +1,4 @@
-"""Bodies in protobuf, as kubectl v1.36.4 sent them, against what it says it would send.
+"""Bodies in protobuf, as kubectl v1.36.4 sent them, compared with its dry runs.
 
 protobuf_bodies.json holds for each command the recorded body and the object that
 `--dry-run=client -o json` prints.
@@ -27,7 +27,7 @@ def canonical(document: dict[str, Any]) -> dict[str, Any]:
     return conform(schema, document).document
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda one: one["command"])
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda case: case["command"])
 def test_a_body_is_the_object_that_kubectl_shows(recorded: dict[str, Any]) -> None:
     body = decode_protobuf(base64.b64decode(recorded["body"]))
     # kubectl puts the namespace into the path only.

@@ -1,4 +1,4 @@
-"""Bodies and documents, with what a real kube-apiserver and its types made of them.
+"""Bodies and documents, with the results of a real kube-apiserver and its types.
 
 The files beside this one are written by conformance/schemas/record.py from v1.36.4.
 """
@@ -59,7 +59,7 @@ def test_a_document_has_the_form_in_which_go_writes_it(case: dict[str, Any]) -> 
 
     found = conform_or_raise(schema, case["body"])
 
-    # No managers are more than null: they ask to forget all, which storage no longer shows.
+    # An empty list differs from null: it removes all managers, which storage does not show.
     if (case["body"].get("metadata") or {}).get("managedFields") == []:
         assert found.document["metadata"].pop("managedFields") == []
     assert found.problems == case["problems"]

@@ -1,4 +1,4 @@
-"""Rows that a real kube-apiserver made of objects in many states.
+"""Rows of a real kube-apiserver for objects in many states.
 
 recorded.jsonl.gz is written by conformance/compare_tables.py --record from a v1.36.4 server.
 """

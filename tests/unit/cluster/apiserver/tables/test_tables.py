@@ -68,7 +68,7 @@ def test_columns_have_names_and_formats() -> None:
     assert columns[0]["format"] == "name"
 
 
-def test_kinds_without_columns_show_when_they_were_made() -> None:
+def test_kinds_without_columns_show_their_creation_time() -> None:
     limits = _resource("", "limitranges", "LimitRange")
 
     table = _table(limits, {**MAP, "kind": "LimitRange"})
@@ -118,7 +118,7 @@ def test_a_scale_has_columns_of_its_own() -> None:
     assert table["rows"][0]["cells"] == ["m", 3, 2, "90s"]
 
 
-def test_pods_that_are_done_say_so_to_clients() -> None:
+def test_terminated_pods_are_marked_for_clients() -> None:
     pods = _resource("", "pods", "Pod")
     pod = {"metadata": {"name": "p"}, "spec": {}, "status": {"phase": "Failed"}}
 
