@@ -89,7 +89,7 @@ def test_yaml_and_json_are_the_same_object() -> None:
     assert list(as_yaml) == KEYS
 
 
-def test_the_object_is_what_the_library_returns() -> None:
+def test_the_object_equals_the_result_of_the_library() -> None:
     explanation = library.explain("default/web-7", SAMPLE_CLUSTER)
     report = explained("-o", "json").json
     assert (report["node"], report["total"], report["event"]["message"]) == (

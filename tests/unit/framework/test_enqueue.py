@@ -22,7 +22,7 @@ from tests.unit.builders import a_pod, a_profile
 
 NODE_ADD = EventRegistration(ClusterEvent(R.NODE, A.ADD))
 
-# What the plugins' EventsToRegister give in v1.36 with all gates at their defaults.
+# Results of the plugins' EventsToRegister in v1.36 with all gates at their defaults.
 UPSTREAM: dict[str, list[tuple[str, A]]] = {
     "SchedulingGates": [(R.POD, A.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)],
     "NodeUnschedulable": [

@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.kit.heap import KeyedHeap, order_by_less
 
-# What Go's container/heap gives for the operations of `operations`, with Push, Fix, Remove, Pop.
+# Results of Go's container/heap for the operations of `operations`: Push, Fix, Remove, Pop.
 BY_GO = {
     1: "19 28 2 34 1 17 27 30 4 0 8 39 3 31 26 13 17 38 32 1 23 3 1 8 39 38 29 34 0 27 33 11 29 20 "
     "19 3 2 14 23 21 9 5 18 6 10 1 22 24 15 7 16",

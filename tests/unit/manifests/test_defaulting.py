@@ -123,7 +123,7 @@ def test_requests_default_to_limits_per_resource() -> None:
             {"limits": {"cpu": "4", "memory": "8Gi"}},
             {"requests": {"cpu": "1500m"}},
             {"cpu": "3", "memory": "8Gi"},
-            id="containers ask for cpu: their sum",
+            id="containers request cpu: their sum",
         ),
         pytest.param(
             {"requests": {"cpu": "1"}},

@@ -28,7 +28,7 @@ def insufficient(amounts: Iterable[tuple[str, int, int, int]]) -> tuple[list[str
     """Return the reasons of a rejection, and whether the node is too small for a request.
 
     Args:
-        amounts: Name, request, allocatable and what is requested already, of each resource.
+        amounts: Name, request, allocatable and already requested amount of each resource.
     """
     reasons, is_too_small = [], False
     for name, request, allocatable, requested in amounts:

@@ -221,7 +221,7 @@ def test_the_filter_without_its_pre_filter_is_an_error_on_every_node() -> None:
     assert found == {"a": error(text), "b": error(text)}
 
 
-def test_hard_default_constraints_count_what_the_services_of_the_pod_select() -> None:
+def test_hard_default_constraints_count_the_pods_of_the_pods_services() -> None:
     cluster = zones(a=1, b=0)
     cluster.add(a_service("front", {"app": "foo"}))
     constraint = TopologySpreadConstraint(

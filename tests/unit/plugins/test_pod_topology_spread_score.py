@@ -218,7 +218,7 @@ def labelled() -> GrowingCluster:
         ),
     ],
 )
-def test_default_constraints_select_what_the_controller_selects(
+def test_default_constraints_select_the_pods_of_the_controller(
     controller: tuple[str, str, Wire | None], owner: tuple[str, str], count: int | None
 ) -> None:
     cluster = labelled()

@@ -1,4 +1,4 @@
-"""Profiles of a configuration: their plugins, their arguments, and what profiles must share."""
+"""Profiles of a configuration: their plugins, their arguments, and their common queue sort."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def without(*plugins: str) -> Options:
     return Options(config=config)
 
 
-def test_the_default_configuration_reads_what_upstream_watches() -> None:
+def test_the_default_configuration_reads_the_kinds_that_upstream_watches() -> None:
     # extender-and-rbac section 6, without devices, which are not allocated.
     assert titles(rights_of(parse_options([])), "watch") == {
         "pods", "nodes", "namespaces", "csinodes.storage.k8s.io",

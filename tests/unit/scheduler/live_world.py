@@ -81,7 +81,7 @@ class Network:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, Any]] = []
         """Method, path and body, in the order in which they were sent."""
-        self.done: list[str] = []
+        self.answered: list[str] = []
         """Method and path, in the order in which they were answered."""
         self._replies: dict[str, deque[Reply]] = {}
         self._held: dict[str, asyncio.Event] = {}
@@ -106,7 +106,7 @@ class Network:
         for name, open_ in self._held.items():
             if _is_meant(name, line):
                 await open_.wait()
-        self.done.append(line)
+        self.answered.append(line)
         for name, replies in self._replies.items():
             if replies and _is_meant(name, line):
                 reply = replies.popleft()

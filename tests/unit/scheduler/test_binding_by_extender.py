@@ -1,4 +1,4 @@
-"""Pods that extenders bind: which extender is called, and what each reply causes."""
+"""Pods that extenders bind: the called extender, and the effect of each reply."""
 
 from __future__ import annotations
 

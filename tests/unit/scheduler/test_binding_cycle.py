@@ -517,7 +517,7 @@ async def test_a_pod_with_pre_bind_work_is_nominated_before_it_is_bound() -> Non
         pod = world.pods.get("default/pod")
         assert pod is not None
         assert not world.live.patches.write(pod, None, ""), "there is no nomination to clear"
-    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    requests = [line.rpartition("/")[2] for line in world.network.answered if "/pods/" in line]
     assert requests == ["status", "binding"]
     assert world.patches() == [{"nominatedNodeName": "n1"}]
 
@@ -543,7 +543,7 @@ async def test_a_binding_waits_for_the_nomination_being_sent() -> None:
         assert world.bindings() == {}
         held.set()
         await world.rest()
-    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    requests = [line.rpartition("/")[2] for line in world.network.answered if "/pods/" in line]
     assert requests == ["status", "binding"]
 
 
@@ -563,7 +563,7 @@ async def test_no_status_patch_of_a_failed_attempt_follows_the_binding() -> None
         assert world.bindings() == {}
         held.set()
         await world.rest()
-    requests = [line.rpartition("/")[2] for line in world.network.done if "/pods/" in line]
+    requests = [line.rpartition("/")[2] for line in world.network.answered if "/pods/" in line]
     assert requests == ["status", "binding"]
 
 

@@ -106,7 +106,7 @@ def test_an_earlier_criterion_decides(goes: dict[str, Any], stays: dict[str, Any
 
 def test_pods_on_crowded_nodes_are_deleted_first() -> None:
     crowded, alone = a_pod("crowded", node="n1"), a_pod("alone", node="n2", restarts=3)
-    # A pod that is being deleted crowds nobody.
+    # A pod that is being deleted does not crowd its node.
     leaving = a_pod("leaving", node="n2")
     leaving["metadata"]["deletionTimestamp"] = DAY_AGO
     related = (crowded, alone, a_pod("sibling", node="n1"), leaving)

@@ -59,7 +59,7 @@ def rolling(*, surge: int | str = 0, unavailable: int | str = 0) -> Document:
     }
 
 
-def a_pod(  # What tests vary.
+def a_pod(  # Parameters that tests vary.
     name: str,
     *,
     phase: str = "Running",

@@ -109,7 +109,7 @@ def test_a_waiting_writer_gets_the_write_error(tmp_path: Path) -> None:
         journal.close()
 
     asyncio.run(write())
-    # What could not be written at once was written with the next that could.
+    # The failed write was repeated together with the next successful one.
     assert names(reopened(tmp_path / "data")) == ["a"]
 
 
