@@ -15,8 +15,12 @@ PORT   ?=
 SOURCES := $(wildcard src tests conformance scripts examples benchmarks)
 TYPED   := $(wildcard src/kubesched tests conformance scripts benchmarks)
 
+# The tests that stop a change to one form of a plugin's rule only: see docs/changing-a-rule.md.
+LAWS := $(addprefix tests/property/,test_hook_laws.py test_fit_laws.py test_incremental_laws.py \
+  test_nominated_rows.py test_pod_keys.py) tests/unit/plugins tests/unit/snapshot tests/unit/explanation
+
 .DEFAULT_GOAL := help
-.PHONY: help install pins wheels fmt lint types imports check test random-properties playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
+.PHONY: help install pins wheels fmt lint types imports check test laws random-properties playground check-playground conformance fuzz-parity bench bench-short bench-drain schemas control-plane clean-control-plane real-cluster clean
 
 help: ## List the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +69,9 @@ check: lint types imports ## Format, lint, types and imports
 # Tests start hundreds of programs: where nothing that is compiled may be kept, they take twice as long.
 test: $(STAMP) ## Run all tests
 	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -n auto --dist worksteal $(ARGS)
+
+laws: $(STAMP) ## Check that all forms of every plugin's rule agree, at the boundaries (under a minute)
+	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -n auto --dist worksteal $(LAWS) $(ARGS)
 
 playground: $(STAMP) ## Run a small living cluster until Ctrl-C; more arguments in ARGS (--nodes, --plugin, ...)
 	@scripts/playground $(VENV)/bin/kubesched $(ARGS)

@@ -76,6 +76,10 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
         "NodeResourcesFit": _fit("LeastAllocated", _resources(memory=1)),
         "NodeResourcesBalancedAllocation": {"resources": _resources(memory=1)},
     },
+    "memory before cpu": {
+        "NodeResourcesFit": _fit("LeastAllocated", _resources(memory=1, cpu=3)),
+        "NodeResourcesBalancedAllocation": {"resources": _resources(memory=1, cpu=1)},
+    },
     "most allocated": {"NodeResourcesFit": _fit("MostAllocated", _resources(cpu=1, memory=2))},
     "most of three": {
         "NodeResourcesFit": _fit("MostAllocated", _resources(cpu=1, ephemeral=1, memory=2))

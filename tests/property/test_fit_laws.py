@@ -99,6 +99,18 @@ def test_a_request_larger_than_a_node_is_one_that_preemption_cannot_help(profile
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("resource", [*REQUEST, "pods"])
+def test_a_nominated_pod_takes_room_as_a_bound_one_does(resource: str, delta: int) -> None:
+    requests = {} if resource == "pods" else {resource: 3}
+    amounts = {name: n + delta + 3 if name in requests else n for name, n in REQUEST.items()}
+    node = a_node_of(amounts, pods=2 + delta if resource == "pods" else 110)
+    nominee = a_pod("nominee", priority=5, requests=written(requests))
+    nodes = a_cluster([node], nominated={"n": [nominee]}).all_nodes()
+    lacking = [change.lacks for change in request_changes(RejectedPod(fit(), PENDING, nodes))]
+    assert lacking == ([{resource: 1}] if delta < 0 else [])
+
+
 # -- hints -------------------------------------------------------------------------------------
 
 

@@ -200,7 +200,7 @@ def a_cluster(
 
 def a_trial(view: ClusterView, *node_names: str) -> Trial:
     """Return a trial over the named nodes."""
-    return Trial(view, np.array([view.row_of(name) for name in node_names]))
+    return Trial(view, np.array([view.row_of(name) for name in node_names], dtype=np.int64))
 
 
 IN_TREE_CLASSES = frozenset(record.plugin for record in IN_TREE.values())
