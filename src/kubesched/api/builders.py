@@ -6,8 +6,14 @@ a file. No default affects a decision: a pod requests nothing, a node has ample 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from inspect import signature
 from typing import Any, Final
+
+from kubesched.api.schema.load import schema_for
+from kubesched.api.schema.types import Struct
 
 Document = dict[str, Any]
 
@@ -38,7 +44,11 @@ def a_pod(  # noqa: PLR0913  # What tests of scheduling vary.
         node: Its node; pending if empty.
         scheduler: The name of its scheduler; the default scheduler if empty.
         spec: More fields of the spec, by their names in documents: `nodeSelector`, `affinity`...
+
+    Raises:
+        TypeError: A name is neither an argument nor a field of the spec.
     """
+    _check_names(a_pod, "Pod", "spec", spec, 'requests={"cpu": "1"}')
     container: Document = {"name": "main", "image": image}
     if requests is not None:
         container["resources"] = {"requests": dict(requests)}
@@ -75,7 +85,11 @@ def a_node(
         taints: In the notation of kubectl: `team=blue:NoSchedule`, `gpu:NoExecute`.
         unschedulable: Whether it is cordoned.
         status: More fields of the status, by their names in documents: `images`...
+
+    Raises:
+        TypeError: A name is neither an argument nor a field of the status.
     """
+    _check_names(a_node, "Node", "status", status, 'capacity={"cpu": "4"}')
     room = {**ROOM, **(capacity or {})}
     spec: Document = {}
     if wire_taints := [_taint(taint) for taint in taints]:
@@ -91,6 +105,30 @@ def a_node(
         "spec": spec,
         "status": {"capacity": room, "allocatable": dict(room), **status},
     }
+
+
+def _check_names(
+    builder: Callable[..., Document], kind: str, field: str, names: Iterable[str], amounts: str
+) -> None:
+    """Raise TypeError for a field that does not exist: it would be ignored silently."""
+    known = _fields_of(kind, field)
+    for name in names:
+        if name in known:
+            continue
+        text = f"{builder.__name__}() has no argument {name!r}, and a {kind} has no {field}.{name}"
+        if name in ROOM or "/" in name:
+            raise TypeError(f"{text}: amounts go into {amounts}")
+        close = get_close_matches(name, [*known, *signature(builder).parameters], n=1)
+        raise TypeError(f"{text}: did you mean {close[0]!r}?" if close else text)
+
+
+@cache
+def _fields_of(kind: str, field: str) -> frozenset[str]:
+    schema = schema_for("", "v1", kind)
+    assert schema is not None, "core kinds have schemas"
+    struct = schema.fields[field].type
+    assert isinstance(struct, Struct)
+    return frozenset(struct.fields)
 
 
 def _metadata(

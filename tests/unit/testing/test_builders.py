@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubesched.testing import a_node, a_pod
@@ -62,3 +64,21 @@ def test_taints_are_written_as_kubectl_takes_them() -> None:
 def test_an_invalid_taint_is_rejected() -> None:
     with pytest.raises(ValueError, match="is not a taint such as team=blue:NoSchedule"):
         a_node("n1", taints=["blue"])
+
+
+@pytest.mark.parametrize(
+    ("builder", "unknown", "advice"),
+    [
+        (a_pod, {"cpu": "1"}, 'a Pod has no spec.cpu: amounts go into requests={"cpu": "1"}'),
+        (a_node, {"example.com/gpu": "1"}, 'amounts go into capacity={"cpu": "4"}'),
+        (a_pod, {"nodeselector": {}}, "did you mean 'nodeSelector'?"),
+        (a_node, {"taint": ["a:NoSchedule"]}, "did you mean 'taints'?"),
+        (a_pod, {"qqq": 1}, "a_pod() has no argument 'qqq', and a Pod has no spec.qqq"),
+    ],
+)
+def test_an_unknown_argument_is_rejected(
+    builder: Any, unknown: dict[str, Any], advice: str
+) -> None:
+    with pytest.raises(TypeError) as error:
+        builder("x", **unknown)
+    assert str(error.value).endswith(advice)
