@@ -212,15 +212,15 @@ def matrix_score_law(case: Case, seen: Seen) -> None:
     seen.update(scores)
 
 
-def narrow_scores_law(case: Case, seen: Seen) -> None:
+def compact_scores_law(case: Case, seen: Seen) -> None:
     """Scores in a narrower type are the same scores."""
     if not case.is_scored():
         return
     for nodes in (case.view.all_nodes(), *tables(case.view)):
         scores = case.scores(nodes)
-        narrow = case.plugin.narrow_scores(case.state, case.pod, nodes)
-        assert narrow.dtype.kind == "i"
-        assert narrow.tolist() == scores, case.title
+        compact = case.plugin.compact_scores(case.state, case.pod, nodes)
+        assert compact.dtype.kind == "i"
+        assert compact.tolist() == scores, case.title
         seen.update(scores)
 
 
@@ -232,7 +232,7 @@ LAWS: dict[str, Callable[[Case, Seen], None]] = {
     "matrix_filter": matrix_filter_law,
     "row_score": row_score_law,
     "matrix_score": matrix_score_law,
-    "narrow_scores": narrow_scores_law,
+    "compact_scores": compact_scores_law,
 }
 PLUGINS: list[Any] = [record.plugin for record in IN_TREE.values()]
 PAIRS = [

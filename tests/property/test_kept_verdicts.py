@@ -32,7 +32,7 @@ from tests.property.random_cases import case_of, load, numbers_of
 from tests.unit.builders import a_wire_pod, built_with
 
 NAME = "default-scheduler"
-JUDGED = [pytest.param(verdicts.ROWS_BY_INTEGERS_MAX, id="rows"), pytest.param(0, id="tables")]
+JUDGED = [pytest.param(verdicts.CHANGES_BY_INTEGERS_MAX, id="rows"), pytest.param(0, id="tables")]
 PROBES: list[dict[str, Any]] = [
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}},
     {"labels": {"app": "a1"}, "requests": {"cpu": "300m"}, "nodeSelector": {"disk": "ssd"}},
@@ -283,17 +283,17 @@ def test_a_search_that_ends_early(
             agreed(pair, world.cache, pod, start, enough[(number + start) % len(enough)])
 
 
-@pytest.mark.parametrize("rows_by_integers_max", JUDGED)
+@pytest.mark.parametrize("changes_by_integers_max", JUDGED)
 @settings(max_examples=50)
 @given(changes=CHANGES)
 def test_all_changes_between_two_attempts_take_effect(
-    rows_by_integers_max: int, changes: list[Change]
+    changes_by_integers_max: int, changes: list[Change]
 ) -> None:
     pair, world = profile_pair(), World()
     for change in (Change("add_node", "n0", 1), Change("add_node", "n1", 8)):
         world.apply(change)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        patch.setattr(verdicts, "CHANGES_BY_INTEGERS_MAX", changes_by_integers_max)
         for _ in range(2):
             for pod in probes(world.cache):
                 agreed(pair, world.cache, pod)
@@ -303,18 +303,20 @@ def test_all_changes_between_two_attempts_take_effect(
             agreed(pair, world.cache, pod)
 
 
-@pytest.mark.parametrize("rows_by_integers_max", JUDGED)
+@pytest.mark.parametrize("changes_by_integers_max", JUDGED)
 @settings(max_examples=60)
 @given(
     number=numbers_of("resources", "volumes", "mixed", "images", "nodeaffinity", "topologyspread")
 )
-def test_copies_of_a_pod_placed_one_after_the_other(rows_by_integers_max: int, number: int) -> None:
+def test_copies_of_a_pod_placed_one_after_the_other(
+    changes_by_integers_max: int, number: int
+) -> None:
     case = case_of(number)
     case["pod"]["spec"]["schedulerName"] = NAME
     pair = profile_pair()
     loaded = load(case, built=pair.uncached)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verdicts, "ROWS_BY_INTEGERS_MAX", rows_by_integers_max)
+        patch.setattr(verdicts, "CHANGES_BY_INTEGERS_MAX", changes_by_integers_max)
         for turn in range(6):
             case["pod"]["metadata"].update(name=f"copy-{turn}", uid=f"copy-{turn}")
             pod = loaded.cache.pod_info(decode_as(Pod, case["pod"]))

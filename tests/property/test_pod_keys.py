@@ -155,7 +155,7 @@ def test_verdicts_are_kept_by_the_fields_that_were_read() -> None:
 
 def test_plugins_of_an_in_tree_profile_get_the_pod_itself() -> None:
     pod = a_cache().pod_info(a_wire_pod())
-    assert built_with().profiles[NAME].pod_keys.shown(pod) is pod
+    assert built_with().profiles[NAME].pod_keys.recording_view(pod) is pod
 
 
 @pytest.mark.parametrize("plugin", [pytest.param(p, id=p.name) for p in PLUGINS])
@@ -165,7 +165,7 @@ def test_an_in_tree_plugin_reads_nothing_outside_the_template(plugin: Any) -> No
 
     keys = PodKeys(["an out-of-tree plugin"])
     for case in cases_of(plugin):
-        template = keys.shown(case.pod)
+        template = keys.recording_view(case.pod)
         assert isinstance(template, TemplatePod)
         guarded = replace(case, pod=template, state=CycleState())
         if guarded.plugin.reads(template) is not None:

@@ -184,7 +184,7 @@ def _verdicts(attempted: AttemptRecord, row: int) -> Iterator[Verdict]:
         if judged.verdicts is None:
             yield Verdict(plugin=judged.plugin, code="Skip")
         else:
-            yield _verdict(judged.plugin, judged.verdicts[0], whole=judged.is_whole)
+            yield _verdict(judged.plugin, judged.verdicts[0], whole=judged.rejects_pod)
 
 
 def _verdict(plugin: str, status: Status, *, whole: bool = False) -> Verdict:

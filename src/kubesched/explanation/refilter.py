@@ -54,7 +54,7 @@ class PluginVerdicts:
 
     plugin: str
     verdicts: Verdicts | None
-    is_whole: bool = False
+    rejects_pod: bool = False
     """Whether it rejects the pod as a whole, and so all nodes."""
 
     @property
@@ -86,7 +86,7 @@ def verdicts_by_plugin(
         if name in rejecting:
             verdicts = Verdicts(len(rows))
             verdicts.reject(verdicts.fits, rejecting[name])
-            judged.append(PluginVerdicts(name, verdicts, is_whole=True))
+            judged.append(PluginVerdicts(name, verdicts, rejects_pod=True))
         elif name in state.skip_filter_plugins:
             judged.append(PluginVerdicts(name, None))
         else:

@@ -78,10 +78,10 @@ class FastScore(Plugin, Protocol):
         """
         ...
 
-    def narrow_scores(
+    def compact_scores(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> NDArray[Any] | int:
-        """Return the scores in narrow integers. Law: they equal those of `score_nodes`."""
+        """Return the scores as small integer types. Law: they equal those of `score_nodes`."""
         ...
 
 

@@ -54,11 +54,11 @@ class PodKeys:
         """Return the part of the key outside the template."""
         return tuple([_key_of(attrgetter(field)(pod)) for field in self.fields])
 
-    def shown(self, pod: PodInfo) -> PodInfo:
-        """Return the pod that plugins get while their verdicts are kept."""
+    def recording_view(self, pod: PodInfo) -> PodInfo:
+        """Return what plugins get while verdicts are kept; it records the fields they read."""
         return TemplatePod(pod, self) if self.guarded else pod
 
-    def check(self, field: str) -> None:
+    def require(self, field: str) -> None:
         """If a field is not part of the key, add it and raise `UndeclaredFieldError`.
 
         Verdicts under the old key are not found any more.
@@ -93,7 +93,7 @@ class TemplatePod(ReadOnly, PodInfo):
         if name == "spec":
             return _TemplateSpec(pod, object.__getattribute__(self, "_keys"))
         if name not in TEMPLATE_FIELDS and hasattr(PodInfo, name):
-            object.__getattribute__(self, "_keys").check("object" if name[0] == "_" else name)
+            object.__getattribute__(self, "_keys").require("object" if name[0] == "_" else name)
         return getattr(pod, name)
 
     def __repr__(self) -> str:
@@ -113,5 +113,5 @@ class _TemplateSpec(ReadOnly):
         """Return a field that is part of the key."""
         value = getattr(self._pod.spec, name)
         if name not in SHAPE_SPEC_FIELDS:
-            self._keys.check(f"spec.{name}")
+            self._keys.require(f"spec.{name}")
         return value

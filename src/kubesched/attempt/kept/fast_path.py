@@ -27,7 +27,11 @@ from kubesched.attempt.kept.nominated_rows import (
     uncached_verdicts_on_nominated,
 )
 from kubesched.attempt.kept.verdict_cache import VerdictCache, cache_of
-from kubesched.attempt.kept.verdicts import KeptVerdicts, PluginFailedError
+from kubesched.attempt.kept.verdicts import (
+    ChangedPositions,
+    KeptVerdicts,
+    PluginFailedError,
+)
 from kubesched.attempt.request import Detail, ScheduleResult, Search, nodes_to_evaluate
 from kubesched.attempt.select_host import PackedColumn
 from kubesched.framework.cycle_state import CycleState
@@ -99,10 +103,10 @@ def _schedule(
     pod: PodInfo,
     search: Search,
 ) -> ScheduleResult | None:
-    entry = cache.lookup(view, pod)
-    if entry is None:
+    found = cache.lookup(view, pod)
+    if found is None:
         return None
-    kept, changed = entry
+    kept, changed, is_new = found
     count = len(kept.rows)
     start, wanted = 0, count
     if not search.all_nodes:
@@ -113,7 +117,7 @@ def _schedule(
     state.adopt(kept.state)
     fast_path = _FastPath(profile, view, state, pod, kept, window)
     try:
-        return fast_path.choose(search, is_first=changed is None)
+        return fast_path.choose(search, is_new=is_new)
     except PluginFailedError:
         kept.uncached = None
         return None
@@ -124,7 +128,7 @@ def _update_dependents(
     view: ClusterView,
     pod: PodInfo,
     profile: Profile,
-    changed: Sequence[int] | Rows | None,
+    changed: ChangedPositions,
     window: Window,
 ) -> bool:
     """Update what depends on kept columns; return whether the fast path can be taken.
@@ -140,7 +144,7 @@ def _update_dependents(
             is_possible = False
     feasible = kept.feasible
     if feasible is not None:
-        if changed is None or not window.is_complete or not feasible.is_current(window.start):
+        if not window.is_complete or not feasible.is_current(window.start):
             kept.feasible = None
         else:
             feasible.update(changed)
@@ -196,18 +200,18 @@ class _FastPath:
         self._uncached_on_nominated: dict[str, Verdicts] = {}
         self._one_by_one: Verdicts | None = None
 
-    def choose(self, search: Search, *, is_first: bool) -> ScheduleResult | None:
+    def choose(self, search: Search, *, is_new: bool) -> ScheduleResult | None:
         """Return the node of the best row; None if the ordinary path has to be taken.
 
         Args:
             search: of the attempt.
-            is_first: whether the verdicts were built for this attempt.
+            is_new: whether the verdicts were built for this attempt.
         """
         kept, view, window = self._kept, self._view, self._window
         if kept.layout.is_all_kept:
             self._feasible = feasible_set(kept, view, window, None)
         else:
-            self._uncached = self._uncached_plugins(is_first=is_first)
+            self._uncached = self._uncached_plugins(is_new=is_new)
             if not self._filter():
                 return None
         if self._measuring is not None:
@@ -243,10 +247,10 @@ class _FastPath:
         detail = self._detail(uncached_scores, scored=count > 1) if search.detail else None
         return ScheduleResult(view.name_of(row), count, visited_count, detail, basis)
 
-    def _uncached_plugins(self, *, is_first: bool) -> UncachedPlugins:
+    def _uncached_plugins(self, *, is_new: bool) -> UncachedPlugins:
         kept = self._kept
         # Incremental plugins pay from the second attempt on; measured calls are made one by one.
-        if is_first or self._state.plugin_times is not None:
+        if is_new or self._state.plugin_times is not None:
             return UncachedPlugins.called_each(kept.layout)
         if kept.uncached is None:
             try:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from kubesched.attempt.kept.columns import Positions
-from kubesched.attempt.kept.verdicts import ROWS_BY_INTEGERS_MAX, KeptVerdicts
+from kubesched.attempt.kept.verdicts import CHANGES_BY_INTEGERS_MAX, KeptVerdicts
 from kubesched.attempt.select_host import (
     INFEASIBLE,
     ORDER_BITS,
@@ -191,7 +191,7 @@ class FeasibleSet:
         keys = self._keys
         if keys is None:
             return
-        if len(positions) > ROWS_BY_INTEGERS_MAX:
+        if len(positions) > CHANGES_BY_INTEGERS_MAX:
             self._keys = None
             return
         totals, offsets = self._verdicts.totals, self._current_offsets()

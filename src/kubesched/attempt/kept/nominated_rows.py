@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.attempt.kept.verdicts import KeptVerdicts, verdicts_of
+from kubesched.attempt.kept.verdicts import ChangedPositions, KeptVerdicts, verdicts_of
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.fast import IncrementalFilter
 from kubesched.framework.runtime.adapters import ColumnFilter
@@ -71,7 +71,7 @@ class NominatedRows:
         """Return whether the nominations that count for the pod are the same."""
         return self._key == (view.nomination_epoch, pod.priority)
 
-    def refresh(self, view: ClusterView, changed: Sequence[int] | Rows) -> None:
+    def refresh(self, view: ClusterView, changed: ChangedPositions) -> None:
         """Evaluate changed rows again, by their positions."""
         slots = self._slot_of[np.asarray(changed, dtype=np.int64)]
         self._judge(view, slots[slots >= 0].astype(np.int64))
@@ -139,7 +139,7 @@ def refresh_nominated(
     view: ClusterView,
     pod: PodInfo,
     filters: FilterPhase,
-    changed: Sequence[int] | Rows | None,
+    changed: ChangedPositions,
 ) -> bool:
     """Add the pods that were nominated before this one to the kept verdicts.
 
@@ -151,13 +151,13 @@ def refresh_nominated(
         view: of the cluster.
         pod: to be placed; it is not nominated itself.
         filters: of the profile.
-        changed: the positions that changed, None for all.
+        changed: the positions that changed since the last attempt.
 
     Raises:
         PluginFailedError: A plugin failed.
     """
     previous = kept.nominated
-    if previous is not None and changed is not None and previous.matches(view, pod):
+    if previous is not None and previous.matches(view, pod):
         previous.refresh(view, changed)
         return True
     forget_nominated(kept)

@@ -5,21 +5,19 @@ Owns how long kept verdicts are held. Never decides.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from weakref import WeakKeyDictionary
 
 from kubesched.attempt.kept.layout import ProfileLayout
-from kubesched.attempt.kept.verdicts import KeptVerdicts
+from kubesched.attempt.kept.verdicts import ChangedPositions, KeptVerdicts
 from kubesched.attempt.select_host import TOTAL_MAX
 from kubesched.framework.runtime.profile import Profile
 from kubesched.kit.memory import budget
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.view import ClusterView, Rows
+from kubesched.snapshot.view import ClusterView
 
 BYTES_MAX = 128 * 1024 * 1024
 ENTRIES_MIN = 4
-# Up to here a signature is kept from its first pod on; fresh memory makes building slower.
-FRESH_BYTES_MAX = BYTES_MAX // 3
 # Measured with the default plugins, per row: verdict ids, rejections, totals and keys; the feasible
 # rows that uncached filters left; the counts of incremental plugins by row, host and group.
 BYTES_PER_ROW = 13
@@ -55,8 +53,8 @@ class VerdictCache:
 
     def lookup(
         self, view: ClusterView, pod: PodInfo
-    ) -> tuple[KeptVerdicts, Sequence[int] | Rows | None] | None:
-        """Return current verdicts and the positions that changed, None for all of them.
+    ) -> tuple[KeptVerdicts, ChangedPositions, bool] | None:
+        """Return current verdicts, the positions that changed, and whether they are new.
 
         Return None if a plugin rejects the pod as a whole, names nodes or fails; the ordinary path
         then runs all plugins, and reports what they say.
@@ -75,9 +73,9 @@ class VerdictCache:
             if kept is not None and changed is not None and keys.fields is fields:
                 if kept is not self._latest or self._probation is not None:
                     self._keep(key, kept)
-                return kept, changed
+                return kept, changed, False
             self._drop(key)
-            kept = KeptVerdicts.build(self.layout, view, keys.shown(pod))
+            kept = KeptVerdicts.build(self.layout, view, keys.recording_view(pod))
         except Exception:  # noqa: BLE001 - whatever a plugin's rule raises, the ordinary path reports
             self._drop(key)
             return None
@@ -86,12 +84,14 @@ class VerdictCache:
         if kept is None:
             return None
         self._add(key, kept, is_known=is_known)
-        return kept, None
+        return kept, (), True
 
     def _add(self, key: Hashable, kept: KeptVerdicts, *, is_known: bool) -> None:
         if self._probation is not None:
             self._drop(self._probation)
-        has_room = self._byte_count + _bytes_of(kept) <= min(FRESH_BYTES_MAX, BYTES_MAX)
+        # Below this a signature is kept from its first pod on. More would be fresh memory, which
+        # makes building slower, at any number of rows.
+        has_room = self._byte_count + _bytes_of(kept) <= BYTES_MAX // 3
         if is_known or has_room or len(self._entries) < ENTRIES_MIN:
             self._keep(key, kept)
             return

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from kubesched.attempt.kept.feasible_set import FeasibleSet
     from kubesched.attempt.kept.nominated_rows import NominatedRows
 
-# At most this many changed rows are evaluated by integers; more are cheaper as columns.
-ROWS_BY_INTEGERS_MAX = 8
+# Up to this many changes, the changed rows are evaluated by integers; more are cheaper as columns.
+CHANGES_BY_INTEGERS_MAX = 8
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+ChangedPositions: TypeAlias = "Sequence[int] | Positions"
 
 # Plain tuples: unpacking named ones takes several times as long.
 _RowFilter: TypeAlias = (
@@ -93,8 +95,11 @@ class Validity:
         """Return whether the cluster has not changed at all."""
         return self.stamp == view.stamp and self.node_epoch == view.node_epoch
 
-    def holds(self, view: ClusterView) -> bool:
-        """Return whether nothing has changed but the usage of single rows."""
+    def confirm(self, view: ClusterView) -> bool:
+        """Return whether nothing has changed but the usage of single rows.
+
+        Changes that turn out not to matter are remembered, so that they are examined once.
+        """
         if self.node_epoch != view.node_epoch:
             return False
         if self._change_count != view.objects.change_count:
@@ -146,7 +151,7 @@ class KeptVerdicts:
         self.pod = pod
         self.validity = Validity(view, layout, pod)
         self.rows: Rows = nodes.rows
-        self._is_whole = len(self.rows) == view.row_count
+        self._has_all_rows = len(self.rows) == view.row_count
         self._width = layout.profile.width
         self.fixed = self._fixed(nodes)
         self.version = 0
@@ -158,7 +163,7 @@ class KeptVerdicts:
         self.totals: PackedColumn = self.fixed.totals.copy()
         """The packed sum of the scores that are not normalized."""
         # While no number is large, the matrix has all that rules need.
-        matrix = view.resource_matrix(None if self._is_whole else self.rows)
+        matrix = view.resource_matrix(None if self._has_all_rows else self.rows)
         self._usage_filters = [
             self._keep_filter(plugin, reads, nodes, matrix)
             for plugin, reads in layout.usage_filters
@@ -233,7 +238,7 @@ class KeptVerdicts:
 
     def _plain(self, plugin: ColumnScore, nodes: NodeTable) -> NDArray[np.int8]:
         """Return scores that are not normalized."""
-        raw = plugin.narrow_score(self.state, self.pod, nodes)
+        raw = plugin.compact_score(self.state, self.pod, nodes)
         if isinstance(raw, Status):
             raise PluginFailedError
         _check_range(raw)
@@ -286,19 +291,19 @@ class KeptVerdicts:
 
     # -- refreshing -----------------------------------------------------------------------------
 
-    def refresh(self, view: ClusterView) -> Sequence[int] | Positions | None:
-        """Bring the columns up to date; return the changed positions, None if they are invalid.
+    def refresh(self, view: ClusterView) -> ChangedPositions | None:
+        """Bring the columns up to date; return the changed positions, None if none hold any more.
 
         Raises:
             PluginFailedError: A plugin failed.
         """
-        if not self.validity.holds(view):
+        if not self.validity.confirm(view):
             return None
         seen, stamp = self.validity.stamp, view.stamp
         if seen == stamp:
             return ()
         self.validity.stamp = stamp
-        if stamp - seen <= ROWS_BY_INTEGERS_MAX:
+        if stamp - seen <= CHANGES_BY_INTEGERS_MAX:
             changes = view.changes_since(seen)
             if changes is not None:
                 return self._refresh_few(view, changes)
@@ -310,7 +315,7 @@ class KeptVerdicts:
     def _refresh_few(self, view: ClusterView, changes: Sequence[Change]) -> Sequence[int]:
         rows = [changes[0][0]] if len(changes) == 1 else list({row: None for row, *_ in changes})
         positions = rows
-        if not self._is_whole:
+        if not self._has_all_rows:
             positions = self._positions(np.array(rows), view.row_count).tolist()
         elif max(rows) >= len(self.rows):
             # The row of an unknown node, which only has pods.
@@ -327,7 +332,7 @@ class KeptVerdicts:
             row_count: the number of rows of the cluster now.
         """
         count = len(self.rows)
-        if self._is_whole:
+        if self._has_all_rows:
             return rows if row_count == count else rows[rows < count]
         positions = np.searchsorted(self.rows, rows)
         is_known = positions < count
@@ -336,11 +341,11 @@ class KeptVerdicts:
 
     def row_at(self, position: int) -> int:
         """Return the row at a position."""
-        return position if self._is_whole else self.rows.item(position)
+        return position if self._has_all_rows else self.rows.item(position)
 
     def rows_at(self, positions: Positions) -> Rows:
         """Return the rows at some positions."""
-        return positions if self._is_whole else self.rows.take(positions)
+        return positions if self._has_all_rows else self.rows.take(positions)
 
     def _refresh_row(self, view: ClusterView, row: int, position: int) -> None:
         """Evaluate one row by plain integers."""

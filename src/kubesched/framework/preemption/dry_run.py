@@ -133,7 +133,7 @@ class DryRun:
             return failed
         fits = present.copy()
         filters, nodes = self._pod_dependent, trial.nodes
-        self._filters.narrow_with_nominated(filters, state, self._pod, nodes, fits)
+        self._filters.clear_rejected_with_nominated(filters, state, self._pod, nodes, fits)
         blocking: BoolColumn = present & ~fits
         if blocking.any():
             failed = self._change_pods("remove", trial, state, trial.take_back(blocking))

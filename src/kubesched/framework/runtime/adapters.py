@@ -78,7 +78,9 @@ class ColumnFilter:
         for rejected in verdict:
             verdicts.reject(rejected.mask, attributed(self.name, rejected.status))
 
-    def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> bool:
+    def clear_rejected(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn
+    ) -> bool:
         """Clear the rejected nodes of a mask, without their statuses.
 
         Return whether nothing failed; a node whose verdict is an error is cleared too.
@@ -188,7 +190,9 @@ class OneNodeFilter:
             return FITS
         return verdicts.id_for(attributed(self.name, status))
 
-    def narrow(self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn) -> None:
+    def clear_rejected(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, fits: BoolColumn
+    ) -> None:
         """Clear the rejected nodes of a mask, without their statuses."""
         verdicts = Verdicts(len(nodes))
         verdicts.ids[~fits] = verdicts.id_for(_REJECTED_BEFORE)
@@ -202,7 +206,7 @@ class ColumnScore:
     def __init__(self, plugin: Any) -> None:
         self.name: str = plugin.name
         self._score: Callable[..., Any] = plugin.score_nodes
-        self._narrow_score = _hook(plugin, "narrow_scores") or self._score
+        self._compact_score = _hook(plugin, "compact_scores") or self._score
         self.normalize: Callable[..., IntColumn] | None = getattr(plugin, "normalize_scores", None)
         self.normalizes_by_scaling = bool(getattr(plugin, "normalizes_by_scaling", False))
         self.row_score: RuleMaker[RowRule] = _hook(plugin, "row_score") or _no_rule
@@ -226,11 +230,11 @@ class ColumnScore:
         scores = call_plugin("Score", self.name, self._score, state, pod, nodes)
         return as_scores(scores, len(nodes))
 
-    def narrow_score(
+    def compact_score(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[Any] | Status:
         """Return the same scores in integers of the plugin's choice."""
-        scores = call_plugin("Score", self.name, self._narrow_score, state, pod, nodes)
+        scores = call_plugin("Score", self.name, self._compact_score, state, pod, nodes)
         return _as_integers(scores, len(nodes))
 
 

@@ -138,7 +138,7 @@ class FilterPhase:
             verdicts.add_rejections(trial.positions, with_nominated.at(trial.trial_positions))
         return verdicts
 
-    def narrow_with_nominated(
+    def clear_rejected_with_nominated(
         self,
         filters: Sequence[Filter],
         state: CycleState,
@@ -148,13 +148,13 @@ class FilterPhase:
     ) -> None:
         """Clear the nodes of a mask that some filters reject, with or without nominated pods."""
         for plugin in filters:
-            plugin.narrow(state, pod, nodes, fits)
+            plugin.clear_rejected(state, pod, nodes, fits)
         for trial in self._add_nominated(state, pod, nodes):
             trial_fits = np.zeros(len(trial.nodes), dtype=np.bool_)
             if trial.failure is None:
                 trial_fits[trial.trial_positions] = fits[trial.positions]
                 for plugin in filters:
-                    plugin.narrow(trial.state, pod, trial.nodes, trial_fits)
+                    plugin.clear_rejected(trial.state, pod, trial.nodes, trial_fits)
             fits[trial.positions] = trial_fits[trial.trial_positions]
 
     def pod_dependent(self, state: CycleState, pod: PodInfo) -> list[Filter]:

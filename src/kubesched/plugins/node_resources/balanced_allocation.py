@@ -70,9 +70,9 @@ class NodeResourcesBalancedAllocation:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return about 75 where nothing changes, more where the pod evens out."""
-        return widened(self.narrow_scores(state, pod, nodes))
+        return widened(self.compact_scores(state, pod, nodes))
 
-    def narrow_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
+    def compact_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return the same scores as integers of any width."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None:

@@ -170,9 +170,9 @@ class NodeResourcesFit:
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Score by the configured strategy."""
-        return widened(self.narrow_scores(state, pod, nodes))
+        return widened(self.compact_scores(state, pod, nodes))
 
-    def narrow_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
+    def compact_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return the same scores as integers of any width."""
         counted: Counted | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
