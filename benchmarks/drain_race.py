@@ -24,6 +24,7 @@ from benchmarks import machine  # noqa: E402
 from benchmarks.race import BASELINE, RACERS, Race, run_race  # noqa: E402
 from benchmarks.race_cluster import RaceCluster  # noqa: E402
 from benchmarks.race_report import (  # noqa: E402
+    REFERENCE,
     SHORT_WORKLOADS,
     WORKLOADS,
     baseline_table,
@@ -42,8 +43,8 @@ EPILOG = """examples:
   drain_race.py --write                    5,000 nodes and pods, three rounds, into DRAIN.md
   drain_race.py --workloads one-template --racers kube-scheduler,limit
   drain_race.py --check                    fail if a target is missed
-  drain_race.py --baseline ../before/.venv/bin/kubesched --write
-                                           race an earlier version, too
+  drain_race.py --racers kubesched --baseline ../before/.venv/bin/kubesched --write
+                                           compare with an earlier version only
 """
 
 
@@ -169,7 +170,8 @@ def write(
     parts = [head, "", *ratio_table(results, titles), ""]
     for name, races in results.items():
         parts.extend([*racers_table(titles[name], races), ""])
-    put_between(RESULTS, MARK, parts)
+    if REFERENCE in options.racers:
+        put_between(RESULTS, MARK, parts)
     if options.baseline:
         put_between(RESULTS, BASELINE_MARK, [head, "", *baseline_table(results, titles), ""])
 
