@@ -257,12 +257,6 @@ def forbidden(group: str, resource: str, name: str, why: str) -> ApiError:
     return ApiError(403, "Forbidden", message, name=name, group=group, kind=resource)
 
 
-def method_not_supported(group: str, resource: str, verb: str) -> ApiError:
-    """Return MethodNotAllowed."""
-    message = f"{verb} is not supported on resources of kind {go_quote(qualified(group, resource))}"
-    return ApiError(405, "MethodNotAllowed", message, group=group, kind=resource)
-
-
 def not_acceptable(accepted: Sequence[str]) -> ApiError:
     """Return NotAcceptable."""
     listed = ", ".join(accepted)

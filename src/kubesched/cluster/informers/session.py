@@ -31,7 +31,8 @@ from kubesched.kit.log import Log, make_log
 from kubesched.kit.rng import RandomStream
 from kubesched.kit.tasks import Tasks
 
-_TLS_SHUTDOWN_S: Final = 0.1
+TLS_SHUTDOWN_S: Final = 0.1
+"""A closed TLS connection needs some loop iterations before the loop itself is closed."""
 _WORKERS: Final = 4
 
 
@@ -127,5 +128,4 @@ async def session(
         await informers.stop()
         if client is None:
             await api_client.close()
-            # The TLS shutdown takes some turns of the loop.
-            await clock.sleep(_TLS_SHUTDOWN_S)
+            await clock.sleep(TLS_SHUTDOWN_S)

@@ -17,12 +17,12 @@ from kubesched.cluster.controllers.controller import ControllerSettings
 from kubesched.cluster.controllers.run import ControllerManager
 from kubesched.cluster.informers.context import Dependencies
 from kubesched.cluster.informers.informer import Informers
+from kubesched.cluster.informers.session import TLS_SHUTDOWN_S
 from kubesched.cluster.kubelet import Kubelets, KubeletSettings
 from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
 from kubesched.kit.rng import RandomStream
 
-_TLS_SHUTDOWN_S: Final = 0.1
 _PHASE: Final = "phase"
 _PENDING_MANY: Final = 200
 
@@ -114,8 +114,7 @@ class Machinery:
             await self.kubelets.stop()
         await self.informers.stop()
         await self.client.close()
-        # A TLS shutdown needs some loop iterations before the loop is closed.
-        await self._clock.sleep(_TLS_SHUTDOWN_S)
+        await self._clock.sleep(TLS_SHUTDOWN_S)
 
 
 def _phase(pod: Document) -> tuple[str, ...]:

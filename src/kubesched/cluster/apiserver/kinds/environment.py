@@ -39,7 +39,6 @@ _UNITS = (
     "1",
     *(f"1{unit}" for unit in ["k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]),
 )
-_SIMPLE = frozenset({"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"})
 
 
 def check_env(variables: Sequence[Document], path: str, out: list[Problem]) -> None:

@@ -214,11 +214,6 @@ class ServiceAllocator:
         raise internal("failed to allocate a nodePort: range is full")
 
 
-_OUTSIDE = (
-    "the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
-)
-
-
 def _reject(service: Document, problems: list[Problem]) -> None:
     if problems:
         raise invalid_object("", "Service", name_of(service), problems)

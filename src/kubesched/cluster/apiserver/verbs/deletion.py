@@ -47,15 +47,15 @@ def delete(
     validate(context, None, old, request)
     new = copy_of(old)
     if _is_namespace(resource):
-        answer = _begin_namespace(context, resource, new, options, request)
-        if answer is not None:
-            return answer, False
+        terminating = _begin_namespace(context, resource, new, options)
+        if terminating is not None:
+            return terminating, False
     if resource.strategy.begin_deletion(new, request):
-        stored = _store(context, resource, new, options, request)
-        answer = copy_of(stored)
+        stored = _store(context, resource, new, options)
+        marked = copy_of(stored)
         if not _is_dry_run(options):
             resource.strategy.after_marked(stored, request)
-        return answer, False
+        return marked, False
     return _delete(context, resource, new, old, options, request)
 
 
@@ -80,24 +80,21 @@ def _delete(
         _mark_as_deleting(context, metadata)
     waits = is_graceful and (metadata.get("deletionGracePeriodSeconds") or 0) > 0
     if has_finalizers or waits:
-        return _store(context, resource, new, options, request), False
+        return _store(context, resource, new, options), False
     if not _is_dry_run(options):
         # The state that watchers see last is the one with the deletion in it, as on upstream,
         # where a graceful deletion of no seconds is written before the object is removed.
         if is_graceful:
-            _store(context, resource, new, options, request)
+            _store(context, resource, new, options)
         new = remove(context, resource, new if is_graceful else old, request)
     return response_for(resource, new), True
 
 
-def _store(
-    context: Context, resource: Resource, document: Document, options: Document, request: Request
-) -> Document:
+def _store(context: Context, resource: Resource, document: Document, options: Document) -> Document:
     """Store an object that is being deleted."""
     entry = context.entry(resource, namespace_of(document), name_of(document))
     if _is_dry_run(options) or entry is None:
         return document
-    del request
     if not is_same(document, context.document(resource, entry)):
         new = context.new_entry(resource, document, context.store.next_version())
         context.store.put(resource.storage, new)
@@ -129,7 +126,7 @@ def response_for(resource: Resource, document: Document) -> Document:
 
 
 def is_to_be_deleted(resource: Resource, new: Document, old: Document) -> bool:
-    """Return whether an update takes away the last that held a deletion."""
+    """Return whether an update removes what an object being deleted was waiting for."""
     # Parity: store.go ShouldDeleteDuringUpdate, v1.36
     if metadata_of(new).get("finalizers") or not metadata_of(old).get("deletionTimestamp"):
         return False
@@ -167,15 +164,17 @@ def _before_delete(
     return True, False
 
 
-def _shorten(context: Context, metadata: dict[str, Any], remaining_s: int, asked_s: int) -> None:
+def _shorten(
+    context: Context, metadata: dict[str, Any], remaining_s: int, requested_s: int
+) -> None:
     now_s = context.clock.now_s()
-    ends_s = parse_time(metadata["deletionTimestamp"]) - remaining_s + asked_s
+    ends_s = parse_time(metadata["deletionTimestamp"]) - remaining_s + requested_s
     if ends_s < now_s:
         ends_s = now_s
         # It stays graceful: the controller of the object has to finish it.
-        asked_s = 1 if asked_s else 0
+        requested_s = 1 if requested_s else 0
     metadata["deletionTimestamp"] = time_text(ends_s)
-    metadata["deletionGracePeriodSeconds"] = asked_s
+    metadata["deletionGracePeriodSeconds"] = requested_s
 
 
 def _mark_as_deleting(context: Context, metadata: dict[str, Any]) -> None:
@@ -280,7 +279,7 @@ def _is_namespace(resource: Resource) -> bool:
 
 
 def _begin_namespace(
-    context: Context, resource: Resource, document: Document, options: Document, request: Request
+    context: Context, resource: Resource, document: Document, options: Document
 ) -> Document | None:
     """Mark a namespace as terminating; return it until its finalizers are gone."""
     metadata = metadata_of(document)
@@ -288,7 +287,7 @@ def _begin_namespace(
         metadata["deletionTimestamp"] = time_text(context.clock.now_s())
         document["status"] = {**(document.get("status") or {}), "phase": "Terminating"}
         _set_or_drop(metadata, "finalizers", _garbage_finalizers(resource, metadata, options))
-        return _store(context, resource, document, options, request)
+        return _store(context, resource, document, options)
     return document if (document.get("spec") or {}).get("finalizers") else None
 
 
