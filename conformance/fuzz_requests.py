@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from conformance.odd_requests.running import bombard  # noqa: E402
 from conformance.odd_requests.sending import Report  # noqa: E402
-from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings  # noqa: E402
+from kubesched.cluster.apiserver.embedded_server import EmbeddedServer, Settings  # noqa: E402
 from kubesched.kit.clock import SystemClock  # noqa: E402
 
 

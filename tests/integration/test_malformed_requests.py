@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conformance.odd_requests.running import bombard
-from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings
+from kubesched.cluster.apiserver.embedded_server import EmbeddedServer, Settings
 from kubesched.cluster.launch.http import MERGE_PATCH
 from kubesched.cluster.launch.server import ADMIN
 from kubesched.kit.clock import SystemClock

@@ -1,6 +1,6 @@
 """The process of `kubesched apiserver`.
 
-Owns its output and shutdown. The server is apiserver.embedded's.
+Owns its output and shutdown. The server is apiserver.embedded_server's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 from kubesched.cluster.apiserver.admission.chain import BARE, WHOLE
 from kubesched.cluster.apiserver.auth.authentication import TokenFileError, read_token_file
 from kubesched.cluster.apiserver.auth.kubeconfig import write_kubeconfig
-from kubesched.cluster.apiserver.embedded import LOOPBACK, EmbeddedServer, Settings
+from kubesched.cluster.apiserver.embedded_server import LOOPBACK, EmbeddedServer, Settings
 from kubesched.cluster.apiserver.storage.persistence import DataFileError
 from kubesched.kit.clock import SystemClock
 from kubesched.kit.tasks import run_loop

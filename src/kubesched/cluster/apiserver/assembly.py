@@ -23,7 +23,7 @@ from kubesched.cluster.apiserver.bootstrap import documents, make_missing
 from kubesched.cluster.apiserver.crd.custom_kinds import CustomKinds
 from kubesched.cluster.apiserver.crd.definition import GROUP as DEFINITIONS_GROUP
 from kubesched.cluster.apiserver.crd.definition import RESOURCE as DEFINITIONS
-from kubesched.cluster.apiserver.crd.strategy import DefinitionStrategy
+from kubesched.cluster.apiserver.crd.definition_strategy import DefinitionStrategy
 from kubesched.cluster.apiserver.data import read_data
 from kubesched.cluster.apiserver.documents import Document
 from kubesched.cluster.apiserver.http.bodies import conform
@@ -32,7 +32,7 @@ from kubesched.cluster.apiserver.http.openapi import OpenApi
 from kubesched.cluster.apiserver.http.pages import PathHandler
 from kubesched.cluster.apiserver.http.server import ApiServer, Authenticates, Authorizes
 from kubesched.cluster.apiserver.identity import Identities
-from kubesched.cluster.apiserver.kinds.rest import rest_strategies
+from kubesched.cluster.apiserver.kinds.named_groups import named_group_strategies
 from kubesched.cluster.apiserver.resources import (
     Action,
     Registry,
@@ -141,7 +141,7 @@ def build_registry(actions: Actions) -> Registry:
     """Return a registry of every built-in resource."""
     registry = Registry()
     discovery: dict[str, Any] = msgspec.json.decode(read_data("discovery.json.gz"))
-    strategies = {**rest_strategies(), **kinds.strategies()}
+    strategies = {**named_group_strategies(), **kinds.strategies()}
     strategies[DEFINITIONS_GROUP, DEFINITIONS] = DefinitionStrategy()
     known = {
         **kinds.actions(),

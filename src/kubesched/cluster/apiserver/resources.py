@@ -56,7 +56,7 @@ class Action(Protocol):
     """The kind of the body."""
 
     def create(self, body: Document, request: Request, writer: Writer) -> Document:
-        """Do it, and return the answer's document."""
+        """Perform the action; return the object of the response."""
 
 
 class Writer(Protocol):
@@ -109,7 +109,7 @@ class Resource:
     empty_object: Document = field(default_factory=dict)
     """What an empty object shows besides metadata (`spec: {}`)."""
     deprecation: str = ""
-    """What every answer warns of."""
+    """Warning in every response, that the kind is deprecated."""
     is_custom: bool = False
     """Whether a CustomResourceDefinition defines it."""
     storage_version: str = ""

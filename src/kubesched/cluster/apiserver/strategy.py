@@ -84,7 +84,7 @@ class Strategy:
     default_grace_period_s: int | None = None
     """Not None for kinds that are deleted gracefully (pods)."""
     returns_deleted_object = False
-    """Whether deleting answers with the object, not with a Status."""
+    """Whether the response to a deletion is the object rather than a Status."""
     orphans_by_default = False
     """Whether dependents are orphaned by default."""
     checks_metadata_again = False

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubesched.cluster.apiserver.admission.chain import BARE, WHOLE, AdmissionOptions
-from kubesched.cluster.apiserver.embedded import EmbeddedServer, Settings, key_pem
+from kubesched.cluster.apiserver.embedded_server import EmbeddedServer, Settings, key_pem
 from kubesched.cluster.apiserver.strategy import User
 from kubesched.cluster.launch.components import COMPONENT_PROGRAMS, Components, start_components
 from kubesched.cluster.launch.loop_thread import LoopThread

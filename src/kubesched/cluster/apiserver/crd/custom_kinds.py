@@ -19,10 +19,14 @@ from kubesched.cluster.apiserver.crd.definition import (
     definition_of,
     version_order,
 )
+from kubesched.cluster.apiserver.crd.definition_strategy import (
+    CLEANUP,
+    DefinitionStrategy,
+    set_condition,
+)
 from kubesched.cluster.apiserver.crd.instance_types import struct_of
 from kubesched.cluster.apiserver.crd.instances import InstanceStrategy, from_storage, to_storage
 from kubesched.cluster.apiserver.crd.publishing import published
-from kubesched.cluster.apiserver.crd.strategy import CLEANUP, DefinitionStrategy, set_condition
 from kubesched.cluster.apiserver.documents import (
     Document,
     copy_of,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubesched.cluster.apiserver.crd.definition import Definition, Version
-from kubesched.cluster.apiserver.crd.embedded import embedded_problems
+from kubesched.cluster.apiserver.crd.embedded_resources import embedded_problems
 from kubesched.cluster.apiserver.crd.structure import drop_nulls, fill_defaults, prune
 from kubesched.cluster.apiserver.crd.values import NOT_THERE, list_problems, value_problems
 from kubesched.cluster.apiserver.documents import (

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubesched.cluster.apiserver.crd.embedded import embedded_problems
+from kubesched.cluster.apiserver.crd.embedded_resources import embedded_problems
 from kubesched.cluster.apiserver.crd.internal_form import internal_schema
 from kubesched.cluster.apiserver.crd.structure import prune
 from kubesched.cluster.apiserver.crd.values import value_problems

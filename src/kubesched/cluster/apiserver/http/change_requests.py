@@ -10,7 +10,7 @@ from kubesched.cluster.apiserver.documents import Document, metadata_of
 from kubesched.cluster.apiserver.errors import ApiError, not_found
 from kubesched.cluster.apiserver.http.bodies import read_body
 from kubesched.cluster.apiserver.http.rendering import Whole
-from kubesched.cluster.apiserver.http.resource_request import (
+from kubesched.cluster.apiserver.http.request_types import (
     ResourceRequest,
     ResourceResponse,
     request_of,

@@ -24,8 +24,8 @@ from kubesched.cluster.apiserver.http.decoding import (
     not_an_object,
 )
 from kubesched.cluster.apiserver.http.rendering import Whole
-from kubesched.cluster.apiserver.http.requests import is_true
-from kubesched.cluster.apiserver.http.resource_request import (
+from kubesched.cluster.apiserver.http.request_info import is_true
+from kubesched.cluster.apiserver.http.request_types import (
     ResourceRequest,
     ResourceResponse,
     request_of,

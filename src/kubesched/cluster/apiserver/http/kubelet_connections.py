@@ -30,7 +30,7 @@ _CODE_SWITCHED: Final = 101
 
 
 class KubeletConnections:
-    """The kubelets of a cluster, as the API server reaches them."""
+    """Connections from the API server to the kubelets of a cluster."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -46,22 +46,24 @@ class KubeletConnections:
             raise ApiError(500, "", f"{prefix}: {_dial_text(error)}") from None
 
     async def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     async def _log(self, request: web.BaseRequest, call: KubeletCall) -> web.StreamResponse:
-        async with self._opened().get(call.url, allow_redirects=False) as answer:
-            if not 200 <= answer.status <= 206:
-                text = (await answer.content.read(_TEXT_BYTES_MAX)).decode(errors="replace")
-                raise rejected_log(answer.status, text, call.name)
+        async with self._opened().get(call.url, allow_redirects=False) as kubelet_response:
+            if not 200 <= kubelet_response.status <= 206:
+                text = (await kubelet_response.content.read(_TEXT_BYTES_MAX)).decode(
+                    errors="replace"
+                )
+                raise rejected_log(kubelet_response.status, text, call.name)
             response = web.StreamResponse(
                 headers={"Cache-Control": "no-cache, private", "Content-Type": "text/plain"}
             )
             response.enable_chunked_encoding()
             await response.prepare(request)
-            async for data in answer.content.iter_any():
+            async for data in kubelet_response.content.iter_any():
                 await response.write(data)
             await response.write_eof()
             return response
@@ -70,31 +72,31 @@ class KubeletConnections:
         if "upgrade" not in request.headers.get("Connection", "").lower():
             raise bad_request("Upgrade request required")
         headers = {name: request.headers[name] for name in _CARRIED if name in request.headers}
-        asking = self._opened().request(
+        call_to_kubelet = self._opened().request(
             request.method, call.url, headers=headers, allow_redirects=False
         )
-        async with asking as answer:
-            if answer.status == _CODE_SWITCHED:
-                answer.close()
+        async with call_to_kubelet as kubelet_response:
+            if kubelet_response.status == _CODE_SWITCHED:
+                kubelet_response.close()
                 # Differs: only our own kubelets are behind this server, and they reject it.
                 text = "this API server does not carry connections into pods"
                 raise ApiError(501, "NotImplemented", text)
-            body = await answer.read()
+            body = await kubelet_response.read()
             response = web.Response(
                 body=body,
-                status=answer.status,
+                status=kubelet_response.status,
                 headers={
                     "Cache-Control": "no-cache, private",
-                    "Content-Type": answer.headers.get("Content-Type", "text/plain"),
+                    "Content-Type": kubelet_response.headers.get("Content-Type", "text/plain"),
                 },
             )
-            # The client has switched in its mind: nothing else can come over this connection.
+            # The client expects to have switched protocols and sends no further request here.
             response.force_close()
             return response
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # Parity: pkg/kubelet/client/kubelet_client.go MakeTransport, v1.36: without an
+            # Parity: pkg/kubelet/client/kubelet_client.go MakeTransport, v1.36: without a
             # CA for kubelets, their certificates are not verified.
             connector = aiohttp.TCPConnector(ssl=False, limit=0)
             self._session = aiohttp.ClientSession(
@@ -104,7 +106,7 @@ class KubeletConnections:
 
 
 def _dial_text(error: aiohttp.ClientError) -> str:
-    """Return why there is no connection, in the words of Go's net package where they are known."""
+    """Return why dialing failed, with the texts of Go's net package where possible."""
     if isinstance(error, aiohttp.ClientConnectorError):
         place = f"dial tcp {error.host}:{error.port}"
         if isinstance(error.os_error, ConnectionRefusedError):

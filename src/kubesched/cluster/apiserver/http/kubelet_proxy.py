@@ -23,8 +23,8 @@ from kubesched.cluster.apiserver.errors import (
     invalid,
     invalid_object,
 )
-from kubesched.cluster.apiserver.http.requests import is_true
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest, ResourceResponse
+from kubesched.cluster.apiserver.http.request_info import is_true
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest, ResourceResponse
 from kubesched.cluster.apiserver.resources import Resource
 from kubesched.cluster.apiserver.verbs.context import Context
 from kubesched.cluster.apiserver.verbs.reading import get
@@ -43,7 +43,7 @@ class KubeletCall:
 
     url: str
     is_log: bool
-    """Whether the answer is a log; else a connection that both sides talk over."""
+    """Whether the response is a log, as opposed to a bidirectional stream."""
     name: str
     """The pod."""
 
@@ -56,7 +56,7 @@ def is_for_kubelet(resource: Resource, below: str) -> bool:
 def kubelet_call(
     context: Context, request: ResourceRequest, resource: Resource
 ) -> KubeletCall | ResourceResponse:
-    """Return what to ask of the kubelet of a pod's node; an empty answer if there is no log yet."""
+    """Return the request to the pod's kubelet; an empty response if there is no log yet."""
     info = request.info
     is_log = info.subresource == "log"
     query = _log_query(request) if is_log else {}

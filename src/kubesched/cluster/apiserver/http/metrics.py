@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.cluster.apiserver.http.requests import RequestInfo
+from kubesched.cluster.apiserver.http.request_info import RequestInfo
 from kubesched.cluster.apiserver.verbs.context import Context
 
 

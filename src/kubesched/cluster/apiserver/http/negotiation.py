@@ -37,7 +37,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """The form of an answer."""
+    """Form of a response."""
 
     media_type: str = JSON
     shape: Shape = Shape.WHOLE

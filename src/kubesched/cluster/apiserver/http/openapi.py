@@ -70,7 +70,7 @@ class OpenApi:
         self._made.clear()
 
     def answer(self, path: str, accept: str, requested_hash: str = "") -> ResourceResponse:
-        """Return the answer to a GET of a path that starts with /openapi/."""
+        """Return the response to a GET of a path that starts with /openapi/."""
         rest = path.removeprefix("/openapi/").rstrip("/")
         if rest == "v2":
             return self._second(accept)

@@ -28,7 +28,7 @@ _COMPRESSED_MAX: Final = 64
 
 @dataclass(slots=True)
 class Page:
-    """An answer that is not about a resource."""
+    """Response to a request that is not for a resource."""
 
     data: bytes
     content_type: str = "application/json"
@@ -78,10 +78,10 @@ class Pages:
         if first in {"api", "apis"}:
             return self._discovered(parts, headers.get("Accept", ""))
         if first in {"healthz", "livez", "readyz"}:
-            answer = self._health.answer(
+            result = self._health.answer(
                 parts, is_verbose="verbose" in query, excluded=query.getall("exclude", [])
             )
-            return None if answer is None else Page(answer[1].encode(), TEXT, answer[0])
+            return None if result is None else Page(result[1].encode(), TEXT, result[0])
         if first == "openapi" and self._openapi is not None:
             found = self._openapi.answer(
                 f"/{'/'.join(parts)}", headers.get("Accept", ""), query.get("hash", "")

@@ -46,7 +46,7 @@ class Whole:
         return type(self)(self._context, resource, self._representation)
 
     def one(self, document: Document) -> bytes:
-        """Return one object of an answer."""
+        """Return one object of a response."""
         return encode(document)
 
     def stored(self, entry: Entry) -> bytes:
@@ -108,7 +108,7 @@ class MetadataOnly(Whole):
         self.key = f"{self.key}/{_PARTIAL}"
 
     def one(self, document: Document) -> bytes:
-        """Return one object of an answer."""
+        """Return one object of a response."""
         return encode(tables.partial_metadata(document))
 
     def stored(self, entry: Entry) -> bytes:
@@ -156,7 +156,7 @@ class Rows(Whole):
         return table
 
     def one(self, document: Document) -> bytes:
-        """Return one object of an answer."""
+        """Return one object of a response."""
         table = self._table([document])
         table["metadata"] = {"resourceVersion": metadata_of(document).get("resourceVersion", "")}
         return encode(table)

@@ -21,15 +21,15 @@ from kubesched.cluster.apiserver.auth.impersonation import impersonated
 from kubesched.cluster.apiserver.errors import ApiError, bad_request, internal, too_large
 from kubesched.cluster.apiserver.http.connections import StatusServer
 from kubesched.cluster.apiserver.http.discovery import Discovery
+from kubesched.cluster.apiserver.http.dispatch import NoSuchPageError, run
 from kubesched.cluster.apiserver.http.kubelet_connections import KubeletConnections
 from kubesched.cluster.apiserver.http.kubelet_proxy import KubeletCall
 from kubesched.cluster.apiserver.http.metrics import Metrics
 from kubesched.cluster.apiserver.http.negotiation import YAML
 from kubesched.cluster.apiserver.http.openapi import OpenApi
 from kubesched.cluster.apiserver.http.pages import NO_PAGE, Health, Page, Pages, PathHandler
-from kubesched.cluster.apiserver.http.requests import RequestInfo, request_info
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest, ResourceResponse
-from kubesched.cluster.apiserver.http.resource_requests import NoSuchPageError, run
+from kubesched.cluster.apiserver.http.request_info import RequestInfo, request_info
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest, ResourceResponse
 from kubesched.cluster.apiserver.storage.event_ttl import expire_events
 from kubesched.cluster.apiserver.storage.persistence import PersistenceError
 from kubesched.cluster.apiserver.strategy import User
@@ -178,19 +178,19 @@ class ApiServer:
             info, user, request.query, request.headers, body, warnings
         )
         try:
-            answer = run(self.context, resource_request)
+            response = run(self.context, resource_request)
         except WatchExpiredError as error:
             return _expired(error.rejection)
-        if isinstance(answer, Watcher):
-            return await self._stream(request, answer, warnings)
-        if isinstance(answer, KubeletCall):
-            if not answer.is_log:
+        if isinstance(response, Watcher):
+            return await self._stream(request, response, warnings)
+        if isinstance(response, KubeletCall):
+            if not response.is_log:
                 # Parity: pkg/registry/core/pod/rest/subresources.go, v1.36: connecting to a pod
                 # counts as a change, regardless of the method.
                 self._authorize(replace(info, verb="create"), user)
-            return await self._kubelets.carry(request, answer)
+            return await self._kubelets.carry(request, response)
         await self._settle()
-        return _answered(answer)
+        return _web_response(response)
 
     async def _settle(self) -> None:
         """Wait until all writes are durable, so that clients see no write that may be lost."""
@@ -307,12 +307,12 @@ def _peer_certificate(request: web.BaseRequest) -> Mapping[str, object] | None:
     return found
 
 
-def _answered(answer: ResourceResponse) -> web.Response:
-    data = answer.data
-    if answer.media_type == YAML:
+def _web_response(resource_response: ResourceResponse) -> web.Response:
+    data = resource_response.data
+    if resource_response.media_type == YAML:
         data = as_yaml(decode(data))
-    response = web.Response(body=data, status=answer.code, headers=_HEADERS)
-    response.headers["Content-Type"] = answer.media_type
+    response = web.Response(body=data, status=resource_response.code, headers=_HEADERS)
+    response.headers["Content-Type"] = resource_response.media_type
     return response
 
 

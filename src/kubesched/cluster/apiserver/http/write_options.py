@@ -20,7 +20,7 @@ from kubesched.cluster.apiserver.errors import (
     required,
     too_long,
 )
-from kubesched.cluster.apiserver.http.requests import is_true
+from kubesched.cluster.apiserver.http.request_info import is_true
 from kubesched.cluster.apiserver.verbs.context import WriteOptions
 
 _MANAGER_LENGTH_MAX: Final = 128

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubesched.cluster.apiserver.documents import Document
 from kubesched.cluster.apiserver.errors import Problem, forbidden_field, invalid
 from kubesched.cluster.apiserver.kinds.checks import check_descending
-from kubesched.cluster.apiserver.kinds.options import (
+from kubesched.cluster.apiserver.kinds.pod_options import (
     PodOptions,
     all_containers,
     deletion_cost_is_valid,

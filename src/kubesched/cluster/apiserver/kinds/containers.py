@@ -31,7 +31,7 @@ from kubesched.cluster.apiserver.kinds.handlers import (
     check_readiness_probe,
 )
 from kubesched.cluster.apiserver.kinds.mounts import check_devices, check_mounts
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.quantities import check_requirements
 from kubesched.cluster.apiserver.kinds.security import check_security_context
 

@@ -6,7 +6,7 @@ Upstream: pkg/registry/core/rest/storage_core.go
 from __future__ import annotations
 
 from kubesched.cluster.apiserver.kinds.autoscaling_versions import to_first, to_second
-from kubesched.cluster.apiserver.kinds.configuration import (
+from kubesched.cluster.apiserver.kinds.config_and_secrets import (
     ConfigMapStrategy,
     SecretStrategy,
     ServiceAccountStrategy,

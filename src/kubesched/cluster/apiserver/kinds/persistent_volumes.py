@@ -20,7 +20,7 @@ from kubesched.cluster.apiserver.errors import (
 from kubesched.cluster.apiserver.kinds import volume_sources as sources
 from kubesched.cluster.apiserver.kinds.checks import IMMUTABLE
 from kubesched.cluster.apiserver.kinds.internal_form import internal_diff, internal_form, is_same
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.pod_warnings import node_term_warnings
 from kubesched.cluster.apiserver.kinds.quantities import (
     check_basic_amount,

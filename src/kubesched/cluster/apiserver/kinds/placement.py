@@ -18,7 +18,7 @@ from kubesched.cluster.apiserver.errors import (
     required,
 )
 from kubesched.cluster.apiserver.kinds.checks import check_positive, key_problems, value_problems
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.selectors import (
     check_label_selector,
     check_node_selector,

@@ -15,19 +15,14 @@ from kubesched.cluster.apiserver.documents import (
 from kubesched.cluster.apiserver.errors import Problem, forbidden_field
 from kubesched.cluster.apiserver.kinds.annotations import APP_ARMOR, check_profiles_match
 from kubesched.cluster.apiserver.kinds.internal_form import is_same
-from kubesched.cluster.apiserver.kinds.options import (
+from kubesched.cluster.apiserver.kinds.pod_actions import set_condition
+from kubesched.cluster.apiserver.kinds.pod_defaults import default_pod
+from kubesched.cluster.apiserver.kinds.pod_options import (
     STRICT_POD,
     all_containers,
     options_for_update,
     pod_affinity_terms,
 )
-from kubesched.cluster.apiserver.kinds.pod_actions import set_condition
-from kubesched.cluster.apiserver.kinds.pod_changes import (
-    annotations_of,
-    check_ephemeral_update,
-    check_pod_update,
-)
-from kubesched.cluster.apiserver.kinds.pod_defaults import default_pod
 from kubesched.cluster.apiserver.kinds.pod_resize import check_pod_resize, keep_all_but_resources
 from kubesched.cluster.apiserver.kinds.pod_spec import (
     KnownSpecs,
@@ -38,6 +33,11 @@ from kubesched.cluster.apiserver.kinds.pod_status import (
     check_pod_status,
     drop_disabled_status,
     keep_observed_generations,
+)
+from kubesched.cluster.apiserver.kinds.pod_updates import (
+    annotations_of,
+    check_ephemeral_update,
+    check_pod_update,
 )
 from kubesched.cluster.apiserver.kinds.pod_warnings import pod_warnings
 from kubesched.cluster.apiserver.kinds.qos import qos_class

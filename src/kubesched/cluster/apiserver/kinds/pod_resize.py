@@ -10,7 +10,7 @@ from kubesched.cluster.apiserver.documents import Document, copy_of
 from kubesched.cluster.apiserver.errors import Problem, forbidden_field, invalid
 from kubesched.cluster.apiserver.kinds.annotations import MIRROR
 from kubesched.cluster.apiserver.kinds.internal_form import is_same
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.pod_spec import check_pod_metadata_and_spec
 from kubesched.cluster.apiserver.kinds.qos import qos_class
 

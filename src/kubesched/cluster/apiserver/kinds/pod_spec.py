@@ -43,11 +43,15 @@ from kubesched.cluster.apiserver.kinds.containers import (
     check_image_text,
     check_init_containers,
 )
-from kubesched.cluster.apiserver.kinds.options import STRICT_TEMPLATE, PodOptions, all_containers
 from kubesched.cluster.apiserver.kinds.placement import (
     check_affinity,
     check_spread,
     check_tolerations,
+)
+from kubesched.cluster.apiserver.kinds.pod_options import (
+    STRICT_TEMPLATE,
+    PodOptions,
+    all_containers,
 )
 from kubesched.cluster.apiserver.kinds.quantities import (
     aggregate,

@@ -29,8 +29,8 @@ from kubesched.cluster.apiserver.kinds.checks import (
     id_problems,
     parse_ip_sloppily,
 )
-from kubesched.cluster.apiserver.kinds.options import PodOptions
-from kubesched.cluster.apiserver.kinds.pod_changes import check_annotations
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_updates import check_annotations
 from kubesched.cluster.apiserver.names import subdomain_problems
 
 _SYSTEM = ("PodScheduled", "Ready", "Initialized")

@@ -11,7 +11,7 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.cluster.apiserver.documents import Document
 from kubesched.cluster.apiserver.kinds.annotations import SECCOMP_CONTAINER, SECCOMP_POD
 from kubesched.cluster.apiserver.kinds.checks import ip_warnings, value_problems
-from kubesched.cluster.apiserver.kinds.options import all_containers
+from kubesched.cluster.apiserver.kinds.pod_options import all_containers
 from kubesched.cluster.apiserver.kinds.volume_warnings import volume_warnings
 from kubesched.golang.strconv import go_quote
 

@@ -15,9 +15,9 @@ from kubesched.cluster.apiserver.errors import (
     required,
 )
 from kubesched.cluster.apiserver.kinds.checks import check_not_negative
-from kubesched.cluster.apiserver.kinds.options import STRICT_TEMPLATE, PodOptions
 from kubesched.cluster.apiserver.kinds.pod import drop_disabled
 from kubesched.cluster.apiserver.kinds.pod_defaults import default_pod_spec
+from kubesched.cluster.apiserver.kinds.pod_options import STRICT_TEMPLATE, PodOptions
 from kubesched.cluster.apiserver.kinds.pod_spec import check_pod_template
 from kubesched.cluster.apiserver.kinds.pod_warnings import pod_warnings
 from kubesched.cluster.apiserver.kinds.workload_rules import template_options

@@ -20,7 +20,7 @@ from kubesched.cluster.apiserver.errors import (
 )
 from kubesched.cluster.apiserver.kinds.checks import check_descending, id_problems
 from kubesched.cluster.apiserver.kinds.internal_form import internal_form
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.windows import check_windows_options
 
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -25,7 +25,7 @@ from kubesched.cluster.apiserver.kinds.environment import (
     check_field_ref,
     check_resource_field_ref,
 )
-from kubesched.cluster.apiserver.kinds.options import PodOptions
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.volume_claims import check_claim_template
 from kubesched.cluster.apiserver.names import subdomain_problems
 from kubesched.golang.strconv import go_quote

@@ -10,7 +10,7 @@ import re
 
 from kubesched.cluster.apiserver.documents import Document, dig
 from kubesched.cluster.apiserver.errors import Problem, forbidden_field, invalid
-from kubesched.cluster.apiserver.kinds.options import all_containers
+from kubesched.cluster.apiserver.kinds.pod_options import all_containers
 from kubesched.cluster.apiserver.names import subdomain_problems
 
 _NET_BIOS = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')

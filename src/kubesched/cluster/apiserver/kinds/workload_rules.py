@@ -18,12 +18,12 @@ from kubesched.cluster.apiserver.errors import (
     required,
 )
 from kubesched.cluster.apiserver.kinds.checks import IMMUTABLE, check_not_negative
-from kubesched.cluster.apiserver.kinds.options import (
+from kubesched.cluster.apiserver.kinds.pod_defaults import default_pod_spec
+from kubesched.cluster.apiserver.kinds.pod_options import (
     STRICT_TEMPLATE,
     PodOptions,
     options_for_update,
 )
-from kubesched.cluster.apiserver.kinds.pod_defaults import default_pod_spec
 from kubesched.cluster.apiserver.kinds.pod_spec import check_pod_template
 from kubesched.cluster.apiserver.kinds.pod_warnings import pod_warnings
 from kubesched.cluster.apiserver.kinds.selectors import check_label_selector, selects

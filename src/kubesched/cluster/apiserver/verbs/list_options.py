@@ -23,7 +23,7 @@ from kubesched.cluster.apiserver.errors import (
     invalid_object,
     not_supported,
 )
-from kubesched.cluster.apiserver.http.requests import is_true
+from kubesched.cluster.apiserver.http.request_info import is_true
 from kubesched.cluster.apiserver.http.selectors import (
     FieldSelector,
     parse_field_selector,

@@ -11,10 +11,10 @@ from kubesched.cluster.apiserver.bootstrap import documents, make_missing
 from kubesched.cluster.apiserver.crd.custom_kinds import CustomKinds
 from kubesched.cluster.apiserver.errors import ApiError
 from kubesched.cluster.apiserver.http.discovery import Discovery
+from kubesched.cluster.apiserver.http.dispatch import NoSuchPageError, run
 from kubesched.cluster.apiserver.http.openapi import OpenApi
-from kubesched.cluster.apiserver.http.requests import request_info
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest, ResourceResponse
-from kubesched.cluster.apiserver.http.resource_requests import NoSuchPageError, run
+from kubesched.cluster.apiserver.http.request_info import request_info
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest, ResourceResponse
 from kubesched.cluster.apiserver.strategy import User
 
 CHANGING = {

@@ -8,10 +8,10 @@ import pytest
 from multidict import CIMultiDict, MultiDict
 
 from kubesched.cluster.apiserver.errors import ApiError
+from kubesched.cluster.apiserver.http.dispatch import run
 from kubesched.cluster.apiserver.http.kubelet_proxy import KubeletCall, rejected_log
-from kubesched.cluster.apiserver.http.requests import request_info
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest
-from kubesched.cluster.apiserver.http.resource_requests import run
+from kubesched.cluster.apiserver.http.request_info import request_info
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest
 from kubesched.cluster.apiserver.strategy import User
 from tests.unit.cluster.apiserver.kinds.cluster import Cluster, a_pod
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cluster.apiserver.http.requests import is_true, request_info
+from kubesched.cluster.apiserver.http.request_info import is_true, request_info
 
 
 @pytest.mark.parametrize(

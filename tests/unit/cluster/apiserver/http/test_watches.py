@@ -157,7 +157,7 @@ def test_a_watch_as_metadata_only() -> None:
     world = World()
     world.make("a", spec={"x": 1})
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    from kubesched.cluster.apiserver.http.resource_requests import run  # noqa: PLC0415
+    from kubesched.cluster.apiserver.http.dispatch import run  # noqa: PLC0415
 
     watcher = run(world.context, world.request("GET", f"{THINGS}?watch=1", Accept=accept))
     assert isinstance(watcher, watching.Watcher)

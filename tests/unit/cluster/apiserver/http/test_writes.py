@@ -104,7 +104,7 @@ def test_owner_references_that_occur_twice(world: World) -> None:
     owner = {"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"}
     body = {"metadata": {"name": "a", "ownerReferences": [owner, dict(owner)]}}
     resource_request = world.request("POST", THINGS, body)
-    from kubesched.cluster.apiserver.http.resource_requests import run  # noqa: PLC0415
+    from kubesched.cluster.apiserver.http.dispatch import run  # noqa: PLC0415
 
     run(world.context, resource_request)
     assert len(resource_request.warnings) == 1

@@ -7,9 +7,9 @@ from typing import Any
 from multidict import MultiDict
 
 from kubesched.cluster.apiserver.documents import Document
-from kubesched.cluster.apiserver.http.requests import request_info
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest, ResourceResponse
-from kubesched.cluster.apiserver.http.resource_requests import run
+from kubesched.cluster.apiserver.http.dispatch import run
+from kubesched.cluster.apiserver.http.request_info import request_info
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest, ResourceResponse
 from kubesched.cluster.apiserver.identity import Identities
 from kubesched.cluster.apiserver.resources import (
     Registry,

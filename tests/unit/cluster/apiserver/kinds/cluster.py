@@ -10,9 +10,9 @@ from multidict import MultiDict
 from kubesched.cluster.apiserver.assembly import SERVICE_IP, Parts, build_context
 from kubesched.cluster.apiserver.bootstrap import documents, make_missing
 from kubesched.cluster.apiserver.errors import ApiError
-from kubesched.cluster.apiserver.http.requests import request_info
-from kubesched.cluster.apiserver.http.resource_request import ResourceRequest, ResourceResponse
-from kubesched.cluster.apiserver.http.resource_requests import run
+from kubesched.cluster.apiserver.http.dispatch import run
+from kubesched.cluster.apiserver.http.request_info import request_info
+from kubesched.cluster.apiserver.http.request_types import ResourceRequest, ResourceResponse
 from kubesched.cluster.apiserver.strategy import User
 from kubesched.cluster.apiserver.verbs.context import Context
 

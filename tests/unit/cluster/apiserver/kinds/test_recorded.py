@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.cluster.apiserver.http.requests import request_info
+from kubesched.cluster.apiserver.http.request_info import request_info
 from tests.unit.cluster.apiserver.kinds.cluster import Cluster, Reply
 
 

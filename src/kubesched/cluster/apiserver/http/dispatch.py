@@ -1,4 +1,4 @@
-"""Handles requests for resources: from path, headers and body to a verb and a response.
+"""Dispatches requests for resources: finds the resource, runs the verb, returns the response.
 
 Never touches a socket: a watch is returned as a watcher.
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/{installer.go,handlers/*.go}
@@ -16,8 +16,8 @@ from kubesched.cluster.apiserver.http.delete_requests import delete_collection, 
 from kubesched.cluster.apiserver.http.kubelet_proxy import KubeletCall, is_for_kubelet, kubelet_call
 from kubesched.cluster.apiserver.http.negotiation import negotiate
 from kubesched.cluster.apiserver.http.rendering import Whole, rendering_of
-from kubesched.cluster.apiserver.http.requests import RequestInfo
-from kubesched.cluster.apiserver.http.resource_request import (
+from kubesched.cluster.apiserver.http.request_info import RequestInfo
+from kubesched.cluster.apiserver.http.request_types import (
     ResourceRequest,
     ResourceResponse,
     request_of,
@@ -43,10 +43,10 @@ def resource_of(registry: Registry, info: RequestInfo) -> Resource:
     """Return the resource of a path; raise if it does not exist or lacks the verb."""
     resource = registry.find(info.group, info.version, info.resource)
     if resource is None:
-        if info.group and not any(one.group == info.group for one in registry):
+        if info.group and not any(known.group == info.group for known in registry):
             raise NoSuchPageError
         raise path_not_found()
-    # The path of a namespace itself names it as if it were inside.
+    # RequestInfo sets the namespace for the path of a namespace itself, too.
     is_inside = bool(info.namespace) and (info.group, info.resource) != ("", "namespaces")
     if is_inside and not resource.is_namespaced:
         raise path_not_found()
@@ -94,10 +94,10 @@ def run(
     rendering = rendering_of(context, resource, representation)
     if resource.deprecation:
         resource_request.warnings.append(resource.deprecation)
-    answer = _dispatch(context, resource_request, resource, rendering)
-    if isinstance(answer, ResourceResponse):
-        answer.media_type = representation.media_type
-    return answer
+    response = _dispatch(context, resource_request, resource, rendering)
+    if isinstance(response, ResourceResponse):
+        response.media_type = representation.media_type
+    return response
 
 
 def _type_name(resource: Resource) -> str:
@@ -138,7 +138,7 @@ def _dispatch(
 def _unserved(
     context: Context, resource_request: ResourceRequest, resource: Resource
 ) -> ResourceResponse:
-    """Answer for what needs a network into the cluster."""
+    """Reject a request that needs the network of the cluster."""
     info = resource_request.info
     get(context, resource, resource_request.namespace_for(resource), info.name, "")
     text = f"{resource.resource}/{info.subresource} needs a way to the cluster's network"
@@ -185,7 +185,7 @@ def _act(
     request: Request,
     options: WriteOptions,
 ) -> ResourceResponse:
-    """Run what POSTing does where nothing is stored under the path."""
+    """Run the action of a POST that stores nothing under the path."""
     target = Resource(
         group=action.group,
         version=action.version,

@@ -26,7 +26,7 @@ _NAMESPACE_SUBRESOURCES: Final = {"status", "finalize"}
 
 @dataclass(slots=True)
 class RequestInfo:
-    """A request as authorizers and verbs see it."""
+    """Request as authorizers and verbs see it."""
 
     path: str
     verb: str
@@ -40,11 +40,11 @@ class RequestInfo:
     selected_name: str = ""
     """The single name that a field selector selects, for authorizers."""
     rest: tuple[str, ...] = ()
-    """What follows a subresource (the path behind a proxy)."""
+    """Path segments after the subresource (the path of a proxy)."""
 
 
 def request_info(method: str, raw_path: str, query: Mapping[str, str]) -> RequestInfo:
-    """Read a path, as it came, with its escapes."""
+    """Return the RequestInfo of an escaped path."""
     path = unquote(raw_path)
     parts = [unquote(part) for part in raw_path.strip("/").split("/")]
     info = RequestInfo(path, method.lower())
@@ -103,6 +103,6 @@ def _selected_name(text: str) -> str:
 
 
 def is_true(text: str | None) -> bool:
-    """Return whether a query parameter switches something on."""
+    """Return whether the value of a query parameter means true."""
     # Parity: apimachinery/pkg/runtime/converter.go Convert_Slice_string_To_bool, v1.36
     return text is not None and text.lower() not in {"false", "0"}

@@ -1,4 +1,4 @@
-"""A request for a resource, and its response."""
+"""Request for a resource and its response."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.cluster.apiserver.http.requests import RequestInfo
+from kubesched.cluster.apiserver.http.request_info import RequestInfo
 from kubesched.cluster.apiserver.http.write_options import Query
 from kubesched.cluster.apiserver.resources import Resource
 from kubesched.cluster.apiserver.strategy import Request, User
@@ -41,13 +41,13 @@ class ResourceRequest:
         return self.headers.get("User-Agent", "")
 
     def namespace_for(self, resource: Resource) -> str:
-        """Return the namespace of the path, none for resources without."""
+        """Return the namespace of the path; empty for a cluster-scoped resource."""
         return self.info.namespace if resource.is_namespaced else ""
 
 
 @dataclass(slots=True)
 class ResourceResponse:
-    """A response, except to a watch."""
+    """Response to any request except a watch."""
 
     data: bytes
     code: int = 200
@@ -57,7 +57,7 @@ class ResourceResponse:
 def request_of(
     context: Context, resource_request: ResourceRequest, resource: Resource, **details: Any
 ) -> Request:
-    """Return what rules may know about a request."""
+    """Return the request as strategies and admission plugins see it."""
     info = resource_request.info
     return context.request(
         resource_request.user,

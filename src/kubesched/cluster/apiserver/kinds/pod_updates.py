@@ -17,8 +17,8 @@ from kubesched.cluster.apiserver.kinds.annotations import (
 )
 from kubesched.cluster.apiserver.kinds.checks import INT32_MAX, range_text
 from kubesched.cluster.apiserver.kinds.internal_form import internal_diff, internal_form, is_same
-from kubesched.cluster.apiserver.kinds.options import PodOptions
 from kubesched.cluster.apiserver.kinds.placement import check_tolerations
+from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.pod_spec import check_pod_metadata_and_spec
 from kubesched.golang.strconv import go_quote
 
