@@ -1,4 +1,7 @@
-"""Strategies of the built-in kinds: defaults, validation, update rules."""
+"""Strategies of the built-in kinds: defaulting, validation and updates.
+
+Exports those of the core group; `named_groups` has the others.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,20 @@ __all__ = ["actions", "collection_actions", "share_storage", "strategies", "view
 
 
 def strategies() -> dict[tuple[str, str], Strategy]:
-    """Return the rules of every kind that has some, by group and resource."""
+    """Return the strategies of the core group and events.k8s.io, by group and resource."""
     return core_strategies()
 
 
 def views() -> dict[tuple[str, str, str], Strategy]:
-    """Return the rules of views other than status, by group, resource and subresource."""
+    """Return the strategies of subresources other than status."""
     return core_views()
 
 
 def actions() -> dict[tuple[str, str, str], Action]:
-    """Return what POSTing to a subresource does, by group, resource and subresource."""
+    """Return the actions of subresources, by group, resource and subresource."""
     return core_actions()
 
 
 def collection_actions() -> dict[tuple[str, str], Action]:
-    """Return what POSTing to a collection does where nothing is stored."""
+    """Return the actions of collections that store nothing, by group and resource."""
     return core_collection_actions()

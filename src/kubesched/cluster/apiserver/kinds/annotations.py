@@ -68,7 +68,7 @@ def _check_app_armor(key: str, value: str, spec: Document, path: str, out: list[
 def check_annotation_changes(
     new: dict[str, str], old: dict[str, str], path: str, out: list[Problem]
 ) -> None:
-    """Note changes of annotations that a pod keeps for life."""
+    """Append an error for each change of an immutable annotation."""
     for key, value in old.items():
         if new.get(key) == value:
             continue
@@ -90,7 +90,7 @@ def check_annotation_changes(
 def check_profiles_match(
     annotations: dict[str, str], spec: Document, path: str, out: list[Problem]
 ) -> None:
-    """Note profiles that annotations and fields give differently."""
+    """Append an error for each annotation that contradicts the profile field."""
     if not annotations:
         return
     context = spec.get("securityContext") or {}

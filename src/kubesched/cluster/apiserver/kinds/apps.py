@@ -1,4 +1,4 @@
-"""Kinds of the group apps: Deployment, ReplicaSet, StatefulSet, DaemonSet, ControllerRevision.
+"""Strategies of the group apps: Deployment, ReplicaSet, StatefulSet, DaemonSet, ControllerRevision.
 
 Upstream: pkg/apis/apps/v1/defaults.go, pkg/apis/apps/validation/validation.go,
 pkg/registry/apps/*/strategy.go
@@ -61,7 +61,7 @@ def _spec_of(document: Document) -> Document:
 
 
 class _Workload(Strategy):
-    """The common strategy of the four workload kinds."""
+    """Base strategy of the four workload kinds."""
 
     warns_of_name = True
 
@@ -77,7 +77,7 @@ class _Workload(Strategy):
 
 
 class _Replicated(_Workload):
-    """What deployments and replica sets have in common: a selector that stays."""
+    """Base strategy of Deployments and ReplicaSets, whose selector is immutable."""
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         return self._problems(document, None)
@@ -94,7 +94,7 @@ class _Replicated(_Workload):
 
 
 class DeploymentStrategy(_Replicated):
-    """Deployments."""
+    """Strategy of deployments."""
 
     def default(self, document: Document) -> None:
         spec = _spec_of(document)
@@ -110,7 +110,7 @@ class DeploymentStrategy(_Replicated):
         set_default(spec, "progressDeadlineSeconds", 600)
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
-        # Annotations are copied to replica sets, so they count as a change of the spec.
+        # Annotations are copied to ReplicaSets, so a change increments the generation.
         before, after = dig(old, "metadata", "annotations"), dig(new, "metadata", "annotations")
         if (before or {}) != (after or {}):
             generation = dig(old, "metadata", "generation") or 0
@@ -164,7 +164,7 @@ class DeploymentStrategy(_Replicated):
 
 
 class ReplicaSetStrategy(_Replicated):
-    """Replica sets."""
+    """Strategy of replica sets."""
 
     def default(self, document: Document) -> None:
         spec = _spec_of(document)
@@ -189,7 +189,7 @@ class ReplicaSetStrategy(_Replicated):
 
 
 class StatefulSetStrategy(_Workload):
-    """Stateful sets."""
+    """Strategy of stateful sets."""
 
     warns_of_name = False
     _FREE = ("replicas", "template", "updateStrategy", "minReadySeconds", "ordinals",
@@ -316,7 +316,7 @@ class StatefulSetStrategy(_Workload):
 
 
 class DaemonSetStrategy(_Workload):
-    """Daemon sets."""
+    """Strategy of daemon sets."""
 
     _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
@@ -404,7 +404,7 @@ class DaemonSetStrategy(_Workload):
 
 
 class ControllerRevisionStrategy(Strategy):
-    """Controller revisions: data that never changes."""
+    """Strategy of controller revisions, whose data is immutable."""
 
     has_status = False
     bumps_generation = False
@@ -442,7 +442,7 @@ def _template_of(document: Document | None) -> Document | None:
 
 
 def _template_with_claims(spec: Document) -> Document:
-    """Return the template as its pods will be: with a volume for each claim template."""
+    """Return the pod template with a volume for each claim template."""
     template = spec.get("template") or {}
     claims = [dig(claim, "metadata", "name") or "" for claim in
               spec.get("volumeClaimTemplates") or ()]  # fmt: skip
@@ -471,7 +471,7 @@ def _check_rolling_deployment(rolling: Document, out: list[Problem]) -> None:
 
 
 def _go_struct(document: Document, *names: tuple[str, str]) -> InOrder:
-    # Parity: upstream prints its internal type here, whose fields have no JSON names.
+    # Parity: upstream prints the internal type, whose fields have no JSON names.
     return InOrder({go: document.get(json) for json, go in names})
 
 

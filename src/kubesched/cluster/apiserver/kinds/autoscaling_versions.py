@@ -13,7 +13,7 @@ _DEFAULT_SHARE = 80
 
 
 def to_second(document: Document) -> Document:
-    """Return a v1 autoscaler as stored."""
+    """Convert an autoscaler from v1 to v2, the stored version."""
     spec, status = dict(document.get("spec") or {}), dict(document.get("status") or {})
     share = spec.pop("targetCPUUtilizationPercentage", None)
     target = {"type": "Utilization", "averageUtilization": share or _DEFAULT_SHARE}
@@ -27,7 +27,7 @@ def to_second(document: Document) -> Document:
 
 
 def to_first(document: Document) -> Document:
-    """Return a kept autoscaler as v1 shows it."""
+    """Convert a stored autoscaler from v2 to v1."""
     spec, status = dict(document.get("spec") or {}), dict(document.get("status") or {})
     share = _share(spec.pop("metrics", None), "target")
     if share is not None:

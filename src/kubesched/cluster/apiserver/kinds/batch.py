@@ -1,4 +1,4 @@
-"""Kinds of the group batch: Job and CronJob.
+"""Strategies of the group batch: Job and CronJob.
 
 Upstream: pkg/apis/batch/v1/defaults.go, pkg/apis/batch/validation/validation.go,
 pkg/registry/batch/*/strategy.go
@@ -66,13 +66,13 @@ def _default_job_spec(spec: Document) -> None:
 
 
 class JobStrategy(Strategy):
-    """Jobs."""
+    """Strategy of jobs."""
 
     orphans_by_default = True
 
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
-        # Labels of the template are the job's own where it has none, before any is generated.
+        # A job without labels gets those of its template, before labels are generated.
         labels = dig(spec, "template", "metadata", "labels")
         if labels and not dig(document, "metadata", "labels"):
             metadata_of(document)["labels"] = copy_of(labels)
@@ -90,7 +90,7 @@ class JobStrategy(Strategy):
             labels.setdefault(key, uid)
         part_of(spec, "selector", "matchLabels").setdefault(_UID_LABELS[1], uid)
         if not dig(document, "metadata", "labels"):
-            # Parity: defaults apply again when a stored object is read, and then it has labels.
+            # Parity: upstream defaults again when it reads a stored object, which has labels then.
             metadata_of(document)["labels"] = copy_of(labels)
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
@@ -161,7 +161,7 @@ class JobStrategy(Strategy):
 
 
 class CronJobStrategy(Strategy):
-    """Cron jobs."""
+    """Strategy of cron jobs."""
 
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
@@ -208,7 +208,7 @@ class CronJobStrategy(Strategy):
 
 
 def check_job_spec(spec: Document, old: Document | None, path: str, out: list[Problem]) -> None:
-    """Validate a job's spec, its selector aside, adding errors."""
+    """Validate a job's spec except its selector, adding errors."""
     counts = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit",
               "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes")  # fmt: skip
     check_counts(spec, counts, out, path=path)
@@ -303,7 +303,7 @@ def _check_template_update(new: Document, old: Document, out: list[Problem]) -> 
     before = copy_of(dig(old, "spec", "template") or {})
     suspended = bool(dig(old, "spec", "suspend"))
     if suspended and dig(old, "status", "startTime") is None:
-        # Where pods may go can still be chosen while none has been made.
+        # Scheduling directives are mutable until the first pod is created.
         for field in ("nodeSelector", "tolerations", "schedulingGates"):
             _carry(template.get("spec") or {}, part_of(before, "spec"), field)
         for field in ("labels", "annotations"):
@@ -383,5 +383,5 @@ def _has_condition(document: Document, kind: str) -> bool:
 
 
 def _without_value(path: str, text: str) -> Problem:
-    # Parity: upstream leaves the value out of this one.
+    # Parity: upstream omits the value in this error.
     return Problem(ProblemType.INVALID, path, OMITTED, text)

@@ -33,7 +33,7 @@ _UNDERSCORED_PATTERN = re.compile(_UNDERSCORED)
 
 
 def range_text(low: int, high: int) -> str:
-    """Return InclusiveRangeError."""
+    """Return the text of upstream's InclusiveRangeError."""
     return f"must be between {low} and {high}, inclusive"
 
 
@@ -41,50 +41,50 @@ _prefixed_key_problems = lru_cache(maxsize=4096)(label_key_errors)
 
 
 def key_problems(key: str) -> list[str]:
-    """Return what keeps a text from being a qualified name (a label key); not to be written."""
+    """Return why a text is not a valid qualified name (a label key); do not modify the list."""
     if _LABEL_KEY.fullmatch(key):
         return []
     return _prefixed_key_problems(key)
 
 
 def value_problems(value: str) -> list[str]:
-    """Return what keeps a text from being a label's value."""
+    """Return why a text is not a valid label value."""
     if _LABEL_VALUE.fullmatch(value):
         return []
     return label_value_errors(value)
 
 
 def check_dns_label(value: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a value from being an RFC 1123 label."""
+    """Append an error if a value is not a valid RFC 1123 label."""
     if _DNS_LABEL.fullmatch(value) is None:
         out.extend(invalid(path, value, text) for text in label_problems(value))
 
 
 def check_subdomain(value: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a value from being an RFC 1123 subdomain."""
+    """Append an error if a value is not a valid RFC 1123 subdomain."""
     if _DNS_LABEL.fullmatch(value) is None:
         out.extend(invalid(path, value, text) for text in subdomain_problems(value))
 
 
 def check_qualified_name(value: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a value from being a qualified name."""
+    """Append an error if a value is not a valid qualified name."""
     out.extend(invalid(path, value, text) for text in key_problems(value))
 
 
 def check_not_negative(value: int, path: str, out: list[Problem]) -> None:
-    """Note a negative number."""
+    """Append an error if a number is negative."""
     if value < 0:
         out.append(invalid(path, value, NOT_NEGATIVE))
 
 
 def check_positive(value: int, path: str, out: list[Problem]) -> None:
-    """Note a number that is not positive."""
+    """Append an error if a number is not positive."""
     if value <= 0:
         out.append(invalid(path, value, POSITIVE))
 
 
 def underscored_subdomain_problems(value: str) -> list[str]:
-    """Return what keeps a search path of DNS from being one."""
+    """Return why a DNS search path is not valid."""
     found = ["must be no more than 253 characters"] if len(value.encode()) > 253 else []
     if not _UNDERSCORED_PATTERN.fullmatch(value):
         found.append(
@@ -128,7 +128,7 @@ def id_problems(number: int) -> list[str]:
 
 
 def env_name_problems(name: str) -> list[str]:
-    """Validate the name of an environment variable, by the relaxed rule; return the errors."""
+    """Validate the name of an environment variable by the relaxed rule; return the errors."""
     if name.isascii() and name.isprintable() and "=" not in name:
         return [] if name else ["environment variable name must be non-empty"]
     return [
@@ -173,7 +173,7 @@ _SLOPPY_V4 = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 @lru_cache(maxsize=4096)
 def parse_ip_sloppily(text: str) -> Address | None:
-    """Return an address, leading zeros of decimal parts allowed, as netutils.ParseIPSloppy."""
+    """Parse an IP address like netutils.ParseIPSloppy, which allows leading zeros."""
     if _SLOPPY_V4.fullmatch(text):
         parts = [int(part) for part in text.split(".")]
         return ipaddress.IPv4Address(bytes(parts)) if max(parts) < 256 else None
@@ -198,7 +198,7 @@ def _has_leading_zeros(text: str) -> bool:
 
 
 def check_ip(value: str, path: str, out: list[Problem], known: tuple[str, ...] = ()) -> bool:
-    """Validate an address, unless the object had it before; return whether it is valid."""
+    """Validate an IP address unless the old object has it; return whether it is valid."""
     if value in known:
         return True
     found = parse_ip_sloppily(value)
@@ -216,7 +216,7 @@ def check_ip(value: str, path: str, out: list[Problem], known: tuple[str, ...] =
 
 
 def parse_cidr_sloppily(text: str) -> tuple[Address, int] | None:
-    """Return address and length of a range, as netutils.ParseCIDRSloppy takes it."""
+    """Parse a CIDR like netutils.ParseCIDRSloppy; return address and prefix length."""
     address, slash, length = text.partition("/")
     found = parse_ip_sloppily(address)
     if found is None or not slash or not length.isascii() or not length.isdigit():
@@ -226,7 +226,7 @@ def parse_cidr_sloppily(text: str) -> tuple[Address, int] | None:
 
 
 def check_cidr(value: str, path: str, out: list[Problem], known: tuple[str, ...] = ()) -> None:
-    """Validate a range of addresses, unless the object had it before, adding errors."""
+    """Validate a CIDR unless the old object has it, adding errors."""
     if value in known:
         return
     found = parse_cidr_sloppily(value)
@@ -247,7 +247,7 @@ def check_cidr(value: str, path: str, out: list[Problem], known: tuple[str, ...]
 
 
 def ip_warnings(value: str, path: str) -> list[str]:
-    """Return the warning about an address that is valid but not written as it should be."""
+    """Return a warning if an IP address is valid but not in canonical form."""
     found = parse_ip_sloppily(value)
     if found is None:
         return []
@@ -261,7 +261,7 @@ def ip_warnings(value: str, path: str) -> list[str]:
 
 
 def cidr_warnings(value: str, path: str) -> list[str]:
-    """Return the warnings about a range that is valid but not written as it should be."""
+    """Return warnings if a CIDR is valid but not in canonical form."""
     found = parse_cidr_sloppily(value)
     if found is None:
         return []
@@ -280,25 +280,25 @@ def cidr_warnings(value: str, path: str) -> list[str]:
 
 
 def dual_stack_is_right(families: Sequence[int]) -> bool:
-    """Return whether several addresses are one of each family."""
+    """Return whether IP families are a dual-stack pair."""
     return len(families) == 2 and families[0] != families[1]
 
 
 def check_no_backsteps(value: str, path: str, out: list[Problem]) -> None:
-    """Note a path that climbs."""
+    """Append an error if a path contains `..`."""
     if ".." in value and ".." in value.split("/"):
         out.append(invalid(path, value, "must not contain '..'"))
 
 
 def check_descending(value: str, path: str, out: list[Problem]) -> None:
-    """Note a path that is absolute or climbs."""
+    """Append an error if a path is absolute or contains `..`."""
     if value.startswith("/"):
         out.append(invalid(path, value, "must be a relative path"))
     check_no_backsteps(value, path, out)
 
 
 def check_local(value: str, path: str, out: list[Problem]) -> None:
-    """Note a path that is absolute, climbs or is reserved."""
+    """Append an error if a path is absolute, contains `..` or starts with `..`."""
     check_descending(value, path, out)
     if value.startswith("..") and not value.startswith("../"):
         out.append(invalid(path, value, "must not start with '..'"))

@@ -1,4 +1,4 @@
-"""ConfigMap, Secret and ServiceAccount.
+"""Strategies of ConfigMap, Secret and ServiceAccount.
 
 Upstream: pkg/registry/core/{configmap,secret,serviceaccount}/strategy.go,
 pkg/apis/core/validation/validation.go ValidateConfigMap, ValidateSecret
@@ -31,7 +31,7 @@ _ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 
 
 class ConfigMapStrategy(Strategy):
-    """The rules of ConfigMaps."""
+    """Strategy of ConfigMaps."""
 
     checks_metadata_again = True
     bumps_generation = False
@@ -79,14 +79,14 @@ def _decoded_size(data: dict[str, str]) -> int:
 
 
 class SecretStrategy(Strategy):
-    """The rules of Secrets."""
+    """Strategy of Secrets."""
 
     checks_metadata_again = True
     bumps_generation = False
     has_status = False
 
     def default(self, document: Document) -> None:
-        """Fill in the type, and turn texts into data."""
+        """Default the type, and convert stringData to data."""
         if not document.get("type"):
             document["type"] = "Opaque"
         texts = document.pop("stringData", None)
@@ -117,7 +117,7 @@ class SecretStrategy(Strategy):
         return out + self.validate_create(new, request)
 
     def warnings(self, document: Document, old: Document | None) -> list[str]:
-        """Return why a key and its certificate will not do."""
+        """Return warnings about an invalid certificate and key."""
         if document.get("type") != "kubernetes.io/tls":
             return []
         data = document.get("data") or {}
@@ -154,12 +154,12 @@ def _check_type(secret: Document, data: dict[str, str], out: list[Problem]) -> N
 
 
 def _pem_types(encoded: str) -> list[str]:
-    """Return the types of the PEM blocks in a secret's value."""
+    """Return the types of the PEM blocks in a value of a Secret."""
     text = base64.b64decode(encoded).decode("latin-1")
     return [match[1] for match in _PEM.finditer(text)]
 
 
-# Parity: crypto/tls/tls.go X509KeyPair. Differs: a pair that does not match is not noticed.
+# Parity: crypto/tls/tls.go X509KeyPair. Differs: a mismatched pair is not detected.
 def _certificate_problem(types: list[str]) -> str:
     if "CERTIFICATE" in types:
         return ""
@@ -199,7 +199,7 @@ def _check_json(encoded: str | None, path: str, out: list[Problem]) -> None:
 
 
 def _json_problem(data: bytes) -> str:
-    """Return why bytes are no JSON object, in Go's words for the common cases."""
+    """Return why data is not a JSON object; common errors have Go's messages."""
     if not data.strip():
         return "unexpected end of JSON input"
     try:
@@ -220,7 +220,7 @@ def _json_problem(data: bytes) -> str:
 
 
 class ServiceAccountStrategy(Strategy):
-    """The rules of ServiceAccounts."""
+    """Strategy of ServiceAccounts."""
 
     bumps_generation = False
     has_status = False

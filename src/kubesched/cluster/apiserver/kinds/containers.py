@@ -49,7 +49,7 @@ _FORBIDDEN_IN_EPHEMERAL = (
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The context in which a container is validated."""
+    """The context of the validation of a container."""
 
     volumes: dict[str, Document]
     claim_names: frozenset[str]
@@ -157,7 +157,7 @@ def check_ephemeral_containers(
 
 
 def check_image_text(container: Document, path: str, out: list[Problem]) -> None:
-    """Note white space around an image's name; templates may have it."""
+    """Append an error if an image has leading or trailing whitespace, except in templates."""
     image = container.get("image") or ""
     if image != image.strip():
         text = "must not have leading or trailing whitespace"
@@ -214,7 +214,7 @@ def _check_message_policy(policy: str, path: str, out: list[Problem]) -> None:
 
 
 def check_pull_policy(policy: str, path: str, out: list[Problem]) -> None:
-    """Validate when to pull an image, adding errors."""
+    """Validate an image pull policy, adding errors."""
     if policy in _PULL_POLICIES:
         return
     out.append(not_supported(path, policy, _PULL_POLICIES) if policy else required(path))

@@ -1,4 +1,4 @@
-"""Strategies and subresources of the core group.
+"""Strategies and subresources of the core group and events.k8s.io.
 
 Upstream: pkg/registry/core/rest/storage_core.go
 """
@@ -39,7 +39,7 @@ from kubesched.cluster.apiserver.strategy import Strategy
 
 
 def core_strategies() -> dict[tuple[str, str], Strategy]:
-    """Return the rules of core kinds, by group and resource."""
+    """Return the strategies by group and resource."""
     return {
         ("", "configmaps"): ConfigMapStrategy(),
         ("", "endpoints"): EndpointsStrategy(),
@@ -61,7 +61,7 @@ def core_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 def core_views() -> dict[tuple[str, str, str], Strategy]:
-    """Return the rules of views other than status."""
+    """Return the strategies of subresources other than status."""
     return {
         ("", "pods", "ephemeralcontainers"): EphemeralContainersStrategy(),
         ("", "pods", "resize"): ResizeStrategy(),
@@ -70,7 +70,7 @@ def core_views() -> dict[tuple[str, str, str], Strategy]:
 
 
 def core_actions() -> dict[tuple[str, str, str], Action]:
-    """Return what POSTing to a subresource of a core kind does."""
+    """Return the actions of subresources, by group, resource and subresource."""
     return {
         ("", "pods", "binding"): BindingAction(),
         ("", "pods", "eviction"): EvictionAction(),
@@ -78,7 +78,7 @@ def core_actions() -> dict[tuple[str, str, str], Action]:
 
 
 def core_collection_actions() -> dict[tuple[str, str], Action]:
-    """Return what POSTing to a collection of the core group does where nothing is stored."""
+    """Return the actions of collections that store nothing, by group and resource."""
     return {("", "bindings"): BindingAction()}
 
 
@@ -89,7 +89,7 @@ _DEPRECATED = {
 
 
 def share_storage(resource: Resource) -> None:
-    """Share a store between resources with the same objects; mark deprecated kinds."""
+    """Configure conversion of resources with shared storage; set deprecation warnings."""
     if not resource.group:
         resource.deprecation = _DEPRECATED.get(resource.resource, "")
     if (resource.group, resource.resource) == ("events.k8s.io", "events"):

@@ -1,4 +1,4 @@
-"""Kinds of the group resource.k8s.io.
+"""Strategies of the group resource.k8s.io.
 
 CEL expressions are not compiled.
 Upstream: pkg/apis/resource/v1/defaults.go, pkg/apis/resource/validation/validation.go
@@ -46,7 +46,7 @@ def device_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class ResourceClaimStrategy(Strategy):
-    """Resource claims, and templates of them."""
+    """Strategy of ResourceClaims and ResourceClaimTemplates."""
 
     returns_deleted_object = True
     bumps_generation = False
@@ -120,7 +120,7 @@ def _check_exact(exact: Document, path: str, out: list[Problem]) -> None:
 
 
 def _internal_claim(spec: Document) -> InOrder:
-    # Parity: upstream prints its internal type here, whose fields have no JSON names.
+    # Parity: upstream prints the internal type, whose fields have no JSON names.
     requests = []
     for one in dig(spec, "devices", "requests") or ():
         exact = one.get("exactly")
@@ -145,7 +145,7 @@ def _internal_claim(spec: Document) -> InOrder:
 
 
 class ResourceSliceStrategy(Strategy):
-    """Resource slices."""
+    """Strategy of resource slices."""
 
     returns_deleted_object = True
     has_status = False
@@ -168,7 +168,7 @@ class ResourceSliceStrategy(Strategy):
 
 
 class DeviceClassStrategy(Strategy):
-    """Device classes."""
+    """Strategy of device classes."""
 
     has_status = False
     returns_deleted_object = True

@@ -1,4 +1,4 @@
-"""Endpoints.
+"""Strategy of Endpoints.
 
 Upstream: pkg/registry/core/endpoint/strategy.go,
 pkg/apis/core/validation/validation.go ValidateEndpoints
@@ -26,14 +26,14 @@ _MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 
 
 class EndpointsStrategy(Strategy):
-    """The rules of Endpoints."""
+    """Strategy of Endpoints."""
 
     bumps_generation = False
     has_status = False
     allows_create_on_update = True
 
     def default(self, document: Document) -> None:
-        """Fill in protocols."""
+        """Default the protocols."""
         for subset in document.get("subsets") or ():
             for port in subset.get("ports") or ():
                 if not port.get("protocol"):
@@ -100,7 +100,7 @@ _MULTICAST = (ipaddress.ip_network("224.0.0.0/24"), ipaddress.ip_network("ff02::
 
 
 def check_endpoint_ip(value: str, path: str, out: list[Problem]) -> None:
-    """Validate an address that traffic is sent to, adding errors."""
+    """Validate the IP address of an endpoint, adding errors."""
     found = parse_ip_sloppily(value)
     if found is None:
         out.append(invalid(path, value, "must be a valid IP address"))

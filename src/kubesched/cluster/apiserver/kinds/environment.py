@@ -83,7 +83,7 @@ def _check_source(source: Document, variable: Document, path: str, out: list[Pro
 
 
 def _split_subscript(path: str) -> tuple[str, str | None]:
-    """Return path and subscript of `metadata.labels['key']`, or None."""
+    """Split `metadata.labels['key']` into path and subscript; return None for other paths."""
     head, bracket, rest = path.removesuffix("']").partition("['")
     if not path.endswith("']") or not bracket or not head:
         return path, None
@@ -175,7 +175,7 @@ def _check_file_ref(ref: Document, path: str, out: list[Problem]) -> None:
 
 
 def check_env_from(sources: Sequence[Document], path: str, out: list[Problem]) -> None:
-    """Validate maps that become environment variables, adding errors."""
+    """Validate envFrom, adding errors."""
     for index, source in enumerate(sources):
         child = f"{path}[{index}]"
         prefix = source.get("prefix") or ""

@@ -38,7 +38,7 @@ _LIMITS = (("reportingInstance", 128), ("action", 128), ("reason", 128))
 
 
 def to_core(event: Document) -> Document:
-    """Return an event of events.k8s.io in the core form."""
+    """Convert an event from events.k8s.io to the core form."""
     core = {**event, "apiVersion": "v1"}
     for name, core_name, _, empty in _NAMES:
         value = core.pop(name, None)
@@ -47,7 +47,7 @@ def to_core(event: Document) -> Document:
 
 
 def from_core(event: Document) -> Document:
-    """Return a core event in the form of events.k8s.io."""
+    """Convert an event from the core form to events.k8s.io."""
     converted = {**event, "apiVersion": "events.k8s.io/v1"}
     for name, core_name, empty, _ in _NAMES:
         value = converted.pop(core_name, None)
@@ -65,7 +65,7 @@ def _put(document: Document, name: str, value: Any, empty: Any) -> None:
 
 
 class EventStrategy(Strategy):
-    """The rules of events."""
+    """Strategy of events."""
 
     unselectable: tuple[str, ...] = ("regarding.", "reportingController")
 
@@ -75,7 +75,7 @@ class EventStrategy(Strategy):
     collects_garbage = False
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
-        """Return nothing: any name will do."""
+        """Return no errors: any name is valid."""
         return []
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
@@ -87,7 +87,7 @@ class EventStrategy(Strategy):
         return out
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
-        """Validate an update of a event."""
+        """Validate an update of an event."""
         event, before = self._core(new), self._core(old)
         out = _legacy_problems(event, request)
         if request.group:
@@ -100,7 +100,7 @@ class EventStrategy(Strategy):
         return document
 
     def fields(self, document: Document) -> dict[str, str]:
-        """Return the selectable fields, by the names of both groups."""
+        """Return the selectable fields with the names of both groups."""
         about = document.get("involvedObject") or {}
         controller = document.get("reportingComponent") or ""
         found = {
@@ -119,7 +119,7 @@ class EventStrategy(Strategy):
 
 
 class NewEventStrategy(EventStrategy):
-    """The rules of events that are written through events.k8s.io."""
+    """Strategy of events written through events.k8s.io."""
 
     unselectable: tuple[str, ...] = ("involvedObject.", "reportingComponent", "source")
 

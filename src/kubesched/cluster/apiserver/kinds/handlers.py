@@ -29,7 +29,7 @@ _COUNTS = (
 
 
 def check_liveness_probe(probe: Document, path: str, out: list[Problem]) -> None:
-    """Validate a probe that must succeed once: liveness and startup, adding errors."""
+    """Validate a liveness or startup probe, whose successThreshold must be 1, adding errors."""
     _check_probe(probe, path, out)
     successes = probe.get("successThreshold") or 0
     if successes != 1:

@@ -23,7 +23,7 @@ _DIGESTS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 @lru_cache(maxsize=4096)
 def tag_of(image: str) -> str:
-    """Return the tag of an image, `latest` if none is named, empty if it cannot be read."""
+    """Return the tag of an image: `latest` by default, empty with a digest or if invalid."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     first, slash, _ = image.partition("/")
@@ -52,5 +52,5 @@ def _is_digest(digest: str | None) -> bool:
 
 
 def default_pull_policy(image: str) -> str:
-    """Return the default pull policy."""
+    """Return the default pull policy of an image."""
     return "Always" if tag_of(image) == "latest" else "IfNotPresent"

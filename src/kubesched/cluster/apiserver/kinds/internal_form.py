@@ -36,7 +36,7 @@ def _shapes() -> dict[str, Shape]:
 
 
 def internal_form(type_name: str, document: Document) -> InOrder:
-    """Return a document with the names, the order and the zero values of the internal type."""
+    """Return a document with the field names, field order and zero values of the internal type."""
     if type_name == "PodSpec":
         document = _with_security_context(document)
     result = InOrder()
@@ -82,7 +82,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def is_same(type_name: str, first: Document | None, second: Document | None) -> bool:
-    """Return whether two documents mean the same: absent is empty, amounts are numbers."""
+    """Return whether two documents are semantically equal: absent is empty, 1000m is 1."""
     if first == second:
         return True
     if first is None or second is None:

@@ -57,7 +57,7 @@ def _check_beside_devices(
 
 
 def _check_sub_paths(mount: Document, path: str, index: int, out: list[Problem]) -> None:
-    # Upstream names the list here, not the mount.
+    # Parity: upstream's path is that of the list, not of the mount.
     if mount.get("subPath"):
         check_descending(mount["subPath"], f"{path}.subPath", out)
     expression = mount.get("subPathExpr")

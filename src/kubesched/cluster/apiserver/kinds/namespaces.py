@@ -1,4 +1,4 @@
-"""Namespaces.
+"""Strategy of Namespaces.
 
 Upstream: pkg/registry/core/namespace/strategy.go
 """
@@ -17,13 +17,13 @@ _STANDARD_FINALIZERS = frozenset({FINALIZER, "orphan", "foregroundDeletion"})
 
 
 class NamespaceStrategy(Strategy):
-    """The rules of namespaces."""
+    """Strategy of namespaces."""
 
     bumps_generation = False
     returns_deleted_object = True
 
     def default(self, document: Document) -> None:
-        """Label a namespace with its name, and say it is active."""
+        """Set the label kubernetes.io/metadata.name and the phase Active."""
         _label(document)
         status = document.setdefault("status", {})
         if not status.get("phase"):
@@ -58,7 +58,7 @@ class NamespaceStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         phase = (new.get("status") or {}).get("phase") or ""
         is_leaving = bool(new["metadata"].get("deletionTimestamp"))
         if is_leaving and phase != "Terminating":
@@ -77,7 +77,7 @@ class NamespaceStrategy(Strategy):
 
 
 class FinalizeStrategy(NamespaceStrategy):
-    """The view through which a namespace's finalizers go."""
+    """Strategy of the subresource finalize, which changes the finalizers of a namespace."""
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
         """Replace the spec and keep the status."""

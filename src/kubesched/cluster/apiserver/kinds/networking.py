@@ -46,7 +46,7 @@ _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 
 
 def networking_strategies() -> dict[tuple[str, str], Strategy]:
-    """Return the strategies of both groups."""
+    """Return the strategies of networking.k8s.io and discovery.k8s.io."""
     return {
         (_NETWORKING, "networkpolicies"): NetworkPolicyStrategy(),
         (_NETWORKING, "ingressclasses"): IngressClassStrategy(),
@@ -56,7 +56,7 @@ def networking_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class NetworkPolicyStrategy(Strategy):
-    """Network policies."""
+    """Strategy of network policies."""
 
     has_status = False
 
@@ -113,7 +113,7 @@ def _check_policy_port(port: Document, path: str, out: list[Problem]) -> None:
         out.extend(invalid(f"{path}.port", number, text) for text in port_number_problems(number))
         if end is not None:
             if end < number:
-                # Parity: upstream shows the port here, not its end.
+                # Parity: upstream's error shows port, not endPort.
                 out.append(invalid(end_path, number, "must be greater than or equal to `port`"))
             out.extend(invalid(end_path, end, text) for text in port_number_problems(end))
 
@@ -156,7 +156,7 @@ def _is_inside(inner: tuple[Address, int], outer: tuple[Address, int]) -> bool:
 
 
 class IngressClassStrategy(Strategy):
-    """Ingress classes."""
+    """Strategy of ingress classes."""
 
     has_status = False
 
@@ -192,7 +192,7 @@ def _check_prefixed_path(value: str, path: str, out: list[Problem]) -> None:
 
 
 class IngressStrategy(Strategy):
-    """Ingresses."""
+    """Strategy of ingresses."""
 
     def validate_create(self, document: Document, request: Request) -> list[Problem]:
         spec, out = document.get("spec") or {}, []
@@ -315,7 +315,7 @@ def _check_service_backend(service: Document, path: str, out: list[Problem]) -> 
 
 
 class EndpointSliceStrategy(Strategy):
-    """Endpoint slices."""
+    """Strategy of endpoint slices."""
 
     has_status = False
 

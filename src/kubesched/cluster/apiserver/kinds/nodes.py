@@ -1,4 +1,4 @@
-"""Nodes.
+"""Strategy of Nodes.
 
 Upstream: pkg/registry/core/node/strategy.go, pkg/apis/core/validation/validation.go ValidateNode
 """
@@ -36,7 +36,7 @@ _CIDR_KEPT = 'node updates may not change podCIDR except from "" to valid'
 
 
 class NodeStrategy(Strategy):
-    """The rules of nodes."""
+    """Strategy of nodes."""
 
     bumps_generation = False
     keeps_status_on_create = True
@@ -81,7 +81,7 @@ class NodeStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         out: list[Problem] = []
         _check_change(new, old, out)
         return out
@@ -119,7 +119,7 @@ def _mirror_cidrs(spec: Document) -> None:
 
 def _check_node(node: Document, out: list[Problem]) -> None:
     spec, status = node.get("spec") or {}, node.get("status") or {}
-    # Upstream looks for taints below metadata here.
+    # Parity: upstream's path is below metadata.
     check_taints(spec.get("taints") or [], "metadata.taints", out)
     _check_resources(status, out)
     swap = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")

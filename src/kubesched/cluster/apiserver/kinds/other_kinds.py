@@ -1,4 +1,4 @@
-"""Kinds of autoscaling, admissionregistration and certificates, with few rules.
+"""Strategies of the groups autoscaling, admissionregistration.k8s.io and certificates.k8s.io.
 
 Upstream: pkg/apis/{autoscaling,admissionregistration}/v1/defaults.go,
 pkg/registry/certificates/certificates/strategy.go
@@ -34,7 +34,7 @@ def other_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class AutoscalerStrategy(Strategy):
-    """Horizontal pod autoscalers."""
+    """Strategy of horizontal pod autoscalers."""
 
     bumps_generation = False
 
@@ -96,7 +96,7 @@ def _default_scaling(behavior: Document, field: str, defaults: Document) -> None
 
 
 class WebhooksStrategy(Strategy):
-    """Webhook configurations; they are kept, and never called."""
+    """Strategy of webhook configurations, which are stored and never called."""
 
     has_status = False
 
@@ -161,7 +161,7 @@ def _check_webhook(webhook: Document, path: str, out: list[Problem]) -> None:
 
 
 class AdmissionPolicyStrategy(Strategy):
-    """Admission policies and their bindings: stored, never evaluated."""
+    """Strategy of admission policies and bindings, which are stored and never evaluated."""
 
     def default(self, document: Document) -> None:
         spec = part_of(document, "spec")
@@ -183,7 +183,7 @@ def _default_match(target: Document) -> None:
 
 
 class SigningRequestStrategy(Strategy):
-    """Certificate signing requests."""
+    """Strategy of certificate signing requests."""
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
         spec = part_of(document, "spec")

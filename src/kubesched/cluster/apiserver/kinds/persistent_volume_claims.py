@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims.
+"""Strategy of PersistentVolumeClaims.
 
 Upstream: pkg/registry/core/persistentvolumeclaim/strategy.go,
 pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimUpdate
@@ -42,13 +42,13 @@ def _annotations(document: Document) -> dict[str, str]:
 
 
 class PersistentVolumeClaimStrategy(Strategy):
-    """The rules of claims."""
+    """Strategy of claims."""
 
     bumps_generation = False
     returns_deleted_object = True
 
     def default(self, document: Document) -> None:
-        """Fill in a claim."""
+        """Set the defaults of a claim."""
         default_claim_spec(document.setdefault("spec", {}))
         status = document.setdefault("status", {})
         if not status.get("phase"):
@@ -90,7 +90,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         out: list[Problem] = []
         status = new.get("status") or {}
         if not (new.get("spec") or {}).get("accessModes"):
@@ -205,7 +205,7 @@ def _carry(new: Document, old: Document, name: str) -> None:
 
 
 def _comparable(new: Document, old: Document, out: list[Problem]) -> tuple[Document, Document]:
-    """Return both specs with mutable fields made equal."""
+    """Return both specs with the mutable fields made equal."""
     munged: Document = copy_of(new["spec"])
     was: Document = copy_of(old.get("spec") or {})
     if not was.get("volumeName"):

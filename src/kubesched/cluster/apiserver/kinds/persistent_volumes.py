@@ -1,4 +1,4 @@
-"""PersistentVolumes.
+"""Strategy of PersistentVolumes.
 
 Upstream: pkg/registry/core/persistentvolume/strategy.go,
 pkg/apis/core/validation/validation.go ValidatePersistentVolume
@@ -44,7 +44,7 @@ _BETA_LABELS = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
 }
-# Kind: the name in the error about a second source, the name in paths, the validation.
+# By field: its name in the error about a second source, its name in paths, and the validation.
 _SOURCES: dict[str, tuple[str, str, Check]] = {
     "hostPath": ("hostPath", "hostPath", sources.check_host_path),
     "gcePersistentDisk": ("gcePersistentDisk", "persistentDisk", sources.check_gce_disk),
@@ -89,13 +89,13 @@ _GONE = (
 
 
 class PersistentVolumeStrategy(Strategy):
-    """The rules of persistent volumes."""
+    """Strategy of persistent volumes."""
 
     bumps_generation = False
     returns_deleted_object = True
 
     def default(self, document: Document) -> None:
-        """Fill in a volume."""
+        """Set the defaults of a volume."""
         spec = document.setdefault("spec", {})
         status = document.setdefault("status", {})
         if not status.get("phase"):
@@ -108,14 +108,14 @@ class PersistentVolumeStrategy(Strategy):
         default_shared_sources(spec)
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
-        """Start as pending."""
+        """Set phase Pending."""
         document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": request.now}
 
     def prepare_for_status_update(self, new: Document, old: Document, request: Request) -> None:
-        """Note when the phase changed."""
+        """Set lastPhaseTransitionTime if the phase changes."""
         status, before = new.setdefault("status", {}), old.get("status") or {}
         changed = (status.get("phase") or "") != (before.get("phase") or "")
-        time, old_time = (one.get("lastPhaseTransitionTime") for one in (status, before))
+        time, old_time = (part.get("lastPhaseTransitionTime") for part in (status, before))
         if not changed and time is None and old_time is not None:
             status["lastPhaseTransitionTime"] = old_time
         elif changed and (time is None or time == old_time):
@@ -307,7 +307,7 @@ def _is_same_affinity(new: Document | None, old: Document) -> bool:
 
 
 def _with_stable_labels(new: Document, old: Document) -> Document:
-    """Return the old affinity, with beta labels renamed where the new one renamed them."""
+    """Return the old affinity with the beta labels that the new one replaces renamed."""
     renamed: Document = copy_of(old)
     pairs = zip(
         (new.get("required") or {}).get("nodeSelectorTerms") or (),

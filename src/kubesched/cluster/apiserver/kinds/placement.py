@@ -102,7 +102,7 @@ def check_label_keys(
     path: str,
     out: list[Problem],
 ) -> None:
-    """Validate keys whose values come from the pod's own labels, adding errors."""
+    """Validate matchLabelKeys and mismatchLabelKeys, adding errors."""
     for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
         if keys and selector is None:
             text = "must not be specified when labelSelector is not set"
@@ -122,7 +122,7 @@ def check_label_keys(
 def _check_keys_not_selected(
     match: Sequence[str], selector: Document, path: str, out: list[Problem]
 ) -> None:
-    # The keys were merged into the expressions already, so once there is right, twice is wrong.
+    # Each key was merged into the expressions already: one occurrence is expected, two are not.
     positions = {key: index for index, key in enumerate(match)}
     seen = set(selector.get("matchLabels") or {})
     for expression in selector.get("matchExpressions") or ():

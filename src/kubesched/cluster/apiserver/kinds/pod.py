@@ -1,4 +1,4 @@
-"""Pods and their subresources status, ephemeralcontainers and resize.
+"""Strategies of pods and their subresources status, ephemeralcontainers and resize.
 
 Upstream: pkg/registry/core/pod/strategy.go
 """
@@ -55,14 +55,14 @@ _INIT_ANNOTATIONS = frozenset({
 
 
 class PodStrategy(Strategy):
-    """The rules of pods."""
+    """Strategy of pods."""
 
     default_grace_period_s = 30
     returns_deleted_object = True
     keeps_status_on_create = True
 
     def default(self, document: Document) -> None:
-        """Fill in a pod."""
+        """Set the defaults of a pod."""
         default_pod(document)
         annotations = document["metadata"].get("annotations")
         if annotations and not _INIT_ANNOTATIONS.isdisjoint(annotations):
@@ -70,9 +70,9 @@ class PodStrategy(Strategy):
                 del annotations[key]
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
-        """Start as pending, with a class of service; merge labels into selectors."""
+        """Set phase Pending and the QoS class; merge matchLabelKeys into selectors."""
         spec = document["spec"]
-        # Parity: upstream keeps a class that the request sets.
+        # Parity: upstream keeps a qosClass that the request sets.
         quality = (document.get("status") or {}).get("qosClass") or qos_class(spec)
         status = document["status"] = {"phase": "Pending", "qosClass": quality}
         document["metadata"]["generation"] = 1
@@ -90,7 +90,7 @@ class PodStrategy(Strategy):
             _apply_app_armor_annotations(document, request)
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
-        """Count changes of the spec."""
+        """Increment the generation if the spec changes."""
         drop_disabled(new["spec"], old["spec"])
         count_generation(new, old)
 
@@ -128,12 +128,12 @@ class PodStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         options = options_for_update(old["spec"], annotations_of(old), is_pod=True)
         return check_pod_status(new, old, options)
 
     def grace_period_s(self, document: Document, requested: int | None) -> int | None:
-        """Return the grace period of a deletion: zero for pods that no kubelet runs."""
+        """Return the grace period of a deletion; 0 for pods that no kubelet runs."""
         spec, phase = document["spec"], (document.get("status") or {}).get("phase")
         if not spec.get("nodeName") or phase in {"Failed", "Succeeded"}:
             return 0
@@ -178,7 +178,7 @@ class PodStrategy(Strategy):
 
 
 class EphemeralContainersStrategy(PodStrategy):
-    """The view through which ephemeral containers are added."""
+    """Strategy of the subresource ephemeralcontainers."""
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
         """Copy the ephemeral containers and nothing else."""
@@ -199,7 +199,7 @@ class EphemeralContainersStrategy(PodStrategy):
 
 
 class ResizeStrategy(PodStrategy):
-    """The view through which a running pod's resources change."""
+    """Strategy of the subresource resize."""
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
         """Copy resources and resize policies, and nothing else."""
@@ -215,7 +215,7 @@ class ResizeStrategy(PodStrategy):
 
 
 def keep_metadata(new: Document, old: Document) -> None:
-    """Reset fields that a status update must not change, as ResetObjectMetaForStatus."""
+    """Reset metadata that a status update must not change, as ResetObjectMetaForStatus."""
     for name in (
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -233,7 +233,7 @@ def keep_metadata(new: Document, old: Document) -> None:
 
 
 def count_generation(new: Document, old: Document) -> None:
-    """Move the generation if the spec means something else."""
+    """Increment the generation if the spec changed semantically."""
     generation = old["metadata"].get("generation") or 0
     if not is_same("PodSpec", new["spec"], old["spec"]):
         generation += 1

@@ -52,7 +52,7 @@ class BindingAction:
         if request.name and request.name != name:
             raise bad_request("name in URL does not match name in Binding object")
         if problems := _binding_problems(body):
-            # Upstream's aggregate is no Status: it becomes an internal error.
+            # Parity: upstream returns an aggregate, not a Status, which becomes an internal error.
             text = aggregate_text(str(problem) for problem in problems)
             raise ApiError(500, "", text)
         _add_topology_labels(body, request)
@@ -128,7 +128,7 @@ def _bound(pod: Document, binding: Document, request: Request) -> Document:
 
 
 class EvictionAction:
-    """Evicts a pod if the budgets that cover it allow: POST pods/NAME/eviction."""
+    """Evicts a pod if its disruption budgets allow it: POST pods/NAME/eviction."""
 
     name = "eviction"
     group = "policy"
@@ -246,7 +246,7 @@ def _rejection(message: str, retry_after_s: int) -> ApiError:
 
 
 def _decremented(budget: Document, pod_name: str, request: Request) -> Document:
-    """Return the budget with one disruption taken, or reject the eviction."""
+    """Return the budget with one allowed disruption less, or reject the eviction."""
     name = name_of(budget)
     status: dict[str, Any] = budget.get("status") or {}
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
@@ -267,7 +267,7 @@ def _decremented(budget: Document, pod_name: str, request: Request) -> Document:
     new["disruptionsAllowed"] = allowed - 1
     new["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod_name: request.now}
     if allowed == 1:
-        _note_insufficient(taken, request.now)
+        _set_insufficient_pods(taken, request.now)
     return taken
 
 
@@ -287,7 +287,7 @@ def _why_not(name: str, status: Document) -> str:
     return f"{start} does not allow evicting pods currently"
 
 
-def _note_insufficient(budget: Document, now: str) -> None:
+def _set_insufficient_pods(budget: Document, now: str) -> None:
     # Parity: component-helpers/apps/poddisruptionbudget UpdateDisruptionAllowedCondition, v1.36
     conditions = budget["status"].setdefault("conditions", [])
     fresh = {
@@ -308,7 +308,7 @@ def _note_insufficient(budget: Document, now: str) -> None:
 
 
 def find_condition(status: Document, kind: str) -> Document | None:
-    """Return a condition, None if the status has none of that type."""
+    """Return a condition; None if the status has none of that type."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == kind:
             found: Document = condition
@@ -317,7 +317,7 @@ def find_condition(status: Document, kind: str) -> Document | None:
 
 
 def set_condition(status: Document, condition: Document, now: str) -> None:
-    """Set a condition; `now` is when its status changed, if it did."""
+    """Set a condition; lastTransitionTime becomes `now` if the status changes."""
     conditions = status.setdefault("conditions", [])
     fresh = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     for index, old in enumerate(conditions):

@@ -28,7 +28,7 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def default_pod(document: Document) -> None:
-    """Fill in a pod."""
+    """Set the defaults of a pod."""
     spec = document.setdefault("spec", {})
     _default_requests(spec)
     if spec.get("resources") is not None:
@@ -47,7 +47,7 @@ def default_pod(document: Document) -> None:
 
 
 def default_pod_spec(spec: Document) -> None:
-    """Fill in the spec of a pod or of a template."""
+    """Set the defaults of the spec of a pod or of a template."""
     _alias_service_account(spec)
     for name, value in _SPEC:
         if not spec.get(name):
@@ -69,7 +69,7 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def _alias_service_account(spec: Document) -> None:
-    """Keep the deprecated name of serviceAccountName in step with it, as conversion does."""
+    """Set the deprecated field serviceAccount to serviceAccountName, as conversion does."""
     # Parity: pkg/apis/core/v1/conversion.go Convert_v1_PodSpec_To_core_PodSpec and back, v1.36
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
@@ -203,7 +203,7 @@ def _default_status(status: Document) -> None:
 
 
 def _mirror_ips(status: Document, single: str, several: str) -> None:
-    """Keep a pod's first address and its list of addresses in step, as conversion does."""
+    """Keep podIP and podIPs consistent, as conversion does."""
     # Parity: pkg/apis/core/v1/conversion.go Convert_v1_PodStatus_To_core_PodStatus, v1.36
     first, listed = status.get(single), status.get(several)
     if (first and not listed) or (listed and first and listed[0].get("ip") != first):

@@ -1,4 +1,4 @@
-"""Pod validation options: fields that an existing object may keep, but new ones may not have.
+"""Pod validation options: invalid fields that existing objects may keep.
 
 Upstream: pkg/api/pod/util.go GetValidationOptionsFromPodSpecAndMeta
 """
@@ -19,10 +19,10 @@ from kubesched.cluster.apiserver.kinds.selectors import (
 
 @dataclass(frozen=True, slots=True)
 class PodOptions:
-    """Options that tolerate the fields of the old object."""
+    """Invalid values that are tolerated because the old object has them."""
 
     is_pod: bool = False
-    """Whether it is a pod, not a template."""
+    """Whether the object is a pod, as opposed to a template."""
     invalid_deletion_cost: bool = False
     invalid_affinity_values: bool = False
     invalid_node_affinity_values: bool = False
@@ -39,7 +39,7 @@ STRICT_TEMPLATE = PodOptions()
 
 
 def all_containers(spec: Document) -> Iterator[tuple[str, int, Document]]:
-    """Yield kind, index and container, in the order upstream visits them."""
+    """Yield field name, index and container in upstream's order."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             yield kind, index, container
@@ -48,7 +48,7 @@ def all_containers(spec: Document) -> Iterator[tuple[str, int, Document]]:
 def options_for_update(
     old_spec: Document, old_annotations: dict[str, str], *, is_pod: bool
 ) -> PodOptions:
-    """Return the options for an update of this object."""
+    """Return the options for an update of an object."""
     context = old_spec.get("securityContext") or {}
     return PodOptions(
         is_pod=is_pod,
@@ -70,7 +70,7 @@ def options_for_update(
 
 
 def deletion_cost_is_valid(annotations: dict[str, str]) -> bool:
-    """Return whether the annotation of a pod's deletion cost is absent or a 32 bit integer."""
+    """Return whether the deletion cost annotation is absent or a 32-bit integer."""
     text = annotations.get("controller.kubernetes.io/pod-deletion-cost")
     if text is None:
         return True

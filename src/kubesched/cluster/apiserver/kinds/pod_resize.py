@@ -19,7 +19,7 @@ _RESIZED = ("cpu", "memory")
 
 
 def keep_all_but_resources(new: Document, old: Document) -> bool:
-    """Restore everything but resources; return whether that was possible."""
+    """Restore all fields except resources; return whether that was possible."""
     spec, old_spec = new["spec"], old["spec"]
     kinds = ("containers", "initContainers")
     if any(len(spec.get(kind) or ()) != len(old_spec.get(kind) or ()) for kind in kinds):

@@ -73,7 +73,7 @@ _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 def check_pod_template(
     template: Document, path: str, out: list[Problem], options: PodOptions = STRICT_TEMPLATE
 ) -> None:
-    """Validate a template of pods, adding errors."""
+    """Validate a pod template, adding errors."""
     metadata = template.get("metadata") or {}
     spec = template.get("spec") or {}
     annotations = metadata.get("annotations") or {}
@@ -97,7 +97,7 @@ def check_annotation_keys(annotations: dict[str, str], path: str, out: list[Prob
 
 
 def check_pod_metadata_and_spec(pod: Document, options: PodOptions, out: list[Problem]) -> None:
-    """Validate a pod, whether new or changed, adding errors."""
+    """Validate a new or updated pod, adding errors."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
     check_pod_annotations(annotations, spec, "metadata.annotations", options, out)
@@ -121,7 +121,7 @@ def _check_no_tokens(spec: Document, out: list[Problem]) -> None:
 def check_pod_spec(
     spec: Document, pod: Document | None, path: str, options: PodOptions, out: list[Problem]
 ) -> None:
-    """Validate a spec, in upstream's order; the pod is None for templates."""
+    """Validate a PodSpec in upstream's order; the pod is None for templates."""
     grace_s = spec.get("terminationGracePeriodSeconds")
     if grace_s is None:
         out.append(required(f"{path}.terminationGracePeriodSeconds"))
@@ -435,7 +435,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class KnownSpecs:
-    """Specs that passed validation."""
+    """Cache of specs that passed validation."""
 
     __slots__ = ("_known",)
 
@@ -443,11 +443,11 @@ class KnownSpecs:
         self._known: dict[bytes, None] = {}
 
     def has(self, key: bytes) -> bool:
-        """Return whether a spec is known to be in order; an empty key is of none that can be."""
+        """Return whether a spec is known to be valid; never for an empty key."""
         return key in self._known
 
     def add(self, key: bytes) -> None:
-        """Remember that a spec is in order."""
+        """Record that a spec is valid; do nothing for an empty key."""
         if not key or len(key) > _BYTES_MAX:
             return
         if len(self._known) >= _COUNT_MAX:
@@ -456,7 +456,7 @@ class KnownSpecs:
 
 
 def spec_key(pod: Document) -> bytes:
-    """Return what equal specs have in common, empty if the rest of the pod matters as well."""
+    """Return the cache key of a spec; empty if its validity depends on the rest of the pod."""
     spec = pod["spec"]
     # Volumes and claims are checked together with the pod's name and annotations.
     if pod["metadata"].get("annotations") or spec.get("volumes") or spec.get("resourceClaims"):

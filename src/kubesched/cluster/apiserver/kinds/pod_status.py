@@ -39,7 +39,7 @@ _NOT_NEGATIVE = "must be a non-negative integer"
 
 
 def keep_observed_generations(status: Document, old: Document) -> None:
-    """Keep what old clients do not know to send."""
+    """Keep observedGeneration fields that old clients do not send."""
     if not status.get("observedGeneration") and old.get("observedGeneration"):
         status["observedGeneration"] = old["observedGeneration"]
     known: dict[str, list[int]] = {}
@@ -71,7 +71,7 @@ def _mounts(status: Document) -> Iterator[Document]:
 
 
 def check_pod_status(new: Document, old: Document, options: PodOptions) -> list[Problem]:
-    """Validate an update of a status."""
+    """Validate a status update."""
     out: list[Problem] = []
     check_annotations(new, old, options, out)
     status, old_status = new.get("status") or {}, old.get("status") or {}

@@ -1,4 +1,4 @@
-"""Validates updates of pods.
+"""Validates pod updates.
 
 Upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate,
 ValidatePodEphemeralContainersUpdate, ValidatePodResize
@@ -106,7 +106,7 @@ def _check_added_tolerations(
     spec: Document, old_spec: Document, options: PodOptions, out: list[Problem]
 ) -> None:
     new = spec.get("tolerations") or []
-    bare = [_without_seconds(one) for one in new]
+    bare = [_without_seconds(toleration) for toleration in new]
     if any(
         _without_seconds(toleration) not in bare for toleration in old_spec.get("tolerations") or ()
     ):
@@ -130,7 +130,7 @@ def _check_deleted_gates(spec: Document, old_spec: Document, out: list[Problem])
 
 
 def _munged(spec: Document, old_spec: Document) -> Document:
-    """Return the new spec with everything that may change put back."""
+    """Return the new spec with the mutable fields reset to the old values."""
     munged: Document = copy_of(spec)
     for kind in ("containers", "initContainers"):
         for container, old in zip(munged.get(kind) or (), old_spec.get(kind) or (), strict=True):

@@ -23,7 +23,7 @@ def policy_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class PodDisruptionBudgetStrategy(Strategy):
-    """Disruption budgets."""
+    """Strategy of disruption budgets."""
 
     allows_unconditional_update = False
 
@@ -31,7 +31,7 @@ class PodDisruptionBudgetStrategy(Strategy):
         spec = document.get("spec") or {}
         out: list[Problem] = []
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-            # Parity: upstream prints its internal type here, whose fields have no JSON names.
+            # Parity: upstream prints the internal type, whose fields have no JSON names.
             internal = InOrder(
                 {
                     "MinAvailable": spec["minAvailable"],

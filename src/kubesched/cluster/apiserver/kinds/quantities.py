@@ -43,29 +43,29 @@ _STANDARD = QUOTA_RESOURCES | {"storage"}
 
 
 def is_huge_page(name: str) -> bool:
-    """Return whether a resource is a size of huge pages."""
+    """Return whether a resource is huge pages of some size."""
     return name.startswith("hugepages-")
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource is Kubernetes' own."""
+    """Return whether a resource is native, i.e. of Kubernetes."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is an extended one."""
+    """Return whether a resource is an extended resource."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not key_problems(f"requests.{name}")
 
 
 def allows_overcommit(name: str) -> bool:
-    """Return whether a limit may be above the request."""
+    """Return whether the limit of a resource may exceed the request."""
     return is_native(name) and not is_huge_page(name)
 
 
 def is_standard_quota_resource(name: str) -> bool:
-    """Return whether a quota may name it without a prefix."""
+    """Return whether a quota may name a resource without a prefix."""
     return name in QUOTA_RESOURCES or name.startswith(("hugepages-", "requests.hugepages-"))
 
 
@@ -81,7 +81,7 @@ def check_resource_name(name: str, path: str, out: list[Problem]) -> None:
 
 
 def check_container_resource_name(name: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a container from asking for a resource."""
+    """Append an error if a container may not request a resource."""
     if name in _CONTAINER:
         return
     check_resource_name(name, path, out)
@@ -93,7 +93,7 @@ def check_container_resource_name(name: str, path: str, out: list[Problem]) -> N
 
 
 def check_pod_resource_name(name: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a pod as a whole from asking for a resource."""
+    """Append an error if a pod may not request a resource at pod level."""
     before = len(out)
     check_resource_name(name, path, out)
     if len(out) == before and name not in POD_LEVEL and not is_huge_page(name):
@@ -101,7 +101,7 @@ def check_pod_resource_name(name: str, path: str, out: list[Problem]) -> None:
 
 
 def check_quota_resource_name(name: str, path: str, out: list[Problem]) -> None:
-    """Note what keeps a quota from naming a resource."""
+    """Append an error if a quota may not limit a resource."""
     check_resource_name(name, path, out)
     if "/" not in name and not is_standard_quota_resource(name):
         out.append(invalid(path, name, "must be a standard resource for quota"))
@@ -117,13 +117,13 @@ def check_amount(name: str, text: str, path: str, out: list[Problem]) -> None:
 
 
 def check_positive_amount(text: str, path: str, out: list[Problem]) -> None:
-    """Note an amount that is not positive."""
+    """Append an error if an amount is not positive."""
     if parse_quantity(text).unscaled <= 0:
         out.append(invalid(path, text, POSITIVE))
 
 
 def check_basic_amount(text: str, path: str, out: list[Problem]) -> None:
-    """Note an amount below zero, as some fields are checked."""
+    """Append an error if an amount is negative."""
     value = parse_quantity(text).value()
     if value < 0:
         out.append(invalid(path, value, "must be a valid resource quantity"))
@@ -187,7 +187,7 @@ def _check_huge_pages(
 
 
 def is_divisible(name: str, text: str) -> bool:
-    """Return whether an amount of huge pages is a multiple of the page's size."""
+    """Return whether an amount of huge pages is a multiple of the page size."""
     try:
         size = parse_quantity(name.removeprefix("hugepages-"))
     except ValueError:
@@ -231,7 +231,7 @@ def _check_claim_request(
 
 
 def rounded_to_milli(text: str) -> str:
-    """Return an amount rounded up to thousandths, in canonical text."""
+    """Return an amount rounded up to thousandths, in canonical form."""
     amount = parse_quantity(text)
     if amount.exponent >= -3:
         return text
@@ -271,7 +271,7 @@ def max_lists(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
 
 
 def aggregate(spec: Document, which: str) -> dict[str, str]:
-    """Return the sum over a pod's containers; `which`: requests or limits.
+    """Return the sum over a pod's containers; `which` is requests or limits.
 
     Parity: component-helpers/resource/helpers.go AggregateContainerRequests, v1.36
     """

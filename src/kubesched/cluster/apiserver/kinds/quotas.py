@@ -1,4 +1,4 @@
-"""LimitRange and ResourceQuota.
+"""Strategies of LimitRange and ResourceQuota.
 
 Upstream: pkg/registry/core/{limitrange,resourcequota}/strategy.go,
 pkg/apis/core/validation/validation.go ValidateLimitRange, ValidateResourceQuota
@@ -52,14 +52,14 @@ _EXISTS_ONLY = (
 
 
 class LimitRangeStrategy(Strategy):
-    """The rules of LimitRanges."""
+    """Strategy of LimitRanges."""
 
     bumps_generation = False
     has_status = False
     allows_create_on_update = True
 
     def default(self, document: Document) -> None:
-        """Fill in what containers get."""
+        """Default the defaults and requests of containers."""
         for limit in (document.get("spec") or {}).get("limits") or ():
             if limit.get("type") == "Container":
                 default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
@@ -169,13 +169,13 @@ def _check_ratio(
 
 
 class ResourceQuotaStrategy(Strategy):
-    """The rules of ResourceQuotas."""
+    """Strategy of ResourceQuotas."""
 
     bumps_generation = False
     returns_deleted_object = True
 
     def default(self, document: Document) -> None:
-        """Round amounts."""
+        """Round amounts up to thousandths."""
         status = document.get("status") or {}
         for amounts in (
             (document.get("spec") or {}).get("hard"),
@@ -204,7 +204,7 @@ class ResourceQuotaStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         out: list[Problem] = []
         _check_status(new, out)
         return out

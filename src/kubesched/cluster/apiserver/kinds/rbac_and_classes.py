@@ -1,4 +1,4 @@
-"""PriorityClass, RBAC kinds, Lease and RuntimeClass.
+"""Strategies of the RBAC kinds, PriorityClass, Lease and RuntimeClass.
 
 Upstream: pkg/apis/{scheduling,rbac,coordination,node}/validation/validation.go and v1/defaults.go
 """
@@ -46,7 +46,7 @@ def cluster_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class PriorityClassStrategy(Strategy):
-    """Priority classes."""
+    """Strategy of priority classes."""
 
     has_status = False
     bumps_generation = False
@@ -90,7 +90,7 @@ class PriorityClassStrategy(Strategy):
         self._check_default(new, request)
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
-        # Parity: upstream sets it once, and never moves it.
+        # Parity: upstream sets it once and never increments it.
         metadata_of(document)["generation"] = 1
 
     def admit_delete(self, old: Document, request: Request) -> None:
@@ -146,7 +146,7 @@ class _RbacStrategy(Strategy):
 
 
 class RoleStrategy(_RbacStrategy):
-    """Roles."""
+    """Strategy of roles."""
 
     is_namespaced = True
 
@@ -156,7 +156,7 @@ class RoleStrategy(_RbacStrategy):
 
 
 class ClusterRoleStrategy(RoleStrategy):
-    """Cluster roles."""
+    """Strategy of cluster roles."""
 
     is_namespaced = False
 
@@ -195,7 +195,7 @@ def _check_rule(rule: Document, path: str, out: list[Problem], *, is_namespaced:
 
 
 class BindingStrategy(_RbacStrategy):
-    """Role bindings of both scopes."""
+    """Strategy of role bindings of both scopes."""
 
     def __init__(self, role_kinds: tuple[str, ...], *, is_namespaced: bool) -> None:
         self._role_kinds = role_kinds
@@ -244,7 +244,7 @@ class BindingStrategy(_RbacStrategy):
         out = super().validate_update(new, old, request)
         if new.get("roleRef") != old.get("roleRef"):
             ref = new.get("roleRef") or {}
-            # Parity: upstream prints its internal type here, whose fields have no JSON names.
+            # Parity: upstream prints the internal type, whose fields have no JSON names.
             internal = InOrder(
                 {
                     "APIGroup": ref.get("apiGroup", ""),
@@ -257,7 +257,7 @@ class BindingStrategy(_RbacStrategy):
 
 
 class LeaseStrategy(Strategy):
-    """Leases."""
+    """Strategy of leases."""
 
     has_status = False
     bumps_generation = False
@@ -282,7 +282,7 @@ class LeaseStrategy(Strategy):
 
 
 class RuntimeClassStrategy(Strategy):
-    """Runtime classes."""
+    """Strategy of runtime classes."""
 
     has_status = False
     bumps_generation = False

@@ -1,4 +1,4 @@
-"""ReplicationController and PodTemplate.
+"""Strategies of ReplicationController and PodTemplate.
 
 Upstream: pkg/registry/core/{replicationcontroller,podtemplate}/strategy.go,
 pkg/apis/core/validation/validation.go ValidateReplicationController
@@ -31,17 +31,17 @@ _COUNTS = (
 
 
 class ReplicationControllerStrategy(Strategy):
-    """The rules of ReplicationControllers."""
+    """Strategy of ReplicationControllers."""
 
     orphans_by_default = True
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
-        """Validate a name; upstream counts bytes here; return the errors."""
+        """Validate a name; return the errors."""
         texts = subdomain_problems(name, is_prefix=is_prefix)
         return [text.replace("253 characters", "253 bytes") for text in texts]
 
     def default(self, document: Document) -> None:
-        """Fill in selector, labels and the number of replicas."""
+        """Default selector, labels and replicas."""
         spec = document.setdefault("spec", {})
         template = spec.get("template")
         labels = labels_of(template or {})
@@ -79,7 +79,7 @@ class ReplicationControllerStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         return status_problems(new.get("status") or {})
 
     def warnings(self, document: Document, old: Document | None) -> list[str]:
@@ -158,13 +158,13 @@ def status_problems(status: Document) -> list[Problem]:
 
 
 class PodTemplateStrategy(Strategy):
-    """The rules of PodTemplates."""
+    """Strategy of PodTemplates."""
 
     has_status = False
     returns_deleted_object = True
 
     def default(self, document: Document) -> None:
-        """Fill in the template."""
+        """Set the defaults of the template."""
         default_pod_spec(document.setdefault("template", {}).setdefault("spec", {}))
 
     def prepare_for_create(self, document: Document, request: Request) -> None:

@@ -18,7 +18,7 @@ _NOT_AN_OPERATOR = "not a valid selector operator"
 
 
 def check_labels(labels: dict[str, str] | None, path: str, out: list[Problem]) -> None:
-    """Validate labels; upstream names the map, not the key."""
+    """Validate labels; like upstream's, the errors have the path of the map."""
     for key, value in (labels or {}).items():
         out.extend(invalid(path, key, text) for text in key_problems(key))
         out.extend(invalid(path, value, text) for text in value_problems(value))
@@ -140,7 +140,7 @@ def _check_node_field(expression: Document, path: str, out: list[Problem]) -> No
 
 
 def selects(selector: Document | None, labels: Mapping[str, str]) -> bool:
-    """Return whether labels match; no selector matches nothing, an empty one everything."""
+    """Return whether a selector matches labels; None matches nothing, an empty one everything."""
     if selector is None:
         return False
     match_labels = selector.get("matchLabels") or {}

@@ -1,6 +1,6 @@
 """Allocates cluster IPs and node ports of services.
 
-Free is what no stored service uses; there is no other state.
+Addresses and ports that no stored service uses are free; there is no other state.
 Upstream: pkg/registry/core/service/storage/{alloc,storage}.go,
 pkg/registry/core/service/{ipallocator,portallocator}
 """
@@ -26,7 +26,7 @@ NONE = "None"
 
 @dataclass(frozen=True, slots=True)
 class ServiceRanges:
-    """What services may get."""
+    """Ranges of cluster IPs and node ports."""
 
     addresses: str = "10.0.0.0/16"
     first_port: int = 30000
@@ -128,7 +128,7 @@ class ServiceAllocator:
             _reject(service, [invalid("spec.clusterIPs", listed, reason)])
 
     def _next_address(self, taken: set[str]) -> str | None:
-        # The lower part of the range is reserved for explicitly chosen addresses.
+        # The lower part of the range is reserved for explicitly requested addresses.
         size = self._network.num_addresses
         offset = min(max(16, size // 16), 256)
         for position in [*range(offset, size - 1), *range(1, offset)]:
@@ -144,7 +144,7 @@ class ServiceAllocator:
         if not is_health_path and not has_ports:
             return
         taken = self._taken_ports(service, request) | own
-        # Upstream's dry run of a port ignores the range.
+        # Parity: upstream's dry run ignores the range of ports.
         checks_range = not request.is_dry_run
         if has_ports:
             self._allocate_node_ports(service, own, taken, checks_range=checks_range)
@@ -267,7 +267,7 @@ def _keep_allocated(spec: Document, before: Document) -> None:
 
 
 def _normalize(spec: Document, before: Document) -> None:
-    """Keep clusterIP and clusterIPs in step, whichever a client changed."""
+    """Keep clusterIP and clusterIPs consistent when a client changes one of them."""
     address, old = spec.get("clusterIP") or "", before.get("clusterIP") or ""
     listed, old_listed = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
     if address == old:

@@ -50,12 +50,12 @@ def is_externally_accessible(spec: Document) -> bool:
 
 
 def needs_health_check(spec: Document) -> bool:
-    """Return whether a service has a port for health checks."""
+    """Return whether a service gets a health check node port."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def needs_node_port(spec: Document) -> bool:
-    """Return whether a service gets ports on nodes."""
+    """Return whether a service gets node ports."""
     kind = spec.get("type")
     return kind == "NodePort" or (
         kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is not False
@@ -63,7 +63,7 @@ def needs_node_port(spec: Document) -> bool:
 
 
 def is_matching_prefer_dual_stack(spec: Document, before: Document) -> bool:
-    """Return whether nothing about addresses changes on a service that prefers two families."""
+    """Return whether an update leaves the addresses of a PreferDualStack service unchanged."""
     return (
         spec.get("ipFamilyPolicy") == "PreferDualStack"
         and before.get("ipFamilyPolicy") in {None, "PreferDualStack"}

@@ -1,4 +1,4 @@
-"""Services.
+"""Strategy of Services.
 
 Upstream: pkg/registry/core/service/strategy.go, pkg/registry/core/service/storage/storage.go
 """
@@ -34,7 +34,7 @@ _HINTS = "service.kubernetes.io/topology-aware-hints"
 
 
 class ServiceStrategy(Strategy):
-    """The rules of services."""
+    """Strategy of services."""
 
     bumps_generation = False
     allows_create_on_update = True
@@ -44,7 +44,7 @@ class ServiceStrategy(Strategy):
         self._allocator = ServiceAllocator(ranges or ServiceRanges())
 
     def default(self, document: Document) -> None:
-        """Fill in a service."""
+        """Set the defaults of a service."""
         spec = document.setdefault("spec", {})
         _default_affinity(spec)
         if not spec.get("type"):
@@ -88,7 +88,7 @@ class ServiceStrategy(Strategy):
     def validate_status_update(
         self, new: Document, old: Document, request: Request
     ) -> list[Problem]:
-        """Validate an update of a status."""
+        """Validate a status update."""
         return _status_problems(new, old)
 
     def warnings(self, document: Document, old: Document | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Kinds of the group storage.k8s.io.
+"""Strategies of the group storage.k8s.io.
 
 Upstream: pkg/apis/storage/validation/validation.go, pkg/apis/storage/v1/defaults.go,
 pkg/registry/storage/*/strategy.go
@@ -47,7 +47,7 @@ def storage_strategies() -> dict[tuple[str, str], Strategy]:
 
 
 class StorageClassStrategy(Strategy):
-    """Storage classes."""
+    """Strategy of storage classes."""
 
     returns_deleted_object = True
     has_status = False
@@ -84,7 +84,7 @@ class StorageClassStrategy(Strategy):
 
 
 class VolumeAttachmentStrategy(Strategy):
-    """Volume attachments."""
+    """Strategy of volume attachments."""
 
     returns_deleted_object = True
     bumps_generation = False
@@ -126,7 +126,7 @@ class VolumeAttachmentStrategy(Strategy):
 
 
 class CsiNodeStrategy(Strategy):
-    """CSI nodes."""
+    """Strategy of CSI nodes."""
 
     returns_deleted_object = True
     has_status = False
@@ -169,14 +169,14 @@ class CsiNodeStrategy(Strategy):
 
 
 class CsiDriverStrategy(Strategy):
-    """CSI drivers."""
+    """Strategy of CSI drivers."""
 
     returns_deleted_object = True
     has_status = False
     allows_unconditional_update = False
 
     def prepare_for_create(self, document: Document, request: Request) -> None:
-        # Parity: upstream begins to count with the first change.
+        # Parity: upstream starts the generation with the first change.
         metadata_of(document).pop("generation", None)
 
     def default(self, document: Document) -> None:
@@ -212,7 +212,7 @@ class CsiDriverStrategy(Strategy):
 
     def validate_update(self, new: Document, old: Document, request: Request) -> list[Problem]:
         out = self.validate_create(new, request)
-        # Parity: upstream's path spells the field so.
+        # Parity: upstream misspells the field in the path.
         check_immutable(dig(new, "spec", "attachRequired"), dig(old, "spec", "attachRequired"),
                         "spec.attachedRequired", out)  # fmt: skip
         modes = "volumeLifecycleModes"
@@ -221,7 +221,7 @@ class CsiDriverStrategy(Strategy):
 
 
 class CsiStorageCapacityStrategy(Strategy):
-    """CSI storage capacities."""
+    """Strategy of CSI storage capacities."""
 
     has_status = False
     bumps_generation = False
@@ -245,7 +245,7 @@ class CsiStorageCapacityStrategy(Strategy):
 
 
 class VolumeAttributesClassStrategy(Strategy):
-    """Volume attributes classes."""
+    """Strategy of volume attributes classes."""
 
     returns_deleted_object = True
     has_status = False

@@ -31,7 +31,7 @@ _FIELD_NAMES = {"uid": "uID"}
 
 
 def check_claim_template(template: Document, path: str, out: list[Problem]) -> None:
-    """Validate a template of claims, adding errors."""
+    """Validate a claim template, adding errors."""
     metadata = template.get("metadata") or {}
     for key in metadata.get("annotations") or {}:
         texts = key_problems(key.lower())
@@ -114,7 +114,7 @@ def _check_sources(
         return
     else:
         text = "must match dataSourceRef"
-    # Upstream shows the path itself as the bad value: a struct without exported fields.
+    # Parity: upstream's invalid value is the path itself: a struct without exported fields.
     out.append(invalid(path, {}, text))
 
 

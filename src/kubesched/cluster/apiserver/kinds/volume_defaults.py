@@ -19,7 +19,7 @@ _AZURE_DISK = (
 
 
 def default_volume(volume: Document) -> None:
-    """Fill in a pod's volume."""
+    """Set the defaults of a pod volume."""
     if not any(value is not None for name, value in volume.items() if name != "name"):
         volume["emptyDir"] = {}
         return
@@ -40,7 +40,7 @@ def default_volume(volume: Document) -> None:
 
 
 def default_shared_sources(sources: Document) -> None:
-    """Fill in the sources that pods and persistent volumes share."""
+    """Set the defaults of sources that pods and persistent volumes share."""
     host_path = sources.get("hostPath")
     if host_path is not None and host_path.get("type") is None:
         host_path["type"] = ""
@@ -61,7 +61,7 @@ def default_shared_sources(sources: Document) -> None:
 
 
 def default_claim_spec(spec: Document) -> None:
-    """Fill in the spec of a claim."""
+    """Set the defaults of a claim spec."""
     if spec.get("volumeMode") is None:
         spec["volumeMode"] = "Filesystem"
     resources = spec.get("resources") or {}

@@ -44,7 +44,7 @@ _NAA = re.compile(r"naa.[0-9A-Za-z]{32}")
 
 
 def needs(*names: str) -> Callable[[Document, str, list[Problem]], None]:
-    """Return the rule that fields must not be empty."""
+    """Return a check that fields are not empty."""
 
     def check(source: Document, path: str, out: list[Problem]) -> None:
         out.extend(required(f"{path}.{name}") for name in names if not source.get(name))
@@ -53,7 +53,7 @@ def needs(*names: str) -> Callable[[Document, str, list[Problem]], None]:
 
 
 def check_host_path(source: Document, path: str, out: list[Problem]) -> None:
-    """Validate a directory of the node, adding errors."""
+    """Validate a hostPath, adding errors."""
     if not source.get("path"):
         out.append(required(f"{path}.path"))
         return

@@ -9,7 +9,7 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.cluster.apiserver.documents import Document
 from kubesched.golang.strconv import go_quote
 
-# Kind: the name in paths, the text.
+# By source: its name in paths, and the text.
 _GONE = {
     "photonPersistentDisk": (
         "photonPersistentDisk",
@@ -27,7 +27,7 @@ _GONE_LATER = {
     "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 }
 _FILES = {"configMap": "ConfigMap", "secret": "Secret", "downwardAPI": "DownwardAPI"}
-# A path, and of which kind and name what brings it there.
+# The path of a file, and kind and name of its source.
 _File = tuple[str, tuple[str, str]]
 
 
@@ -70,8 +70,8 @@ def _overlaps(volume: Document, found: list[str]) -> None:
         source = volume.get(kind)
         if source is not None and source.get("items"):
             about = (title, source.get("secretName" if kind == "secret" else "name") or "")
-            files = [(one.get("path") or "", ("", "")) for one in source["items"]]
-            _note_overlaps(files, name, about, found)
+            files = [(item.get("path") or "", ("", "")) for item in source["items"]]
+            _warn_of_overlapping_paths(files, name, about, found)
     projected = volume.get("projected")
     if projected is not None:
         files = []
@@ -79,7 +79,7 @@ def _overlaps(volume: Document, found: list[str]) -> None:
             if not source:
                 found.append(f"volume {go_quote(name)} (Projected) has no sources provided")
             files += _files_of(source)
-        _note_overlaps(files, name, ("Projected", ""), found)
+        _warn_of_overlapping_paths(files, name, ("Projected", ""), found)
 
 
 def _files_of(source: Document) -> list[_File]:
@@ -87,23 +87,25 @@ def _files_of(source: Document) -> list[_File]:
         part = source.get(kind)
         if part is not None and part.get("items"):
             origin = (title, part.get("name") or "")
-            return [(one.get("path") or "", origin) for one in part["items"]]
+            return [(item.get("path") or "", origin) for item in part["items"]]
     token = source.get("serviceAccountToken")
     if token is None:
         return []
     return [(token.get("path") or "", ("ServiceAccountToken", ""))]
 
 
-def _note_overlaps(files: list[_File], name: str, about: tuple[str, str], found: list[str]) -> None:
+def _warn_of_overlapping_paths(
+    files: list[_File], name: str, about: tuple[str, str], found: list[str]
+) -> None:
     seen: list[_File] = []
     for path, origin in files:
-        one = (path.rstrip("/"), origin)
+        file = (path.rstrip("/"), origin)
         for other in seen:
-            if one[0] and other[0] and _covers(one[0], other[0]):
-                text = f"{_file_text(one)} with {_file_text(other)}"
+            if file[0] and other[0] and _covers(file[0], other[0]):
+                text = f"{_file_text(file)} with {_file_text(other)}"
                 start = f"volume {go_quote(name)} ({_origin_text(about)})"
                 found.append(f"{start}: overlapping paths: {text}")
-        seen.append(one)
+        seen.append(file)
 
 
 def _covers(first: str, second: str) -> bool:

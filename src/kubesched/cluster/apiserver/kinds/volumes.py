@@ -42,7 +42,7 @@ def check_volumes(
     path: str,
     out: list[Problem],
 ) -> dict[str, Document]:
-    """Validate volumes, and return the right ones by name, adding errors."""
+    """Validate volumes, adding errors; return the valid ones by name."""
     found: dict[str, Document] = {}
     created = {
         f"{pod_name}-{volume.get('name') or ''}"
@@ -120,7 +120,7 @@ def _check_empty_dir(source: Document, path: str, out: list[Problem]) -> None:
 
 
 def check_mode(source: Document, name: str, path: str, out: list[Problem]) -> None:
-    """Note permission bits out of range."""
+    """Append an error if permission bits are out of range."""
     mode = source.get(name)
     if mode is not None and not 0 <= mode <= 0o777:
         out.append(invalid(f"{path}.{name}", mode, MODE))
@@ -190,7 +190,7 @@ def _check_projected(source: Document, path: str, out: list[Problem]) -> None:
             count += 1
             for item in one["downwardAPI"].get("items") or ():
                 _check_downward_file(item, f"{child}.downwardAPI", out)
-                _note_path(item.get("path"), item.get("path") or "", seen, path, out)
+                _check_new_path(item.get("path"), item.get("path") or "", seen, path, out)
         if one.get("serviceAccountToken") is not None:
             count += 1
             token_path = f"{child}.serviceAccountToken"
@@ -208,10 +208,10 @@ def _check_projected_map(
         out.append(required(f"{path}.name"))
     for index, item in enumerate(source.get("items") or ()):
         _check_key_to_path(item, f"{path}.items[{index}]", out)
-        _note_path(item.get("path"), name, seen, volume_path, out)
+        _check_new_path(item.get("path"), name, seen, volume_path, out)
 
 
-def _note_path(
+def _check_new_path(
     file: str | None, source: str, seen: set[str], path: str, out: list[Problem]
 ) -> None:
     if not file:
@@ -229,7 +229,7 @@ def _check_token(token: Document, volume_path: str, path: str, out: list[Problem
     if seconds > 1 << 32:
         text = "may not specify a duration larger than 2^32 seconds"
         out.append(invalid(child, seconds, text))
-    # Upstream names the volume here, not the source.
+    # Parity: upstream's path is that of the volume, not of the source.
     if not token.get("path"):
         out.append(required(f"{volume_path}.path"))
     else:
@@ -245,10 +245,10 @@ def _check_ephemeral(source: Document, path: str, out: list[Problem]) -> None:
 
 
 def _check_image(source: Document, path: str, out: list[Problem]) -> None:
-    """Validated by the caller, which knows whether it is a pod."""
+    """Do nothing: the caller validates images, since the rules depend on the kind of object."""
 
 
-# Kind: the name in the error about a second source, the name in paths, the validation.
+# By field: its name in the error about a second source, its name in paths, and the validation.
 _SOURCES: dict[str, tuple[str, str, Check]] = {
     "emptyDir": ("emptyDir", "emptyDir", _check_empty_dir),
     "hostPath": ("hostPath", "hostPath", sources.check_host_path),

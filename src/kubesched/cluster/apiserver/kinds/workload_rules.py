@@ -39,13 +39,13 @@ _NOT_OVER_REPLICAS = "cannot be greater than status.replicas"
 
 
 def set_default(parent: Document, field: str, value: Any) -> None:
-    """Fill in a field that is absent or null."""
+    """Set a field that is absent or null."""
     if parent.get(field) is None:
         parent[field] = value
 
 
 def part_of(document: Document, *path: str) -> Document:
-    """Return a nested object, created if missing."""
+    """Return a nested object; create it if it is missing."""
     for step in path:
         found = document.get(step)
         if found is None:
@@ -55,7 +55,7 @@ def part_of(document: Document, *path: str) -> Document:
 
 
 def check_int_or_percent(value: int | str | None, path: str, out: list[Problem]) -> None:
-    """Note a number below zero, or a text that is no percentage."""
+    """Append an error if a number is negative or a text is not a percentage."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             out.append(invalid(path, value, _PERCENT_RULE))
@@ -64,7 +64,7 @@ def check_int_or_percent(value: int | str | None, path: str, out: list[Problem])
 
 
 def check_percent_limit(value: int | str | None, path: str, out: list[Problem]) -> None:
-    """Note a percentage over a hundred."""
+    """Append an error if a percentage exceeds 100%."""
     if is_percent(value) and amount_of(value) > 100:
         out.append(invalid(path, value, "must not be greater than 100%"))
 
@@ -75,7 +75,7 @@ def is_percent(value: int | str | None) -> bool:
 
 
 def amount_of(value: int | str | None) -> int:
-    """Return the number in a value, percentage or not; 0 for other texts."""
+    """Return the number in a value, with or without `%`; 0 for other texts."""
     if isinstance(value, str):
         text = value.removesuffix("%") if is_percent(value) else value
         return int(text) if re.fullmatch("[+-]?[0-9]+", text) else 0
@@ -83,7 +83,7 @@ def amount_of(value: int | str | None) -> int:
 
 
 def check_selector(spec: Document, path: str, whose: str, out: list[Problem]) -> bool:
-    """Validate the selector of a workload; return whether it can be used."""
+    """Validate the selector of a workload; return whether it is valid."""
     selector = spec.get("selector")
     if selector is None:
         out.append(required(f"{path}.selector"))
@@ -103,10 +103,10 @@ def is_empty_selector(selector: Document | None) -> bool:
 
 
 def check_template_labels(spec: Document, path: str, out: list[Problem]) -> None:
-    """Note a selector that does not match the template's labels."""
+    """Append an error if the selector does not match the labels of the template."""
     labels = dig(spec, "template", "metadata", "labels") or {}
     selector = spec.get("selector")
-    # Parity: no selector at all matches nothing, and is not empty.
+    # Parity: a missing selector matches nothing and does not count as empty.
     if selector is not None and is_empty_selector(selector):
         return
     if not selects(selector, labels):
@@ -126,7 +126,7 @@ def check_always_restarts(spec: Document, path: str, whose: str, out: list[Probl
 
 
 def check_immutable(new: Any, old: Any, path: str, out: list[Problem]) -> None:
-    """Note a value that changed though it must not."""
+    """Append an error if an immutable value changed."""
     if new != old:
         out.append(invalid(path, new, IMMUTABLE))
 
@@ -134,14 +134,14 @@ def check_immutable(new: Any, old: Any, path: str, out: list[Problem]) -> None:
 def check_counts(
     status: Document, fields: Sequence[str], out: list[Problem], *, path: str = "status"
 ) -> None:
-    """Note counts below zero."""
+    """Append an error for each negative count."""
     for field in fields:
         if status.get(field) is not None:
             check_not_negative(status[field], f"{path}.{field}", out)
 
 
 def check_not_over_replicas(status: Document, fields: Sequence[str], out: list[Problem]) -> None:
-    """Note counts of a part that exceed the whole."""
+    """Append an error for each count that exceeds status.replicas."""
     replicas = status.get("replicas") or 0
     out.extend(
         invalid(f"status.{field}", status.get(field) or 0, _NOT_OVER_REPLICAS)
@@ -151,7 +151,7 @@ def check_not_over_replicas(status: Document, fields: Sequence[str], out: list[P
 
 
 def check_available(status: Document, ready: str, out: list[Problem]) -> None:
-    """Note more available than ready replicas."""
+    """Append an error if more replicas are available than ready."""
     available = status.get("availableReplicas") or 0
     if available > (status.get("readyReplicas") or 0):
         text = f"cannot be greater than {ready}"
@@ -159,7 +159,7 @@ def check_available(status: Document, ready: str, out: list[Problem]) -> None:
 
 
 def check_collisions(new: Document, old: Document, out: list[Problem]) -> None:
-    """Add an error if the count of collisions decreases."""
+    """Append an error if collisionCount decreases."""
     now = dig(new, "status", "collisionCount")
     before = dig(old, "status", "collisionCount")
     if before is not None and (now or 0) < before:
@@ -167,7 +167,7 @@ def check_collisions(new: Document, old: Document, out: list[Problem]) -> None:
 
 
 def name_warnings(name: str) -> list[str]:
-    """Return the warning about a name that is not a DNS label."""
+    """Return a warning if a name is not a DNS label."""
     problems = label_problems(name)
     if not problems:
         return []
@@ -177,13 +177,13 @@ def name_warnings(name: str) -> list[str]:
 
 
 def default_template(template: Document) -> None:
-    """Fill in a pod template."""
+    """Set the defaults of a pod template."""
     template.setdefault("metadata", {})
     default_pod_spec(template.setdefault("spec", {}))
 
 
 def default_claim_template(claim: Document) -> None:
-    """Fill in a claim template of a stateful set."""
+    """Set the defaults of a claim template."""
     claim.setdefault("apiVersion", "v1")
     claim.setdefault("kind", "PersistentVolumeClaim")
     default_claim_spec(claim.setdefault("spec", {}))
@@ -202,7 +202,7 @@ def template_options(old: Document | None) -> PodOptions:
 def check_template(
     template: Document, path: str, out: list[Problem], *, old: Document | None = None
 ) -> None:
-    """Validate a pod template; fields of the old one may stay."""
+    """Validate a pod template; invalid fields of the old one are tolerated."""
     check_pod_template(template, path, out, template_options(old))
 
 
