@@ -368,7 +368,7 @@ CLUSTERS: Mapping[str, Callable[[], list[Document]]] = {
 def record(objects: list[Document]) -> list[Document]:
     """Run a cluster, and return the objects that schedulers read."""
     programs = Programs.built()
-    with real_cluster("unstaffed") as cluster, cluster.api() as api:
+    with real_cluster("without-controllers") as cluster, cluster.api() as api:
         components = Components(nodes=0, only_annotated_nodes=True, node_grace_s=12)
         start_components(cluster, programs, cluster.group, components)
         create = Creator(api)

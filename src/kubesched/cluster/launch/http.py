@@ -1,4 +1,4 @@
-"""HTTP client for tests: requests to an API server and their responses, nothing hidden.
+"""HTTP client for tests: sends requests to an API server and returns the complete responses.
 
 Owns connections and JSON encoding. Never retries on an error status, never interprets a response.
 """

@@ -1,8 +1,8 @@
 """Runs real Kubernetes v1.36.4 on loopback, for the duration of a test.
 
 Owns the flags of etcd and kube-apiserver and the forms of a cluster: *bare* (the API server alone),
-*whole* (with controllers, a scheduler and KWOK) and *unstaffed* (the API server of a whole one, for
-callers that run the rest). `make control-plane` builds the programs.
+*whole* (with controllers, a scheduler and KWOK) and *without-controllers* (the API server of a
+whole cluster, for callers that run the other components). `make control-plane` builds the programs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kubesched.cluster.launch.programs import Programs
 from kubesched.cluster.launch.schedulers import SchedulerName
 from kubesched.cluster.launch.server import USERS, ApiServer, TokenUser
 
-Form: TypeAlias = Literal["bare", "unstaffed", "whole"]
+Form: TypeAlias = Literal["bare", "without-controllers", "whole"]
 
 # Disabled for bare clusters: nodes would stay tainted not-ready, and pods would be rejected for
 # lack of service accounts, since no controllers run.
 _PROGRAMS: Mapping[Form, tuple[str, ...]] = {
     "bare": ("etcd", "kube-apiserver"),
-    "unstaffed": ("etcd", "kube-apiserver"),
+    "without-controllers": ("etcd", "kube-apiserver"),
     "whole": ("etcd", "kube-apiserver", *COMPONENT_PROGRAMS),
 }
 _API_SERVER = "kube-apiserver"
@@ -94,7 +94,7 @@ def real_cluster(  # noqa: PLR0913  # What tests vary.
     """Run a real cluster; its files are removed, except for the logs of a failure.
 
     Args:
-        form: `bare`, `unstaffed`, or `whole` with controllers, a scheduler and KWOK.
+        form: `bare`, `without-controllers` or `whole`; see the module.
         nodes: Number of nodes of a whole cluster.
         scheduler: The scheduler of a whole cluster; kube-scheduler if True, none if False.
         port: Port of kube-apiserver; a free one if None.

@@ -164,7 +164,9 @@ class RealPlane:
         """Start the programs and wait until pods can be created."""
         programs = Programs.built()
         programs.check(("etcd", "kube-apiserver", "kube-controller-manager", "kwok"))
-        cluster = self._stack.enter_context(real_cluster("unstaffed", port=self.location.port))
+        cluster = self._stack.enter_context(
+            real_cluster("without-controllers", port=self.location.port)
+        )
         self.location.system_log.write_bytes(b"")
         components = Components(
             nodes=0, scheduler=False, skip_dead_nodes=True, system_log=self.location.system_log

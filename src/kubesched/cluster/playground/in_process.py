@@ -213,7 +213,7 @@ def playground(  # noqa: PLR0913  # What tests vary.
 def _server(kind: ServerKind, data: Path | None) -> Iterator[ApiServer]:
     if kind == "real":
         assert data is None, "a real API server keeps its objects in etcd"
-        with real_cluster("unstaffed") as real:
+        with real_cluster("without-controllers") as real:
             yield real
         return
     with embedded_server(admission=WHOLE, data=data) as embedded:
