@@ -57,7 +57,7 @@ _NAMELESS: Final = Strategy()
 
 
 class _Specless(Strategy):
-    """The strategy of a kind without rules and without a spec."""
+    """Strategy of a kind without rules and without a spec."""
 
     bumps_generation = False
 
@@ -67,7 +67,7 @@ _SPECLESS: Final = _Specless()
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of a server besides its kinds, set during assembly."""
+    """Parts of a server besides its kinds; set during assembly."""
 
     clock: Clock
     seed: int
@@ -76,11 +76,11 @@ class Parts:
     port: int = 6443
     actions: dict[tuple[str, str, str], Action] = field(default_factory=dict)
     admission: AdmissionOptions = BARE
-    """Which admission plugins are on; bare: a pod needs no service account, a node no kubelet."""
+    """Enabled admission plugins. With BARE, pods need no service account and nodes no kubelet."""
     pages: dict[str, PathHandler] = field(default_factory=dict)
     openapi: OpenApi = field(default_factory=OpenApi)
     objects: list[tuple[str, str, Document]] = field(default_factory=list)
-    """More objects to make at the start: group, resource, document."""
+    """Additional objects to create at the start: group, resource, document."""
 
 
 def build_context(parts: Parts) -> Context:
@@ -120,7 +120,7 @@ def _admission(parts: Parts) -> Sequence[Admission]:
 def build_server(
     context: Context, parts: Parts, *, authenticator: Authenticates, authorizer: Authorizes
 ) -> ApiServer:
-    """Return a server over a context, with what every cluster has in it."""
+    """Return a server over a context; create the objects that every cluster has."""
     CustomKinds(context, parts.openapi).load()
     make_missing(context, [*documents(SERVICE_IP, parts.port or DEFAULT_PORT), *parts.objects])
     journal = context.store.journal
@@ -138,7 +138,7 @@ def build_server(
 
 
 def build_registry(actions: Actions) -> Registry:
-    """Return a registry of every built-in resource."""
+    """Return the registry of all built-in resources."""
     registry = Registry()
     discovery: dict[str, Any] = msgspec.json.decode(read_data("discovery.json.gz"))
     strategies = {**named_group_strategies(), **kinds.strategies()}

@@ -1,7 +1,7 @@
-"""Objects that a new cluster has from the start.
+"""Initial objects of a new cluster.
 
-Namespaces, priority classes, the `kubernetes` service and the CA ConfigMap. Roles are in
-auth.bootstrap.
+Namespaces, priority classes, the `kubernetes` service, the CA ConfigMap, and the roles and bindings
+of RBAC.
 Upstream: pkg/controlplane/controller/systemnamespaces/system_namespaces_controller.go,
 pkg/registry/scheduling/rest/storage_scheduling.go,
 pkg/controlplane/controller/kubernetesservice/controller.go,
@@ -39,7 +39,7 @@ _PRIORITY_CLASSES: Final = (
 
 
 def documents(service_ip: str, port: int) -> list[tuple[str, str, Document]]:
-    """Return group, resource and document of each object, in the order of making."""
+    """Return group, resource and document of each object, in the order of creation."""
     made: list[tuple[str, str, Document]] = [
         ("", "namespaces", {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}})
         for name in NAMESPACES
@@ -109,7 +109,7 @@ def make_missing(context: Context, made: list[tuple[str, str, Document]]) -> Non
 
 
 def bootstrap_objects() -> list[Document]:
-    """Return the cluster roles, roles and bindings, without uid and version."""
+    """Return the ClusterRoles, Roles and bindings, without uid and resourceVersion."""
     data = resources.files("kubesched.cluster.apiserver").joinpath("data/rbac.json.gz").read_bytes()
     found: list[Document] = msgspec.json.decode(gzip.decompress(data))
     return found

@@ -13,7 +13,7 @@ __all__ = ["Document", "copy_of", "dig", "labels_of", "metadata_of", "name_of", 
 
 
 def metadata_of(document: Document) -> dict[str, Any]:
-    """Return the document's metadata, created if missing."""
+    """Return the document's metadata; create it if it is missing."""
     metadata = document.get("metadata")
     if metadata is None:
         metadata = document["metadata"] = {}

@@ -1,4 +1,4 @@
-"""A configured server: users, keys, certificates and address.
+"""The embedded API server, configured: users, keys, certificates and address.
 
 Shared by `kubesched apiserver`, the playground and the test kit.
 Upstream: cmd/kube-apiserver/app/options/options.go
@@ -49,32 +49,32 @@ _PLURALS = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a server is started."""
+    """Settings of a server."""
 
     address: str = "127.0.0.1"
     port: int = 0
-    """0 takes any that is free."""
+    """0 selects a free port."""
     data: Path | None = None
     tokens: Mapping[str, User] = field(default_factory=dict)
-    """More users, by bearer token."""
+    """Additional users by bearer token."""
     has_rbac: bool = False
     """Whether RBAC is enforced; otherwise everything is allowed."""
     has_tls: bool = True
     admin_token: str = ""
-    """The administrator's token; generated if it is empty and needed."""
+    """The administrator's token; stored or generated if empty."""
     admission: AdmissionOptions = BARE
-    """The enabled admission plugins; the whole chain needs controllers."""
+    """Enabled admission plugins; the whole chain requires controllers."""
     seed: int | None = None
-    """The seed of UIDs and generated names; random if it is None."""
+    """Seed of UIDs and generated names; random if None."""
 
     @property
     def is_open(self) -> bool:
-        """Return whether people without proof get in: only from this machine, only without RBAC."""
+        """Return whether anonymous requests have all permissions: on loopback without RBAC."""
         return self.address in LOOPBACK and not self.has_rbac
 
 
 class EmbeddedServer:
-    """A server of the settings: made, started, stopped."""
+    """A server with its users, keys and certificates."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self.settings = settings
@@ -113,7 +113,9 @@ class EmbeddedServer:
         actions["", "serviceaccounts", "token"] = TokenAction(tokens, clock, new_id, [ISSUER])
         _install(self.context.registry, actions)
         parts.pages.update(_key_pages(tokens))
-        parts.objects.extend((GROUP, _PLURALS[one["kind"]], one) for one in bootstrap_objects())
+        parts.objects.extend(
+            (GROUP, _PLURALS[document["kind"]], document) for document in bootstrap_objects()
+        )
         if settings.has_tls:
             parts.objects.append(authentication_trust(self.authority.pem))
         self.server: ApiServer = build_server(
@@ -121,18 +123,18 @@ class EmbeddedServer:
         )
 
     async def start(self) -> None:
-        """Listen from now on."""
+        """Start listening."""
         settings = self.settings
         tls = self._tls() if settings.has_tls else None
         await self.server.start(settings.address, settings.port, tls=tls)
 
     async def stop(self) -> None:
-        """End every watch and close."""
+        """End all watches and stop the server."""
         await self.server.stop()
 
     @property
     def url(self) -> str:
-        """Return where it listens, as a client on this machine reaches it."""
+        """Return the URL of the server for clients on this machine."""
         address = self.settings.address
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
         bracketed = f"[{host}]" if ":" in host else host
@@ -140,7 +142,7 @@ class EmbeddedServer:
 
     @property
     def ca_pem(self) -> bytes:
-        """Return the authority to trust, empty without TLS."""
+        """Return the CA certificate that clients must trust; empty without TLS."""
         return self.authority.pem if self.settings.has_tls else b""
 
     def kubeconfig(self, token: str | None = None, user: str = "admin") -> Document:
@@ -168,7 +170,7 @@ class EmbeddedServer:
 
 
 def _install(registry: Registry, actions: Mapping[tuple[str, str, str], Action]) -> None:
-    """Add the actions that need the signing keys, which need the store of the resources."""
+    """Register actions that need signing keys; the keys come from the store of the registry."""
     for resource in registry:
         for (group, plural, below), action in actions.items():
             if (resource.group, resource.resource) != (group, plural):
@@ -180,7 +182,7 @@ def _install(registry: Registry, actions: Mapping[tuple[str, str, str], Action])
 
 
 def _key_pages(tokens: ServiceAccountTokens) -> dict[str, PathHandler]:
-    """Return what lets others check our tokens."""
+    """Return the OpenID pages with which other servers verify our tokens."""
     metadata = {
         "issuer": ISSUER,
         "jwks_uri": f"{ISSUER}/openid/v1/jwks",
@@ -204,7 +206,7 @@ def _key_pages(tokens: ServiceAccountTokens) -> dict[str, PathHandler]:
 
 
 def _admin_token(journal: SqliteJournal | None) -> str:
-    """Return the administrator's token that was kept, a new one otherwise."""
+    """Return the stored token of the administrator, or store a new one."""
     if journal is not None and journal.state("admin.token"):
         return journal.state("admin.token")
     made = secrets.token_urlsafe(24)
@@ -214,7 +216,7 @@ def _admin_token(journal: SqliteJournal | None) -> str:
 
 
 def _authority(journal: SqliteJournal | None, now_s: float) -> Authority:
-    """Return the authority that was kept, a new one otherwise."""
+    """Return the stored CA, or store a new one."""
     if journal is not None and journal.state("ca.crt"):
         return load_authority(journal.state("ca.crt").encode(), journal.state("ca.key").encode())
     made = new_authority(now_s)
@@ -225,7 +227,7 @@ def _authority(journal: SqliteJournal | None, now_s: float) -> Authority:
 
 
 def _account_key(journal: SqliteJournal | None) -> rsa.RSAPrivateKey:
-    """Return the key of service account tokens that was kept, a new one otherwise."""
+    """Return the stored signing key of service account tokens, or store a new one."""
     if journal is not None and journal.state("sa.key"):
         found = serialization.load_pem_private_key(journal.state("sa.key").encode(), None)
         assert isinstance(found, rsa.RSAPrivateKey), "it is what was written"
@@ -237,7 +239,7 @@ def _account_key(journal: SqliteJournal | None) -> rsa.RSAPrivateKey:
 
 
 def key_pem(key: rsa.RSAPrivateKey) -> bytes:
-    """Return a key as files hold it."""
+    """Return a private key in PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,

@@ -47,7 +47,7 @@ _HEADINGS = {
     ProblemType.TYPE_INVALID: "Invalid value",
 }
 OMITTED = object()
-"""A value that is not printed, for a problem with the whole object."""
+"""Value of a problem with the whole object, which messages do not print."""
 
 _WITHOUT_VALUE = {
     ProblemType.REQUIRED,
@@ -59,7 +59,7 @@ _WITHOUT_VALUE = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One field that is wrong. Use the functions below to make one."""
+    """Error of one field; the functions below construct it."""
 
     type: ProblemType
     path: str
@@ -68,11 +68,11 @@ class Problem:
 
     @property
     def body(self) -> str:
-        """Return the text without the path."""
+        """Return the message without the path."""
         heading = _HEADINGS[self.type]
         is_bare = self.type in _WITHOUT_VALUE or self.value is OMITTED
         if self.type == ProblemType.NOT_SUPPORTED and isinstance(self.value, str):
-            # Values of enumerations are no plain strings to Go: it prints them as JSON.
+            # Go does not treat enumeration values as plain strings: it prints them as JSON.
             text = f"{heading}: {go_json(self.value)}"
         else:
             text = heading if is_bare else f"{heading}: {_value_text(self.value)}"
@@ -83,7 +83,7 @@ class Problem:
 
 
 class InOrder(dict[str, Any]):
-    """A struct in an error: printed with its fields in order; a map is printed sorted."""
+    """Struct value in an error, printed in field order; maps are printed sorted."""
 
 
 def _value_text(value: Any) -> str:
@@ -96,7 +96,7 @@ def _value_text(value: Any) -> str:
         return go_quote(value)
     if isinstance(value, int | float):
         return str(value)
-    # Differs in nothing that Go prints: maps come sorted, and <, > and & escaped.
+    # As Go prints JSON: maps are sorted, and <, > and & are escaped.
     is_struct = isinstance(value, InOrder) or (
         isinstance(value, list) and bool(value) and isinstance(value[0], InOrder)
     )
@@ -164,7 +164,7 @@ class ApiError(Exception):
         if not self.details.get("retryAfterSeconds", True):
             del self.details["retryAfterSeconds"]
         self.list_metadata: Document = {}
-        """`metadata` of the Status: a continue token to go on with all the same."""
+        """`metadata` of the Status: a continue token for an inconsistent rest of the list."""
         self.shows_details = bool(self.details)
 
     @property
@@ -188,7 +188,7 @@ class ApiError(Exception):
 
 
 def qualified(group: str, resource: str) -> str:
-    """Return `deployments.apps`, `pods`: how messages name a resource or kind."""
+    """Return a resource or kind with its group, e.g. `deployments.apps` or `pods`."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -199,7 +199,7 @@ def not_found(group: str, resource: str, name: str) -> ApiError:
 
 
 def path_not_found() -> ApiError:
-    """Return NotFound for a path that nothing serves."""
+    """Return NotFound for an unknown path."""
     error = ApiError(404, "NotFound", "the server could not find the requested resource")
     error.shows_details = True
     return error
@@ -225,7 +225,7 @@ def conflict(group: str, resource: str, name: str, why: str = MODIFIED) -> ApiEr
 
 
 def invalid_object(group: str, kind: str, name: str, problems: Sequence[Problem]) -> ApiError:
-    """Return Invalid with one cause a problem."""
+    """Return Invalid with one cause per problem."""
     texts = aggregate_text(str(problem) for problem in problems)
     causes = [
         {"reason": str(problem.type), "message": problem.body, "field": problem.path}
@@ -273,7 +273,7 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """Return Expired, the 410 that makes a client list again."""
+    """Return Expired (410), after which clients list again."""
     return ApiError(410, "Expired", message)
 
 
@@ -288,7 +288,7 @@ def too_large(message: str) -> ApiError:
 
 
 def rejected() -> ApiError:
-    """Return Invalid without a reason: a patch that does not apply."""
+    """Return Invalid without a reason, for a patch that cannot be applied."""
     message = "the server rejected our request due to an error in our request"
     error = ApiError(422, "Invalid", message)
     error.shows_details = True  # upstream writes the empty object

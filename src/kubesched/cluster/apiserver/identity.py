@@ -32,7 +32,7 @@ class Identities:
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def name(self, base: str) -> str:
-        """Return a name that begins with a base, cut where the whole would be too long."""
+        """Return a generated name with a base, which is truncated if the name gets too long."""
         number = self._names.below(len(_ALPHABET) ** _SUFFIX_LENGTH)
         suffix = ""
         for _ in range(_SUFFIX_LENGTH):
@@ -41,5 +41,5 @@ class Identities:
         return base[:_BASE_LENGTH_MAX] + suffix
 
     def below(self, bound: int) -> int:
-        """Return any number from 0 up to, not including, the bound."""
+        """Return a random integer in [0, bound)."""
         return self._names.below(bound)

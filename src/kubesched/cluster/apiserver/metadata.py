@@ -50,7 +50,7 @@ _value_problems = lru_cache(maxsize=16384)(label_value_errors)
 
 
 def set_namespace(document: Document, namespace: str) -> None:
-    """Set the document's namespace to the request's; BadRequest if it has another one."""
+    """Set the document's namespace to the request's; BadRequest if they differ."""
     metadata = metadata_of(document)
     current = metadata.get("namespace") or ""
     if current == namespace:
@@ -66,14 +66,14 @@ def set_namespace(document: Document, namespace: str) -> None:
 
 
 def fill_system_fields(document: Document, *, uid: str, now: str) -> None:
-    """Set what only the server may choose on a new object."""
+    """Set the fields of a new object that only the server may set."""
     metadata = metadata_of(document)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
 
 
 def dedup_owner_references(document: Document, warnings: list[str], *, is_after: bool) -> None:
-    """Drop owner references that occur twice, with a warning."""
+    """Drop duplicate owner references, with a warning."""
     # Parity: endpoints/handlers/create.go dedupOwnerReferencesAndAddWarning, v1.36
     references = metadata_of(document).get("ownerReferences")
     if not isinstance(references, list) or len(references) < 2:
@@ -99,7 +99,7 @@ def dedup_owner_references(document: Document, warnings: list[str], *, is_after:
 def create_problems(
     document: Document, strategy: Strategy, *, is_namespaced: bool
 ) -> list[Problem]:
-    """Validate a new object's metadata, by the rules of its kind; return the errors."""
+    """Validate a new object's metadata with its strategy; return the errors."""
     metadata = metadata_of(document)
     problems: list[Problem] = []
     generate_name, name = metadata.get("generateName") or "", metadata.get("name") or ""
@@ -129,7 +129,7 @@ def create_problems(
 
 
 def path_problems(document: Document) -> list[Problem]:
-    """Return why a name cannot be a path segment, regardless of its kind's rules."""
+    """Return why a name is not a valid path segment."""
     metadata = metadata_of(document)
     return [
         invalid(f"metadata.{field}", value, text)
@@ -165,7 +165,7 @@ def annotation_problems(annotations: Mapping[str, str] | None, path: str) -> lis
     for key, value in (annotations or {}).items():
         problems += [invalid(path, key, text) for text in _key_problems(key.lower())]
         size += len(key) + len(value)
-    # Characters are counted above, bytes below: only near the limit do they need to be.
+    # len() counts characters and the limit counts bytes: encode only near the limit.
     if size * 4 > ANNOTATIONS_BYTES_MAX and _byte_count(annotations or {}) > ANNOTATIONS_BYTES_MAX:
         problems.append(too_long(path, ANNOTATIONS_BYTES_MAX))
     return problems
@@ -211,7 +211,7 @@ def finalizer_problems(finalizers: Iterable[str] | None) -> list[Problem]:
     """Validate finalizers; return the errors."""
     path = "metadata.finalizers"
     listed = list(finalizers or ())
-    problems = [invalid(path, one, text) for one in listed for text in _key_problems(one)]
+    problems = [invalid(path, name, text) for name in listed for text in _key_problems(name)]
     if FINALIZER_ORPHAN in listed and FINALIZER_FOREGROUND in listed:
         text = f"finalizer {FINALIZER_ORPHAN} and {FINALIZER_FOREGROUND} cannot be both set"
         problems.append(invalid(path, listed, text))
@@ -219,24 +219,24 @@ def finalizer_problems(finalizers: Iterable[str] | None) -> list[Problem]:
 
 
 def kube_finalizer_problems(finalizers: Iterable[str] | None) -> list[Problem]:
-    """Return what built-in kinds mind in finalizers, beyond what all do."""
+    """Return why a finalizer is not valid for a built-in kind, besides the common checks."""
     # Parity: pkg/apis/core/validation/validation.go validateKubeFinalizerName, v1.36
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
-        invalid(f"metadata.finalizers[{index}]", one, text)
-        for index, one in enumerate(finalizers or ())
-        if "/" not in one and one not in _STANDARD_FINALIZERS
+        invalid(f"metadata.finalizers[{index}]", name, text)
+        for index, name in enumerate(finalizers or ())
+        if "/" not in name and name not in _STANDARD_FINALIZERS
     ]
 
 
 def carry_over(new: Document, old: Document) -> None:
-    """Keep immutable metadata, before the kind's strategy."""
+    """Carry over immutable metadata, before the strategy runs."""
     metadata, was = metadata_of(new), metadata_of(old)
     _same(metadata, was, "generation")
 
 
 def carry_over_system_fields(new: Document, old: Document) -> None:
-    """Keep immutable metadata, after the kind's strategy."""
+    """Carry over immutable metadata, after the strategy has run."""
     # Parity: registry/rest/update.go BeforeUpdate, v1.36
     metadata, was = metadata_of(new), metadata_of(old)
     if not metadata.get("uid"):
@@ -295,7 +295,7 @@ def _new_finalizer_problems(
 
 
 def resource_version_of(document: Document) -> int:
-    """Return the version a document claims, 0 for none."""
+    """Return the resourceVersion of a document; 0 if it has none."""
     text = metadata_of(document).get("resourceVersion") or ""
     if not text or text == "0":
         return 0

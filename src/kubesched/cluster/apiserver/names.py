@@ -23,13 +23,13 @@ def _too_long(name: str, limit: int) -> list[str]:
 
 
 def _masked(name: str, *, is_prefix: bool) -> str:
-    """Return a prefix with a placeholder for the generated suffix."""
-    # Parity: generic.go maskTrailingDash, v1.36: it takes the character before the dash too.
+    """Replace the end of a generateName by a placeholder for the generated suffix."""
+    # Parity: generic.go maskTrailingDash, v1.36: it replaces the character before the dash, too.
     return name[:-2] + "a" if is_prefix and name.endswith("-") and len(name) > 1 else name
 
 
 def subdomain_problems(name: str, *, is_prefix: bool = False) -> list[str]:
-    """Return what keeps a name from being an RFC 1123 subdomain."""
+    """Return why a name is not a valid RFC 1123 subdomain."""
     name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 253)
     if not _SUBDOMAIN_PATTERN.fullmatch(name):
@@ -42,7 +42,7 @@ def subdomain_problems(name: str, *, is_prefix: bool = False) -> list[str]:
 
 
 def label_problems(name: str, *, is_prefix: bool = False) -> list[str]:
-    """Return what keeps a name from being an RFC 1123 label."""
+    """Return why a name is not a valid RFC 1123 label."""
     name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 63)
     if _LABEL_PATTERN.fullmatch(name):
@@ -59,7 +59,7 @@ def label_problems(name: str, *, is_prefix: bool = False) -> list[str]:
 
 
 def dns_1035_problems(name: str, *, is_prefix: bool = False) -> list[str]:
-    """Return what keeps a name from being an RFC 1035 label (services)."""
+    """Return why a name is not a valid RFC 1035 label (services)."""
     name = _masked(name, is_prefix=is_prefix)
     problems = _too_long(name, 63)
     if not _DNS_1035_PATTERN.fullmatch(name):
@@ -72,7 +72,7 @@ def dns_1035_problems(name: str, *, is_prefix: bool = False) -> list[str]:
 
 
 def path_segment_problems(name: str, *, is_prefix: bool = False) -> list[str]:
-    """Return what keeps a name from being one part of a path (RBAC kinds)."""
+    """Return why a name is not a valid path segment (RBAC kinds)."""
     if not is_prefix and name in {".", ".."}:
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]

@@ -25,20 +25,20 @@ class ViewSubresource:
 
 @dataclass(slots=True)
 class ScaleSubresource:
-    """The replica count of an object, as autoscaling/v1 Scale."""
+    """The scale subresource: the replica count of an object, as autoscaling/v1 Scale."""
 
     spec_path: tuple[str, ...] = ("spec", "replicas")
     status_path: tuple[str, ...] = ("status", "replicas")
     selector_path: tuple[str, ...] = ("spec", "selector")
     needs_replicas: bool = False
-    """Whether there is no Scale of an object that names no replica count (custom kinds)."""
+    """Whether an object without a replica count has no Scale (custom kinds)."""
     name: str = "scale"
     verbs: tuple[str, ...] = ("get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """What upstream has below a resource and this server has not: it needs a kubelet."""
+    """A subresource that upstream serves and this server rejects: it needs a kubelet."""
 
     group: str
     version: str
@@ -47,20 +47,20 @@ class Unserved:
 
 
 class Action(Protocol):
-    """What POSTing to a subresource does: `binding`, `eviction`, `token`."""
+    """Handler of a POST to a subresource such as `binding`, `eviction` or `token`."""
 
     name: str
     group: str
     version: str
     kind: str
-    """The kind of the body."""
+    """Kind of the request body."""
 
     def create(self, body: Document, request: Request, writer: Writer) -> Document:
         """Perform the action; return the object of the response."""
 
 
 class Writer(Protocol):
-    """Writing other objects from within an action, through the same verbs as a client."""
+    """Write access to other objects for actions, through the verbs that clients use."""
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Document | None: ...
 
@@ -71,7 +71,7 @@ class Writer(Protocol):
     ) -> Document: ...
 
     def replace(self, group: str, resource: str, document: Document, request: Request) -> Document:
-        """Store a validated document; Conflict if it is not the newest."""
+        """Store a validated document; Conflict if its resourceVersion is not the current one."""
 
     def delete(
         self,
@@ -105,25 +105,25 @@ class Resource:
     scale: ScaleSubresource | None = None
     actions: dict[str, Action] = field(default_factory=dict)
     empty_status: Document | None = None
-    """What `status` is where nothing is known yet, None where it is left out."""
+    """Status of an object that has none yet; None if `status` is omitted."""
     empty_object: Document = field(default_factory=dict)
-    """What an empty object shows besides metadata (`spec: {}`)."""
+    """Fields of an empty object besides metadata, e.g. `spec: {}`."""
     deprecation: str = ""
-    """Warning in every response, that the kind is deprecated."""
+    """Deprecation warning of every response."""
     is_custom: bool = False
     """Whether a CustomResourceDefinition defines it."""
     storage_version: str = ""
-    """The version in which a custom kind's objects are kept."""
+    """Storage version of a custom kind."""
     printer_columns: tuple[dict[str, Any], ...] = ()
     """The additionalPrinterColumns of a custom kind."""
     unserved: dict[str, Unserved] = field(default_factory=dict)
-    """Subresources that are named in discovery only."""
+    """Subresources that discovery lists but the server rejects."""
     creates: Action | None = None
-    """What POSTing to the collection does where nothing is stored (bindings, tokenreviews)."""
+    """Handler of a POST to the collection that stores nothing (bindings, tokenreviews)."""
     storage: str = ""
-    """Where objects are kept: `group/resource`; resources that share it show the same objects."""
+    """Key of the bucket, `group/resource`; resources with the same key share their objects."""
     to_storage: Any = None
-    """Document in this version to the stored one (events.k8s.io to core events), None if equal."""
+    """Converts a document to its stored form (events.k8s.io to core events); None if equal."""
     from_storage: Any = None
     list_kind: str = ""
 
@@ -133,7 +133,7 @@ class Resource:
 
     @property
     def error_group(self) -> str:
-        """Return the group that errors name: that of the stored kind."""
+        """Return the group in error messages: that of the stored kind."""
         return self.storage.partition("/")[0]
 
     @property
@@ -143,21 +143,21 @@ class Resource:
 
 
 class Registry:
-    """Every resource served, by group, version and plural."""
+    """All served resources by group, version and plural."""
 
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
 
     def add(self, resource: Resource) -> None:
-        """Serve a resource from now on."""
+        """Register a resource."""
         self._by_path[resource.group, resource.version, resource.resource] = resource
 
     def remove(self, group: str, version: str, resource: str) -> None:
-        """Cease to serve a resource."""
+        """Unregister a resource."""
         self._by_path.pop((group, version, resource), None)
 
     def find(self, group: str, version: str, resource: str) -> Resource | None:
-        """Return a resource, None if it is not served."""
+        """Return a resource; None if it is not served."""
         return self._by_path.get((group, version, resource))
 
     def __iter__(self) -> Iterator[Resource]:

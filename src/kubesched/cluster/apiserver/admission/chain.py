@@ -42,7 +42,7 @@ BARE = AdmissionOptions(service_account=False, taint_nodes_by_condition=False)
 
 
 def admission_chain(options: AdmissionOptions, rng: RandomStream) -> list[Admission]:
-    """Return the plugins in upstream's order; names they generate come from `rng`."""
+    """Return the plugins in upstream's order; `rng` generates their random names."""
     chain: list[Admission] = [NamespaceLifecycle(), LimitRanger()]
     if options.service_account:
         chain.append(ServiceAccount(rng))

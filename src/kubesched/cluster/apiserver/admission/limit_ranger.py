@@ -91,7 +91,7 @@ def _fill_in_container(
 
 
 def _values(*texts: str | None) -> tuple[int, ...]:
-    """Return amounts in thousandths if all of them fit, else in whole units."""
+    """Return amounts in thousandths if they all fit into an int64, else in whole units."""
     amounts = [parse_quantity(text or "0") for text in texts]
     if all(amount.value() <= _MAX_MILLI for amount in amounts):
         return tuple(amount.milli_value() for amount in amounts)

@@ -16,10 +16,10 @@ _SECONDS = 300
 
 
 class DefaultTolerationSeconds(Plugin):
-    """Lets pods stay five minutes on a node that is not ready or cannot be reached."""
+    """Lets pods stay five minutes on a node that is not ready or unreachable."""
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
-        """Add the tolerations a pod has not."""
+        """Add the default tolerations that a pod lacks."""
         if new is None or not is_about(request, "pods"):
             return
         spec = new["spec"]
@@ -42,7 +42,7 @@ class DefaultTolerationSeconds(Plugin):
 
 
 class PodTopologyLabels(Plugin):
-    """Gives a pod that names its node the labels of the node's place."""
+    """Copies the topology labels of a node to the pods bound to it."""
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Copy the labels."""

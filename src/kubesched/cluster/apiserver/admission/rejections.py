@@ -18,7 +18,7 @@ def rejection(document: Document | None, request: Request, why: str) -> ApiError
 
 
 def is_about(request: Request, resource: str, *, group: str = "", subresource: str = "") -> bool:
-    """Return whether a request is about a resource itself, or about one part of it."""
+    """Return whether a request is for a resource, or for one of its subresources."""
     return (
         request.resource == resource
         and request.group == group
@@ -27,7 +27,7 @@ def is_about(request: Request, resource: str, *, group: str = "", subresource: s
 
 
 class Plugin:
-    """A plugin that does nothing; the others are made from it."""
+    """Base class of admission plugins, which does nothing."""
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Mutate, or reject."""

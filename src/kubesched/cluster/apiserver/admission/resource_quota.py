@@ -1,7 +1,7 @@
 """ResourceQuota: limits the total resources of a namespace.
 
-Charges an object to the quota's status before it is stored. The resource quota controller gives
-back what deleted objects used.
+Charges an object to the quota's status before it is stored. The resource quota controller releases
+the usage of deleted objects.
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
 pkg/quota/v1/evaluator/core
 """
@@ -36,7 +36,7 @@ class ResourceQuota(Plugin):
 
     def __init__(self) -> None:
         self.charge: Callable[[Document, Request], None] | None = None
-        """Stores a quota with its new status; set by the assembly of the server."""
+        """Stores a quota with its new status; set during assembly."""
 
     def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Reject a creation, or an update that uses more, beyond a quota."""
@@ -64,7 +64,7 @@ class ResourceQuota(Plugin):
 def _charged(
     quota: Document, hard: Amounts, new: Document, old: Document | None, request: Request
 ) -> Amounts | None:
-    """Return the usage with a new object, None if it does not grow."""
+    """Return the usage with a new object; None if it does not grow."""
     after = _usage(new, request, hard)
     # An object that the quota did not cover before counts as a whole.
     was_covered = old is not None and _is_covered(quota, old, request)

@@ -1,4 +1,4 @@
-"""Attributes of a request, as authorizers see them.
+"""Attributes of a request that authorizers evaluate.
 
 Owns how a Forbidden message names them.
 Upstream: staging/src/k8s.io/apiserver/pkg/authorization/authorizer/interfaces.go,
@@ -16,11 +16,11 @@ from kubesched.golang.strconv import go_quote
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """One question: may this user do this?"""
+    """A request to authorize: user, verb and resource or path."""
 
     user: User
     verb: str
-    """`get`, `list`, `watch`, `create` and so on; the HTTP method in small letters for a path."""
+    """`get`, `list`, `watch`, `create` and so on; the lowercase HTTP method for a path."""
     path: str = ""
     is_resource: bool = True
     group: str = ""
@@ -31,12 +31,12 @@ class Attributes:
 
     @property
     def combined_resource(self) -> str:
-        """Return `pods/binding`, `pods`: how rules name it."""
+        """Return the resource as rules name it, e.g. `pods` or `pods/binding`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def rejection(attributes: Attributes, reason: str) -> ApiError:
-    """Return the Forbidden a client gets."""
+    """Return the Forbidden error of a denied request."""
     user = go_quote(attributes.user.name)
     why = f": {reason}" if reason else ""
     if not attributes.is_resource:

@@ -35,18 +35,18 @@ class Authenticator:
     accounts: ServiceAccountTokens
     audiences: Sequence[str]
     tokens: Mapping[str, User] = field(default_factory=dict)
-    """Bearer tokens known from the start."""
+    """Users by static bearer token."""
     anonymous: User | None = ANONYMOUS
-    """The user of requests without credentials; None rejects them."""
+    """User of requests without credentials; None rejects such requests."""
 
     def user_of(
         self, headers: Mapping[str, str], peer_certificate: Mapping[str, object] | None = None
     ) -> User:
-        """Return the user, impersonated ones aside.
+        """Return the authenticated user, before impersonation.
 
         Args:
-            headers: the request's; names may have any case if the mapping does not mind.
-            peer_certificate: a verified client certificate, as `ssl` returns it.
+            headers: the headers of the request, in a case-insensitive mapping.
+            peer_certificate: the verified client certificate, as `ssl` returns it.
 
         Raises:
             ApiError: Unauthorized.
@@ -88,7 +88,7 @@ def _with_group(user: User) -> User:
 
 
 def _user_of_certificate(certificate: Mapping[str, object]) -> User | None:
-    """Return the user that a certificate's subject names, as `ssl` spells subjects."""
+    """Return the user in the subject of a certificate, as `ssl` returns it."""
     name, groups = "", []
     subject = certificate.get("subject")
     for part in subject if isinstance(subject, tuple) else ():
@@ -101,14 +101,14 @@ def _user_of_certificate(certificate: Mapping[str, object]) -> User | None:
 
 
 class TokenFileError(ValueError):
-    """The file is not a token file; the message says where and why."""
+    """An invalid token file; the message has the line and the reason."""
 
 
 def read_token_file(path: Path) -> dict[str, User]:
     """Return users by token.
 
     Raises:
-        TokenFileError: A line is not a token.
+        TokenFileError: A line is invalid.
     """
     users: dict[str, User] = {}
     with path.open(newline="", encoding="utf-8") as stream:

@@ -25,7 +25,7 @@ class Authorizer:
         self._rules = rules
 
     def allows(self, requested: Attributes) -> tuple[bool, str]:
-        """Return whether it is allowed, and the reason if there is one to give."""
+        """Return whether a request is allowed, and the reason, which may be empty."""
         if self._rules is None or PRIVILEGED_GROUP in requested.user.groups:
             return True, ""
         return self._rules.decide(requested)
@@ -38,7 +38,7 @@ class Authorizer:
 
 
 def check_create(authorizer: Authorizer, request: Request) -> None:
-    """Reject a creation by a user who may only update."""
+    """Reject an update that creates an object if the user may not create it."""
     requested = Attributes(
         request.user,
         "create",

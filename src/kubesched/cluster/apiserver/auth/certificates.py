@@ -27,7 +27,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs certificates that only this cluster knows."""
+    """The CA of one cluster."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -84,7 +84,7 @@ class Authority:
 
 
 def new_authority(now_s: float) -> Authority:
-    """Return a new authority."""
+    """Return a new CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("kubesched-ca")
     builder = _builder(name, name, key.public_key(), now_s)
@@ -107,7 +107,7 @@ def new_authority(now_s: float) -> Authority:
 
 
 def load_authority(certificate: bytes, key: bytes) -> Authority:
-    """Return an authority that was kept."""
+    """Load a stored CA."""
     loaded = serialization.load_pem_private_key(key, None)
     if not isinstance(loaded, ec.EllipticCurvePrivateKey):
         raise TypeError("the authority's key is not one of ours")
@@ -124,7 +124,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        # Clocks of clients may be a little behind.
+        # Tolerate clients whose clock is slightly behind.
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=_DAYS))
     )

@@ -25,12 +25,12 @@ _BINDINGS = {"rolebindings": "Role", "clusterrolebindings": "ClusterRole"}
 
 @dataclass(frozen=True, slots=True)
 class EscalationCheck:
-    """Rejects roles and bindings that grant more than their author has."""
+    """Rejects roles and bindings that grant permissions which the user lacks."""
 
     authorizer: Authorizer
 
     def admit(self, new: Document | None, old: Document | None, request: Request) -> None:
-        """Fill in nothing."""
+        """Do nothing."""
 
     def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
         """Reject a role or binding that escalates."""
@@ -85,7 +85,7 @@ class EscalationCheck:
 
 
 def _atoms(rules: list[Document]) -> Iterator[Document]:
-    """Yield rules of one verb, one resource and at most one name each."""
+    """Yield the rules split into atoms: one verb, one resource and at most one name each."""
     for rule in rules:
         verbs, names = rule.get("verbs") or (), rule.get("resourceNames") or ()
         for group in rule.get("apiGroups") or ():
@@ -102,7 +102,7 @@ def _atoms(rules: list[Document]) -> Iterator[Document]:
 
 
 def _covers(owner: Document, atom: Document) -> bool:
-    """Return whether a rule allows all that an atomic one does."""
+    """Return whether a rule covers an atom."""
     for field in ("verbs", "apiGroups"):
         have = owner.get(field) or ()
         if "*" not in have and not set(atom.get(field) or ()) <= set(have):
@@ -121,7 +121,7 @@ def _covers(owner: Document, atom: Document) -> bool:
 
 
 def _joined(atoms: list[Document]) -> list[Document]:
-    """Return atoms with those that differ in the verb only made one."""
+    """Merge atoms that differ only in their verb."""
     found: dict[tuple[object, ...], Document] = {}
     for atom in atoms:
         key = tuple(tuple(atom.get(field) or ()) for field in _FIELDS[:-1])

@@ -49,7 +49,7 @@ def impersonated(user: User, headers: Mapping[str, str], authorizer: _Authorizes
 def _needed_permissions(
     user: User, name: str, groups: list[str], extra: Mapping[str, list[str]], uid: str
 ) -> list[Attributes]:
-    """Return the permissions that impersonation needs."""
+    """Return the permissions that the impersonation requires."""
     verb, review = "impersonate", "authentication.k8s.io"
     if name.startswith(_ACCOUNT) and name.count(":") == 3:
         namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")

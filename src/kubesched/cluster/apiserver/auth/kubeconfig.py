@@ -21,9 +21,9 @@ def kubeconfig(url: str, *, token: str = "", ca_pem: bytes = b"", user: str = "a
     """Return a kubeconfig with one cluster, one user and one context.
 
     Args:
-        url: where the server is.
-        token: the user's bearer token, empty without authentication.
-        ca_pem: the authority that signed the server's certificate, empty without TLS.
+        url: the URL of the server.
+        token: the user's bearer token; empty without authentication.
+        ca_pem: the CA that signed the server's certificate; empty without TLS.
         user: the name of the user entry.
     """
     cluster: Document = {"server": url}
@@ -40,7 +40,7 @@ def kubeconfig(url: str, *, token: str = "", ca_pem: bytes = b"", user: str = "a
 
 
 def write_kubeconfig(path: Path, document: Document) -> None:
-    """Write a kubeconfig atomically, readable by its owner only."""
+    """Write a kubeconfig atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

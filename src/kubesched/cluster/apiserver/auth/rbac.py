@@ -1,6 +1,6 @@
-"""RBAC authorizer: the rules that bind a user, and what a rule allows.
+"""RBAC authorizer: the rules of a user, and the requests that a rule allows.
 
-Compiles bindings to rules, again after a role or binding changes.
+Compiles bindings to rules; recompiles them after a role or binding changes.
 Upstream: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go,
 pkg/apis/rbac/v1/evaluation_helpers.go
 """
@@ -31,7 +31,7 @@ class Rule:
     names: frozenset[str]
     urls: tuple[str, ...]
     document: Document
-    """As the role has it."""
+    """The rule as in the role."""
 
     def allows(self, request: Attributes) -> bool:
         """Return whether the rule covers a request."""
@@ -52,19 +52,19 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """Subjects and the rules they get."""
+    """The subjects and rules of a binding."""
 
     namespace: str
     description: str
     users: dict[str, str]
-    """User name to how the subject is described."""
+    """Description of the subject by user name."""
     groups: dict[str, str]
     rules: Sequence[Rule]
     problem: str
-    """Why there are no rules, if the role is missing."""
+    """Error if the role is missing."""
 
     def subject_of(self, user: User) -> str | None:
-        """Return the description of the subject that is this user, None if none is."""
+        """Return the description of the subject that matches a user; None if none does."""
         found = self.users.get(user.name)
         if found is not None:
             return found
@@ -72,7 +72,7 @@ class _Binding:
 
 
 class RuleBook:
-    """Every binding of the cluster, kept until one changes."""
+    """The compiled bindings of the cluster, cached until a role or binding changes."""
 
     def __init__(self, reader: Reader, version: Callable[[], object]) -> None:
         self._reader = reader
@@ -82,7 +82,7 @@ class RuleBook:
         self._by_namespace: dict[str, list[_Binding]] = {}
 
     def decide(self, request: Attributes) -> tuple[bool, str]:
-        """Return whether a rule allows it, and the reason in upstream's words."""
+        """Return whether a rule allows a request, and upstream's reason."""
         problems = []
         for description, rule, problem in self._visit(request.user, request.namespace):
             if problem:
@@ -195,7 +195,7 @@ def _subjects_of(
 
 
 def url_matches(rule: str, path: str) -> bool:
-    """Return whether a rule's path, which may end in a star, covers another."""
+    """Return whether the path of a rule, which may end in `*`, matches a path."""
     if rule in {_ALL, path}:
         return True
     return rule.endswith("*") and path.startswith(rule.rstrip("*"))

@@ -1,4 +1,4 @@
-"""TokenReview, SubjectAccessReview and the other review kinds. None is stored.
+"""TokenReview, SubjectAccessReview and the other review kinds; none is stored.
 
 Upstream: pkg/registry/{authentication,authorization}/*/rest.go and storage.go,
 pkg/apis/authorization/validation/validation.go
@@ -25,12 +25,12 @@ AUTHORIZATION = "authorization.k8s.io"
 
 @dataclass(slots=True)
 class Reviews:
-    """Answers reviews."""
+    """Handlers of reviews."""
 
     authenticator: Authenticator
     authorizer: Authorizer
 
-    def answers(self) -> dict[tuple[str, str], Callable[[Document, Request], Document]]:
+    def handlers(self) -> dict[tuple[str, str], Callable[[Document, Request], Document]]:
         """Return the handlers of reviews, by group and resource."""
         return {
             (AUTHENTICATION, "tokenreviews"): self.token_review,
@@ -42,7 +42,7 @@ class Reviews:
         }
 
     def token_review(self, body: Document, request: Request) -> Document:
-        """Answer a TokenReview."""
+        """Handle a TokenReview."""
         del request
         token = dig(body, "spec", "token")
         if not token:
@@ -62,7 +62,7 @@ class Reviews:
         return {**body, "status": status}
 
     def self_subject_review(self, body: Document, request: Request) -> Document:
-        """Respond to a SelfSubjectReview."""
+        """Handle a SelfSubjectReview."""
         return {
             "kind": "SelfSubjectReview",
             "apiVersion": body.get("apiVersion", f"{AUTHENTICATION}/v1"),
@@ -71,7 +71,7 @@ class Reviews:
         }
 
     def subject_access_review(self, body: Document, request: Request) -> Document:
-        """Answer a SubjectAccessReview."""
+        """Handle a SubjectAccessReview."""
         del request
         spec = body.get("spec") or {}
         problems = [*_attribute_problems(spec), *_user_problems(spec)]
@@ -80,7 +80,7 @@ class Reviews:
         return self._answered(body, _user_of(spec))
 
     def local_subject_access_review(self, body: Document, request: Request) -> Document:
-        """Answer a LocalSubjectAccessReview."""
+        """Handle a LocalSubjectAccessReview."""
         spec = body.get("spec") or {}
         home = namespace_of(body) or request.namespace
         problems = [*_attribute_problems(spec), *_user_problems(spec)]
@@ -103,14 +103,14 @@ class Reviews:
         return self._answered(body, _user_of(spec))
 
     def self_subject_access_review(self, body: Document, request: Request) -> Document:
-        """Answer a SelfSubjectAccessReview."""
+        """Handle a SelfSubjectAccessReview."""
         problems = _attribute_problems(body.get("spec") or {})
         problems += _metadata_problems(body, "must be empty", ())
         _reject(problems)
         return self._answered(body, request.user)
 
     def self_subject_rules_review(self, body: Document, request: Request) -> Document:
-        """Answer a SelfSubjectRulesReview."""
+        """Handle a SelfSubjectRulesReview."""
         namespace = dig(body, "spec", "namespace")
         if not namespace:
             raise bad_request("no namespace on request")
@@ -143,7 +143,7 @@ class Reviews:
 
 
 def user_info(user: User) -> Document:
-    """Return a user as reviews show them."""
+    """Return the UserInfo of a user."""
     info: Document = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid
@@ -234,19 +234,19 @@ _KINDS = {
 class _Review:
     group: str
     kind: str
-    answer: Callable[[Document, Request], Document]
+    handler: Callable[[Document, Request], Document]
     name: str = ""
     version: str = "v1"
 
     def create(self, body: Document, request: Request, writer: Writer) -> Document:
-        """Return the review with its answer."""
+        """Return the review with its status."""
         del writer
-        return self.answer(body, request)
+        return self.handler(body, request)
 
 
 def review_actions(reviews: Reviews) -> dict[tuple[str, str, str], Action]:
-    """Return the action of each review, by group, resource and (no) subresource."""
+    """Return the actions of reviews by group, resource and subresource (empty)."""
     return {
-        (group, resource, ""): _Review(group, _KINDS[resource], answer)
-        for (group, resource), answer in reviews.answers().items()
+        (group, resource, ""): _Review(group, _KINDS[resource], handler)
+        for (group, resource), handler in reviews.handlers().items()
     }

@@ -40,7 +40,7 @@ class Verified:
 
 
 class ServiceAccountTokens:
-    """Issues and checks tokens under one key."""
+    """Issues and verifies the tokens of one signing key."""
 
     def __init__(self, key: rsa.RSAPrivateKey) -> None:
         self._key = key
@@ -64,11 +64,11 @@ class ServiceAccountTokens:
 
         Args:
             account: the service account.
-            audiences: of the token.
-            now_s: the time.
-            lifetime_s: how long it is good.
+            audiences: the audiences of the token.
+            now_s: the current time.
+            lifetime_s: how long the token is valid.
             token_id: the claim `jti`.
-            bound: claims about the object it lives and dies with, by kind in small letters.
+            bound: claims about the object that the token is bound to, by lowercase kind.
         """
         own: dict[str, Any] = {"namespace": namespace_of(account)}
         own.update(bound or {})
@@ -91,13 +91,13 @@ class ServiceAccountTokens:
         """Return the service account of a token.
 
         Raises:
-            InvalidTokenError: It is not good.
+            InvalidTokenError: The token is invalid or expired.
         """
         claims = self._claims(token)
         own = claims.get("kubernetes.io") or {}
         if not claims.get("nbf", 0) - 10 <= now_s <= claims.get("exp", 0) + 10:
             raise InvalidTokenError("service account token has expired")
-        common = tuple(one for one in claims.get("aud") or () if one in audiences)
+        common = tuple(name for name in claims.get("aud") or () if name in audiences)
         if not common:
             raise InvalidTokenError(
                 f"token audiences {list(claims.get('aud') or ())} is invalid for the target "
@@ -112,7 +112,7 @@ class ServiceAccountTokens:
                 token,
                 self._public,
                 [_ALGORITHM],
-                # Expiry and audience are checked below, against the given clock and audiences.
+                # `verify` checks expiry and audience, with its own clock and audiences.
                 options={"verify_exp": False, "verify_nbf": False, "verify_iat": False,
                          "verify_aud": False},
             )  # fmt: skip
@@ -123,7 +123,7 @@ class ServiceAccountTokens:
         return found
 
     def key_set(self) -> Document:
-        """Return the public key as OpenID's key set."""
+        """Return the public key as a JSON Web Key Set."""
         numbers = self._public.public_numbers()
         return {
             "keys": [
@@ -154,8 +154,8 @@ def _check_objects(own: dict[str, Any], reader: Reader) -> None:
         ref = own.get(kind)
         if ref is None or (kind == "node" and "pod" in own):
             continue
-        place = "" if kind == "node" else namespace
-        bound = reader.get("", resource, place, ref.get("name", ""))
+        ref_namespace = "" if kind == "node" else namespace
+        bound = reader.get("", resource, ref_namespace, ref.get("name", ""))
         if bound is None or dig(bound, "metadata", "uid") != ref.get("uid"):
             raise InvalidTokenError(f"the {kind} the token is bound to is gone")
 

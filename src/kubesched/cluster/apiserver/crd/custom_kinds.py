@@ -1,7 +1,7 @@
 """Serves the instances of CustomResourceDefinitions.
 
 Accepts names, sets conditions, registers the resources of every served version, and deletes
-instances with their definition. Does at once what upstream's controllers do eventually.
+instances with their definition. Does synchronously what upstream's controllers do asynchronously.
 Upstream: staging/src/k8s.io/apiextensions-apiserver/pkg/controller/{status,establish,finalizer},
 pkg/apiserver/customresource_handler.go
 """
@@ -43,7 +43,7 @@ from kubesched.cluster.apiserver.verbs.context import Context
 from kubesched.cluster.apiserver.verbs.deletion import delete, remove
 from kubesched.golang.strconv import go_quote
 
-# In the order in which upstream's discovery shows them.
+# In the order of upstream's discovery.
 _VERBS: Final = (
     "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
 )  # fmt: skip
@@ -70,7 +70,7 @@ class CustomKinds:
             resource.strategy.kinds = self
 
     def load(self) -> None:
-        """Serve the definitions that were persisted."""
+        """Serve the persisted definitions."""
         for document in list(self._context.list(GROUP, RESOURCE)):
             if _is_established(document):
                 self._serve(document)
@@ -136,7 +136,7 @@ class CustomKinds:
             set_condition(document, "Established", "True", "InitialNamesAccepted", text, now=now)
 
     def _taken_names(self, document: Document) -> set[str]:
-        """Return the names that other definitions of the group have."""
+        """Return the names accepted for other definitions of the group."""
         group, mine = dig(document, "spec", "group"), name_of(document)
         taken: set[str] = set()
         for other in self._context.list(GROUP, RESOURCE):
@@ -197,7 +197,7 @@ class CustomKinds:
             self._openapi.withdraw(definition.group, version.name, definition.plural)
 
     def undefine(self, document: Document, request: Request) -> None:
-        """Remove the instances of a definition that is being deleted, and then itself."""
+        """Delete the instances of a terminating definition, then the definition."""
         new = copy_of(document)
         text = "CustomResource deletion is in progress"
         now = request.now

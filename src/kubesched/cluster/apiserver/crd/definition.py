@@ -52,12 +52,12 @@ class Definition:
 
     @property
     def storage_version(self) -> Version:
-        """Return the version in which instances are kept."""
+        """Return the storage version."""
         return next(version for version in self.versions if version.is_storage)
 
     @property
     def is_namespaced(self) -> bool:
-        """Return whether instances live in namespaces."""
+        """Return whether instances are namespaced."""
         return self.scope == "Namespaced"
 
 
@@ -124,7 +124,7 @@ def _warning_of(spec: Document, raw: Document) -> str:
 
 
 def _newer_version(spec: Document, name: str) -> str:
-    """Return the served, newer version that replaces a deprecated one."""
+    """Return the newer served version that replaces a deprecated one."""
     for version in sorted(
         (
             version
@@ -139,7 +139,7 @@ def _newer_version(spec: Document, name: str) -> str:
 
 
 def version_order(name: str) -> tuple[int, int, int, str]:
-    """Return what sorts versions as discovery does: v2 before v1 before v1beta2 before v1alpha1."""
+    """Sort key of versions in discovery: v2 before v1 before v1beta2 before v1alpha1."""
     # Parity: staging/src/k8s.io/apimachinery/pkg/version/helpers.go CompareKubeAwareVersionStrings
     found = re.fullmatch(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?", name)
     if found is None:

@@ -16,7 +16,7 @@ from kubesched.cluster.apiserver.strategy import Request, Strategy
 from kubesched.golang.strconv import go_quote
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
-# Formats of numbers are known to the type, not to the formats of texts.
+# Number formats are not string formats.
 _NUMBER_FORMATS: Final = {"int32", "int64", "float", "double"}
 
 
@@ -27,14 +27,14 @@ class Serves(Protocol):
         """Handle a stored definition."""
 
     def undefine(self, document: Document, request: Request) -> None:
-        """Remove the instances of a definition that is being deleted, and then itself."""
+        """Delete the instances of a terminating definition, then the definition."""
 
     def gone(self, document: Document) -> None:
         """Stop serving the instances of a deleted definition."""
 
 
 class DefinitionStrategy(Strategy):
-    """The rules of CustomResourceDefinitions."""
+    """Strategy of CustomResourceDefinitions."""
 
     allows_unconditional_update = False
 
@@ -135,7 +135,7 @@ def _track_stored(document: Document) -> None:
 def set_condition(
     document: Document, kind: str, status: str, reason: str, message: str, *, now: str
 ) -> None:
-    """Set a condition of a definition; its time moves only with its status."""
+    """Set a condition of a definition; lastTransitionTime changes only with the status."""
     holder = document.setdefault("status", {})
     conditions = holder.get("conditions") or []
     holder["conditions"] = conditions

@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 
 
 class _AnyName(Strategy):
-    """Embedded objects may have any name that fits into a path."""
+    """Strategy that accepts any path segment as a name."""
 
     def name_problems(self, name: str, *, is_prefix: bool) -> list[str]:
         return path_segment_problems(name, is_prefix=is_prefix)

@@ -21,7 +21,7 @@ _HEX: Final = "[0-9a-f]"
 
 
 def fits_format(name: str, text: str) -> bool:
-    """Return whether a text fits a format; yes if the format is not known."""
+    """Return whether a text matches a format; True if the format is unknown."""
     check = _CHECKS.get(name.replace("-", ""))
     return check is None or check(text)
 
@@ -60,7 +60,7 @@ def _parse_date(text: str) -> None:
 
 
 def _parse_datetime(text: str) -> None:
-    # Unlike time.Parse, the format wants two digits of the hour.
+    # Unlike time.Parse, the format requires two digits for the hour.
     if text[13:14] != ":":
         raise ValueError("not a datetime")
     parse_time(text)

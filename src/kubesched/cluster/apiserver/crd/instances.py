@@ -38,7 +38,7 @@ _GO_TYPES: Final = {
 
 
 class InstanceStrategy(Strategy):
-    """The rules of one version of a custom kind."""
+    """Strategy of one version of a custom kind."""
 
     allows_unconditional_update = False
     field_rejection = "field label not supported: {}"
@@ -61,7 +61,7 @@ class InstanceStrategy(Strategy):
         fill_defaults(document, self.version.schema)
 
     def prepare_for_update(self, new: Document, old: Document, request: Request) -> None:
-        # Without a status subresource the whole object counts.
+        # Without a status subresource, a change of status increments the generation, too.
         metadata, was = metadata_of(new), metadata_of(old).get("generation") or 0
         if not self.has_status and new.get("status") != old.get("status"):
             metadata["generation"] = was + 1
@@ -184,7 +184,7 @@ def _finalizer_warnings(name: str) -> list[str]:
 
 
 def to_storage(definition: Definition) -> Callable[[Document], Document]:
-    """Return what turns an instance in any version into one in the stored version."""
+    """Return a function that converts an instance to the storage version."""
     stored = definition.storage_version
     api_version = f"{definition.group}/{stored.name}"
 
@@ -197,7 +197,7 @@ def to_storage(definition: Definition) -> Callable[[Document], Document]:
 
 
 def from_storage(definition: Definition, version: Version) -> Callable[[Document], Document]:
-    """Return the conversion of stored instances of any version to one version."""
+    """Return a function that converts a stored instance, of any version, to a version."""
     api_version = f"{definition.group}/{version.name}"
     by_version = {f"{definition.group}/{version.name}": version for version in definition.versions}
     stored = definition.storage_version

@@ -83,7 +83,7 @@ def internal_schema(schema: Document) -> msgspec.Raw:
 
 
 def _printed(value: Any) -> msgspec.Raw:
-    # Encoded here, because Go prints fields in the order in which types declare them.
+    # Go prints fields in the order of their declaration.
     return msgspec.Raw(msgspec.json.encode(value))
 
 

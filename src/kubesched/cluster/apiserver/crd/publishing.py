@@ -112,7 +112,7 @@ def _for_v3(schema: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _for_v2(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return what kubectl's older checks can live with."""
+    """Return a schema without the keywords that client-side validation in old kubectl rejects."""
     # Parity: openapi/v2/conversion.go ToStructuralOpenAPIV2, v1.36
     made = _mapped(schema, _for_v2)
     for name in ("default", "allOf", "anyOf", "oneOf", "not"):
@@ -140,7 +140,7 @@ def _mapped(schema: dict[str, Any], convert: Any) -> dict[str, Any]:
 def _paths(
     template: dict[str, Any], definition: Definition, version: Version, name: str
 ) -> dict[str, Any]:
-    """Return the template under the names of the custom kind."""
+    """Return the template with the names of the custom kind."""
     text = msgspec.json.encode(template).decode()
     words = "".join(part[:1].upper() + part[1:] for part in definition.group.split("."))
     tag = words[:1].lower() + words[1:]
@@ -204,7 +204,7 @@ def _template(document: dict[str, Any]) -> dict[str, Any]:
         for path, operations in document["paths"].items()
         if path.startswith(start) and "/deployments" in path and "/watch/" not in path
     }
-    # Instances are neither written as protobuf nor patched by strategy.
+    # Instances support neither protobuf nor strategic merge patch.
     dropped = (
         "application/vnd.kubernetes.protobuf",
         "application/strategic-merge-patch+json",
@@ -220,7 +220,7 @@ def _template(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(operation: dict[str, Any], listing: list[Any]) -> None:
-    """Replace Deployment by the custom kind."""
+    """Replace Deployment by the custom kind in a part of the template."""
     action = operation["x-kubernetes-action"]
     operation["x-kubernetes-group-version-kind"] = {
         "group": "apps",

@@ -33,7 +33,7 @@ _SELECTABLE_MAX: Final = 8
 
 
 def definition_problems(document: Document, old: Document | None = None) -> list[Problem]:
-    """Validate a definition, metadata aside; return the errors."""
+    """Validate a definition except its metadata; return the errors."""
     spec = to_internal(document.get("spec") or {})
     problems: list[Problem] = []
     if old is None:
@@ -79,7 +79,7 @@ def _spec_problems(spec: Document) -> list[Problem]:
     for index, version in enumerate(spec["versions"]):
         problems += _version_problems(spec, version, f"spec.versions[{index}]")
     problems += _versions_problems(spec)
-    # The internal form has the first version's name a second time.
+    # The internal form repeats the name of the first version.
     first = spec["versions"][0].get("name") or "" if spec["versions"] else ""
     if first and (wrong := dns_1035_problems(first)):
         problems.append(invalid("spec.version", first, ",".join(wrong)))
@@ -325,7 +325,7 @@ def _conversion_problems(conversion: Document | None) -> list[Problem]:
 
 
 def _webhook_problems(config: Document | None, versions: list[str], path: str) -> list[Problem]:
-    # Differs: a URL and a service are not looked into, for no webhook is ever called.
+    # Differs: URL and service are not validated, since no webhook is ever called.
     problems: list[Problem] = []
     if config is None:
         text = "required when strategy is set to Webhook"
@@ -365,7 +365,7 @@ def _stored_problems(stored: list[str], versions: list[Document]) -> list[Proble
     left = {name: index for index, name in enumerate(stored)}
     for version in versions:
         name = version.get("name") or ""
-        # Parity: a name that comes twice is not found the second time.
+        # Parity: the second occurrence of a duplicate name is not found.
         if left.pop(name, None) is None and version.get("storage"):
             problems.append(invalid(path, stored, f"must have the storage version {name}"))
     for name, index in left.items():

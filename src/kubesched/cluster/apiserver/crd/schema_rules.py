@@ -53,7 +53,7 @@ _UNSUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definition
 
 
 def schema_problems(schema: Schema, path: str, *, has_status: bool) -> list[Problem]:
-    """Validate an openAPIV3Schema; the path is that of its parent; return the errors."""
+    """Validate an openAPIV3Schema; return the errors. The path is that of its parent."""
     problems = _root_problems(schema, path) if has_status else []
     if schema.get("nullable"):
         text = "nullable cannot be true at the root"
@@ -91,7 +91,7 @@ def _go_name(name: str) -> str:
 
 
 def structural_problems(schema: Schema, path: str) -> list[Problem]:
-    """Return what keeps a schema from being structural."""
+    """Return why a schema is not a valid structural schema."""
     problems = _invariants(schema, "root", path)
     problems += _completeness(schema, schema, path, path)
     return problems
@@ -211,7 +211,7 @@ def _value_rules(schema: Schema, path: str, *, skips_any_of: bool) -> list[Probl
 
 
 def _pattern_error(pattern: str) -> str:
-    # Differs: Go's words are only known for the commonest mistake.
+    # Differs: only the most common error has Go's message.
     try:
         re.compile(pattern.replace(r"\z", r"\Z"))
     except re.error as error:
@@ -249,7 +249,7 @@ def _nested_rules(schema: Schema, path: str, *, skips_any_of: bool = False) -> l
 def _completeness(
     nested: Schema, schema: Schema | None, place: str, nested_place: str
 ) -> list[Problem]:
-    """Return fields that only junctors name."""
+    """Return fields that only allOf, anyOf, oneOf or not mention."""
     problems: list[Problem] = []
     parts = [("not", nested["not"])] if nested.get("not") is not None else []
     for name in ("allOf", "anyOf", "oneOf"):
@@ -282,7 +282,7 @@ def _nested_completeness(
 
 
 def default_problems(schema: Schema, path: str) -> list[Problem]:
-    """Return defaults that would not pass the schema themselves."""
+    """Return the errors of defaults that are not valid against their schema."""
     # Parity: schema/defaulting/validation.go ValidateDefaults, v1.36
     problems: list[Problem] = []
     default = schema.get("default")
@@ -309,7 +309,7 @@ def default_problems(schema: Schema, path: str) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a schema the check is."""
+    """The context of a schema within the root schema."""
 
     is_root: bool = True
     is_in_metadata: bool = False
@@ -318,7 +318,7 @@ class _Place:
 
 
 def openapi_problems(schema: Schema, path: str, at: _Place | None = None) -> list[Problem]:
-    """Return unsupported and contradictory fields."""
+    """Return the errors of unsupported and contradictory fields."""
     at = at or _Place()
     problems = _standard_problems(schema, path, at)
     if schema.get("uniqueItems"):

@@ -21,7 +21,7 @@ _META: Final = ("apiVersion", "kind", "metadata")
 
 
 def conformer_of(group: str, kind: str, schema: Schema) -> Callable[[Document], Conformed]:
-    """Return what schema.conform calls to shape an instance."""
+    """Return the hook with which schema.conform prunes, coerces and defaults an instance."""
 
     def conform(raw: Document) -> Conformed:
         document: Document = _rewritten(raw)
@@ -43,7 +43,7 @@ def conformer_of(group: str, kind: str, schema: Schema) -> Callable[[Document], 
 
 
 def _rewritten(value: Any) -> Any:
-    """Return a copy, with numbers as Go writes them: 2.0 is 2."""
+    """Return a copy with numbers as Go writes them: 2.0 becomes 2."""
     if isinstance(value, dict):
         return {key: _rewritten(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -58,7 +58,7 @@ def _rewritten(value: Any) -> Any:
 def _metadata(raw: Any, path: str) -> tuple[Any, list[str]]:
     """Return metadata coerced to its type, and the paths of unknown fields."""
     if not isinstance(raw, dict):
-        # Go's words, with the type as its errors name it.
+        # Go's message, with the name of the Go type.
         name = {str: "string", bool: "bool", list: "array"}.get(type(raw), "number")
         if raw is None:
             return {}, []
@@ -73,7 +73,7 @@ def _child(path: str, key: str) -> str:
 
 
 def _extra(schema: Schema) -> Schema | None:
-    """Return the schema of additional properties; empty where anything is allowed."""
+    """Return the schema of additional properties; empty if it is `true`."""
     extra = schema.get("additionalProperties")
     if extra is None or extra is False:
         return None
@@ -110,7 +110,7 @@ def _prune_object(value: Document, schema: Schema | None, path: str, found: list
 
 
 def _skip(value: Any, schema: Schema | None, path: str, found: list[str]) -> None:
-    """Prune below a part that preserves unknown fields."""
+    """Prune below a value whose schema preserves unknown fields."""
     if schema is None:
         return
     if isinstance(value, dict):

@@ -36,7 +36,7 @@ NOT_THERE: Final = object()
 
 @dataclass(slots=True)
 class _Result:
-    """Errors and a match score: of several schemas, the best match reports its errors."""
+    """Errors and match count; of several schemas, the best match reports its errors."""
 
     problems: list[Problem] = field(default_factory=list)
     count: int = 0
@@ -49,16 +49,16 @@ class _Result:
 def value_problems(
     value: Any, schema: Schema, *, root: str = "", old: Any = NOT_THERE
 ) -> list[Problem]:
-    """Return the errors of a value, without those that the old value has, too.
+    """Return the errors of a value, except in parts that are unchanged from the old value.
 
-    The root is the path of the whole value in its object, for the errors.
+    Errors have paths below `root`, the path of the value in its object.
     """
     found = _Validator(root).check(value, schema, "", old)
     return found.problems
 
 
 class _Validator:
-    """One check of one value."""
+    """Validation of one value."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -73,7 +73,7 @@ class _Validator:
         return invalid(self._root or "<nil>", "", text)
 
     def check(self, value: Any, schema: Schema, path: str, old: Any = NOT_THERE) -> _Result:
-        """Check a value against a schema."""
+        """Validate a value against a schema."""
         if old is not NOT_THERE and _same(value, old):
             return _Result(count=1)
         result = _Result()
@@ -219,7 +219,7 @@ class _Validator:
         result.problems.append(self._composite(text))
 
     def _multiple_of(self, result: _Result, value: float, factor: float, path: str) -> None:
-        # Parity: validate/values.go MultipleOfNativeType, v1.36: beside integers it is cut to one.
+        # Parity: validate/values.go MultipleOfNativeType, v1.36: it is truncated for integers.
         factor = int(factor) if isinstance(value, int) else factor
         if factor <= 0:
             text = f"factor MultipleOf declared for {path} must be positive: {factor}"
@@ -317,7 +317,7 @@ def _limit_problems(value: float, schema: Schema) -> Iterator[tuple[float, str]]
 
 
 def _limit_text(limit: float, value: float) -> str:
-    """Return a limit as Go prints it: an integer beside integers, otherwise a float."""
+    """Return a limit as Go prints it: an integer for an integer value, else a float."""
     if isinstance(value, int):
         return str(int(limit))
     exponent = f"{float(limit):e}".partition("e")[2]
@@ -331,7 +331,7 @@ def _json(value: Any) -> str:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal; true is not 1."""
+    """Return whether two JSON values are equal; unlike in Python, true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -346,7 +346,7 @@ def _old_part(old: Any, key: str) -> Any:
 
 
 def _old_item(item: Any, schema: Schema, old: Any) -> Any:
-    """Return the old value of an element: only elements of maps can be identified."""
+    """Return the old value of an element of a list map; other lists have none."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return NOT_THERE
     keys = schema.get("x-kubernetes-list-map-keys") or ()
@@ -360,8 +360,8 @@ def _key_of(item: Any, keys: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return a pattern of Go's; one that Python cannot read lets everything pass."""
-    # Differs: Python's patterns know no \\z, \\pL or [[:alpha:]]; the first is translated.
+    """Compile a Go pattern; a pattern that Python cannot compile matches everything."""
+    # Differs: Python does not support \\z, \\pL and [[:alpha:]]; only \\z is translated.
     try:
         return re.compile(text.replace(r"\z", r"\Z"))
     except re.error:
@@ -369,7 +369,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def list_problems(value: Any, schema: Schema | None, path: str = "") -> list[Problem]:
-    """Return what sets and maps have twice."""
+    """Return the errors of duplicate elements in list sets and list maps."""
     # Parity: schema/listtype/validation.go ValidateListSetsAndMaps, v1.36
     if schema is None:
         return []

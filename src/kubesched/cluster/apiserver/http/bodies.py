@@ -1,6 +1,6 @@
 """Decodes a request body as the expected kind.
 
-Decides about unknown and duplicate fields (fieldValidation).
+Applies fieldValidation to unknown and duplicate fields.
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update}.go
 """
 
@@ -28,7 +28,7 @@ from kubesched.golang.strconv import go_quote
 def read_body(
     resource: Resource, data: bytes, content_type: str, field_validation: str, warnings: list[str]
 ) -> Document:
-    """Return the object in a body, in canonical form."""
+    """Return the object in a request body, in canonical form."""
     decoded = decode_body(data, content_type, kind=resource.kind)
     names = (resource.group, resource.version, resource.kind)
     if resource.is_custom:
@@ -67,7 +67,7 @@ def conformed(
 
 
 def conform(schema: Struct, raw: Document) -> Conformed:
-    """Return a document of a request in canonical form; BadRequest if a type is wrong."""
+    """Return a document in canonical form; BadRequest if a field has the wrong type."""
     try:
         return conform_or_raise(schema, raw)
     except WrongTypeError as wrong:

@@ -55,7 +55,7 @@ def change(
         resource_request.query, kind, resource_request.user_agent, is_apply=is_apply
     )
     request = request_of(context, resource_request, resource, is_dry_run=options.is_dry_run)
-    # Validation does not distinguish a patch from an update.
+    # Strategies do not distinguish a patch from an update.
     request.verb = "update"
     if resource.scale is not None and info.subresource == resource.scale.name:
         update = _scale_update(
@@ -133,7 +133,7 @@ def _scale_update(
     request: Request,
     options: WriteOptions,
 ) -> Update:
-    """Return the update of an object by a change of its Scale."""
+    """Return the update of an object that a change of its Scale makes."""
     scale_kind = scale_resource(resource)
 
     def rescaled(old: Document | None) -> Document:

@@ -26,7 +26,7 @@ def method_not_allowed() -> ApiError:
 
 
 class _StatusHandler(RequestHandler):
-    """One connection."""
+    """Protocol of one connection."""
 
     __slots__ = ()
 
@@ -54,9 +54,9 @@ class _StatusHandler(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what cannot be read as a request."""
+        """Respond to data that is not a valid request."""
         if request.writer is not None and request.writer.output_size > 0:
-            raise ConnectionResetError("the answer has begun already")
+            raise ConnectionResetError("the response has started already")
         if isinstance(exc, BadHttpMethod):
             error = method_not_allowed()
         elif status >= 500:

@@ -34,7 +34,7 @@ from kubesched.golang.yaml import YamlError, decode_yaml
 
 MEDIA_TYPES: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _log = logging.getLogger(__name__)
-# What walks over a document takes two frames a level, and Python allows a thousand.
+# Recursive functions need two frames per level, and Python allows a thousand frames.
 # Differs: upstream allows 10,000 levels.
 _DEPTH_MAX: Final = 300
 _DIGITS_MAX: Final = 1000
@@ -43,7 +43,7 @@ _FLOAT_MAX: Final = sys.float_info.max
 
 @dataclass(slots=True)
 class Decoded:
-    """A document, and strict decoding errors about duplicate fields."""
+    """A document, and the strict decoding errors of duplicate fields."""
 
     document: Document
     duplicates: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class NotJsonError(Exception):
 
 
 def decode_body(data: bytes, content_type: str, *, kind: str = "") -> Decoded:
-    """Return the document in a body; the kind is for error messages."""
+    """Return the document in a request body; messages name the kind."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type == protobuf.MEDIA_TYPE:
         return Decoded(_decode_protobuf(data))
@@ -87,7 +87,7 @@ def _decode_protobuf(data: bytes) -> Document:
         return protobuf.decode_protobuf(data)
     except protobuf.NotProtobufError as error:
         _log.info("protobuf refused: %s", error)
-        # Differs: upstream decodes every kind and reports the error of a message.
+        # Differs: upstream can decode every kind, and reports decoding errors of the message.
         raise unsupported_media_type(MEDIA_TYPES[:2]) from error
 
 
@@ -107,7 +107,7 @@ def strict_problems(
 
 
 def unrecognized(data: bytes, kind: str, why: str) -> ApiError:
-    """Return the BadRequest for a body of which not even the kind could be read."""
+    """Return BadRequest for a body whose kind cannot be read."""
     return bad_request(
         f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})"
     )
@@ -122,7 +122,7 @@ def _summary(data: bytes) -> str:
 
 
 def not_an_object(value: Any) -> str:
-    """Return the complaint about a body that is JSON, and no object."""
+    """Return the message for a body that is JSON but not an object."""
     names = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
     go = (
         r'struct { APIVersion string "json:\"apiVersion,omitempty\""; '
@@ -141,7 +141,7 @@ def _check_names(document: Document, data: bytes, kind: str) -> None:
 
 
 def names_problem(document: Document) -> str:
-    """Return what keeps a document's kind and version from being read, empty if nothing does."""
+    """Return why kind and apiVersion are not valid strings; empty if they are."""
     for name in ("apiVersion", "kind"):
         value = document.get(name)
         if value is None or isinstance(value, str):
@@ -188,7 +188,7 @@ _RETIRED: Final = {
 
 
 def check_kind(document: Document, group: str, version: str, kind: str) -> None:
-    """Reject a document of another kind than the path's; fill in a missing kind."""
+    """Reject a document of another kind than the path; set a missing kind."""
     body_kind = document.get("kind") or kind
     body_group, _, body_version = (document.get("apiVersion") or "").rpartition("/")
     if not body_version:
@@ -261,13 +261,13 @@ def decode_json(data: bytes) -> tuple[Any, list[str]]:
     try:
         value = msgspec.json.decode(data)
         _check_depth(data)
-        # Compact JSON of the same length as its canonical form has no duplicate fields.
+        # Compact JSON that is as long as its canonical form has no duplicate fields.
         if len(msgspec.json.encode(value)) == len(data.rstrip()):
             return value, []
     except RecursionError as error:
         raise NotJsonError("exceeded max depth") from error
     except (ValueError, OverflowError):
-        pass  # The careful reader below decodes it, or reports the error.
+        pass  # _decode_carefully decodes it or reports the error.
     return _decode_carefully(data)
 
 
@@ -285,7 +285,7 @@ _NO_BRACKETS: Final = bytes(char for char in range(256) if char not in b"[]{}")
 
 
 def _decode_carefully(data: bytes) -> tuple[Any, list[str]]:
-    """Decode as Go does: broken characters replaced, numbers too long become floats."""
+    """Decode as Go does: replace invalid UTF-8, and decode long integers as floats."""
     doubled: list[tuple[Document, str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> Document:
@@ -322,7 +322,7 @@ def _no_constant(name: str) -> None:
 
 
 def _integer(text: str) -> int | float:
-    # Python does not parse longer ones. A number that is too large is rejected by its field's type.
+    # Python parses no longer integers. The type of the field rejects a number that is too large.
     return int(text) if len(text) < _DIGITS_MAX else _float(text)
 
 

@@ -71,14 +71,14 @@ def delete_collection(
         try:
             delete(context, resource, dict(options), request)
         except ApiError as error:
-            # One deletion may delete other objects, too.
+            # A deletion may delete further objects of the collection.
             if error.reason != "NotFound":
                 raise
     return ResourceResponse(rendering.listed(page))
 
 
 def _delete_options(resource_request: ResourceRequest) -> Document:
-    """Return the options of a deletion: those in the body, or else those of the query."""
+    """Return the DeleteOptions in the body, or else those of the query."""
     if not resource_request.body:
         return _from_query(resource_request.query)
     try:

@@ -23,7 +23,7 @@ _AGGREGATED_GROUP: Final = "apidiscovery.k8s.io"
 
 
 def aggregated_version(accept: str) -> str:
-    """Return the preferred version of aggregated discovery, empty for legacy discovery."""
+    """Return the preferred version of aggregated discovery; empty for legacy discovery."""
     for clause in clauses(accept):
         parameters = clause.parameters
         if clause.media_type not in {"application/json", "*/*"}:
@@ -36,7 +36,7 @@ def aggregated_version(accept: str) -> str:
 
 
 class Discovery:
-    """Answers for /api and /apis."""
+    """The documents of /api and /apis."""
 
     def __init__(self, registry: Registry, address: str) -> None:
         self._registry = registry
@@ -77,7 +77,7 @@ class Discovery:
         return self._resources(name, parts[1]) if len(parts) == 2 else None
 
     def groups(self) -> dict[str, list[str]]:
-        """Return the named groups and their versions, the preferred one first."""
+        """Return the named groups with their versions, the preferred one first."""
         found: dict[str, list[str]] = {}
         for resource in self._registry:
             versions = found.setdefault(resource.group, []) if resource.group else []
@@ -99,7 +99,7 @@ class Discovery:
             "kind": "APIResourceList",
             "apiVersion": "v1",
             "groupVersion": f"{group}/{version}" if group else version,
-            # Subresources of custom kinds have their own order.
+            # Upstream lists the subresources of custom kinds in another order.
             "resources": listed
             if served[0].is_custom
             else sorted(listed, key=lambda one: str(one["name"])),
@@ -168,7 +168,7 @@ def _storage_version_hash(resource: Resource) -> str:
 def subresources(resource: Resource) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
     """Yield name, group, version, kind and verbs of subresources.
 
-    Group and version are empty where they are the resource's own.
+    Group and version are empty if they equal those of the resource.
     """
     for view in resource.views.values():
         yield view.name, "", "", resource.kind, view.verbs
@@ -226,7 +226,7 @@ def _aggregated_resource(resource: Resource) -> Document:
 
 
 def _own_names(resource: Resource) -> Document:
-    """Return the names of a resource's own version, which only custom kinds show."""
+    """Return group and version of a resource, which discovery shows for custom kinds only."""
     if not resource.is_custom:
         return {"group": "", "version": ""}
     return {"group": resource.group, "version": resource.version}

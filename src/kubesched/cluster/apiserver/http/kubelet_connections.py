@@ -78,7 +78,7 @@ class KubeletConnections:
         async with call_to_kubelet as kubelet_response:
             if kubelet_response.status == _CODE_SWITCHED:
                 kubelet_response.close()
-                # Differs: only our own kubelets are behind this server, and they reject it.
+                # Differs: only our own kubelets are supported, and they reject connections.
                 text = "this API server does not carry connections into pods"
                 raise ApiError(501, "NotImplemented", text)
             body = await kubelet_response.read()

@@ -45,7 +45,7 @@ class KubeletCall:
     is_log: bool
     """Whether the response is a log, as opposed to a bidirectional stream."""
     name: str
-    """The pod."""
+    """Name of the pod."""
 
 
 def is_for_kubelet(resource: Resource, below: str) -> bool:
@@ -76,7 +76,7 @@ def kubelet_call(
     if is_log:
         url = f"https://{host}/containerLogs/{path}?{urlencode(query)}"
         return KubeletCall(url.rstrip("?"), True, info.name)
-    options = urlencode(sorted(_stream_options(request), key=lambda one: one[0]))
+    options = urlencode(sorted(_stream_options(request), key=lambda option: option[0]))
     url = f"https://{host}/{_PATHS[info.subresource]}/{path}?{options}"
     return KubeletCall(url.rstrip("?"), False, info.name)
 
@@ -86,7 +86,11 @@ def _container(pod: Document, pod_name: str, requested: str) -> str:
 
     Parity: pkg/registry/core/pod/strategy.go validateContainer, v1.36.
     """
-    names = [one["name"] for field in _CONTAINER_FIELDS for one in pod["spec"].get(field) or ()]
+    names = [
+        container["name"]
+        for field in _CONTAINER_FIELDS
+        for container in pod["spec"].get(field) or ()
+    ]
     if requested:
         if requested not in names:
             raise bad_request(f"container {requested} is not valid for pod {pod_name}")
@@ -109,7 +113,7 @@ def _host(context: Context, node_name: str) -> str:
     known: Mapping[str, str] = {
         address["type"]: address["address"] for address in reversed(status.get("addresses") or ())
     }
-    host = next((known[one] for one in _ADDRESS_TYPES if one in known), None)
+    host = next((known[kind] for kind in _ADDRESS_TYPES if kind in known), None)
     if host is None:
         raise ApiError(500, "", "no preferred addresses found; known addresses: []")
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
@@ -118,7 +122,7 @@ def _host(context: Context, node_name: str) -> str:
 
 
 def _log_query(request: ResourceRequest) -> dict[str, str]:
-    """Return the options of a log, checked, as a kubelet takes them."""
+    """Validate PodLogOptions; return the query of the kubelet's log endpoint."""
     query = request.query
     found = {
         name: "true"
@@ -169,7 +173,7 @@ def _number(text: str) -> int:
 
 
 def _stream_options(request: ResourceRequest) -> Iterator[tuple[str, str]]:
-    """Return the query of a connection to a kubelet.
+    """Yield the query of a kubelet's streaming endpoint.
 
     Parity: pkg/registry/core/pod/strategy.go streamParams, v1.36.
     """
@@ -179,9 +183,9 @@ def _stream_options(request: ResourceRequest) -> Iterator[tuple[str, str]]:
             yield "port", port
         return
     # stdout and stderr default to true.
-    usual = {"stdin": "false", "stdout": "true", "stderr": "true", "tty": "false"}
+    defaults = {"stdin": "false", "stdout": "true", "stderr": "true", "tty": "false"}
     for name, parameter in _STREAMS.items():
-        if is_true(query.get(name, usual[name])):
+        if is_true(query.get(name, defaults[name])):
             yield parameter, "1"
     if request.info.subresource == "exec":
         for word in _all(query, "command"):
@@ -196,7 +200,7 @@ def _all(query: Mapping[str, str], name: str) -> list[str]:
 
 
 def rejected_log(code: int, text: str, name: str) -> ApiError:
-    """Return the response for a log that a kubelet rejected.
+    """Return the error for a log request that a kubelet rejected.
 
     Parity: apiserver/pkg/registry/generic/rest/response_checker.go, v1.36.
     """

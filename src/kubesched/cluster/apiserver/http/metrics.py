@@ -13,7 +13,7 @@ from kubesched.cluster.apiserver.verbs.context import Context
 
 
 class Metrics:
-    """Counts of one server."""
+    """Counters of one server."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -21,12 +21,12 @@ class Metrics:
         self.watcher_count = 0
 
     def count(self, info: RequestInfo, code: int) -> None:
-        """Count a request that was answered, or a watch that has ended."""
+        """Count a request after its response, or a watch after its end."""
         key = (info.group, info.version, info.resource, info.subresource, info.verb, code)
         self._requests[key] = self._requests.get(key, 0) + 1
 
     def text(self) -> str:
-        """Return everything in the format that Prometheus reads."""
+        """Return all metrics in the Prometheus text format."""
         return "\n".join([*self._request_lines(), *self._object_lines(), *self._watch_lines(), ""])
 
     def _request_lines(self) -> Iterator[str]:

@@ -42,9 +42,9 @@ class Representation:
     media_type: str = JSON
     shape: Shape = Shape.WHOLE
     include_object: str = ""
-    """Of tables: `None`, `Metadata` (the default) or `Object`."""
+    """includeObject of a Table: `None`, `Metadata` (the default) or `Object`."""
     meta_version: str = "v1"
-    """Of which version tables and partial objects are."""
+    """Version of meta.k8s.io for Table and PartialObjectMetadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Clause:
 
 
 def clauses(accept: str) -> list[Clause]:
-    """Return the clauses of an Accept header, the best first."""
+    """Return the clauses of an Accept header by descending quality."""
     found: list[Clause] = []
     for text in accept.split(","):
         media_type, *rest = (part.strip() for part in text.split(";"))
@@ -83,13 +83,13 @@ def _quality(text: str) -> float:
 
 @lru_cache(maxsize=4096)
 def negotiate(accept: str, *, verb: str, include_object: str, type_name: str) -> Representation:
-    """Return the best form that a client accepts and the verb has; NotAcceptable if none.
+    """Return the best representation that client and verb support; NotAcceptable if none.
 
     Args:
-        accept: the header.
-        verb: of the request; a list has other forms than an object.
-        include_object: the object in a table's rows.
-        type_name: upstream's name of the type, for errors.
+        accept: the Accept header.
+        verb: the verb; lists and objects have different representations.
+        include_object: the query parameter includeObject, for tables.
+        type_name: upstream's name of the type, for error messages.
     """
     accepted = clauses(accept or "*/*")
     if not any(clause.media_type in {*_MATCHES, _PROTOBUF} for clause in accepted):
@@ -111,7 +111,7 @@ def negotiate(accept: str, *, verb: str, include_object: str, type_name: str) ->
 
 
 def _shape(parameters: dict[str, str]) -> Shape | None:
-    """Return the requested representation, None if it is not supported."""
+    """Return the requested shape; None if it is not supported."""
     name = parameters.get("as")
     if name is None:
         return Shape.WHOLE
@@ -122,7 +122,7 @@ def _shape(parameters: dict[str, str]) -> Shape | None:
 
 
 def _check_shape(name: str, verb: str, type_name: str) -> None:
-    """Reject the representation of a list for an object, and vice versa."""
+    """Reject the shape of a list for an object, and vice versa."""
     is_list = verb in {"list", "deletecollection"}
     if name == _PARTIAL and is_list:
         text = f"you requested {name}, but the requested object is a list (*{type_name}List)"

@@ -39,7 +39,7 @@ class ResourceResponse:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What one version of a custom kind adds."""
+    """Schemas and paths of one version of a custom kind."""
 
     definitions_v2: dict[str, Any]
     definitions_v3: dict[str, Any]
@@ -48,7 +48,7 @@ class Published:
 
 
 class OpenApi:
-    """The documents of one server."""
+    """The OpenAPI documents of one server."""
 
     def __init__(self) -> None:
         # By group version, then by plural.
@@ -102,7 +102,7 @@ class OpenApi:
         return msgspec.json.encode(document)
 
     def _proto_v2(self) -> bytes:
-        # Differs: custom kinds are left out of the protobuf form, which clients only fall back to.
+        # Differs: the protobuf form omits custom kinds; clients use it only as a fallback.
         return read_data("openapi-v2.pb.gz")
 
     def _index(self) -> dict[str, Any]:

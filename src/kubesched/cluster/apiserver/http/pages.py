@@ -37,12 +37,12 @@ class Page:
 
 
 PathHandler = Callable[[list[str], Mapping[str, str]], Page | None]
-"""Returns the page for the parts of a path and the headers; None if there is none."""
+"""Returns the page for the segments of a path and the headers; None if there is none."""
 NO_PAGE: Final = Page(b"404 page not found\n", TEXT, 404)
 
 
 class Pages:
-    """Every page of one server."""
+    """The pages of one server."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Pages:
         return page
 
     def _compress(self, page: Page, headers: Mapping[str, str]) -> Page:
-        """Compress a long page if the client accepts it; long pages rarely change."""
+        """Compress a long page if the client accepts gzip; long pages rarely change."""
         wants = "gzip" in headers.get("Accept-Encoding", "")
         if not wants or len(page.data) < _COMPRESSED_FROM_BYTES:
             return page
@@ -136,7 +136,7 @@ Check = Callable[[], bool]
 
 
 class Health:
-    """Named checks, in order."""
+    """Named health checks, in order."""
 
     def __init__(self, is_ready: Check) -> None:
         self._checks: dict[str, dict[str, Check]] = {
@@ -154,7 +154,7 @@ class Health:
     def answer(
         self, parts: Sequence[str], *, is_verbose: bool, excluded: Sequence[str]
     ) -> tuple[int, str] | None:
-        """Return status and text of a path, None if there is no such check."""
+        """Return status and text for a path; None if there is no such check."""
         if parts[0] not in _PATHS or len(parts) > 2:
             return None
         checks = self._checks[parts[0]]

@@ -26,14 +26,14 @@ _DEPTH_MAX: Final = 100
 
 
 class NotProtobufError(Exception):
-    """Not a protobuf object, or of an unknown kind; the message says why."""
+    """A body that is no protobuf object or has an unknown kind; the message says why."""
 
 
 def decode_protobuf(data: bytes) -> Document:
-    """Return the document in a body.
+    """Return the document in a protobuf body.
 
     Raises:
-        NotProtobufError: It holds none.
+        NotProtobufError: The body is invalid.
     """
     if not data.startswith(_MAGIC):
         raise NotProtobufError("provided data does not appear to be a protobuf message")
@@ -108,7 +108,7 @@ def _text(value: int | bytes) -> str:
 
 
 def _parts(value: int | bytes) -> dict[int, int | bytes]:
-    """Return the fields of a small message, the last of each number."""
+    """Return the fields of a flat message by number; the last occurrence wins."""
     if not isinstance(value, bytes):
         raise TypeError("a message is expected")
     return dict(_fields(value))
@@ -187,7 +187,7 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
         if "JSONSchemaPropsOr" in kind.go:
             return _schema_or(kind.go, value, depth)
         return _SCALARS[kind.kind](value)
-    # A list or map inside a list or map is a message that holds it as its first field.
+    # A list or map nested in a list or map is a message with it as field 1.
     below = [part for number, part in _fields(value if isinstance(value, bytes) else b"")
              if number == 1]  # fmt: skip
     if isinstance(kind, ListOf):
@@ -197,7 +197,7 @@ def _value(kind: Type, value: int | bytes, depth: int) -> Any:
 
 
 def _schema_or(go: str, value: int | bytes, depth: int) -> Any:
-    """Return a schema of a custom resource, or its alternatives: a bool or a list."""
+    """Return a JSONSchemaProps, or its alternatives: a bool or a list."""
     if not isinstance(value, bytes):
         raise TypeError("a message is expected")
     schema = named_schema("apiextensions/v1.JSONSchemaProps")

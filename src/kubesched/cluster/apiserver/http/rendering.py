@@ -31,7 +31,7 @@ def rendering_of(context: Context, resource: Resource, representation: Represent
 
 
 class Whole:
-    """Objects as they are."""
+    """Rendering of whole objects."""
 
     def __init__(
         self, context: Context, resource: Resource, representation: Representation
@@ -42,19 +42,19 @@ class Whole:
         self.key = f"{resource.api_version}/{resource.kind}"
 
     def of(self, resource: Resource) -> Whole:
-        """Return the same rendering of another resource."""
+        """Return the same rendering for another resource."""
         return type(self)(self._context, resource, self._representation)
 
     def one(self, document: Document) -> bytes:
-        """Return one object of a response."""
+        """Return an object, encoded."""
         return encode(document)
 
     def stored(self, entry: Entry) -> bytes:
-        """Return one object as stored."""
+        """Return a stored object, encoded."""
         return self._context.data(self._resource, entry)
 
     def listed(self, page: Page) -> bytes:
-        """Return a list."""
+        """Return a list, encoded."""
         resource = self._resource
         prefix = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
         # Parity: items of built-in kinds do not repeat the list's kind and apiVersion.
@@ -74,11 +74,11 @@ class Whole:
         return b"".join((head[:-1], b',"items":[', b",".join(parts), b"]}"))
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """Return the bytes of one event."""
+        """Return a watch event, encoded."""
         return b"".join((b'{"type":"', kind.encode(), b'","object":', self.stored(entry), b"}\n"))
 
     def frame_as_of(self, kind: str, entry: Entry, version: int) -> bytes:
-        """Return the bytes of an event whose object has another resource version."""
+        """Return an event whose object gets another resourceVersion, encoded."""
         return self.frame(kind, self._moved(entry, version))
 
     def _moved(self, entry: Entry, version: int) -> Entry:
@@ -87,7 +87,7 @@ class Whole:
         return Entry(entry.key, version, encode(document), entry.labels, entry.fields)
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
-        """Return the bytes of a bookmark."""
+        """Return a bookmark, encoded."""
         bookmark = self._bookmarked(_bookmark_metadata(version, ends=ends_initial_events))
         return encode({"type": "BOOKMARK", "object": bookmark}) + b"\n"
 
@@ -99,7 +99,7 @@ class Whole:
 
 
 class MetadataOnly(Whole):
-    """Objects without spec and status."""
+    """Rendering as PartialObjectMetadata."""
 
     def __init__(
         self, context: Context, resource: Resource, representation: Representation
@@ -108,15 +108,15 @@ class MetadataOnly(Whole):
         self.key = f"{self.key}/{_PARTIAL}"
 
     def one(self, document: Document) -> bytes:
-        """Return one object of a response."""
+        """Return an object, encoded."""
         return encode(tables.partial_metadata(document))
 
     def stored(self, entry: Entry) -> bytes:
-        """Return one object as stored."""
+        """Return a stored object, encoded."""
         return encode(tables.partial_metadata(self._context.document(self._resource, entry)))
 
     def listed(self, page: Page) -> bytes:
-        """Return a list."""
+        """Return a list, encoded."""
         items = [
             tables.partial_metadata(self._context.document(self._resource, entry))
             for entry in page.entries
@@ -126,7 +126,7 @@ class MetadataOnly(Whole):
                 "kind": f"{_PARTIAL}List",
                 "apiVersion": f"{_META}/v1",
                 "metadata": list_metadata(page),
-                # Parity: a list that is converted has null for nothing.
+                # Parity: a converted list has null instead of an empty list of items.
                 "items": items or None,
             }
         )
@@ -136,7 +136,7 @@ class MetadataOnly(Whole):
 
 
 class Rows(Whole):
-    """Objects as rows of a table. One for each watch: the columns come with the first rows only."""
+    """Rendering as a Table; one instance per watch, since only the first event has columns."""
 
     def __init__(
         self, context: Context, resource: Resource, representation: Representation
@@ -156,24 +156,24 @@ class Rows(Whole):
         return table
 
     def one(self, document: Document) -> bytes:
-        """Return one object of a response."""
+        """Return an object, encoded."""
         table = self._table([document])
         table["metadata"] = {"resourceVersion": metadata_of(document).get("resourceVersion", "")}
         return encode(table)
 
     def stored(self, entry: Entry) -> bytes:
-        """Return one object as stored."""
+        """Return a stored object, encoded."""
         return self.one(self._context.document(self._resource, entry))
 
     def listed(self, page: Page) -> bytes:
-        """Return a list."""
+        """Return a list, encoded."""
         documents = [self._context.document(self._resource, entry) for entry in page.entries]
         table = self._table(documents)
         table["metadata"] = list_metadata(page)
         return encode(table)
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """Return the bytes of one event."""
+        """Return a watch event, encoded."""
         document = self._context.document(self._resource, entry)
         table = self._table([document])
         table["metadata"] = {"resourceVersion": metadata_of(document).get("resourceVersion", "")}
@@ -184,7 +184,7 @@ class Rows(Whole):
         return encode({"type": kind, "object": table}) + b"\n"
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
-        """Return the bytes of a bookmark."""
+        """Return a bookmark, encoded."""
         metadata = _bookmark_metadata(version, ends=ends_initial_events)
         document: Document = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         document["metadata"] = metadata

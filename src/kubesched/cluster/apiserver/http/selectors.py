@@ -37,7 +37,7 @@ _WORD: Final = "word"
 
 
 def parse_label_selector(text: str) -> Selector:
-    """Return the selector, or raise ValueError with upstream's text."""
+    """Parse a selector; raise ValueError with upstream's message if it is invalid."""
     return sorted_selector(_Parser(text).parse())
 
 
@@ -190,22 +190,22 @@ class FieldTerm:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Terms that must all hold; none match everything."""
+    """Terms that must all match; without terms, everything matches."""
 
     terms: tuple[FieldTerm, ...] = ()
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Return whether fields are selected; a missing field is empty."""
+        """Return whether the selector matches fields; a missing field is empty."""
         return all(
             (fields.get(term.field, "") == term.value) != term.is_negated for term in self.terms
         )
 
     def with_name(self, name: str) -> FieldSelector:
-        """Return a selector that demands a name too."""
+        """Return a selector that additionally requires a name."""
         return FieldSelector((*self.terms, FieldTerm("metadata.name", name)))
 
     def demanded(self, field: str) -> str | None:
-        """Return the value a field must have, None if it may have any."""
+        """Return the required value of a field; None if several values match."""
         for term in self.terms:
             if term.field == field and not term.is_negated:
                 return term.value
@@ -218,7 +218,7 @@ class FieldSelector:
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """Return the selector, or raise ValueError with upstream's text."""
+    """Parse a selector; raise ValueError with upstream's message if it is invalid."""
     terms: list[FieldTerm] = []
     for part in sorted(_split(text)):
         if not part:
@@ -226,7 +226,7 @@ def parse_field_selector(text: str) -> FieldSelector:
         signs = [(at, sign) for sign in ("!=", "==", "=") if (at := part.find(sign)) >= 0]
         if not signs:
             raise ValueError(f"invalid selector: '{text}'; can't understand '{part}'")
-        # The first sign splits; where "==" and "=" begin at the same place the longer one does.
+        # The first operator splits; "==" precedes "=" at the same position.
         at, sign = min(signs, key=lambda one: (one[0], -len(one[1])))
         value = _unescaped(part[at + len(sign) :])
         terms.append(FieldTerm(part[:at], value, is_negated=sign == "!="))

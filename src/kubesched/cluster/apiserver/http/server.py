@@ -47,39 +47,39 @@ _BOOKMARK_BEFORE_END_S: Final = 2.0
 # Parity: Go's net/http DefaultMaxHeaderBytes.
 _HEAD_BYTES_MAX: Final = 1024 * 1024
 _KEEPALIVE_S: Final = 3600.0
-# Pending responses and watches get half of it each; then connections are cut.
+# Pending responses and watches get half of it each; then connections are aborted.
 _STOP_S_MAX: Final = 0.3
 _HEADERS: Final = {"Cache-Control": "no-cache, private"}
 
 
 class Authenticates(Protocol):
-    """Who is asking."""
+    """Authenticates requests."""
 
     def user_of(
         self, headers: Mapping[str, str], peer_certificate: Mapping[str, object] | None = None
     ) -> User:
-        """Return the user; raise Unauthorized."""
+        """Return the user of a request; raise Unauthorized if there is none."""
 
 
 class Authorizes(Protocol):
-    """Whether they may."""
+    """Authorizes requests."""
 
     def allows(self, resource_request: Attributes) -> tuple[bool, str]:
-        """Return whether it is allowed, and why if there is something to say."""
+        """Return whether a request is allowed, and the reason, which may be empty."""
 
 
 class Settles(Protocol):
     """Makes writes durable before they are acknowledged."""
 
     async def wait_settled(self) -> None:
-        """Wait until every change so far is kept; NotKeptError if that fails."""
+        """Wait until all changes so far are persisted; PersistenceError if that fails."""
 
     def close(self) -> None:
-        """Flush."""
+        """Persist pending changes and close."""
 
 
 class ApiServer:
-    """A server: made, started, stopped."""
+    """The HTTP server of one API server."""
 
     def __init__(  # noqa: PLR0913  # One for each component.
         self,
@@ -112,11 +112,11 @@ class ApiServer:
             self._handle,
             access_log=None,
             keepalive_timeout=_KEEPALIVE_S,
-            # A client that disconnects ends its watch, even an idle one.
+            # End the watch of a client that disconnects, even while it is idle.
             handler_cancellation=True,
             max_line_size=_HEAD_BYTES_MAX,
             max_field_size=_HEAD_BYTES_MAX,
-            # Parity: bodies are taken as they come; compressed ones are not read.
+            # Parity: compressed bodies are not decompressed.
             auto_decompress=False,
         )
         self._runner = web.ServerRunner(
@@ -132,7 +132,7 @@ class ApiServer:
         self._tasks.start(expire_events(self.context), name="events expire")
 
     async def stop(self) -> None:
-        """End every watch, finish pending requests, and close."""
+        """End all watches, finish pending requests, and close all connections."""
         self._is_stopping = True
         await self._tasks.stop()
         for watcher in list(self._watchers):
@@ -243,7 +243,7 @@ class ApiServer:
     async def _follow(self, response: web.StreamResponse, watcher: Watcher) -> None:
         clock, sends_bookmarks = self.context.clock, watcher.sends_bookmarks
         ends_s = clock.monotonic_s() + watcher.timeout_s
-        # The last bookmark is sent just before the end, so that the next watch can start there.
+        # The last bookmark is sent just before the end, so that the next watch can resume there.
         final_bookmark_s = ends_s - _BOOKMARK_BEFORE_END_S
         sends_bookmarks = sends_bookmarks and watcher.timeout_s > _BOOKMARK_BEFORE_END_S
         bookmark_s = min(clock.monotonic_s() + _BOOKMARK_EVERY_S, final_bookmark_s)
@@ -286,7 +286,7 @@ def _paged(page: Page) -> web.Response:
 
 
 async def _read(request: web.BaseRequest) -> bytes:
-    """Return the body of a request; reject one that is too long."""
+    """Return the body of a request; RequestEntityTooLarge if it is too long."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -317,7 +317,7 @@ def _web_response(resource_response: ResourceResponse) -> web.Response:
 
 
 def warning_header(text: str) -> str:
-    """Return a warning as its header has it."""
+    """Return the value of the Warning header for a text."""
     # Parity: apimachinery/pkg/util/net/http.go NewWarningHeader, v1.36
     printable = "".join(char for char in text if char.isprintable() or char == "\t")
     escaped = printable.replace("\\", "\\\\").replace('"', '\\"')

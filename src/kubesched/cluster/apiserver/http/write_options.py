@@ -28,18 +28,18 @@ _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 
 
 Query: TypeAlias = MultiMapping[str]
-"""Query parameters, of which one name may occur twice."""
+"""Query parameters; a name may occur several times."""
 
 
 def write_options(
     query: Query, kind: str, user_agent: str, *, is_apply: bool = False
 ) -> WriteOptions:
-    """Read the options of a write.
+    """Parse and validate the options of a write.
 
     Args:
-        query: the request's parameters.
-        kind: CreateOptions, UpdateOptions or PatchOptions, for errors.
-        user_agent: the default field manager.
+        query: the query parameters.
+        kind: CreateOptions, UpdateOptions or PatchOptions, for error messages.
+        user_agent: the User-Agent, from which the default field manager is derived.
         is_apply: whether a configuration is applied, which needs a manager and may use force.
     """
     dry_run = query.getall("dryRun", [])
@@ -85,7 +85,7 @@ def _manager_problems(manager: str) -> list[Problem]:
 
 @lru_cache(maxsize=1024)
 def manager_from_user_agent(user_agent: str) -> str:
-    """Return what precedes the version in a user agent, printable and not too long."""
+    """Return the part of a User-Agent before the version: printable and truncated."""
     # Parity: handlers/create.go prefixFromUserAgent, v1.36
     kept, size = "", 0
     for char in user_agent.partition("/")[0]:

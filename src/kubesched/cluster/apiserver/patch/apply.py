@@ -1,6 +1,6 @@
 """Server-side apply: merge, conflicts, removal, and migration from client-side apply.
 
-The result is merged only: conforming and defaulting are the caller's.
+The caller conforms and defaults the merged result.
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/{structuredmerge,
 lastappliedmanager,lastappliedupdater,skipnonapplied,conflict}.go,
 sigs.k8s.io/structured-merge-diff/v6/merge/update.go
@@ -63,7 +63,7 @@ class _ConflictsError(Exception):
 def apply(
     of: Struct | None, live: Document | None, applied: Document, by: Manager, *, force: bool
 ) -> Document:
-    """Return the live object (None: it does not exist) with a configuration applied to it."""
+    """Apply a configuration to the live object, which is None if it does not exist."""
     start = empty_document(of) if live is None else live
     entries = _live_entries(start)
     _check(of, start, applied, by, is_tracked=bool(entries))
@@ -157,7 +157,7 @@ def _apply(
     *,
     force: bool,
 ) -> Document:
-    """Return the object after applying; _ConflictsError unless forced."""
+    """Return the object after apply; _ConflictsError on conflicts unless forced."""
     walker = walker_of(of)
     live = without_managed_fields(live)
     if not entries:
@@ -187,7 +187,7 @@ def _apply(
 
 
 def without_managed_fields(document: Document) -> Document:
-    """Return an object that shares all but its managedFields."""
+    """Return a shallow copy without managedFields."""
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return document
@@ -244,7 +244,7 @@ def _set_own(entries: Entries, who: str) -> None:
 
 
 def _pruned(walker: Walker, merged: Document, entries: Entries, last: FieldSet) -> Document:
-    """Remove fields that were applied before, are not now, and have no other owner."""
+    """Remove fields that the manager no longer applies and that have no other owner."""
     # Parity: update.go prune, addBackOwnedItems, addBackDanglingItems
     pruned = remove(walker, merged, with_named_fields(walker, last)) or {}
     all_fields = with_named_fields(walker, walker.fields(merged) or {})
@@ -298,7 +298,7 @@ def _manager_text(entry: Entry) -> str:
 def _apply_after_client_side(
     of: Struct | None, live: Document, applied: Document, by: Manager, conflicts: list[_Conflict]
 ) -> Document:
-    """Apply what `kubectl apply` on the client's side owned before, without conflicts."""
+    """Take over the fields of client-side `kubectl apply` without conflicts."""
     # Parity: lastappliedmanager.go Apply
     allowed = _last_applied_fields(of, live, by)
     rest = [
@@ -334,7 +334,7 @@ def _annotations(document: Document) -> dict[str, Any]:
 
 
 def _sync_last_applied(result: Document, applied: Document) -> None:
-    """Keep the annotation of client-side apply true, where there is one."""
+    """Update the last-applied annotation of client-side apply, if there is one."""
     # Parity: lastappliedupdater.go Apply
     if not _annotations(result).get(LAST_APPLIED):
         return

@@ -1,6 +1,6 @@
-"""Conversion errors of patched objects, in the words of upstream's converter.
+"""Conversion errors of patched objects, with the messages of upstream's converter.
 
-Strategic merge patch and apply use them where others use the JSON decoder's.
+Strategic merge patch and apply report them; other patches report errors of the JSON decoder.
 Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/converter.go fromUnstructured
 """
 
@@ -28,7 +28,7 @@ _PYTHON_TYPES: Final[dict[ScalarKind, tuple[type, ...]]] = {
 
 
 def conversion_problem(of: Type, value: Any) -> str | None:
-    """Return the first error, or None; custom unmarshalers report their own."""
+    """Return the first error, or None; types with custom unmarshalers are not checked."""
     if value is None:
         return None
     if isinstance(of, Scalar):
@@ -74,7 +74,7 @@ def _scalar_problem(of: Scalar, value: Any) -> str | None:
     if go_kind is None or _fits(of.kind, value):
         return None
     is_integer = isinstance(value, int) and not isinstance(value, bool)
-    # Go converts integers to strings and fractions to integers; the converter does not let it.
+    # Go could convert integers to strings and floats to integers; the converter forbids both.
     convertible = is_integer if of.kind is ScalarKind.STRING else isinstance(value, float)
     if convertible and of.kind is not ScalarKind.BOOL:
         return f"cannot convert {go_type(value)} to {of.go or go_kind}"

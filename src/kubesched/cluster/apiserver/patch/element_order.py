@@ -11,7 +11,7 @@ from typing import Any
 
 
 def ordered_by(merged: list[Any], order: list[Any], live: list[Any], merge_key: str) -> list[Any]:
-    """Return merged elements in the order of the patch and the live list."""
+    """Order merged elements by the patch and the live list."""
     ordered = [_key(value, merge_key) for value in order]
     before = [_key(value, merge_key) for value in live]
     patched = [value for value in merged if _key(value, merge_key) in ordered]

@@ -27,12 +27,12 @@ class FieldSetError(ValueError):
 
 
 def is_member(node: FieldSet | None) -> bool:
-    """Return whether a node's path is in the set."""
+    """Return whether the path of a node is in the set."""
     return node is not None and (not node or SELF in node)
 
 
 def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
-    """Return a node, None where it would hold nothing."""
+    """Return a node; None if neither it nor its children are members."""
     if not children:
         return _LEAF if member else None
     return {SELF: {}, **children} if member else children
@@ -128,7 +128,7 @@ def has(one: FieldSet, path: tuple[str, ...]) -> bool:
 
 
 def from_paths(*paths: tuple[str, ...]) -> FieldSet:
-    """Return the set of some paths of field names."""
+    """Return the set of paths of field names."""
     result: FieldSet = {}
     for path in paths:
         node: FieldSet = {}
@@ -139,7 +139,7 @@ def from_paths(*paths: tuple[str, ...]) -> FieldSet:
 
 
 def paths(one: FieldSet) -> Iterator[tuple[str, ...]]:
-    """Return the members of a set in upstream's order: a level's own first, then deeper ones."""
+    """Return the members of a set in upstream's order: those of a level before deeper ones."""
     keys = sorted((key for key in one if key != SELF), key=_order)
     for key in keys:
         if is_member(one[key]):
@@ -150,12 +150,12 @@ def paths(one: FieldSet) -> Iterator[tuple[str, ...]]:
 
 
 def path_text(path: tuple[str, ...]) -> str:
-    """Return a path as people read it."""
+    """Format a path."""
     return "".join(element_text(element) for element in path)
 
 
 def element_text(element: str) -> str:
-    """Return a path element as people read it."""
+    """Format a path element."""
     kind, value = element[0], element[2:]
     if kind == "f":
         return f".{value}"
@@ -168,7 +168,7 @@ def element_text(element: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as upstream prints it in a path."""
+    """Format a value in a path as upstream does."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -249,7 +249,7 @@ def _read(fields: Any) -> FieldSet:
 
 @lru_cache(maxsize=1 << 14)
 def _canonical_element(element: str) -> str | None:
-    """Return the normalized element, None for an unknown kind."""
+    """Return the normalized element; None for an unknown kind."""
     if len(element) < 2 or element[1] != ":":
         raise FieldSetError(f"missing colon: {element}")
     kind, value = element[0], element[2:]

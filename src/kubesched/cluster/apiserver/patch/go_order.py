@@ -1,7 +1,7 @@
 """Field order of documents, as Go writes them.
 
 Only error messages depend on it.
-Upstream: encoding/json; gopkg.in/evanphx/json-patch.v4, which sorts what it opens
+Upstream: encoding/json; gopkg.in/evanphx/json-patch.v4, which sorts the containers that it decodes
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from kubesched.api.schema.types import ListOf, MapOf, Struct, Type
 
 
 def go_ordered(of: Type | None, value: Any, opened: Any = None) -> Any:
-    """Return a value with its fields in order: structs as declared, maps and opened ones sorted.
+    """Return a value in order: fields of structs as declared, keys of maps sorted.
 
     Args:
-        of: the value's type, None where it is not known.
+        of: the type of the value; None if it is unknown.
         value: decoded JSON.
-        opened: which parts a patch has opened, as nested dicts; None where it has not.
+        opened: the containers that a patch decodes, as nested dicts; Go sorts them like maps.
     """
     if isinstance(value, list):
         element = of.element if isinstance(of, ListOf) else None
         return [
-            go_ordered(element, one, _part(opened, str(index))) for index, one in enumerate(value)
+            go_ordered(element, item, _part(opened, str(index))) for index, item in enumerate(value)
         ]
     if not isinstance(value, dict):
         return value
@@ -47,7 +47,7 @@ def _part(opened: Any, name: str) -> Any:
 
 
 def opened_by_operations(operations: Any) -> dict[str, Any]:
-    """Return the containers that a JSON patch decodes: all on a path to a value."""
+    """Return the containers that a JSON patch decodes: those on the path to a value."""
     opened: dict[str, Any] = {}
     for operation in operations if isinstance(operations, list) else ():
         for name in ("path", "from"):

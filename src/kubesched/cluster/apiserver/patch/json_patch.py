@@ -47,9 +47,9 @@ def apply_json_patch(document: Document, patch: Any) -> Document:
 
 
 def _sort_touched(root: Any, operations: list[dict[str, Any]]) -> None:
-    """Sort the maps that operations have looked into, as Go does when it writes them.
+    """Sort the maps that operations decode, as Go does when it encodes them.
 
-    The order decides which of several problems a client gets to see.
+    The order decides which of several errors is reported.
     """
     for operation in [{"path": ""}, *operations]:
         for pointer in (operation.get("path"), operation.get("from")):
@@ -73,7 +73,7 @@ def _sort(container: Any) -> None:
 
 
 def unknown_fields(patch: Any) -> list[str]:
-    """Return the complaints of strict decoding about a patch that decodes."""
+    """Return the strict decoding errors of a valid patch."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(patch if isinstance(patch, list) else [])
@@ -178,7 +178,7 @@ def _unescaped(part: str) -> str:
 
 
 def _index(container: list[Any], key: str, limit: int) -> int:
-    """Return an index below a limit; negative ones count from there."""
+    """Return an index below a limit; negative ones count from the limit."""
     if not _INDEX.fullmatch(key):
         raise rejected()
     index = int(key)
@@ -220,7 +220,7 @@ def _remove(container: Any, key: str) -> None:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Compare as upstream does: numbers by how they are written."""
+    """Compare as upstream does: numbers by their text."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -241,7 +241,7 @@ def apply_merge_patch(document: Document, patch: Any) -> Document:
 
 
 def _merged_maps(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Return the merged map, sorted as Go writes it: that decides which problem is seen first."""
+    """Return the merged map, sorted as Go encodes it; the order decides which error is first."""
     result = {key: value for key, value in current.items() if patch.get(key, "") is not None}
     for key, value in patch.items():
         if value is None:
@@ -257,7 +257,7 @@ def _merged_maps(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, An
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without fields that are null; elements of lists stay."""
+    """Return a value without null fields; null elements of lists stay."""
     if isinstance(value, dict):
         kept = sorted(key for key, part in value.items() if part is not None)
         return {key: _without_nulls(value[key]) for key in kept}

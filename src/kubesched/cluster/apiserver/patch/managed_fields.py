@@ -61,7 +61,7 @@ class Manager:
     time: str = ""
     subresource: str = ""
     reset_fields: FieldSet = field(default_factory=dict)
-    """What writes of this resource or subresource cannot change (reset_fields.reset_fields)."""
+    """Fields that writes of the resource or subresource reset (see reset_fields)."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def is_applied(self) -> bool:
-        """Return whether it was made by applying."""
+        """Return whether the entry belongs to an apply."""
         return self.operation == "Apply"
 
 
@@ -154,7 +154,7 @@ def _decoded_or_none(entries: Any) -> Entries | None:
 def decode(encoded: Iterable[dict[str, Any]], *, is_canonical: bool = False) -> Entries:
     """Return entries by identity; raise FieldSetError for invalid managedFields.
 
-    Canonical entries are those that we wrote ourselves.
+    Entries that we wrote ourselves are canonical.
     """
     entries: Entries = {}
     for index, one in enumerate(encoded):
@@ -178,7 +178,7 @@ def decode(encoded: Iterable[dict[str, Any]], *, is_canonical: bool = False) -> 
 
 
 def encode(entries: Entries) -> list[dict[str, Any]]:
-    """Return entries as documents have them, in upstream's order."""
+    """Return managedFields of entries, in upstream's order."""
     return [_encoded(entry) for entry in sorted(entries.values(), key=_order)]
 
 
@@ -246,7 +246,7 @@ def strip(fields: FieldSet) -> FieldSet:
 
 
 def cap(entries: Entries) -> None:
-    """Merge the oldest updates into one entry a version while there are more than allowed."""
+    """Merge the oldest update entries per version while there are too many."""
     # Parity: capmanagers.go capUpdateManagers
     updaters = [who for who, entry in entries.items() if not entry.is_applied]
     excess = len(updaters) - MAX_UPDATE_MANAGERS

@@ -97,10 +97,10 @@ def _merged_element(
 
 
 def _merged_order(ours: list[str], theirs: list[str]) -> list[tuple[str, int | None]]:
-    """Return names in their merged order, with the index in the live list where it is kept.
+    """Return names in merged order, with their index in the live list or None.
 
-    Applied elements come in the order they were applied in; the others keep their place before
-    the element that they preceded.
+    Applied elements have the order of the configuration; other elements stay before the element
+    that they preceded.
     """
     # Parity: merge.go visitListItems, v1.36.
     in_ours, in_theirs = set(ours), set(theirs)
@@ -140,7 +140,7 @@ def _merged_order(ours: list[str], theirs: list[str]) -> list[tuple[str, int | N
 
 
 def remove(walker: Walker, value: Any, fields: FieldSet) -> Any:
-    """Return a value without the fields of a set; null where nothing is left."""
+    """Return a value without the fields of a set; None if nothing is left."""
     if isinstance(value, dict) and isinstance(walker, StructWalker):
         return _remove_from_map(walker, value, fields)
     if isinstance(value, list) and isinstance(walker, ListWalker):
@@ -170,7 +170,7 @@ def _remove_from_list(walker: ListWalker, value: list[Any], fields: FieldSet) ->
 
 
 def with_named_fields(walker: Walker, fields: FieldSet) -> FieldSet:
-    """Return a set in which declared fields that hold members are members too."""
+    """Return a set that also has the declared fields with members below them."""
     result: FieldSet = {}
     for element, node in fields.items():
         if not node or element == SELF:

@@ -54,7 +54,7 @@ _OWN: Final[dict[tuple[str, str, str], FieldSet]] = {
 
 
 def reset_fields(group: str, resource: str, subresource: str = "") -> FieldSet:
-    """Return what writes of a built-in resource put back."""
+    """Return the fields that writes of a built-in resource reset."""
     own = _OWN.get((group, resource, subresource))
     if own is not None:
         return own
@@ -66,7 +66,7 @@ def reset_fields(group: str, resource: str, subresource: str = "") -> FieldSet:
 
 
 def custom_reset_fields(subresource: str, *, has_status: bool) -> FieldSet:
-    """Return what writes of a custom resource put back."""
+    """Return the fields that writes of a custom resource reset."""
     if subresource == "status":
         return _METADATA_AND_SPEC
     return _STATUS if has_status and not subresource else _NOTHING

@@ -53,7 +53,7 @@ def _failed(message: str) -> ApiError:
 
 
 def _merged_maps(of: Type, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Merge a patch into a map; both are ours to write."""
+    """Merge a patch into a map; both may be modified."""
     if _PATCH in patch:
         return _directed(patch)
     _retain_keys(original, patch)
@@ -265,7 +265,7 @@ def _same_type(*lists: list[Any]) -> bool:
 def _special_elements(
     original: list[Any], patch: list[Any], merge_key: str
 ) -> tuple[list[Any], list[Any]]:
-    """Follow the directives among a patch's elements; return both lists without them."""
+    """Apply the directives among the elements of a patch; return both lists without them."""
     plain_elements: list[Any] = []
     replaces = False
     for value in patch:
@@ -311,7 +311,7 @@ def _discard_nulls(value: Any) -> None:
 
 
 def _without_directives(value: Any) -> tuple[Any, bool]:
-    """Return a new value of the document, and whether to keep it."""
+    """Return the value of a new field without directives, and whether to keep the field."""
     if isinstance(value, dict):
         if _PATCH in value:
             return None, False

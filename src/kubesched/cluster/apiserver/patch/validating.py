@@ -57,7 +57,7 @@ def _problems(of: Type, value: Any) -> _Problems:
 
 
 def _value_text(value: Any) -> str:
-    """Return a value as upstream's wrapper around it prints."""
+    """Format a value like upstream's value wrapper."""
     return f"&{{{go_value(value)}}}"
 
 

@@ -23,9 +23,9 @@ from kubesched.cluster.apiserver.patch.field_sets import (
 
 
 class Comparison(NamedTuple):
-    """The fields in which a second value differs; None where there are none.
+    """The fields in which a second value differs; None if there are none.
 
-    As part of a set: an empty node means the value itself.
+    They are nodes of field sets: an empty node stands for the value itself.
     """
 
     removed: FieldSet | None
@@ -34,12 +34,12 @@ class Comparison(NamedTuple):
 
 
 _MEMBER: Final[FieldSet] = {}
-"""A path and nothing below it; one for all, as sets are never written in place."""
+"""A member without children; shared, since sets are immutable."""
 _MODIFIED: Final = Comparison(None, _MEMBER, None)
 
 
 class Walker:
-    """A value that is owned whole: a scalar, an atomic list, map or struct."""
+    """Walker of a value that is owned as a whole: a scalar, an atomic list, map or struct."""
 
     __slots__ = ("empty", "is_leaf", "type")
 
@@ -58,20 +58,20 @@ class Walker:
         return False
 
     def whole(self, value: Any) -> FieldSet:
-        """Return the fields that come or go with a value, itself among them."""
+        """Return the fields that are added or removed with a value, including the value itself."""
         return _MEMBER
 
     def compare(self, old: Any, new: Any) -> Comparison | None:
-        """Return in which fields two values differ, None if they do not."""
+        """Return the fields in which two values differ; None if they are equal."""
         return None if old == new else _MODIFIED
 
     def fields(self, value: Any) -> FieldSet | None:
-        """Return the fields that applying a value claims; None: none, not even itself."""
+        """Return the fields owned by applying a value; None if there are none."""
         return {}
 
 
 class StructWalker(Walker):
-    """Named fields, each owned on its own; or keys of a map, or both."""
+    """Walker of a struct or map, whose fields or keys are owned separately."""
 
     __slots__ = ("by_name", "other")
 
@@ -80,7 +80,7 @@ class StructWalker(Walker):
         self.by_name: dict[str, tuple[str, Walker, bool]] = {}
         """Path element and walker of each declared field, and whether that is a leaf."""
         self.other = other
-        """What fields without a declaration are."""
+        """Walker of undeclared fields."""
 
     def _found(self, name: str) -> tuple[str, Walker, bool]:
         found = self.by_name.get(name)
@@ -168,7 +168,7 @@ def _note(
 
 
 class ListWalker(Walker):
-    """Elements identified by their keys or, in a set, by their value."""
+    """Walker of a list, whose elements are identified by keys or, in a set, by value."""
 
     __slots__ = ("_defaults", "_keys", "element")
 
@@ -209,7 +209,7 @@ class ListWalker(Walker):
         return key_element(names, *(found[name] for name in names))
 
     def grouped(self, values: Any) -> dict[str, list[Any]]:
-        """Return the elements of a list by their identity, in order."""
+        """Return the elements of a list by path element, in order."""
         groups: dict[str, list[Any]] = {}
         if not isinstance(values or [], list):
             raise FieldSetError("expected list")
@@ -226,7 +226,7 @@ class ListWalker(Walker):
         walker = self.element
         for part in value:
             element = self.element_of(part)
-            # Duplicate elements are ambiguous, and owned as a whole.
+            # Duplicate elements are ambiguous: they are owned together.
             node[element] = {} if element in node else walker.whole(part)
         return node
 
@@ -281,7 +281,7 @@ def _set_element(value: Any) -> str:
 
 
 class DeducedWalker(StructWalker):
-    """A value without a type: maps field by field, all else whole."""
+    """Walker of an untyped value: fields of maps are owned separately, all else as a whole."""
 
     __slots__ = ()
 
@@ -350,7 +350,7 @@ def _walker(of: Type) -> Walker:
 
 
 def empty_document(of: Struct | None) -> Document:
-    """Return what Go writes for a new object of a kind: the fields that are never left out.
+    """Return the fields that Go always encodes for a kind.
 
     Not to be written.
     """
@@ -391,7 +391,7 @@ def _empty_struct(of: Struct) -> Document:
 
 
 def _is_written_as_null(field: Field) -> bool:
-    """Return whether it is a time that Go writes although it has none: a struct is never empty."""
+    """Return whether Go encodes an unset field as null: a time, which is a struct."""
     kind = field.type
     return (
         isinstance(kind, Scalar)

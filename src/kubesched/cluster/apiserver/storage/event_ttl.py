@@ -17,7 +17,7 @@ _LOOKS_EVERY_S: Final = 60.0
 
 
 class EventExpiry:
-    """Remembers when each event was written, in that order."""
+    """Keeps the write times of events, in order."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -27,13 +27,13 @@ class EventExpiry:
         self._resource = resource
         bucket = context.bucket(resource)
         now_s = context.clock.monotonic_s()
-        # How long those that were loaded have been there is not known: they get a whole hour.
+        # The age of loaded events is unknown: they expire in an hour.
         for entry in bucket.range():
             self._written.append((now_s, entry.key, entry.version))
         bucket.history.subscribers[self] = None
 
     def notice(self, change: Change) -> None:
-        """Note that an event was written."""
+        """Record the write of an event."""
         if change.type is not ChangeType.DELETED:
             now_s = self._context.clock.monotonic_s()
             self._written.append((now_s, change.entry.key, change.version))
@@ -52,7 +52,7 @@ class EventExpiry:
 
 
 async def expire_events(context: Context) -> None:
-    """Remove events as their time comes, until cancelled."""
+    """Delete events as they expire, until cancelled."""
     expiry = EventExpiry(context)
     while True:
         await context.clock.sleep(_LOOKS_EVERY_S)

@@ -1,6 +1,6 @@
 """Persists objects in a SQLite file.
 
-All changes of one turn of the event loop are one transaction, committed before clients see them.
+All changes of one event loop iteration are one transaction, committed before clients see them.
 The file holds keys and tokens, so only its owner may read it.
 Upstream: none; etcd does this there.
 """
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 
 
 class DataFileError(Exception):
-    """An unusable file; the message says why."""
+    """An unusable data file; the message says why."""
 
 
 class PersistenceError(Exception):
@@ -48,9 +48,8 @@ class SqliteJournal:
             path.touch(mode=0o600)
             self._file = sqlite3.connect(path, isolation_level=None, timeout=1.0)
             self._check_owner()
-            # A process that is killed loses nothing that was committed, since the system has it;
-            # only a machine that stops could, and for that every commit would have to wait for
-            # the disk.
+            # A killed process loses no committed change. A machine that crashes may lose some;
+            # to prevent that, every commit would have to wait for the disk.
             self._file.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute("PRAGMA synchronous=NORMAL")
@@ -62,7 +61,7 @@ class SqliteJournal:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Raise errors that name the file."""
+        """Raise SQLite and OS errors as DataFileError with the path."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -84,12 +83,12 @@ class SqliteJournal:
             raise DataFileError(f"{self.path} has format {found}; this version reads {known}")
 
     def state(self, name: str) -> str:
-        """Return a stored setting, empty if it is missing."""
+        """Return a stored setting; empty if it is missing."""
         row = self._file.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
         return "" if row is None else str(row[0])
 
     def set_state(self, name: str, value: str) -> None:
-        """Note a value."""
+        """Store a setting."""
         self._file.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
 
     def version(self) -> int:
@@ -97,14 +96,14 @@ class SqliteJournal:
         return int(self.state("version") or 0)
 
     def objects(self) -> Iterator[tuple[str, str, int, bytes]]:
-        """Yield storage, key, version and data of everything kept."""
+        """Yield storage, key, version and data of each stored object."""
         with self._explained():
             rows = self._file.execute("SELECT storage, key, version, data FROM objects")
             for storage, key, version, data in rows:
                 yield storage, key, version, bytes(data)
 
     def put(self, storage: str, entry: Entry) -> None:
-        """Keep an object."""
+        """Store an object."""
         self._begin()
         self._file.execute(
             "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)",
@@ -113,7 +112,7 @@ class SqliteJournal:
         self._version = entry.version
 
     def drop(self, storage: str, key: str, version: int) -> None:
-        """Forget an object."""
+        """Remove an object."""
         self._begin()
         self._file.execute("DELETE FROM objects WHERE storage = ? AND key = ?", (storage, key))
         self._version = version
@@ -126,12 +125,12 @@ class SqliteJournal:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return  # Not serving yet: loading and bootstrap commit themselves.
+            return  # No loop runs yet: loading and bootstrap commit explicitly.
         self._settled = loop.create_future()
         loop.call_soon(self._commit_by_itself)
 
     def commit(self) -> None:
-        """Write changes to the file."""
+        """Commit the pending changes."""
         if not self._file.in_transaction:
             return
         self.set_state("version", str(self._version))
@@ -141,7 +140,7 @@ class SqliteJournal:
             settled.set_result(None)
 
     def _commit_by_itself(self) -> None:
-        """Write changes that no request waits for."""
+        """Commit in a callback of the loop; log a failure."""
         try:
             self.commit()
         except sqlite3.Error as error:
@@ -152,12 +151,12 @@ class SqliteJournal:
                 settled.exception()  # There may be no waiter.
 
     async def wait_settled(self) -> None:
-        """Wait until every change so far is in the file; NotKeptError if it cannot be written."""
+        """Wait until all changes so far are committed; PersistenceError if that fails."""
         if self._settled is not None:
             await asyncio.shield(self._settled)
 
     def close(self) -> None:
-        """Write pending changes and close the file."""
+        """Commit pending changes and close the file."""
         try:
             self.commit()
         finally:

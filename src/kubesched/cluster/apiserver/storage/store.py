@@ -18,13 +18,13 @@ EMPTY: Final[Mapping[str, str]] = {}
 
 
 class Journal(Protocol):
-    """Where changes are kept beyond the process."""
+    """Persistent storage of changes."""
 
     def put(self, storage: str, entry: Entry) -> None:
-        """Keep an object."""
+        """Store an object."""
 
     def drop(self, storage: str, key: str, version: int) -> None:
-        """Forget an object; the version is that of its deletion."""
+        """Remove an object; the version is that of its deletion."""
 
 
 class Bucket:
@@ -38,7 +38,7 @@ class Bucket:
 
     @property
     def version(self) -> int:
-        """Return the version of the last change here, as far back as is known."""
+        """Return the version of the last known change in this bucket."""
         changes = self.history.changes
         return changes[-1].version if changes else self.history.floor
 
@@ -54,15 +54,15 @@ class Bucket:
             index += 1
 
     def between(self, prefix: str = "") -> tuple[int, int]:
-        """Return where the keys with a prefix begin and end in `keys`."""
+        """Return start and end of the keys with a prefix in `keys`."""
         first = bisect_left(self.keys, prefix)
-        # No character of a key sorts between "/" and "0", so that "0" ends a namespace.
+        # No character sorts between "/" and "0", so that "0" follows all keys of a namespace.
         last = bisect_left(self.keys, f"{prefix[:-1]}0") if prefix else len(self.keys)
         return first, max(first, last)
 
 
 class Store:
-    """Every bucket, and the version of the last change."""
+    """All buckets, and the version of the last change."""
 
     def __init__(self, journal: Journal | None = None, *, version: int = 0) -> None:
         self.version = version
@@ -70,7 +70,7 @@ class Store:
         self.buckets: dict[str, Bucket] = {}
 
     def bucket(self, storage: str) -> Bucket:
-        """Return the bucket of a resource, created if missing."""
+        """Return the bucket of a resource; create it if it is missing."""
         found = self.buckets.get(storage)
         if found is None:
             found = self.buckets[storage] = Bucket(storage, self.version)
@@ -87,7 +87,7 @@ class Store:
         insort(bucket.keys, entry.key)
 
     def put(self, storage: str, entry: Entry) -> Change:
-        """Store a new object or a new version of one; its version must be the next."""
+        """Store a new object or a new state; its version must be the next version."""
         assert entry.version == self.version + 1
         bucket = self.bucket(storage)
         if self.journal is not None:
@@ -100,7 +100,7 @@ class Store:
         return self._changed(bucket, Change(kind, entry, previous))
 
     def delete(self, storage: str, last: Entry) -> Change:
-        """Remove an object; `last` is its last state, under the version of the deletion."""
+        """Remove an object; `last` is its last state with the version of the deletion."""
         assert last.version == self.version + 1
         bucket = self.bucket(storage)
         if self.journal is not None:

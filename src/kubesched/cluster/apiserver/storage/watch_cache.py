@@ -1,7 +1,7 @@
 """Watch history and subscribers of one resource.
 
-Encodes an event once for all subscribers that want the same form. A subscriber has a bounded queue;
-one that does not read loses its watch.
+Encodes an event once for all subscribers with the same representation. Subscribers have bounded
+queues; a client that does not read loses its watch.
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher/{cacher,watch_cache,cache_watcher}.go
 """
 
@@ -46,29 +46,29 @@ class ChangeType(StrEnum):
 
 
 class Change:
-    """One version of one object taking the place of another."""
+    """A change from one version of an object to another."""
 
     __slots__ = ("entry", "frames", "previous", "type", "version")
 
     def __init__(self, kind: ChangeType, entry: Entry, previous: Entry | None) -> None:
         self.type = kind
         self.entry = entry
-        """The new state; of a deletion, the last one under the deletion's version."""
+        """The new state; for a deletion, the last state with the version of the deletion."""
         self.previous = previous
         self.version = entry.version
         self.frames: dict[tuple[str, str], bytes] = {}
-        """The bytes of events, by representation and type."""
+        """Encoded events by representation and type."""
 
 
 class Subscriber(Protocol):
-    """A subscriber to changes."""
+    """Receiver of changes."""
 
     def notice(self, change: Change) -> None:
         """Handle a change; must not wait and must not raise."""
 
 
 class TooOldError(Exception):
-    """The history does not go back that far."""
+    """The requested version is older than the history."""
 
     def __init__(self, oldest: int) -> None:
         super().__init__(oldest)
@@ -76,19 +76,19 @@ class TooOldError(Exception):
 
 
 class History:
-    """Changes of one bucket, the newest last."""
+    """Changes of one bucket, the latest last."""
 
     def __init__(self, version: int) -> None:
         self.floor = version
-        """The version from which on nothing is missing."""
+        """The version after which the history is complete."""
         self.changes: deque[Change] = deque()
         self.subscribers: dict[Subscriber, None] = {}
         self._bytes = 0
         self._framed: deque[Change] = deque()
-        """The newest events, which many watchers read. Older ones are encoded again on demand."""
+        """The latest changes, whose encoded events are cached; older ones are encoded again."""
 
     def add(self, change: Change) -> None:
-        """Record a change and notify the watchers."""
+        """Record a change and notify the subscribers."""
         self.changes.append(change)
         self._bytes += len(change.entry.data)
         while len(self.changes) > _COUNT_MAX or self._bytes > _BYTES_MAX:
@@ -102,13 +102,13 @@ class History:
             subscriber.notice(change)
 
     def compact(self, version: int) -> None:
-        """Forget what happened up to a version."""
+        """Drop the changes up to a version."""
         while self.changes and self.changes[0].version <= version:
             self._bytes -= len(self.changes.popleft().entry.data)
         self.floor = max(self.floor, version)
 
     def since(self, version: int) -> list[Change]:
-        """Return the changes after a version; raise TooOldError where some are forgotten."""
+        """Return the changes after a version; TooOldError if some were dropped."""
         if version < self.floor:
             raise TooOldError(self.floor)
         found: list[Change] = []
@@ -120,7 +120,7 @@ class History:
         return found
 
     def undone(self, version: int) -> dict[str, Entry | None]:
-        """Return the state at a version of each key that changed since, None if it was absent."""
+        """Return the state at a version of each key changed since; None if it was absent."""
         was: dict[str, Entry | None] = {}
         for change in reversed(self.since(version)):
             was[change.entry.key] = change.previous

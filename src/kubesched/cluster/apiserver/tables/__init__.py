@@ -1,6 +1,6 @@
 """Tables for `kubectl get`, and PartialObjectMetadata.
 
-The columns are data recorded from a real server; the cells are in the modules of rows.
+The columns are data recorded from a real server; the row modules format the cells.
 Upstream: pkg/printers/tablegenerator.go, staging/src/k8s.io/apiserver/pkg/registry/rest/table.go,
 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go asTable
 """
@@ -26,7 +26,7 @@ _AGE_COLUMN: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.crea
 def table_of(
     resource: Resource, documents: list[Document], *, include_object: str, now_s: float
 ) -> Document:
-    """Return objects as a Table, without its metadata; include_object as in the query."""
+    """Return objects as a Table without metadata; `include_object` is the query parameter."""
     if (resource.group, resource.resource) == ("flowcontrol.apiserver.k8s.io", "flowschemas"):
         documents = sorted(documents, key=_flow_order)
     rows = [_row(resource, document, include_object, now_s) for document in documents]
@@ -59,7 +59,7 @@ def partial_metadata(document: Document) -> Document:
 
 @lru_cache(maxsize=1)
 def _columns() -> dict[str, list[Document]]:
-    """Return column definitions by `group/resource`; those of all others under the empty text."""
+    """Return column definitions by `group/resource`; the key `""` has the default columns."""
     columns: dict[str, list[Document]] = msgspec.json.decode(read_data("columns.json.gz"))
     return columns
 

@@ -27,7 +27,7 @@ _YEAR: Final = 365 * _DAY
 
 
 def human_duration(seconds: float) -> str:
-    """Return a duration as people read it: two units at most, the coarser the longer."""
+    """Format a duration with at most two units, which are coarser for long durations."""
     # Parity: duration.go HumanDuration, v1.36
     whole = int(seconds)
     if whole < -1:
@@ -50,24 +50,24 @@ def human_duration(seconds: float) -> str:
 
 
 def since(time: str | None, now_s: float) -> str:
-    """Return how long ago a time was."""
+    """Format the time since a timestamp."""
     if not time:
         return UNKNOWN
     return human_duration(now_s - parse_time(time))
 
 
 def age(document: Document, now_s: float) -> str:
-    """Return how long ago an object was made."""
+    """Format the age of an object."""
     return since((document.get("metadata") or {}).get("creationTimestamp"), now_s)
 
 
 def labels_text(labels: dict[str, str] | None) -> str:
-    """Return labels as a selector of them reads."""
+    """Format labels as `key=value` pairs."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
 
 
 def selector_text(selector: Any, *, empty: str = NONE, broken: str = "<error>") -> str:
-    """Return a label selector as text."""
+    """Format a label selector."""
     if selector is None:
         return empty
     try:
@@ -77,7 +77,7 @@ def selector_text(selector: Any, *, empty: str = NONE, broken: str = "<error>") 
 
 
 def containers_cells(containers: Sequence[Document] | None) -> list[str]:
-    """Return the names and the images of containers."""
+    """Return the cells with the names and the images of containers."""
     return [
         ",".join(str(container.get(name) or "") for container in containers or ())
         for name in ("name", "image")
@@ -85,7 +85,7 @@ def containers_cells(containers: Sequence[Document] | None) -> list[str]:
 
 
 def shortened(values: Sequence[str], limit: int = 3) -> str:
-    """Return the first of some values, and the number of others."""
+    """Format the first values and the number of others."""
     text = ",".join(values[:limit])
     if len(values) > limit:
         return f"{text} + {len(values) - limit} more..."

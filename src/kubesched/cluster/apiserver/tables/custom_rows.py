@@ -20,7 +20,7 @@ Columns = Sequence[Document]
 
 
 def custom_definitions(name: Document, columns: Columns) -> list[Document]:
-    """Return the columns of a custom resource, the name's first."""
+    """Return the columns of a custom resource, the name first."""
     return [name, *(_definition(column) for column in columns)]
 
 

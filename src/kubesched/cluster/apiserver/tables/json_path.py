@@ -14,7 +14,7 @@ Step = Callable[[Any], list[Any]]
 
 
 class PathError(ValueError):
-    """A path that does not parse, or a value that it cannot walk."""
+    """A path that cannot be parsed, or that does not apply to a value."""
 
 
 _FIELD: Final = re.compile(r"(?:\\.|[^.\[\]{}\s\\])+")
@@ -32,7 +32,7 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def find(path: str, document: Any) -> list[Any]:
-    """Return the values at a path; none where a key is missing."""
+    """Return the values at a path; a missing key has none."""
     values = [document]
     for step in steps_of(path):
         values = [found for value in values for found in step(value)]
@@ -72,7 +72,7 @@ def _after_dot(path: str, at: int) -> tuple[int, list[Step]]:
 
 
 def _closing(path: str, at: int) -> int:
-    """Return where the bracket that opens at an index closes; quotes hide brackets."""
+    """Return the index of the closing bracket; brackets in quotes are ignored."""
     depth, quote = 0, ""
     for index in range(at, len(path)):
         char = path[index]
@@ -180,7 +180,7 @@ def _holds(value: Any, left: str, operator: str | None, right: str | None) -> bo
 
 
 def _operand(value: Any, text: str) -> list[Any]:
-    """Return the path or the literal on one side of a comparison."""
+    """Return an operand of a comparison: a path or a literal."""
     if text[0] in "@$.":
         return find(text, value)
     if text[0] in "'\"":

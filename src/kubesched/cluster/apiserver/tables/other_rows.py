@@ -78,7 +78,7 @@ def service_cidr_row(one: Document, now_s: float) -> list[Any]:
 
 
 def ip_address_row(one: Document, now_s: float) -> list[Any]:
-    """Return the cells of an IPAddress; one more than there are columns, as upstream."""
+    """Return the cells of an IPAddress; like upstream, one more than it has columns."""
     parent = _spec(one).get("parentRef")
     cell = NONE
     if parent is not None:
@@ -187,7 +187,7 @@ def csi_driver_row(one: Document, now_s: float) -> list[Any]:
 
 
 def webhook_row(one: Document, now_s: float) -> list[Any]:
-    """Return the cells of a configuration of webhooks."""
+    """Return the cells of a webhook configuration."""
     return [_name(one), len(one.get("webhooks") or []), age(one, now_s)]
 
 
@@ -201,7 +201,7 @@ def admission_policy_row(one: Document, now_s: float) -> list[Any]:
 
 
 def admission_binding_row(one: Document, now_s: float) -> list[Any]:
-    """Return the cells of a binding of an admission policy."""
+    """Return the cells of an admission policy binding."""
     spec = _spec(one)
     reference = spec.get("paramRef") or {}
     cell = UNSET
@@ -213,7 +213,7 @@ def admission_binding_row(one: Document, now_s: float) -> list[Any]:
 
 
 def _selector_struct(selector: Document) -> str:
-    """Return a selector as the generated String method of its Go type prints it."""
+    """Format a selector like the generated String method of its Go type."""
     pairs = "".join(
         f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items())
     )

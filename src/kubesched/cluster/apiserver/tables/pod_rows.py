@@ -1,4 +1,4 @@
-"""The table row of a pod, with its status in one word.
+"""The table row of a pod, with a one-word status.
 
 Upstream: pkg/printers/internalversion/printers.go printPod
 """
@@ -30,7 +30,7 @@ def pod_row(pod: Document, now_s: float) -> list[Any]:
 
 
 def pod_row_conditions(pod: Document) -> list[Document]:
-    """Return what clients may know about the row of a pod that is done."""
+    """Return the row conditions of a pod: Completed if it has finished."""
     phase = (pod.get("status") or {}).get("phase")
     messages = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
     if phase not in messages:
@@ -52,7 +52,7 @@ def _is_sidecar(container: Document | None) -> bool:
 
 
 class _Summary:
-    """A pod's state, gathered from its containers'."""
+    """Summary of the container statuses of a pod."""
 
     def __init__(self, pod: Document) -> None:
         spec, status = pod.get("spec") or {}, pod.get("status") or {}
@@ -73,20 +73,20 @@ class _Summary:
             is_gated = condition.get("reason") == "SchedulingGated"
             if condition.get("type") == "PodScheduled" and is_gated:
                 self.reason = "SchedulingGated"
-        initializing = self._note_init_containers(status.get("initContainerStatuses") or [])
+        initializing = self._summarize_init_containers(status.get("initContainerStatuses") or [])
         conditions = status.get("conditions") or []
         if not initializing or condition_status(conditions, "Initialized") == "True":
-            self._note_containers(status.get("containerStatuses") or [])
-        self._note_deletion(pod)
+            self._summarize_containers(status.get("containerStatuses") or [])
+        self._summarize_deletion(pod)
 
     def restarts_text(self, now_s: float) -> str:
-        """Return how often containers were restarted, and when last."""
+        """Return the number of restarts, and the time since the last one."""
         if self._restarts and self._last_restart:
             return f"{self._restarts} ({since(self._last_restart, now_s)} ago)"
         return str(self._restarts)
 
-    def _note_init_containers(self, statuses: list[Document]) -> bool:
-        """Count init containers; return whether one of them is not done yet."""
+    def _summarize_init_containers(self, statuses: list[Document]) -> bool:
+        """Summarize init containers; return whether one has not completed."""
         for index, status in enumerate(statuses):
             is_sidecar = _is_sidecar(self._init.get(status.get("name", "")))
             self._count_restarts(status, is_sidecar=is_sidecar)
@@ -117,7 +117,7 @@ class _Summary:
             self._sidecar_restarts += status.get("restartCount") or 0
             self._last_sidecar_restart = max(self._last_sidecar_restart, finished)
 
-    def _note_containers(self, statuses: list[Document]) -> None:
+    def _summarize_containers(self, statuses: list[Document]) -> None:
         self._restarts = self._sidecar_restarts
         self._last_restart = self._last_sidecar_restart
         has_running, error = False, ""
@@ -134,10 +134,10 @@ class _Summary:
                 has_running = True
                 self.ready += 1
         if self.reason == "Completed":
-            self._note_completion(error, has_running=has_running)
+            self._summarize_completion(error, has_running=has_running)
 
-    def _note_completion(self, error: str, *, has_running: bool) -> None:
-        """Set the reason of a pod that still runs though a container has exited."""
+    def _summarize_completion(self, error: str, *, has_running: bool) -> None:
+        """Set the reason of a pod in which some container has completed."""
         conditions = self._status.get("conditions") or []
         is_ready = any(
             condition.get("type") == "Ready" and condition.get("status") == "True"
@@ -150,7 +150,7 @@ class _Summary:
         elif has_running:
             self.reason = "NotReady"
 
-    def _note_deletion(self, pod: Document) -> None:
+    def _summarize_deletion(self, pod: Document) -> None:
         if not pod["metadata"].get("deletionTimestamp"):
             return
         if self._status.get("reason") == "NodeLost":

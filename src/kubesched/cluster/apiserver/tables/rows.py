@@ -1,4 +1,4 @@
-"""Maps resources to the functions that make their table rows.
+"""Maps resources to the functions that format their table rows.
 
 Upstream: pkg/printers/internalversion/printers.go AddHandlers
 """

@@ -114,7 +114,7 @@ _JOB_STATES: Final = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-"""Conditions and their labels, in order of precedence; without one: the object's deletion."""
+"""Condition types and their labels by precedence; the empty type: the Job is terminating."""
 
 
 def job_row(one: Document, now_s: float) -> list[Any]:
@@ -209,7 +209,7 @@ def autoscaler_row(one: Document, now_s: float) -> list[Any]:
 
 
 def _metrics_of(spec: Document, status: Document) -> tuple[list[Document], list[Document]]:
-    """Return metrics and their states; v1 knows the use of CPU only."""
+    """Return metrics and their statuses; v1 supports CPU utilization only."""
     if "targetCPUUtilizationPercentage" not in spec:
         return spec.get("metrics") or [], status.get("currentMetrics") or []
     percentage = spec["targetCPUUtilizationPercentage"]

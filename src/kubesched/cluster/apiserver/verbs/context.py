@@ -1,4 +1,4 @@
-"""The context of all verbs: encoding and decoding of stored objects, and reading others.
+"""The context of all verbs: encodes and decodes stored objects, and reads other objects.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go
 """
@@ -55,7 +55,7 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class Context:
-    """The server's state, as verbs see it. It is a Reader for the rules of kinds."""
+    """The state of the server for verbs. It is the Reader of strategies."""
 
     registry: Registry
     store: Store
@@ -63,12 +63,12 @@ class Context:
     identities: Identities
     admission: Sequence[Admission] = ()
     check_create: Callable[[Request], None] | None = None
-    """Checks the permission to create when an update creates an object."""
+    """Checks the permission to create if an update creates an object."""
     by_storage: dict[tuple[str, str], Resource] = field(default_factory=dict)
-    """The resource through which rules read a group's objects, filled as they ask."""
+    """Resource by group and plural for `get` and `list`, cached on first use."""
 
     def request(self, user: User, resource: Resource, **details: Any) -> Request:
-        """Return what rules may know about a request."""
+        """Return the request as strategies and admission plugins see it."""
         now_s = self.clock.now_s()
         return Request(
             user=user,
@@ -87,33 +87,33 @@ class Context:
         return self.request(_SYSTEM, resource, verb=verb)
 
     def bucket(self, resource: Resource) -> Bucket:
-        """Return where a resource's objects are."""
+        """Return the bucket of a resource."""
         return self.store.bucket(resource.storage)
 
     def key(self, resource: Resource, namespace: str, name: str) -> str:
-        """Return under which key an object is kept."""
+        """Return the storage key of an object."""
         return f"{namespace}/{name}" if resource.is_namespaced else name
 
     def entry(self, resource: Resource, namespace: str, name: str) -> Entry | None:
-        """Return an object as stored."""
+        """Return the stored entry of an object."""
         bucket = self.store.buckets.get(resource.storage)
         return None if bucket is None else bucket.entries.get(self.key(resource, namespace, name))
 
     def document(self, resource: Resource, entry: Entry) -> Document:
-        """Return an object as the resource's version shows it; the caller may change it."""
+        """Return an object in the version of the resource; the caller may modify it."""
         document: Document = decode(entry.data)
         if resource.from_storage is not None:
             document = resource.from_storage(document)
         return document
 
     def data(self, resource: Resource, entry: Entry) -> bytes:
-        """Return an object's bytes as the resource's version shows it."""
+        """Return an object in the version of the resource, encoded."""
         if resource.from_storage is None:
             return entry.data
         return encode(resource.from_storage(decode(entry.data)))
 
     def new_entry(self, resource: Resource, document: Document, version: int) -> Entry:
-        """Return the stored form of a document with a resource version, which is also set on it."""
+        """Set the resourceVersion of a document; return its stored entry."""
         metadata = metadata_of(document)
         metadata["resourceVersion"] = str(version)
         if resource.to_storage is not None:
@@ -125,7 +125,7 @@ class Context:
         return Entry(key, version, encode(in_order(document)), labels, fields)
 
     def find(self, group: str, resource: str) -> Resource | None:
-        """Return a resource in any of its versions, the first that was registered."""
+        """Return the first registered version of a resource."""
         known = self.by_storage.get((group, resource))
         if known is not None and self.registry.find(group, known.version, resource) is known:
             return known
@@ -142,7 +142,7 @@ class Context:
         return None if found is None or entry is None else self.document(found, entry)
 
     def list(self, group: str, resource: str, namespace: str = "") -> Iterator[Document]:
-        """Yield objects in order of their keys."""
+        """Yield objects ordered by key."""
         found = self.find(group, resource)
         bucket = None if found is None else self.store.buckets.get(found.storage)
         if found is None or bucket is None or not bucket.entries:
@@ -158,7 +158,7 @@ def admit(
     old: Document | None,
     request: Request,
 ) -> None:
-    """Run mutating admission and the kind's strategy; no new document means a deletion."""
+    """Run mutating admission and the strategy; `new` is None on delete."""
     for plugin in context.admission:
         plugin.admit(new, old, request)
     if new is None:

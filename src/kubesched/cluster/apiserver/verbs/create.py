@@ -1,4 +1,4 @@
-"""Create: from a decoded document to a stored object.
+"""Create: stores a decoded document as a new object.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go,
 staging/src/k8s.io/apiserver/pkg/registry/rest/create.go
@@ -51,7 +51,7 @@ def store_new(
     request: Request,
     options: WriteOptions,
 ) -> Document:
-    """Finish, check and store an admitted document."""
+    """Complete, validate and store an admitted document."""
     metadata = metadata_of(document)
     if metadata.get("name") or not metadata.get("generateName"):
         return _attempt(context, resource, document, request, options)
@@ -75,7 +75,7 @@ def _attempt(
     request.name = request.name or name_of(document)
     problems = resource.strategy.validate_create(document, request)
     metadata_problems = created_metadata_problems(resource, document)
-    # Parity: kinds check their metadata first, then the rest; what any name must be comes last.
+    # Parity: kinds validate metadata first, then the rest; the generic name check comes last.
     if found := [*metadata_problems, *problems] or path_problems(document):
         raise invalid_object(resource.error_group, resource.kind, name_of(document), found)
     request.warnings += resource.strategy.warnings(document, None)
@@ -91,7 +91,7 @@ def _attempt(
 
 
 def _prepare(context: Context, resource: Resource, document: Document, request: Request) -> None:
-    """Set server-side fields, and drop those that a client must not set."""
+    """Set server-side fields, and drop fields that clients must not set."""
     strategy, metadata = resource.strategy, metadata_of(document)
     fill_system_fields(document, uid=context.identities.uid(), now=request.now)
     if metadata.get("generateName") and not metadata.get("name"):

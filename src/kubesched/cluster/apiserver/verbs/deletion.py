@@ -82,8 +82,8 @@ def _delete(
     if has_finalizers or waits:
         return _store(context, resource, new, options), False
     if not _is_dry_run(options):
-        # The state that watchers see last is the one with the deletion in it, as on upstream,
-        # where a graceful deletion of no seconds is written before the object is removed.
+        # Parity: upstream writes a graceful deletion with a period of 0 before it removes the
+        # object, so that the last state has the deletion fields.
         if is_graceful:
             _store(context, resource, new, options)
         new = remove(context, resource, new if is_graceful else old, request)
@@ -138,7 +138,7 @@ def is_to_be_deleted(resource: Resource, new: Document, old: Document) -> bool:
 def _before_delete(
     context: Context, resource: Resource, document: Document, options: Document
 ) -> tuple[bool, bool]:
-    """Set the deletion timestamp; return whether it is graceful, and whether it is pending."""
+    """Set the deletion timestamp; return whether deletion is graceful and whether pending."""
     # Parity: registry/rest/delete.go BeforeDelete, v1.36
     metadata, requested = metadata_of(document), options.get("gracePeriodSeconds")
     if requested is not None and requested < 0:
@@ -171,7 +171,7 @@ def _shorten(
     ends_s = parse_time(metadata["deletionTimestamp"]) - remaining_s + requested_s
     if ends_s < now_s:
         ends_s = now_s
-        # It stays graceful: the controller of the object has to finish it.
+        # It stays graceful: the component that runs the object completes the deletion.
         requested_s = 1 if requested_s else 0
     metadata["deletionTimestamp"] = time_text(ends_s)
     metadata["deletionGracePeriodSeconds"] = requested_s
@@ -200,7 +200,7 @@ def _warn_of_orphans(resource: Resource, options: Document, request: Request) ->
 def _garbage_finalizers(
     resource: Resource, metadata: dict[str, Any], options: Document
 ) -> list[str]:
-    """Return the finalizers with those of the propagation policy."""
+    """Return the finalizers, adjusted to the propagation policy."""
     # Parity: store.go deletionFinalizersForGarbageCollection, v1.36
     finalizers = metadata.get("finalizers") or []
     kept = [name for name in finalizers if name not in {FINALIZER_ORPHAN, FINALIZER_FOREGROUND}]
@@ -210,7 +210,7 @@ def _garbage_finalizers(
         return [*kept, FINALIZER_ORPHAN] if options["orphanDependents"] else kept
     policy = options.get("propagationPolicy")
     if policy is None:
-        # Without a policy, the object's own finalizers count.
+        # Without a policy, the finalizers of the object determine it.
         policy_finalizers = [name for name in finalizers if name not in kept][:1]
         if not policy_finalizers and resource.strategy.orphans_by_default:
             policy_finalizers = [FINALIZER_ORPHAN]
@@ -227,7 +227,7 @@ def _check_options(options: Document) -> None:
         problems.append(invalid("propagationPolicy", policy, text))
     if policy is not None and policy not in _POLICIES[:-1]:
         problems.append(not_supported("propagationPolicy", policy, _POLICIES))
-    if any(one != "All" for one in options.get("dryRun") or ()):
+    if any(value != "All" for value in options.get("dryRun") or ()):
         problems.append(not_supported("dryRun", options["dryRun"], ("All",)))
     if problems:
         raise invalid_object("meta.k8s.io", "DeleteOptions", "", problems)
@@ -257,7 +257,7 @@ def _check_preconditions(resource: Resource, document: Document, options: Docume
 def _check_namespace_preconditions(
     metadata: dict[str, Any], name: str, uid: str | None, version: str | None
 ) -> None:
-    """Reject like the storage of namespaces, which has its own messages."""
+    """Check preconditions with the messages of the namespace storage."""
     for field, expected, actual in (
         ("UID", uid, metadata.get("uid")),
         ("ResourceVersion", version, metadata.get("resourceVersion")),

@@ -39,7 +39,7 @@ _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 
 @dataclass(slots=True)
 class ListOptions:
-    """Which objects, of when, and how many."""
+    """Options of a list or watch."""
 
     labels: Selector = MATCH_EVERYTHING
     fields: FieldSelector = field(default_factory=FieldSelector)
@@ -53,11 +53,11 @@ class ListOptions:
 
     @property
     def selects_all(self) -> bool:
-        """Return whether nothing is left out."""
+        """Return whether the selectors match everything."""
         return self.labels.is_empty and not self.fields.terms
 
     def check(self, *, is_watch: bool) -> None:
-        """Raise for options that contradict each other."""
+        """Raise ApiError for contradictory options."""
         problems = self._watch_problems() if is_watch else self._list_problems()
         if problems:
             raise invalid_object("meta.k8s.io", "ListOptions", "", problems)
@@ -106,7 +106,7 @@ class ListOptions:
 def list_options(
     query: Mapping[str, str], resource: Resource, *, is_watch: bool = False
 ) -> ListOptions:
-    """Read list options from query parameters."""
+    """Parse list options from query parameters."""
     try:
         labels = parse_label_selector(query.get("labelSelector", ""))
         fields = parse_field_selector(query.get("fieldSelector", ""))
@@ -164,7 +164,7 @@ def _check_fields(fields: FieldSelector, resource: Resource) -> None:
 
 
 def read_version(text: str) -> int:
-    """Return the requested resource version, 0 for none."""
+    """Return the requested resource version; 0 if there is none."""
     try:
         return parse_version(text)
     except ValueError as error:
@@ -172,7 +172,7 @@ def read_version(text: str) -> int:
 
 
 def parse_version(text: str) -> int:
-    """Return a version, 0 for none; raise ValueError with upstream's text."""
+    """Parse a version; 0 if empty, ValueError with upstream's message if invalid."""
     if not text:
         return 0
     is_number = text.isascii() and text.isdigit()
@@ -198,13 +198,13 @@ def too_large_version(version: int, current: int) -> ApiError:
 
 
 def encode_token(version: int, start: str) -> str:
-    """Return a continue token: list on, at a version, from a key."""
+    """Return a continue token for a version and a start key."""
     data = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": version, "start": f"/{start}"})
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decode_token(token: str) -> tuple[int, str]:
-    """Return the version (-1: whatever is newest) and the key of a continue token."""
+    """Return version (-1: the latest) and start key of a continue token."""
     try:
         data = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
         found: Any = msgspec.json.decode(data)

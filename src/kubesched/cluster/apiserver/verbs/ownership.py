@@ -18,7 +18,7 @@ from kubesched.cluster.apiserver.verbs.context import WriteOptions
 
 
 def reset_of(resource: Resource, subresource: str) -> FieldSet:
-    """Return the fields that a write puts back."""
+    """Return the fields that a write of the subresource resets."""
     if resource.is_custom:
         return custom_reset_fields(subresource, has_status="status" in resource.views)
     return reset_fields(resource.group, resource.resource, subresource)

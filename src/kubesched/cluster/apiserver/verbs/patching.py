@@ -1,4 +1,4 @@
-"""Patch: from patch bytes to an update.
+"""Patch: turns the bytes of a patch into an update.
 
 The patch types are in `patch`.
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go
@@ -62,7 +62,7 @@ def patch_of(
     request: Request,
     options: WriteOptions,
 ) -> Change:
-    """Return the change that a patch makes; applying is `apply_of`'s."""
+    """Return the change of a patch; `apply_document` handles apply."""
     patch, duplicates = _decoded(data, media_type)
 
     def change(old: Document | None) -> Document:
@@ -139,7 +139,7 @@ def _decoded(data: bytes, media_type: str) -> tuple[Any, list[str]]:
 
 
 def read_applied(data: bytes, request: Request, options: WriteOptions) -> Document:
-    """Return the configuration in the body of an apply."""
+    """Return the configuration in the body of an apply request."""
     try:
         applied, duplicates = decode_yaml(data)
     except YamlError as error:
@@ -167,7 +167,7 @@ def apply_document(
     request: Request,
     options: WriteOptions,
 ) -> Change:
-    """Return the change that applying a configuration makes."""
+    """Return the change of applying a configuration."""
 
     def change(old: Document | None) -> Document:
         if old is None:
@@ -204,7 +204,7 @@ def _check_identity(resource: Resource, new: Document, request: Request) -> None
 
 
 def check_name(document: Document, request: Request) -> None:
-    """Reject a document whose name is not that of the path."""
+    """Reject a document whose name differs from the path."""
     # Parity: handlers/rest.go checkName, v1.36
     name, namespace = name_of(document), namespace_of(document)
     if not name:

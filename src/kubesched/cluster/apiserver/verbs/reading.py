@@ -37,7 +37,7 @@ _TOKEN_TOO_OLD: Final = (
 
 @dataclass(slots=True)
 class Page:
-    """Part of a list, or all of it."""
+    """A list, or one page of it."""
 
     entries: list[Entry]
     version: int
@@ -46,7 +46,7 @@ class Page:
 
 
 def get(context: Context, resource: Resource, namespace: str, name: str, version: str) -> Entry:
-    """Return one object as stored."""
+    """Return the stored entry of an object."""
     try:
         requested = parse_version(version)
     except ValueError as error:
@@ -60,7 +60,7 @@ def get(context: Context, resource: Resource, namespace: str, name: str, version
 
 
 def list_page(context: Context, resource: Resource, namespace: str, options: ListOptions) -> Page:
-    """Return the requested objects."""
+    """Return the requested page of objects."""
     options.check(is_watch=False)
     if options.version == "0" and not options.version_match and not options.token:
         # Parity: the whole list is returned, regardless of the limit.
@@ -80,7 +80,7 @@ def list_page(context: Context, resource: Resource, namespace: str, options: Lis
 
 
 def _from_when_and_where(context: Context, options: ListOptions) -> tuple[int, str]:
-    """Return the exact version to list (0: the newest) and the key to begin from."""
+    """Return the exact version to list (0: the latest) and the start key."""
     if options.token:
         if options.version not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
@@ -94,7 +94,7 @@ def _from_when_and_where(context: Context, options: ListOptions) -> tuple[int, s
         bool(options.token)
         or options.version_match == "Exact"
         or (
-            # Parity: a limited list with a version has exactly that version.
+            # Parity: a limited list with a version is served at exactly that version.
             options.limit > 0 and version > 0 and not options.version_match
         )
     )
@@ -111,7 +111,7 @@ def _prefix(resource: Resource, namespace: str, options: ListOptions) -> str:
 def _as_of(
     bucket: Bucket, version: int, prefix: str, options: ListOptions
 ) -> tuple[list[str], dict[str, Entry]]:
-    """Return keys and entries as they were at a version."""
+    """Return keys and entries at a version."""
     try:
         undone = bucket.history.undone(version)
     except TooOldError:

@@ -25,7 +25,7 @@ _SCALE_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creati
 
 
 def scale_of(scale: ScaleSubresource, document: Document) -> Document:
-    """Return an object's Scale."""
+    """Return the Scale of an object."""
     metadata = metadata_of(document)
     status: Document = {"replicas": dig(document, *scale.status_path) or 0}
     found = dig(document, *scale.selector_path) if scale.selector_path else None
@@ -46,7 +46,7 @@ def scale_of(scale: ScaleSubresource, document: Document) -> Document:
 
 
 def _selector_text(selector: Any) -> str:
-    """Return a selector as text: it may be one, labels, or a selector of labels."""
+    """Return a selector as text; it may be a string, a label map or a LabelSelector."""
     if selector is None or isinstance(selector, str):
         return selector or ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -60,7 +60,7 @@ def set_scale(
     """Apply a Scale to its object."""
     metadata, name = metadata_of(changed), name_of(document)
     replicas = dig(changed, "spec", "replicas") or 0
-    # The rules of custom kinds have their own message.
+    # The validation of a custom resource has its own message.
     if replicas < 0 and not resource.is_custom:
         problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_object(GROUP, "Scale", name_of(changed), [problem])
@@ -84,7 +84,7 @@ def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
 
 
 def scale_resource(resource: Resource) -> Resource:
-    """Return how a resource's Scale is read from a body."""
+    """Return the resource that decodes the body of a Scale request."""
     return Resource(
         group=GROUP,
         version="v1",

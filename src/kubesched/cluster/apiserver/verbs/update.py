@@ -1,4 +1,4 @@
-"""Update: from a changed document to a stored object, for PUT and PATCH.
+"""Update: stores a changed document, for PUT and PATCH.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go Update,
 staging/src/k8s.io/apiserver/pkg/registry/rest/update.go
@@ -47,12 +47,12 @@ from kubesched.cluster.apiserver.verbs.deletion import is_to_be_deleted, remove
 from kubesched.cluster.apiserver.verbs.ownership import put_back, track_created, track_updated
 
 Change = Callable[[Document | None], Document]
-"""Returns the new document, given a copy of the stored one (None if there is none)."""
+"""Returns the new document, given a copy of the stored one; None if there is none."""
 
 
 @dataclass(slots=True)
 class Update:
-    """One update; made by a handler, run once."""
+    """One update, which runs once."""
 
     context: Context
     resource: Resource
@@ -61,14 +61,14 @@ class Update:
     change: Change
     view: ViewSubresource | None = None
     may_create: bool = False
-    """Whether a missing object is created even if its kind does not allow it (apply)."""
+    """Whether a missing object is created regardless of its strategy (apply)."""
     checks_uid: bool = False
     """Whether a UID in the document is a precondition (PUT)."""
     has_noted_fields: bool = False
     """Whether the change sets managedFields itself (apply)."""
 
     def run(self) -> tuple[Document, bool]:
-        """Return the object as stored, and whether it was created."""
+        """Run the update; return the stored object and whether it was created."""
         context, resource, request = self.context, self.resource, self.request
         entry = context.entry(resource, request.namespace, request.name)
         if entry is None:
@@ -149,7 +149,7 @@ class Update:
 
     def _check(self, new: Document, old: Document) -> None:
         resource, request = self.resource, self.request
-        # Parity: upstream checks metadata for all kinds alike, and every kind does so again.
+        # Parity: upstream validates metadata generically, and again in each kind.
         problems = update_problems(new, old) * 2
         if resource.strategy.checks_metadata_again:
             problems += created_metadata_problems(resource, new)
@@ -182,7 +182,7 @@ class Update:
 
 
 def _content(document: Document) -> dict[str, Any]:
-    """Return the content that a generation counts: all but type, metadata and status."""
+    """Return the fields that increment the generation: all but type, metadata and status."""
     hidden = {"metadata", "status", "kind", "apiVersion"}
     return {key: value for key, value in document.items() if key not in hidden}
 

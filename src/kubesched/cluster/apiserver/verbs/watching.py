@@ -1,6 +1,6 @@
-"""Watch: one watcher with its queue.
+"""Watch: a watcher and its queue of events.
 
-Never writes to a socket: the server takes bytes from it.
+Never writes to a socket: the server takes encoded events from the queue.
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher/{cacher,cache_watcher}.go
 """
 
@@ -30,23 +30,23 @@ _LEFT: Final = "LEFT"
 
 
 class Rendering(Protocol):
-    """How events are written."""
+    """Encodes events."""
 
     key: str
-    """Equal for renderings that write alike."""
+    """Cache key: renderings with the same key encode events in the same way."""
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """Return the bytes of one event."""
+        """Return a watch event, encoded."""
 
     def frame_as_of(self, kind: str, entry: Entry, version: int) -> bytes:
-        """Return the bytes of an event whose object has another resource version."""
+        """Return an event whose object gets another resourceVersion, encoded."""
 
     def bookmark(self, version: int, *, ends_initial_events: bool) -> bytes:
-        """Return the bytes of a bookmark."""
+        """Return a bookmark, encoded."""
 
 
 class Watcher:
-    """One watch: subscribed from its making until it is closed."""
+    """One watch; it is subscribed from construction until `close`."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Watcher:
             except TooOldError as error:
                 text = f"too old resource version: {version} ({error.oldest})"
                 raise WatchExpiredError(expired(text)) from None
-            # However much it is: the client has had no time to read yet.
+            # No limit applies here: the client had no chance to read yet.
             self._queue.extend(filter(None, map(self._event, changes)))
         self._after = version if version > current else 0
         self._history.subscribers[self] = None
 
     def initial_frames(self) -> Iterator[bytes]:
-        """Yield initial events, some hundred kilobytes at a time."""
+        """Yield the initial events in chunks of about 256 KiB."""
         rendering = self._rendering
         pending: list[bytes] = []
         size = 0
@@ -121,12 +121,12 @@ class Watcher:
         )
 
     def notice(self, change: Change) -> None:
-        """Queue the event that a change is to this watcher, if it is one."""
+        """Queue the event of a change, if this watcher gets one."""
         if frame := self._event(change):
             self._push(frame)
 
     def _event(self, change: Change) -> bytes:
-        """Return the event of a change for this watcher, empty if there is none."""
+        """Return the event of a change for this watcher; empty if there is none."""
         if self._prefix and not change.entry.key.startswith(self._prefix):
             return b""
         if change.version <= self._after:
@@ -140,7 +140,7 @@ class Watcher:
         return self._frame(change, kind)
 
     def _transition(self, change: Change) -> str | None:
-        """Return the type of a change for a watcher with a selector."""
+        """Return the event type of a change for a watcher with a selector."""
         is_in = change.type is not ChangeType.DELETED and self._selects(change.entry)
         was_in = change.previous is not None and self._selects(change.previous)
         if is_in:
@@ -175,7 +175,7 @@ class Watcher:
         self._wake()
 
     def bookmark(self) -> bytes:
-        """Return a bookmark of now; only true while the queue is empty."""
+        """Return a bookmark at the current version; valid only while the queue is empty."""
         return self._rendering.bookmark(self._context.store.version, ends_initial_events=False)
 
     def take(self) -> bytes:
@@ -188,7 +188,7 @@ class Watcher:
         return data
 
     async def wait(self) -> None:
-        """Wait until there is something to take, or the watch is over."""
+        """Wait until the queue has events or the watch has ended."""
         if self._queue or self.is_closed:
             return
         self._waiter = asyncio.get_running_loop().create_future()
@@ -210,13 +210,13 @@ class Watcher:
 
 
 def _default_timeout_s(context: Context) -> float:
-    # Parity: handlers/get.go ListResource, v1.36: half an hour to an hour, so that not all
-    # watches that began together end together.
+    # Parity: handlers/get.go ListResource, v1.36: 30 to 60 minutes at random, so that
+    # watches that started together do not end together.
     return _TIMEOUT_S_MIN + context.identities.below(_TIMEOUT_S_MIN)
 
 
 class WatchExpiredError(Exception):
-    """The history does not go back that far: the stream consists of one ERROR event."""
+    """The requested version is too old: the stream consists of one ERROR event."""
 
     def __init__(self, rejection: ApiError) -> None:
         super().__init__(rejection.message)

@@ -20,7 +20,7 @@ from kubesched.cluster.apiserver.verbs.deletion import delete
 
 @dataclass(slots=True)
 class ContextWriter:
-    """A Writer that obeys the options of the request it serves."""
+    """A Writer with the options of the current request."""
 
     context: Context
     options: WriteOptions
@@ -51,7 +51,7 @@ class ContextWriter:
         return self.context.get(group, resource, namespace, name)
 
     def list(self, group: str, resource: str, namespace: str = "") -> Iterator[Document]:
-        """Yield objects in order of their keys."""
+        """Yield objects ordered by key."""
         return self.context.list(group, resource, namespace)
 
     def create(self, group: str, resource: str, document: Document, request: Request) -> Document:
@@ -64,7 +64,7 @@ class ContextWriter:
         return create(self.context, found, document, mine, self.options)
 
     def replace(self, group: str, resource: str, document: Document, request: Request) -> Document:
-        """Store a document unchanged; Conflict if it is not the newest."""
+        """Store a document unchanged; Conflict if its resourceVersion is not the current one."""
         del request
         found = self._resource(group, resource)
         name = name_of(document)
