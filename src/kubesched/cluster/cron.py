@@ -45,7 +45,7 @@ class Schedule(Protocol):
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Return the schedule of a text: an optional zone, then five fields or a descriptor."""
+    """Parse a schedule: an optional zone, then five fields or a descriptor."""
     if not text:
         raise ScheduleError("empty spec string")
     zone: tzinfo = UTC

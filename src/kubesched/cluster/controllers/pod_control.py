@@ -72,7 +72,7 @@ def raise_first(outcomes: Iterable[object]) -> None:
 
 
 def condition_patch(pod: Document, condition: Document) -> Document:
-    """Return the status patch that sets one condition of this very pod."""
+    """Return the status patch that sets one condition; a uid precondition selects the pod."""
     return {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [condition]}}
 
 
@@ -81,8 +81,8 @@ async def slow_start_batch(
 ) -> int:
     """Call a function `count` times in batches of 1, 2, 4, ...; return `count`.
 
-    An error that every call would meet is thus met by few: after a batch in which a call failed,
-    no further batch starts and the first error is raised.
+    If a call of a batch fails, no further batch starts and the first error is raised. An error that
+    affects every call thus causes few failed requests.
 
     Parity: replica_set.go slowStartBatch, v1.36.
     """

@@ -64,7 +64,7 @@ class WriteThroughClient:
     ) -> Document:
         """Patch an object or a subresource; NotFoundError if it is gone.
 
-        Put `{"metadata": {"uid": ...}}` into the patch to require this very object.
+        A patch with `{"metadata": {"uid": ...}}` fails if the object was replaced.
         """
         try:
             response = await self.client.patch(
@@ -92,7 +92,7 @@ class WriteThroughClient:
         grace_s: int | None = None,
         propagation: str | None = None,
     ) -> None:
-        """Delete this very object; does nothing if it is gone already."""
+        """Delete an object by uid; do nothing if it is gone or was replaced."""
         options: Document = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

@@ -180,7 +180,7 @@ def _initialized(run: PodRun) -> Document:
 def status_inputs(pod: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the inputs of a status besides the containers; a change is written at once.
 
-    Foreign changes of the status itself are reverted after a delay.
+    Other clients' changes of the status are reverted after a delay.
     """
     metadata = pod["metadata"]
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]

@@ -32,7 +32,7 @@ class _TrackedPod:
     written_inputs: tuple[object, ...] | None = None
     """Inputs of the last written status."""
     reconcile_at_s: float | None = None
-    """When a foreign change of the status is reverted."""
+    """When a status change by another client is reverted."""
 
     def is_in_transition(self, now_s: float) -> bool:
         """Return whether it is starting or stopping and will soon be done."""
@@ -136,7 +136,7 @@ class PodWorkers:
         tracked.written_inputs, tracked.reconcile_at_s = inputs, None
 
     def _should_reconcile(self, tracked: _TrackedPod, now_s: float) -> bool:
-        """Return whether a foreign change of a status has lasted long enough."""
+        """Return whether it is time to revert another client's change of the status."""
         if tracked.reconcile_at_s is None:
             settings = self._context.settings
             tracked.reconcile_at_s = now_s + settings.reconcile_s / settings.speed

@@ -48,7 +48,7 @@ class KubeletSettings:
     """Backoff before the second restart of a container; doubled each time."""
     backoff_s_max: float = 300.0
     reconcile_s: float = 10.0
-    """How long a foreign change of a pod's status stays."""
+    """How long another client's change of a pod's status stays."""
     shown_max: int = 50
     """Above this many pods in transition, intermediate statuses are skipped."""
     workers: int = 16

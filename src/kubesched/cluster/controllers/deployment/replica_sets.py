@@ -4,8 +4,8 @@ Owns the writes and their events; each response replaces what was read before. N
 `rollout` does.
 Upstream: pkg/controller/deployment/sync.go
 
-Upstream continues with the version it read first, runs into a conflict of its own making and
-retries. Continuing with the responses gives the same result in one sync.
+Upstream continues with the version it read first, gets a conflict with its own write and retries.
+Continuing with the responses gives the same result in one sync.
 """
 
 from __future__ import annotations

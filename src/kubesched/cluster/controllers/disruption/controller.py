@@ -131,7 +131,7 @@ class DisruptionController(Controller):
         now_s = self.clock.now_s()
         disrupted = disrupted_pods(budget, pods, now_s)
         for pod in disrupted.overdue:
-            # Parity: disruption.go buildDisruptedPodMap, v1.36: it says the namespace twice.
+            # Parity: disruption.go buildDisruptedPodMap, v1.36: the text has the namespace twice.
             name = f"{namespace_of(budget)}/{namespace_of(budget)}"
             text = f"Pod was expected by PDB {name} to be deleted but it wasn't"
             self.event(pod, "Warning", "NotDeleted", text)

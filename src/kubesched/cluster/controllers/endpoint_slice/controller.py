@@ -43,7 +43,7 @@ class EndpointSliceController(Controller):
         self._slices.on_change(self._slice_changed)
 
     def _slice_changed(self, old: Document | None, new: Document | None) -> None:
-        # Reverts foreign changes; after our own changes the sync finds nothing to do.
+        # Reverts changes by other clients; after our own changes the sync finds nothing to do.
         keys = dict.fromkeys(
             key
             for endpoint_slice in (old, new)

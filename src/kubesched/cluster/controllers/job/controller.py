@@ -1,7 +1,7 @@
 """Jobs: run pods to completion.
 
 Owns the creation and deletion of a Job's pods, the writes of its status, and the release of pods
-whose Job is gone. The evaluation of pods is job_state's, the accounting `tracking`'s.
+whose Job is gone. `kubesched.workloads.job` evaluates pods, `tracking` accounts for them.
 Upstream: pkg/controller/job/job_controller.go
 """
 

@@ -30,8 +30,8 @@ RECYCLABLE_SOURCES: Final = ("hostPath", "nfs")
 def is_deleted_externally(volume: Mapping[str, Any]) -> bool:
     """Return whether an unclaimed volume waits for an external provisioner that is absent.
 
-    The provisioner of a provisioned volume is embedded, hence present. A handwritten CSI volume
-    waits for its driver.
+    A provisioned volume never waits, since its provisioner is embedded. A CSI volume that a user
+    wrote waits for its driver.
     """
     if annotations_of(volume).get(PROVISIONED_BY):
         return False

@@ -1,7 +1,7 @@
 """ReplicaSets and ReplicationControllers: keep the requested number of pods running.
 
 Owns when a set is synced, the creation and deletion of its pods, and its status. Which pods are
-deleted first is active_pods'. Never writes Deployments.
+deleted first is controller_pods'. Never writes Deployments.
 Upstream: pkg/controller/replicaset/replica_set.go, pkg/controller/replication/
 
 Upstream waits for its expectations before it syncs a set again. Here our own writes are in the
