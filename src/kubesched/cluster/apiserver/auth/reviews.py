@@ -77,7 +77,7 @@ class Reviews:
         problems = [*_attribute_problems(spec), *_user_problems(spec)]
         problems += _metadata_problems(body, "must be empty", ())
         _reject(problems)
-        return self._answered(body, _user_of(spec))
+        return self._with_decision(body, _user_of(spec))
 
     def local_subject_access_review(self, body: Document, request: Request) -> Document:
         """Handle a LocalSubjectAccessReview."""
@@ -100,14 +100,14 @@ class Reviews:
                 )
             )
         _reject(problems)
-        return self._answered(body, _user_of(spec))
+        return self._with_decision(body, _user_of(spec))
 
     def self_subject_access_review(self, body: Document, request: Request) -> Document:
         """Handle a SelfSubjectAccessReview."""
         problems = _attribute_problems(body.get("spec") or {})
         problems += _metadata_problems(body, "must be empty", ())
         _reject(problems)
-        return self._answered(body, request.user)
+        return self._with_decision(body, request.user)
 
     def self_subject_rules_review(self, body: Document, request: Request) -> Document:
         """Handle a SelfSubjectRulesReview."""
@@ -134,7 +134,7 @@ class Reviews:
             "status": status,
         }
 
-    def _answered(self, body: Document, user: User) -> Document:
+    def _with_decision(self, body: Document, user: User) -> Document:
         allowed, reason = self.authorizer.allows(_attributes_of(body.get("spec") or {}, user))
         status: Document = {"allowed": allowed}
         if reason:

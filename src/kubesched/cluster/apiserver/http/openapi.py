@@ -69,7 +69,7 @@ class OpenApi:
             self._custom.pop(path, None)
         self._made.clear()
 
-    def answer(self, path: str, accept: str, requested_hash: str = "") -> ResourceResponse:
+    def respond(self, path: str, accept: str, requested_hash: str = "") -> ResourceResponse:
         """Return the response to a GET of a path that starts with /openapi/."""
         rest = path.removeprefix("/openapi/").rstrip("/")
         if rest == "v2":

@@ -59,7 +59,7 @@ class Pages:
         self._more = dict(more)
         self._compressed: dict[bytes, bytes] = {}
 
-    def answer(self, method: str, raw_path: str, headers: Mapping[str, str], query: Query) -> Page:
+    def respond(self, method: str, raw_path: str, headers: Mapping[str, str], query: Query) -> Page:
         """Return the page of a path."""
         parts = [unquote(part) for part in raw_path.strip("/").split("/")]
         page = self._find(parts, headers, query)
@@ -78,12 +78,12 @@ class Pages:
         if first in {"api", "apis"}:
             return self._discovered(parts, headers.get("Accept", ""))
         if first in {"healthz", "livez", "readyz"}:
-            result = self._health.answer(
+            result = self._health.respond(
                 parts, is_verbose="verbose" in query, excluded=query.getall("exclude", [])
             )
             return None if result is None else Page(result[1].encode(), TEXT, result[0])
         if first == "openapi" and self._openapi is not None:
-            found = self._openapi.answer(
+            found = self._openapi.respond(
                 f"/{'/'.join(parts)}", headers.get("Accept", ""), query.get("hash", "")
             )
             return Page(found.body, found.content_type, found.status, dict(found.headers))
@@ -151,7 +151,7 @@ class Health:
             },
         }
 
-    def answer(
+    def respond(
         self, parts: Sequence[str], *, is_verbose: bool, excluded: Sequence[str]
     ) -> tuple[int, str] | None:
         """Return status and text for a path; None if there is no such check."""

@@ -147,7 +147,7 @@ class ApiServer:
         info = request_info(request.method, request.rel_url.raw_path, request.query)
         warnings: list[str] = []
         try:
-            response = await self._answer(request, info, warnings)
+            response = await self._respond(request, info, warnings)
         except ApiError as error:
             response = _rejected(error)
         except NoSuchPageError:
@@ -163,7 +163,7 @@ class ApiServer:
                 response.headers.add("Warning", warning_header(warning))
         return response
 
-    async def _answer(
+    async def _respond(
         self, request: web.BaseRequest, info: RequestInfo, warnings: list[str]
     ) -> web.StreamResponse:
         proven = self._authenticator.user_of(request.headers, _peer_certificate(request))
@@ -171,7 +171,7 @@ class ApiServer:
         self._authorize(info, user)
         if not info.is_resource_request:
             path = request.rel_url.raw_path
-            return _paged(self._pages.answer(request.method, path, request.headers, request.query))
+            return _paged(self._pages.respond(request.method, path, request.headers, request.query))
         _check_timeout(request.query.get("timeout", ""))
         body = await _read(request) if request.body_exists else b""
         resource_request = ResourceRequest(

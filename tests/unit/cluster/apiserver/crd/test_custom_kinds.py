@@ -46,14 +46,14 @@ def test_discovery_and_openapi_come_and_go_with_the_definition(server: Server) -
     aggregated = server.discovery.document(["apis"], AGGREGATED)
     assert aggregated is not None
     assert "ex.io" in [item["metadata"]["name"] for item in aggregated[0]["items"]]
-    document = json.loads(server.openapi.answer("/openapi/v3/apis/ex.io/v1", "").body)
+    document = json.loads(server.openapi.respond("/openapi/v3/apis/ex.io/v1", "").body)
     assert "io.ex.v1.Thing" in document["components"]["schemas"]
     assert "/apis/ex.io/v1/namespaces/{namespace}/things/{name}" in document["paths"]
 
     server.request("DELETE", f"{DEFINITIONS}/things.ex.io")
 
     assert server.discovery.document(["apis", "ex.io", "v1"], "") is None
-    assert server.openapi.answer("/openapi/v3/apis/ex.io/v1", "").status == 404
+    assert server.openapi.respond("/openapi/v3/apis/ex.io/v1", "").status == 404
 
 
 def test_instances_end_with_their_definition(server: Server) -> None:

@@ -113,13 +113,13 @@ def test_durations(text: str, expected: str) -> None:
 def test_health() -> None:
     is_ready = True
     health = Health(lambda: is_ready)
-    assert health.answer(["readyz"], is_verbose=False, excluded=[]) == (200, "ok")
-    code, text = health.answer(["livez"], is_verbose=True, excluded=["etcd"]) or (0, "")
+    assert health.respond(["readyz"], is_verbose=False, excluded=[]) == (200, "ok")
+    code, text = health.respond(["livez"], is_verbose=True, excluded=["etcd"]) or (0, "")
     assert (code, text.splitlines()[-2:]) == (200, ["[+]etcd excluded: ok", "livez check passed"])
-    assert health.answer(["healthz", "ping"], is_verbose=False, excluded=[]) == (200, "ok")
-    assert health.answer(["healthz", "nothing"], is_verbose=False, excluded=[]) is None
+    assert health.respond(["healthz", "ping"], is_verbose=False, excluded=[]) == (200, "ok")
+    assert health.respond(["healthz", "nothing"], is_verbose=False, excluded=[]) is None
     is_ready = False
-    code, text = health.answer(["readyz"], is_verbose=False, excluded=[]) or (0, "")
+    code, text = health.respond(["readyz"], is_verbose=False, excluded=[]) or (0, "")
     assert code == 500
     assert text.endswith("[-]shutdown failed: reason withheld\nreadyz check failed\n")
 
