@@ -39,7 +39,7 @@ class ResourceQuota(Plugin):
         """Stores a quota with its new status; set during assembly."""
 
     def validate(self, new: Document | None, old: Document | None, request: Request) -> None:
-        """Reject a creation, or an update that uses more, beyond a quota."""
+        """Reject a creation, or an update that increases usage, that would exceed a quota."""
         if new is None or request.subresource not in {"", "resize"} or not request.namespace:
             return
         quotas = [
@@ -64,9 +64,9 @@ class ResourceQuota(Plugin):
 def _charged(
     quota: Document, hard: Amounts, new: Document, old: Document | None, request: Request
 ) -> Amounts | None:
-    """Return the usage with a new object; None if it does not grow."""
+    """Return the usage with a new object; None if it does not increase."""
     after = _usage(new, request, hard)
-    # An object that the quota did not cover before counts as a whole.
+    # An object that the quota did not cover before is charged in full.
     was_covered = old is not None and _is_covered(quota, old, request)
     before = _usage(old, request, hard) if old is not None and was_covered else {}
     delta = {

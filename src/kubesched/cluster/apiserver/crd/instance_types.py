@@ -32,7 +32,7 @@ _SCALARS = {
 
 
 def struct_of(group: str, kind: str, schema: Schema) -> Struct:
-    """Return the type of a custom kind, which prunes, coerces and defaults its instances."""
+    """Return the type of a custom kind, which prunes and coerces its instances."""
     made = Struct(kind, conformer=conformer_of(group, kind, schema), go=kind)
     root = _object(schema, kind)
     fields = dict(root.fields) if isinstance(root, Struct) else {}

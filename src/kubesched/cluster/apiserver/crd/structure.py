@@ -21,7 +21,7 @@ _META: Final = ("apiVersion", "kind", "metadata")
 
 
 def conformer_of(group: str, kind: str, schema: Schema) -> Callable[[Document], Conformed]:
-    """Return the hook with which schema.conform prunes, coerces and defaults an instance."""
+    """Return the hook with which schema.conform prunes and coerces an instance."""
 
     def conform(raw: Document) -> Conformed:
         document: Document = _rewritten(raw)

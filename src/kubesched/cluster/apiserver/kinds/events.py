@@ -1,4 +1,4 @@
-"""Events of the core group and of events.k8s.io. Stored in the core form.
+"""Strategies of events of the core group and of events.k8s.io. Stored in the core form.
 
 Upstream: pkg/registry/core/event/strategy.go, pkg/apis/core/validation/events.go,
 pkg/apis/events/v1/conversion.go

@@ -1,4 +1,4 @@
-"""NetworkPolicy, IngressClass, Ingress and EndpointSlice.
+"""Strategies of NetworkPolicy, IngressClass, Ingress and EndpointSlice.
 
 Upstream: pkg/apis/{networking,discovery}/validation/validation.go and v1/defaults.go
 """

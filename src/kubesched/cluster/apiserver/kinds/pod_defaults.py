@@ -69,7 +69,7 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def _alias_service_account(spec: Document) -> None:
-    """Set the deprecated field serviceAccount to serviceAccountName, as conversion does."""
+    """Set serviceAccountName and the deprecated serviceAccount alike, as conversion does."""
     # Parity: pkg/apis/core/v1/conversion.go Convert_v1_PodSpec_To_core_PodSpec and back, v1.36
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:

@@ -1,4 +1,4 @@
-"""PodDisruptionBudget.
+"""Strategy of PodDisruptionBudgets.
 
 Upstream: pkg/apis/policy/validation/validation.go,
 pkg/registry/policy/poddisruptionbudget/strategy.go

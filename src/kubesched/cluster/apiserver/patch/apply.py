@@ -298,7 +298,7 @@ def _manager_text(entry: Entry) -> str:
 def _apply_after_client_side(
     of: Struct | None, live: Document, applied: Document, by: Manager, conflicts: list[_Conflict]
 ) -> Document:
-    """Take over the fields of client-side `kubectl apply` without conflicts."""
+    """Apply without conflicts in fields that client-side `kubectl apply` set."""
     # Parity: lastappliedmanager.go Apply
     allowed = _last_applied_fields(of, live, by)
     rest = [

@@ -113,7 +113,7 @@ class StructWalker(Walker):
         if old == new:
             return None
         if not old and not new:
-            return _MODIFIED  # null and empty differ, and neither has a part that could
+            return _MODIFIED  # null and empty differ, but neither has parts
         _check_maps(old, new)
         removed: FieldSet = {}
         modified: FieldSet = {}
@@ -128,7 +128,7 @@ class StructWalker(Walker):
             else:
                 found = walker.compare(old[name], part)
                 if found is not None:
-                    _note(element, found, removed, modified, added)
+                    _merge_comparison(element, found, removed, modified, added)
         for name, part in (old or {}).items():
             if new is None or name not in new:
                 element, walker, _ = self._found(name)
@@ -156,7 +156,7 @@ def _check_maps(*values: Any) -> None:
         raise FieldSetError("expected map")
 
 
-def _note(
+def _merge_comparison(
     element: str, found: Comparison, removed: FieldSet, modified: FieldSet, added: FieldSet
 ) -> None:
     if found[0] is not None:
@@ -246,7 +246,7 @@ class ListWalker(Walker):
                 continue
             found = self._compare_groups(ours, theirs)
             if found is not None:
-                _note(element, found, removed, modified, added)
+                _merge_comparison(element, found, removed, modified, added)
         for element, ours in olds.items():
             if element not in news:
                 removed[element] = {} if len(ours) > 1 else self.element.whole(ours[0])
@@ -352,7 +352,7 @@ def _walker(of: Type) -> Walker:
 def empty_document(of: Struct | None) -> Document:
     """Return the fields that Go always encodes for a kind.
 
-    Not to be written.
+    The caller must not modify the result.
     """
     if of is None:
         return {}

@@ -126,7 +126,7 @@ def response_for(resource: Resource, document: Document) -> Document:
 
 
 def is_to_be_deleted(resource: Resource, new: Document, old: Document) -> bool:
-    """Return whether an update removes what an object being deleted was waiting for."""
+    """Return whether an update completes a deletion, e.g. by removing the last finalizer."""
     # Parity: store.go ShouldDeleteDuringUpdate, v1.36
     if metadata_of(new).get("finalizers") or not metadata_of(old).get("deletionTimestamp"):
         return False
