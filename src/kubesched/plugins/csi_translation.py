@@ -331,7 +331,7 @@ IN_TREE_PLUGINS: Final = (
 )
 PLUGIN_BY_NAME: Final = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
 
-# Of the seven, the scheduler lets only these five pass as migrated.
+# The scheduler treats only these five of the seven as migrated.
 # Parity: volumebinding/binder.go isCSIMigrationOnForPlugin and nodevolumelimits/utils.go, v1.36.
 MIGRATED_PLUGIN_NAMES: Final = frozenset(
     f"kubernetes.io/{name}"

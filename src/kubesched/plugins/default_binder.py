@@ -20,13 +20,13 @@ class DefaultBinder:
 
     name = "DefaultBinder"
     binds_at_once = True
-    """A binding is one request: it may be one of a few that are made one after the other."""
+    """A binding is one request, so a pool of tasks can run many bindings."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Have the pod bound; what the API server has against it is the verdict."""
+        """Bind the pod; return the API server's error as the status."""
         self._handle.log.info(
             "Attempting to bind pod to node",
             level=3,

@@ -25,7 +25,7 @@ _PREEMPTING = unresolvable("waiting for the preemption for this pod to be finish
 
 
 class DefaultPreemption:
-    """Post-filter plugin that finds victims, and holds a pod back while they leave."""
+    """PostFilter plugin that finds victims, and gates a pod until they have terminated."""
 
     name = "DefaultPreemption"
 
@@ -40,13 +40,13 @@ class DefaultPreemption:
         self._evaluator = Evaluator(handle, self.candidate_count)
 
     def candidate_count(self, node_count: int) -> int:
-        """Return how many candidates are enough for a number of nodes."""
+        """Return the number of candidates to find for a number of nodes."""
         # Parity: default_preemption.go calculateNumCandidates, v1.36.
         share = node_count * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), node_count)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Hold the pod back while its victims leave."""
+        """Gate the pod until its victims have terminated."""
         if self._handle.is_preempting(pod.uid):
             return _PREEMPTING
         return None
@@ -54,7 +54,7 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> PostFilterReturn | Awaitable[PostFilterReturn]:
-        """Return an eviction plan, or why there is none; the scheduler carries it out."""
+        """Return an eviction plan, or the reason why there is none; the scheduler executes it."""
         # Metrics exist in a running scheduler only.
         metrics = getattr(self._handle, "metrics", None)
         if metrics is not None:
@@ -63,7 +63,7 @@ class DefaultPreemption:
         return _result(outcome) if isinstance(outcome, tuple) else _result_later(outcome)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register for what its PreEnqueue check needs; other plugins decide when to try again."""
+        """Register for the events that end its gate; other plugins register their own."""
         return [on(EventResource.POD, ActionType.DELETE, _after_pod_deleted, reads="nothing")]
 
 

@@ -52,7 +52,7 @@ class DynamicResources:
         checked_args(args, DynamicResourcesArgs, validate_dynamic_resources_args, wrong_type)
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """No node differs from another."""
+        """Verdicts are the same for all nodes."""
         return READS_NOTHING
 
     def fragment(self, pod: PodInfo) -> Hashable:
@@ -60,7 +60,7 @@ class DynamicResources:
         return ()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Hold back a pod with claims."""
+        """Reject a pod with claims, so that it is not queued."""
         return _rejection(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -78,19 +78,19 @@ class DynamicResources:
     def post_filter(
         self, state: CycleState, pod: PodInfo, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """Find no claim to deallocate, or fail if PreFilter was never reached."""
+        """Find no claim to deallocate; fail if PreFilter did not run."""
         if state.get(_STATE_KEY) is None:
             return None, _NOT_FOUND
         return None, unschedulable("no new claims to deallocate")
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
-        """Return zeros; without claims no node is better than another."""
+        """Return zeros: without claims, all nodes are equal."""
         if state.get(_STATE_KEY) is None:
             raise StatusError(_NOT_FOUND)
         return np.zeros(len(nodes), dtype=np.int64)
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
-        """Give the best node 100, if there is a best one."""
+        """Scale the highest score to 100; zeros stay."""
         return default_normalize(scores)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -98,12 +98,12 @@ class DynamicResources:
         return _NOT_FOUND if state.get(_STATE_KEY) is None else None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back nothing, since nothing was reserved."""
+        """Do nothing, since nothing was reserved."""
 
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | PreBindPreFlightResult | None:
-        """Have PreBind skipped."""
+        """Skip PreBind."""
         return _NOT_FOUND if state.get(_STATE_KEY) is None else SKIP
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:

@@ -30,7 +30,7 @@ class ImageLocality:
     name = "ImageLocality"
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Images, and the number of nodes that have them, are node data."""
+        """Scores depend on the images of all nodes."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
@@ -38,7 +38,7 @@ class ImageLocality:
         return (pod.shape.images, pod.shape.container_count)
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
-        """Return the scaled sum of the sizes of the images that are there."""
+        """Return the scaled sum of the sizes of the images on each node."""
         view = nodes.view
         sums = np.zeros(view.row_count, dtype=np.int64)
         for image in pod.shape.images:
@@ -48,7 +48,7 @@ class ImageLocality:
                 sums[rows] += _scaled_size(entry, view.node_count)
         size_bytes_max = _CONTAINER_SIZE_BYTES_MAX * pod.shape.container_count
         held = sums[nodes.rows]
-        # Not np.clip: a pod without containers would have the bounds the wrong way round.
+        # Not np.clip: for a pod without containers, the lower bound exceeds the upper one.
         capped = np.where(held < _SIZE_BYTES_MIN, _SIZE_BYTES_MIN, np.minimum(held, size_bytes_max))
         return truncated_divide(
             NODE_SCORE_MAX * (capped - _SIZE_BYTES_MIN), size_bytes_max - _SIZE_BYTES_MIN
@@ -61,7 +61,7 @@ def normalized_image_name(name: str) -> str:
 
 
 def _scaled_size(entry: ImageEntry, node_count: int) -> int:
-    # An image that few nodes have counts for little, or its nodes would draw all its pods.
+    # An image on few nodes has a low weight, so that these nodes do not attract all its pods.
     spread = float(len(entry.size_bytes_by_row)) / float(node_count)
     return int(float(entry.size_bytes) * spread)
 

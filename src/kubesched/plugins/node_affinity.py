@@ -63,7 +63,7 @@ _READS = Reads(nodes=True)
 
 
 class NodeAffinity:
-    """Rejects nodes the pod or the profile does not allow, and sums the weights of preferences."""
+    """Rejects nodes that the pod or the profile excludes, and scores preferences."""
 
     name = "NodeAffinity"
     takes_rows = True
@@ -82,7 +82,7 @@ class NodeAffinity:
             self._added_preferred = compile_preferred_terms(preferred) if preferred else None
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Labels and name are the node's own."""
+        """Verdicts depend on labels and name of the node."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
@@ -252,7 +252,7 @@ def _without_expression(attribute: str, part: object) -> Callable[[PodInfo], Pod
         if not terms:
             return pod
         fewer = replace(terms[0], **{attribute: without_one(getattr(terms[0], attribute), part)})
-        # A term that demands nothing would match nothing: without its last part, it is gone.
+        # An empty term matches nothing: without its last part, the term is dropped.
         return _with_required_terms(
             pod, (fewer,) if fewer.match_expressions or fewer.match_fields else ()
         )

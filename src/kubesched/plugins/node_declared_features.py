@@ -30,7 +30,7 @@ class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Features are the node's own."""
+        """Verdicts depend on the features of the node."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:

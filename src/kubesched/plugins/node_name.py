@@ -28,7 +28,7 @@ class NodeName:
     takes_rows = True
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """The name is the node's own."""
+        """Verdicts depend on the name of the node."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:

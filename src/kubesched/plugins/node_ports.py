@@ -35,7 +35,7 @@ class NodePorts:
     takes_rows = True
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Ports are taken by the pods of that very node."""
+        """Ports are taken by the pods of the node itself."""
         return _READS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
@@ -70,7 +70,7 @@ def _taken_mask(nodes: NodeTable, requested: Sequence[HostPort]) -> BoolColumn:
     taken = np.zeros(len(nodes), dtype=np.bool_)
     usage = nodes.usage
     for port in requested:
-        # Only nodes where the number is taken at all need a look at the addresses.
+        # Addresses matter only on nodes where the port number is taken.
         positions = usage.positions_with_port(port.protocol, port.port)
         if port.ip == _ALL_ADDRESSES:
             taken[positions] = True
@@ -85,7 +85,7 @@ def ports_conflict(requested: Sequence[HostPort], used: Iterable[HostPort]) -> b
     """Return whether any requested port is among the used ones."""
     for other in used:
         for port in requested:
-            # Told apart by number first: this runs for every port of every node.
+            # Compare numbers first: this runs for every port of every node.
             if port.port == other.port and port.conflicts_with(other):
                 return True
     return False

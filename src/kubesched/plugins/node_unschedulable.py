@@ -29,13 +29,13 @@ _REASON = "node(s) were unschedulable"
 
 
 class NodeUnschedulable:
-    """Rejects cordoned nodes, unless the pod tolerates the taint of that meaning."""
+    """Rejects cordoned nodes, unless the pod tolerates the taint for cordoned nodes."""
 
     name = "NodeUnschedulable"
     takes_rows = True
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Whether it is cordoned is the node's own affair."""
+        """Verdicts depend on a field of the node."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
@@ -69,8 +69,8 @@ def _after_toleration_change(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHi
 
 
 def _uncordoned(rejected: RejectedPod) -> Iterator[PodChange]:
-    """Yield the pod as if cordoned nodes were open."""
-    # They have a taint as well, so passing over this plugin alone is not enough.
+    """Yield the pod as if no node were cordoned."""
+    # They also have a taint, so disabling this plugin alone is not enough.
     edit = tolerating(Taint(_TAINT_KEY, "", "NoSchedule"), any_value=True)
     yield PodChange("uncordon", "", "once uncordoned", edit)
 

@@ -52,7 +52,7 @@ class PodChange(NamedTuple):
 
 
 class UnmetDemand(NamedTuple):
-    """A demand of a pod that no node meets."""
+    """A requirement of a pod that no node meets."""
 
     field: str
     text: str
@@ -73,10 +73,10 @@ def with_spec(pod: PodInfo, spec: PodSpec) -> PodInfo:
 
 
 def distinct_texts(parts: Mapping[int, tuple[str, ...]], *, least: int) -> dict[int, str]:
-    """Return a text for each part of a list: as few details as tell it from the others.
+    """Return a text for each part of a list, with just enough details to distinguish it.
 
     Args:
-        parts: The details of each part by its index, the most telling first.
+        parts: The details of each part by its index, the most distinctive first.
         least: How many details are always shown.
     """
     texts = {}

@@ -19,12 +19,12 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class GangScheduling:
-    """Lets pods without a group through, and holds back all others."""
+    """Accepts pods without a group, and gates all others."""
 
     name = "GangScheduling"
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Hold back a pod with a group."""
+        """Gate a pod with a group."""
         group = _group_name(pod)
         if group is None:
             return None

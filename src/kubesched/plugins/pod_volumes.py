@@ -117,7 +117,7 @@ def not_found_text(resource: str, name: str) -> str:
 
 
 def volume_changes(rejected: RejectedPod) -> Iterator[PodChange]:
-    """Yield the pod without each of its volumes that a rule reads."""
+    """Yield copies of the pod, each without one of the volumes that a rule reads."""
     for number, volume in enumerate(rejected.pod.object.spec.volumes):
         # Not by name: pods of one shape may name their volumes differently.
         if not meets_rules(volume):

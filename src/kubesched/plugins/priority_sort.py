@@ -10,18 +10,18 @@ from kubesched.plugins.record import InTreePlugin
 
 
 class PrioritySort:
-    """Puts the pod of higher priority first, and of equals the one queued earlier."""
+    """Orders pods by priority, the highest first, and then by the time of queueing."""
 
     name = "PrioritySort"
 
     def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-        """Return whether the first is to be tried before the second."""
+        """Return whether the first pod is to be tried before the second."""
         if first.pod.priority != second.pod.priority:
             return first.pod.priority > second.pod.priority
         return first.timestamp_s < second.timestamp_s
 
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int, float]:
-        """Return what `less` compares: the smaller goes first."""
+        """Return the sort key that `less` compares; the smallest is tried first."""
         return -queued.pod.priority, queued.timestamp_s
 
 

@@ -1,4 +1,4 @@
-"""Registration for cluster events, and what the queueing hints of several plugins share.
+"""Registration for cluster events, and functions that several queueing hints share.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go ClusterEventWithHint
 """

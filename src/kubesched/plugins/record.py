@@ -1,8 +1,8 @@
-"""The record of an in-tree plugin: all that the rest of the scheduler has to know about it.
+"""The record of an in-tree plugin: its description for the rest of the scheduler.
 
 Each plugin has one, beside its rule. Its name, extension points and queueing hints are those of the
-class; the record adds arguments, watched kinds, permissions and what `explain` may try. Whether and
-where a plugin is enabled by default is in `config.defaults`, where upstream's order is.
+class; the record adds arguments, watched kinds, permissions and the changes that `explain` tests.
+Whether and where a plugin is enabled by default is in `config.defaults`, where upstream's order is.
 Upstream: none
 """
 
@@ -44,11 +44,11 @@ class InTreePlugin:
     """The kinds it reads, besides those that are always watched."""
     writes: tuple[Write, ...] = ()
     pod_changes: Callable[[RejectedPod], Iterable[PodChange]] | None = None
-    """Yields changes to a rejected pod that `explain` tries."""
+    """Yields changes to a rejected pod that `explain` tests."""
     has_shared_changes: bool = False
     """Whether these are tried even if no node fits without this plugin: others read the field."""
     unmet_demands: Callable[[RejectedPod], Iterable[UnmetDemand]] | None = None
-    """Yields demands that none of the nodes meets."""
+    """Yields requirements that no node meets."""
 
     @property
     def name(self) -> str:

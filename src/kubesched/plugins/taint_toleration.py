@@ -46,7 +46,7 @@ class TaintToleration:
     takes_rows = True
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Taints are the node's own."""
+        """Verdicts depend on the taints of the node."""
         return _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
@@ -56,7 +56,7 @@ class TaintToleration:
     def filter_nodes(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow
     ) -> FilterVerdict:
-        """Reject nodes with a taint that keeps the pod off."""
+        """Reject nodes with an untolerated NoSchedule or NoExecute taint."""
         tolerated = is_tolerated(nodes, pod.tolerations, DO_NOT_SCHEDULE_EFFECTS)
         return [] if tolerated is True else [Rejected(negate(tolerated), _UNTOLERATED)]
 
@@ -105,7 +105,7 @@ def _after_toleration_change(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHi
 
 
 def toleration_changes(rejected: RejectedPod) -> Iterator[PodChange]:
-    """Yield a toleration for each taint that keeps the pod off, the most common first."""
+    """Yield a toleration for each taint that rejects the pod, the most common first."""
     nodes = rejected.nodes
     sets, counts = np.unique(nodes.taint_set, return_counts=True)
     count_of: dict[Taint, int] = {}

@@ -42,7 +42,7 @@ class TopologyPlugin:
     def remove_pods(
         self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
     ) -> Status | None:
-        """Count one pod less on each node."""
+        """Count one pod fewer on each node."""
         return self._shift(state, removed, nodes, -1)
 
     def _shift(

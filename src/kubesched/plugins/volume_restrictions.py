@@ -61,11 +61,11 @@ class _State:
     reference_count: int
     """How many of them are in use."""
     deltas: IntColumn | None = None
-    """Per node of a trial, what added and removed pods change."""
+    """The changes by added and removed pods, per node of a trial."""
 
 
 class _ShapeIndex:
-    """Which shapes of bound pods name a claim, and which hold disks; follows the list of shapes."""
+    """The shapes of bound pods that name a claim, and those with disks; updated with new shapes."""
 
     def __init__(self) -> None:
         self._shapes: list[PodShape] = []
@@ -106,7 +106,7 @@ class VolumeRestrictions:
         self._shapes = _ShapeIndex()
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return nothing to read for a pod without disks and claims."""
+        """Declare that a pod without disks and claims is skipped."""
         if not pod.shape.volumes:
             return READS_NOTHING
         if any(map(_is_restricted, pod.shape.volumes)):
@@ -148,13 +148,13 @@ class VolumeRestrictions:
     def add_pods(
         self, state: CycleState, pod: PodInfo, added: PodRows, nodes: NodeTable
     ) -> Status | None:
-        """Count the claims of a supposed pod on each node."""
+        """Count the claims of a pod that a trial adds to each node."""
         return _count(state, added, 1)
 
     def remove_pods(
         self, state: CycleState, pod: PodInfo, removed: PodRows, nodes: NodeTable
     ) -> Status | None:
-        """Stop counting the claims of a pod supposed gone from each node."""
+        """Stop counting the claims of a pod that a trial removes from each node."""
         return _count(state, removed, -1)
 
     def events_to_register(self) -> list[EventRegistration]:
@@ -168,7 +168,7 @@ class VolumeRestrictions:
     def _is_used(self, view: ClusterView, claim_key: str) -> bool:
         shapes = self._shapes.naming(view.pods, claim_key)
         rows = set(_rows_of(view, shapes).tolist()) if shapes else ()
-        # Pods on a node that is gone are not in upstream's snapshot.
+        # Pods on a deleted node are not in upstream's snapshot.
         return any(view.row_of(view.name_of(row)) == row for row in rows)
 
     def _disk_conflicts(self, pod: PodInfo, nodes: NodeTable) -> BoolColumn:

@@ -1,4 +1,4 @@
-"""VolumeZone: keeps a pod in the zones and regions that its volumes are labelled with.
+"""VolumeZone: keeps a pod in the zones and regions that its volumes are labeled with.
 
 Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go
 """
@@ -58,7 +58,7 @@ _READS: Final = Reads(
 
 @dataclass(frozen=True, slots=True)
 class VolumeTopology:
-    """The values a volume demands of one topology label."""
+    """The values of one topology label that a volume requires."""
 
     volume_name: str
     key: str
@@ -81,7 +81,7 @@ class VolumeZone:
         return None if isinstance(topologies, Status) else _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return what the pod's volumes demand of a node's topology labels."""
+        """Return the topology labels that the pod's volumes require of a node."""
         view = self._handle.snapshot
         topologies = _topologies_of_pod(pod, view.objects)
         if isinstance(topologies, Status):
@@ -89,7 +89,7 @@ class VolumeZone:
         return (view.identity, *((topology.key, topology.values) for topology in topologies))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Find what the pod's volumes demand of a node's topology labels."""
+        """Find the topology labels that the pod's volumes require of a node."""
         topologies = _topologies_of_pod(pod, nodes.view.objects)
         if isinstance(topologies, Status):
             return topologies
@@ -99,7 +99,7 @@ class VolumeZone:
         return None
 
     def filter_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterVerdict:
-        """Reject labelled nodes whose zone or region is not among a volume's."""
+        """Reject nodes with topology labels whose zone or region is not one of a volume's."""
         topologies = state.get(_STATE_KEY)
         if topologies is None:
             # Parity: volume_zone.go Filter, v1.36, works them out itself if PreFilter did not run.
@@ -125,7 +125,7 @@ class VolumeZone:
 
 
 def topologies_of(volume: PersistentVolume) -> list[VolumeTopology]:
-    """Return what a volume's labels demand of a node; one that does not parse demands nothing."""
+    """Return the topology labels that a volume requires; one that does not parse is ignored."""
     topologies = []
     for key in _TOPOLOGY_LABELS:
         value = volume.metadata.labels.get(key)

@@ -12,7 +12,7 @@ from kubesched.config.types import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, StatusError, error
 from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
-from kubesched.plugins.inter_pod_affinity.scoring import stretched, stretched_one_by_one
+from kubesched.plugins.inter_pod_affinity.scoring import scaled, scaled_one_by_one
 from kubesched.snapshot.pod_info import PodInfo
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
@@ -202,4 +202,4 @@ def test_arguments_are_validated(args: object, text: str) -> None:
 
 @given(above=st.lists(st.integers(0, 2**40), min_size=1), width=st.integers(0, 2**40))
 def test_a_few_scores_are_normalized_like_columns(above: list[int], width: int) -> None:
-    assert stretched_one_by_one(above, width) == stretched(np.array(above), width).tolist()
+    assert scaled_one_by_one(above, width) == scaled(np.array(above), width).tolist()

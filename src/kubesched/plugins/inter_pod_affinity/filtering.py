@@ -38,11 +38,11 @@ EXISTING_ANTI_AFFINITY_NOT_MATCH = unschedulable(
 )
 CountName: TypeAlias = Literal["affinity", "anti_affinity", "existing"]
 Tables: TypeAlias = dict[str, list[DomainTable]]
-"""By topology key; several of one key count together."""
+"""By topology key; terms with the same key are counted together."""
 
 
 class FilterPlan:
-    """What all pods of a template are filtered by, as long as namespaces are the same."""
+    """The counts by which all pods of a template are filtered; valid until a namespace changes."""
 
     def __init__(self, view: ClusterView, pod: PodInfo) -> None:
         # Parity: interpodaffinity/filtering.go PreFilter, v1.36.
@@ -50,7 +50,7 @@ class FilterPlan:
         self.namespaces_epoch = view.objects.store_of(Namespace).epoch
         affinity = tuple(resolve(view, term) for term in terms.required_affinity)
         self.matches_itself = matches_all(affinity, pod.namespace, pod.labels)
-        # Upstream counts a pod once for each term of a key; that changes no sign.
+        # Upstream counts a pod once for each term of a key; the sign is the same.
         self.affinity_keys = tuple(dict.fromkeys(term.topology_key for term in affinity))
         self.affinity_tally: Tally | None = pods_matching_all(view, affinity) if affinity else None
         self.anti_tallies: tuple[tuple[str, Tally], ...] = tuple(
@@ -110,7 +110,7 @@ class FilterPlan:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing required concerns the pod, from either side."""
+        """Return whether no required term, its own or another pod's, concerns the pod."""
         return not self.has_own_terms and not any(table.nonzero_count for table in self._tables)
 
     def _list_tables(self) -> None:
@@ -133,16 +133,16 @@ class FilterPlan:
         self._rejections, self._rejections_at_first = no_match + matched, lacking + matched
 
     def rejected_rows(self) -> list[RejectedRows]:
-        """Return the rejected rows, over all rows: the same list as long as the terms are."""
+        """Return the rejected rows as masks over all rows; the same list until the terms change."""
         for table in self._tables:
             table.above(0)
         if self.matches_itself and not any(table.nonzero_count for table in self._affinity_tables):
-            # The first pod of a series with affinity to itself finds no match, and may start it.
+            # The first of several pods with affinity to each other finds no match, and is accepted.
             return self._rejections_at_first
         return self._rejections
 
     def weights_of(self, pods: PodRows) -> Iterator[tuple[CountName, str, IntColumn]]:
-        """Yield what each pod adds to the counts of a topology key, 0 where there is no pod."""
+        """Yield how much each pod adds to the counts of a topology key, 0 where there is no pod."""
         label_class, term_set = pods.label_class, pods.term_set
 
         def at(table: Sums, ids: IdColumn) -> IntColumn:
@@ -163,7 +163,7 @@ def _all_of(by_key: Tables) -> list[DomainTable]:
 
 
 class PairCounts:
-    """Matches by topology key and domain, with what a trial has added or removed on each row."""
+    """Matches by topology key and domain, with the changes of a trial by row."""
 
     __slots__ = ("_deltas", "_tables", "_topology")
 
@@ -216,13 +216,13 @@ class PairCounts:
         return none
 
     def rejected_rows(self, nodes: NodeTable, status: Status) -> Iterable[Rejected]:
-        """Yield the nodes in whose domain there is a match, one topology key after the other."""
+        """Yield a mask of the nodes with a match in their domain, for each topology key."""
         for key in {**self._tables, **self._deltas}:
             yield Rejected(self.at(nodes, key) > 0, status)
 
 
 class PreFilterState:
-    """The counts that a pod's filter reads: the plan's, with the changes of a trial."""
+    """The counts that a pod's filter reads: those of its template, with the changes of a trial."""
 
     __slots__ = ("_plan", "_trial")
 
@@ -254,7 +254,7 @@ class PreFilterState:
             self._trial[name].shift(nodes, key, sign * weights)
 
     def rejections(self, nodes: NodeTable) -> list[Rejected]:
-        """Return the verdicts: own affinity, own anti-affinity, that of existing pods."""
+        """Return the verdicts: own affinity, own anti-affinity, existing pods' anti-affinity."""
         # Parity: interpodaffinity/filtering.go Filter, v1.36.
         plan, trial = self._plan, self._trial
         if trial is None:

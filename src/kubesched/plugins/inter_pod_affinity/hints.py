@@ -17,17 +17,17 @@ from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 
 class UnparsableTermsError(ValueError):
-    """The terms a hint needs did not parse."""
+    """The terms that a hint needs cannot be parsed."""
 
 
 def reads_after_pod_change(_shape: PodShape, old: AnyPod | None, new: AnyPod | None) -> HintReads:
-    """Return what the hint reads: labels only against the terms of a pod that went."""
+    """Return what the hint reads: labels only for the terms of a deleted pod."""
     went = old is not None and new is None
     return "template" if went and old is not None and old.terms.declared else "shape"
 
 
 def after_pod_change(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> QueueingHint:
-    """Return the hint for a pod that came, went or changed its labels."""
+    """Return the hint for an added or deleted pod, or one whose labels changed."""
     # Parity: interpodaffinity/plugin.go isSchedulableAfterPodChange, v1.36.
     if old is not None and new is not None and pod.uid == new.uid:
         return QueueingHint.QUEUE
@@ -41,7 +41,7 @@ def after_pod_change(pod: PodInfo, old: AnyPod | None, new: AnyPod | None) -> Qu
 
 
 def after_node_change(pod: PodInfo, old: NodeInfo | None, new: NodeInfo | None) -> QueueingHint:
-    """Return the hint for a node that came or changed its labels."""
+    """Return the hint for an added node, or one whose labels changed."""
     # Parity: interpodaffinity/plugin.go isSchedulableAfterNodeChange, v1.36.
     assert new is not None, "the plugin does not register for nodes that go"
     try:

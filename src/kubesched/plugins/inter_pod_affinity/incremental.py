@@ -24,8 +24,8 @@ from kubesched.plugins.inter_pod_affinity.scoring import (
     PreScoreState,
     ScorePlan,
     WeighedTable,
-    stretched,
-    stretched_one_by_one,
+    scaled,
+    scaled_one_by_one,
     summed,
 )
 from kubesched.snapshot.interning import grown
@@ -62,7 +62,7 @@ class IncrementalTerms(IncrementalRejections):
         return self.set_rejected(plan.rejected_rows())
 
     def concerns(self, pods: PodRows) -> bool:
-        """Return whether required terms match: the pod's own the pods, or theirs the pod."""
+        """Return whether required terms match: the pod's own match the pods, or theirs the pod."""
         return any(weights.any() for _, _, weights in self._plan.weights_of(pods))
 
 
@@ -72,14 +72,14 @@ class IncrementalPreferences:
     key = PRE_SCORE_KEY
 
     def __init__(self, plan: ScorePlan | None) -> None:
-        """Take the counts of a template; without a plan, its pods are not scored."""
+        """Take the counts of a template; without them, its pods are not scored."""
         self._plan = plan
         self._rows: Rows | None = None
         self._grouped: FewDomains | ManyDomains | None = None
         self.value: PreScoreState | None = None
 
     def refresh(self, view: ClusterView, feasible: FeasibleRows) -> GroupedScores | Status | None:
-        """Return the present scores."""
+        """Return the current scores."""
         plan = self._plan
         if plan is None:
             return SKIP
@@ -115,7 +115,7 @@ def _grouped_by(
 
 
 class FewDomains:
-    """Scores by domain, for domains of many nodes: nodes of one domain score alike."""
+    """Scores by domain, for domains of many nodes: nodes of one domain have the same score."""
 
     def __init__(self, tables: list[WeighedTable], domains: Domains, rows: Rows) -> None:
         self._tables = tables
@@ -136,18 +136,18 @@ class FewDomains:
             values = sums.tolist()
             used = [values[domain] for domain in self._used_list]
             lowest, highest = min(used), max(used)
-            few = stretched_one_by_one([value - lowest for value in values], highest - lowest)
+            few = scaled_one_by_one([value - lowest for value in values], highest - lowest)
             return GroupedScores(np.array(few), self._domains)
         by_domain = sums.take(self._used)
         lowest, highest = by_domain.item(by_domain.argmin()), by_domain.item(by_domain.argmax())
-        return GroupedScores(stretched(sums - lowest, highest - lowest), self._domains)
+        return GroupedScores(scaled(sums - lowest, highest - lowest), self._domains)
 
 
 def counted_values(raw: IntColumn) -> tuple[IntColumn, NDArray[np.intp], Places]:
     """Return the distinct values in order, how often each occurs, and the index of each entry."""
     lowest = int(raw.min())
     above = raw - lowest
-    # Counting takes a tenth of the time of sorting, as long as values are near each other.
+    # Counting takes a tenth of the time of sorting if the range of values is small.
     if above.max() > len(raw):
         values, groups, sizes = np.unique(raw, return_inverse=True, return_counts=True)
         return values, sizes, groups
@@ -197,7 +197,7 @@ class ManyDomains:
         if self._scores is None:
             lowest = self._lowest
             above: IntColumn = self._values[: len(self._sizes)] - lowest
-            self._scores = stretched(above, self._highest - lowest)
+            self._scores = scaled(above, self._highest - lowest)
         return GroupedScores(self._scores, self._groups)
 
     def _apply_hits(self) -> bool:
@@ -231,7 +231,7 @@ class ManyDomains:
         return True
 
     def _move(self, place: int, by: int) -> None:
-        """Give one node another raw score."""
+        """Change the raw score of one node."""
         sizes, old = self._sizes, self._groups.item(place)
         before = self._values.item(old)
         value = before + by

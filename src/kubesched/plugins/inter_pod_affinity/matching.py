@@ -35,7 +35,7 @@ WeighedTerms: TypeAlias = "Iterable[tuple[AffinityTerm, int]]"
 
 
 def matches_all(terms: Sequence[AffinityTerm], namespace: str, labels: Mapping[str, str]) -> bool:
-    """Return whether there are terms and a pod matches every one of them."""
+    """Return whether there are terms and a pod matches all of them."""
     # Parity: interpodaffinity/filtering.go podMatchesAllAffinityTerms, v1.36: namespace labels are
     # never handed over here.
     return bool(terms) and all(term.matches(namespace, labels, NO_LABELS) for term in terms)
@@ -68,7 +68,7 @@ def pods_matching_all(view: ClusterView, terms: tuple[AffinityTerm, ...]) -> Tal
         candidates = counters.class_postings.candidates(terms[0].selector)
         return Tally(counters, LookupTable(view.label_classes, matches, candidates))
 
-    # Neither the weight nor the topology key has a say in which pods match.
+    # Which pods match depends neither on the weight nor on the topology key.
     parts = ((t.namespaces, t.selector, t.namespace_selector) for t in terms)
     return counters.tally(("affinity", *parts), make)
 
@@ -92,14 +92,14 @@ class TermSetColumn:
         self._column[place] += amount
 
     def up_to_date(self) -> Sums:
-        """Return the numbers of all term sets there are."""
+        """Return the numbers of all term sets."""
         count = len(self._term_sets)
         self._column = grown(self._column, count)
         return self._column[:count]
 
 
 class MatchingTerms:
-    """For one topology key: which term sets match the incoming pod, and what their pods add."""
+    """For one topology key: the term sets that match the incoming pod, and their weights."""
 
     def __init__(self, view: ClusterView, key: str) -> None:
         self._view = view
@@ -111,7 +111,7 @@ class MatchingTerms:
         self._topology: Topology | None = None
 
     def add(self, place: int, weight: int) -> None:
-        """Note that a term of a term set matches."""
+        """Record that a term of a term set matches."""
         self.weights.add(place, weight)
         self._touched.add(place, 1)
 
@@ -141,7 +141,7 @@ class MatchingTerms:
 
 
 class Subject:
-    """The incoming pod as existing pods' terms see it, and which of them match."""
+    """Existing pods' terms that match the incoming pod."""
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, terms_of: Callable[[TermSet], WeighedTerms]

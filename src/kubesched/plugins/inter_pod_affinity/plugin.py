@@ -1,4 +1,4 @@
-"""The extension points of InterPodAffinity, each a few lines over the modules beside it.
+"""The extension points of InterPodAffinity; the rules are in the modules of this package.
 
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
@@ -60,7 +60,7 @@ class InterPodAffinity(TopologyPlugin):
         self._ignores_existing = own_args.ignore_preferred_terms_of_existing_pods
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that nothing is read for a pod without terms that no term can match."""
+        """Declare that a pod without terms that no term can match is skipped."""
         if pod.terms is not NO_TERMS:
             return None
         postings = self._handle.snapshot.counters.term_postings.follow()
@@ -69,7 +69,7 @@ class InterPodAffinity(TopologyPlugin):
         return None if postings.candidates(pod.labels) else _READS
 
     def _can_match(self, postings: TermPostings) -> bool:
-        """Return whether existing pods have terms that count for a pod which has none."""
+        """Return whether existing pods have terms that count for a pod without terms."""
         return postings.has_required_anti_affinity or self._can_add(postings)
 
     def _can_add(self, postings: TermPostings) -> bool:
@@ -79,12 +79,12 @@ class InterPodAffinity(TopologyPlugin):
     # -- filter -------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Count the pods that required terms speak of, from either side."""
+        """Count the pods that required terms match, the pod's own and existing pods'."""
         if pod.terms.error:
             return unresolvable(f"parsing pod: {pod.terms.error}")
         view, terms = nodes.view, pod.terms
         concerned = bool(terms.required_affinity or terms.required_anti_affinity)
-        # Most clusters have no such term, and most pods are none of theirs.
+        # Most clusters have no such term, and few pods match one.
         if not concerned and not view.counters.term_postings.follow().has_required_anti_affinity:
             return SKIP
         plan = self._filter_plan(view, pod)
@@ -176,7 +176,7 @@ def _has_preferred_terms(pod: PodInfo) -> bool:
         return True
     if not terms.error or pod.spec.affinity is None:
         return False
-    # Terms that did not parse are there all the same.
+    # Terms that cannot be parsed count as well.
     wires = (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity)
     return any(w and w.preferred_during_scheduling_ignored_during_execution for w in wires)
 

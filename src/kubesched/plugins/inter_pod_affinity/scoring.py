@@ -29,16 +29,16 @@ from kubesched.snapshot.topology import Topology
 from kubesched.snapshot.view import ClusterView, NodeTable
 
 PRE_SCORE_KEY = "PreScoreInterPodAffinity"
-# At most this many distinct scores are stretched once for all nodes.
-STRETCHED_MAX = 1024
+# Up to this many distinct scores are normalized once for all nodes.
+SCALED_MAX = 1024
 
 
 WeighedTable: TypeAlias = tuple[DomainTable, int]
-"""Counts by domain, and what one of them weighs."""
+"""Counts by domain, and the weight of one pod."""
 
 
 class ScorePlan:
-    """What all pods of a template are scored by, as long as namespaces are the same."""
+    """The counts by which all pods of a template are scored; valid until a namespace changes."""
 
     def __init__(self, view: ClusterView, pod: PodInfo, hard_pod_affinity_weight: int) -> None:
         # Parity: interpodaffinity/scoring.go processExistingPod, v1.36.
@@ -72,9 +72,9 @@ class ScorePlan:
         return own + 100_000 * len(self._existing.by_key)
 
     def tables(self, topology: Topology) -> dict[str, list[WeighedTable]]:
-        """Return by topology key the counts that are up to date, each with what one weighs.
+        """Return current counts with their weights, by topology key.
 
-        A key that no term touches is left out. What is returned is the same until others are.
+        A key without matching terms is left out. The same object is returned until it changes.
         """
         self._existing.follow()
         if self.topology is not topology or self._known != len(self._existing.by_key):
@@ -137,8 +137,8 @@ class PreScoreState:
 
     @property
     def is_untouched(self) -> bool:
-        """Return whether no term matched a pod on a node that has the key."""
-        # Kept apart from the sums, which may cancel out.
+        """Return whether no term matches a pod on a node that has the key."""
+        # Not derived from the sums: weights may cancel out.
         return not self.weights()
 
     def raw_scores(self, nodes: NodeTable) -> IntColumn:
@@ -150,33 +150,33 @@ class PreScoreState:
         return np.zeros(len(nodes), dtype=np.int64) if scores is None else scores
 
     def normalized(self, scores: IntColumn) -> IntColumn:
-        """Return the scores stretched from 0 to 100; all 0 if they are equal."""
+        """Return the scores scaled to 0 to 100; all 0 if they are equal."""
         if not len(scores):
             return scores
-        # Looking for the places takes half the time of looking for the values.
+        # argmin and argmax take half the time of min and max.
         lowest, highest = scores.item(scores.argmin()), scores.item(scores.argmax())
         above = scores - lowest
-        if 0 < highest - lowest <= STRETCHED_MAX:
-            return _stretched_to(highest - lowest).take(above)
-        return stretched(above, highest - lowest)
+        if 0 < highest - lowest <= SCALED_MAX:
+            return _scaled_range(highest - lowest).take(above)
+        return scaled(above, highest - lowest)
 
 
 @lru_cache(maxsize=256)
-def _stretched_to(width: int) -> IntColumn:
-    """Return the scores that 0, 1 ... up to a width are stretched to."""
-    return stretched(np.arange(width + 1), width)
+def _scaled_range(width: int) -> IntColumn:
+    """Return the normalized scores of 0, 1 and so on up to the difference of all scores."""
+    return scaled(np.arange(width + 1), width)
 
 
-def stretched_one_by_one(above: Iterable[int], width: int) -> list[int]:
-    """Return what `stretched` would, for a few numbers in a third of the time."""
+def scaled_one_by_one(above: Iterable[int], width: int) -> list[int]:
+    """Return the result of `scaled` for a few numbers, in a third of the time."""
     if width == 0:
         return [0 for _ in above]
     whole, highest = float(width), float(NODE_SCORE_MAX)
     return [int(score / whole * highest) for score in above]
 
 
-def stretched(above: IntColumn, width: int) -> IntColumn:
-    """Return what is above the lowest score, stretched from 0 to 100; all 0 without a width."""
+def scaled(above: IntColumn, width: int) -> IntColumn:
+    """Return differences from the lowest score, scaled to 0 to 100; all 0 if `width` is 0."""
     # Parity: interpodaffinity/scoring.go NormalizeScore, v1.36: truncated, not rounded.
     if width == 0:
         return np.zeros_like(above)

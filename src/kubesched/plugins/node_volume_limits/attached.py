@@ -28,13 +28,13 @@ _CHANGES_ONE_BY_ONE_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one node holds: volumes of its pods, and of pods and attachments together."""
+    """The volumes of one node: those of its pods, and those of pods and attachments together."""
 
     uses: tuple[int, ...]
     by_pods: frozenset[int]
     in_all: frozenset[int]
     problem: str
-    """The error that kept the volumes of its pods from being resolved, if any."""
+    """The error of resolving the volumes of its pods, if any."""
 
 
 class AttachedVolumes:
@@ -221,7 +221,7 @@ class LiveCounts:
         return counts[rows]
 
     def problems(self) -> dict[str, Values]:
-        """Return by error where the volumes of pods cannot be resolved."""
+        """Return by error the entries where resolving the pods' volumes fails."""
         problems, rows = self._attached.problems, self._rows
         if not problems:
             return {}
@@ -263,7 +263,7 @@ class SupposedCounts:
         return self._with(self._live.of_pods(unique_names), counts)
 
     def problems(self) -> dict[str, Values]:
-        """Return by error where the volumes of pods cannot be resolved."""
+        """Return by error the entries where resolving the pods' volumes fails."""
         live = self._live.problems()
         return {
             text: self._with(live.get(text, False), [held.problem == text for held in self._held])

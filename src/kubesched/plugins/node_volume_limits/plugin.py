@@ -61,7 +61,7 @@ _READS: Final = Reads(
 
 
 class NodeVolumeLimits:
-    """Rejects nodes that could not attach all of the pod's volumes."""
+    """Rejects nodes that cannot attach all of the pod's volumes."""
 
     name = "NodeVolumeLimits"
 
@@ -70,7 +70,7 @@ class NodeVolumeLimits:
         self._attached = AttachedVolumes()
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that the row's pods and the storage objects decide; None where names do too."""
+        """Declare that verdicts depend on usage and storage objects; None if also on pod names."""
         volumes = pod.shape.volumes
         if not any(map(may_be_attached, volumes)):
             return READS_NOTHING

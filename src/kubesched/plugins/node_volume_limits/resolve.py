@@ -38,7 +38,7 @@ Volumes = Mapping[str, str]
 
 
 def may_be_attached(volume: Volume) -> bool:
-    """Return whether a volume of a pod could be one that a driver attaches."""
+    """Return whether a volume of a pod may have to be attached by a driver."""
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
@@ -47,7 +47,7 @@ def may_be_attached(volume: Volume) -> bool:
 
 
 def new_volumes(pod: PodInfo, objects: ObjectStores, has_csi_node: bool) -> Volumes | Status:
-    """Return the volumes a pod would bring, on nodes with or without a CSINode."""
+    """Return the volumes that a pod adds to a node, with or without a CSINode."""
     volumes: Sequence[Volume] = pod.shape.volumes
     if any(plugin_of(volume) is not None for volume in volumes):
         # Texts name the pod's own volumes; those of its shape may be another pod's.

@@ -32,27 +32,27 @@ from kubesched.snapshot.pod_info import PodShape
 
 NO_VOLUME: Final = -1
 
-# No object has this key.
+# Not the key of any object.
 _NO_KEY: Final = ""
 
 
 class Holding(NamedTuple):
-    """The volumes a pod uses, or the error that kept them from being resolved."""
+    """The volumes that a pod uses, or the error of resolving them."""
 
     uses: tuple[int, ...] = ()
     problem: str = ""
 
 
 NOTHING: Final = Holding()
-"""What a pod uses that has no volume which could be attached."""
+"""The uses of a pod without attachable volumes."""
 # Claims of ephemeral volumes are named after the pod.
 _EACH_ITS_OWN: Final = Holding()
 
 
 class VolumeUses:
-    """Uses by number: a claim, an in-line volume or an attachment, with the volume it is of.
+    """Uses by number: a claim, an in-line volume or an attachment, with its volume.
 
-    Two uses may be of one volume, and a use of another volume after its objects changed.
+    Two uses may refer to the same volume; the volume of a use may change with its objects.
     """
 
     def __init__(self, objects: ObjectStores) -> None:
@@ -65,7 +65,7 @@ class VolumeUses:
         self._volumes: dict[str, int] = {}
         self._uses_of: dict[int, dict[int, None]] = {}
         self._use_of_key: dict[str, int] = {}
-        # What each use was resolved by, side by side, so that many are compared at once.
+        # The objects from which each use was resolved, as columns: many are compared at once.
         self._claim_keys: list[str] = []
         self._claims: list[PersistentVolumeClaim | None] = []
         self._volume_names: list[str] = []
@@ -84,7 +84,7 @@ class VolumeUses:
 
     @property
     def attachment_count(self) -> int:
-        """Return how many of the uses are by attachments that are there."""
+        """Return how many of the uses are by existing attachments."""
         return len(self._attachments)
 
     # -- uses -----------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class VolumeUses:
         return self._volumes.get(unique_name, NO_VOLUME)
 
     def uses_of(self, volume: int) -> Sequence[int]:
-        """Return the uses that stand for a volume."""
+        """Return the uses of a volume."""
         return tuple(self._uses_of.get(volume, ()))
 
     def _resolve(self, use: int) -> bool:
@@ -283,6 +283,6 @@ class VolumeUses:
 
 
 def _differing(store: ObjectStore[Any], keys: list[str], previous: Sequence[object]) -> list[int]:
-    """Return the places whose key has another object now."""
+    """Return the indexes whose key has another object now."""
     current = map(store.get, keys)
     return list(compress(range(len(keys)), map(is_not, current, previous)))

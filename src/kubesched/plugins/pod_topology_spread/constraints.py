@@ -158,7 +158,7 @@ def _own_constraints(pod: PodInfo, action: str) -> Constraints:
 
 
 class ServicesByLabel:
-    """Services by a label that each demands, so that a pod meets few that do not select it."""
+    """Services by one label of their selector, so that few of them are compared with a pod."""
 
     def __init__(self, services: Iterable[Service]) -> None:
         self._by_label: dict[tuple[str, str, str], list[Service]] = {}
@@ -166,10 +166,10 @@ class ServicesByLabel:
             for label, value in service.spec.selector.items():
                 key = (service.metadata.namespace or "", label, value)
                 self._by_label.setdefault(key, []).append(service)
-                break  # One of them is enough to be found by.
+                break  # One label is enough to find the service.
 
     def selected_by(self, pod: PodInfo) -> dict[str, str]:
-        """Return the labels by which services select a pod, all of them together."""
+        """Return the labels of all services that select a pod, merged."""
         labels: dict[str, str] = {}
         for label, value in pod.labels.items():
             for service in self._by_label.get((pod.namespace, label, value), ()):
@@ -179,7 +179,7 @@ class ServicesByLabel:
 
 
 def default_selector(pod: PodInfo, objects: ObjectStores, services: ServicesByLabel) -> Selector:
-    """Return what the services and the controller of a pod select, all of it together."""
+    """Return a selector that combines those of the pod's services and of its controller."""
     # Parity: plugins/helper/spread.go DefaultSelector, v1.36.
     labels = services.selected_by(pod)
     owner = pod.controller
@@ -204,7 +204,7 @@ def _set_selector(
 
 
 def _is_kind(owner: OwnerReference, api_version: str, kind: str) -> bool:
-    # Upstream splits at the slash, so that an empty group may be written out.
+    # Upstream splits at the slash, so that the group before it may be empty.
     return owner.kind == kind and owner.api_version in (api_version, f"/{api_version}")
 
 

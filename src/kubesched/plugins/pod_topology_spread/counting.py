@@ -28,7 +28,7 @@ from kubesched.snapshot.view import ClusterView
 def matching_classes(
     view: ClusterView, namespace: str, selector: Selector
 ) -> LookupTable[LabelClass]:
-    """Return which label classes a selector means in a namespace: 1 or 0 by class id."""
+    """Return 1 for each label class of a namespace that a selector matches, else 0, by class id."""
 
     def matches(label_class: LabelClass) -> int:
         return label_class.namespace == namespace and selector.matches(label_class.labels)
@@ -38,7 +38,7 @@ def matching_classes(
 
 
 def matching_pods(view: ClusterView, namespace: str, selector: Selector) -> Tally:
-    """Return how many pods count on each row."""
+    """Return the number of counted pods on each row."""
     counters = view.counters
 
     def make() -> Tally:

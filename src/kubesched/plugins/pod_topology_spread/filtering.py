@@ -31,12 +31,12 @@ NODE_LABEL_NOT_MATCH = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
 PRE_FILTER_KEY = "PreFilterPodTopologySpread"
-# What upstream takes the least count to be where there is no domain.
+# Upstream's minimum where there is no domain.
 COUNT_MAX = 2**31 - 1
 
 
 class Lowest(NamedTuple):
-    """The least count of any domain, whose it is, and the least of all others."""
+    """The lowest count of any domain, its domain, and the lowest count of the others."""
 
     domain: int
     least: int
@@ -72,7 +72,7 @@ class DomainCounts:
         )
 
     def least(self) -> int:
-        """Return the least count of any domain, as the cluster is."""
+        """Return the lowest count of any domain, without trials."""
         counts = self.table.follow()
         if self.is_critical:
             return 0
@@ -83,7 +83,7 @@ class DomainCounts:
         return int(counts[self._existing].min(initial=COUNT_MAX))
 
     def lowest(self) -> Lowest:
-        """Return the two least counts, as the cluster is."""
+        """Return the two lowest counts, without trials."""
         counts = self.table.follow()[self._existing]
         if not len(counts):
             return Lowest(-1, COUNT_MAX, COUNT_MAX)
@@ -95,7 +95,7 @@ class DomainCounts:
 
 
 class HardPlan:
-    """What all pods of a template count by, as long as the nodes are the same."""
+    """The counts that all pods of a template share; valid until a node changes."""
 
     def __init__(self, view: ClusterView, pod: PodInfo, constraints: Constraints) -> None:
         # Parity: podtopologyspread/filtering.go calPreFilterState, v1.36.
@@ -156,7 +156,7 @@ class PreFilterState:
         self._deltas = deltas
 
     def matched(self, pods: PodRows) -> Iterator[BoolColumn]:
-        """Yield by constraint which of the pods it counts, wherever they are."""
+        """Yield a mask for each constraint: the pods that it counts, on any node."""
         label_class = pods.label_class
         for counts in self._plan.counts:
             yield pods.present & (counts.classes.up_to_date()[label_class] != 0)
@@ -187,7 +187,7 @@ class PreFilterState:
     def _supposed_least(
         self, place: int, nodes: NodeTable, column: Places, own: IntColumn
     ) -> IntColumn | int:
-        """Return for each node the least count of any domain in its trial.
+        """Return for each node the lowest count of any domain in its trial.
 
         Args:
             place: The index of the constraint.
@@ -201,7 +201,7 @@ class PreFilterState:
         lowest = self._lowest[place]
         if lowest is None:
             lowest = self._lowest[place] = counts.lowest()
-        # Only the row's own domain can have moved. Upstream's two slots come to the same.
+        # Only the count of the row's own domain can change. Upstream's two minima are equivalent.
         others = np.where(column == lowest.domain, lowest.second, lowest.least)
         included = counts.included[nodes.rows]
         return np.where(included, np.minimum(own, others), lowest.least)

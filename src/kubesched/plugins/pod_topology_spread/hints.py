@@ -17,13 +17,13 @@ from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 
 def reads_after_pod_change(shape: PodShape, _old: object, _new: object) -> HintReads:
-    """Return what the hint reads: labels only where a selector is made of them."""
+    """Return what the hint reads: labels only if a selector is built from them."""
     own = shape.spread_constraints
     return "shape" if own and not any(c.match_label_keys for c in own) else "template"
 
 
 def reads_after_node_change(shape: PodShape, _old: object, _new: object) -> HintReads:
-    """Return what the hint reads: topology keys, unless defaults are to be found by labels."""
+    """Return what the hint reads: topology keys, or labels too where defaults apply."""
     return "shape" if shape.spread_constraints else "template"
 
 
@@ -41,7 +41,7 @@ def is_involved(pod: PodInfo, *events: AnyPod | None) -> bool:
 def after_pod_change(
     pod: PodInfo, constraints: Constraints, old: AnyPod | None, new: AnyPod | None
 ) -> QueueingHint:
-    """Return the hint for a pod that came, went or changed and is involved."""
+    """Return the hint for an added, deleted or updated pod that is involved."""
     # Parity: podtopologyspread/plugin.go isSchedulableAfterPodChange, v1.36.
     if old is not None and new is not None:
         return queue_if(_update_matters(pod, constraints, old, new))
@@ -62,7 +62,7 @@ def _update_matters(pod: PodInfo, constraints: Constraints, old: AnyPod, new: An
 def after_node_change(
     constraints: Constraints, old: NodeInfo | None, new: NodeInfo | None
 ) -> QueueingHint:
-    """Return the hint for a node that came, went or changed."""
+    """Return the hint for an added, deleted or updated node."""
     # Parity: podtopologyspread/plugin.go isSchedulableAfterNodeChange, v1.36.
     had = old is not None and _has_all_keys(old.labels, constraints)
     has = new is not None and _has_all_keys(new.labels, constraints)

@@ -21,8 +21,8 @@ from kubesched.plugins.pod_topology_spread.scoring import (
     PreScoreState,
     SoftCounts,
     SoftPlan,
+    inverted,
     rounded,
-    turned_round,
 )
 from kubesched.snapshot.node_columns import IntColumn
 from kubesched.snapshot.pod_counts import Tally
@@ -109,7 +109,7 @@ class IncrementalSoftSpread:
 
 
 class Grid:
-    """Groups of nodes that are equal to the constraints; each group is scored once.
+    """Groups of nodes that the constraints do not distinguish; each group is scored once.
 
     A group is given by the number of pods on the node, if a constraint is about hosts, and by the
     node's domain of each other constraint.
@@ -153,7 +153,7 @@ class Grid:
         used = raw.take(self._used)
         lowest, highest = used.item(used.argmin()), used.item(used.argmax())
         # The score of an empty group is arbitrary.
-        return GroupedScores(turned_round(raw, lowest, highest), self._groups)
+        return GroupedScores(inverted(raw, lowest, highest), self._groups)
 
     def _raw(self) -> IntColumn:
         """Return the raw score of each group."""

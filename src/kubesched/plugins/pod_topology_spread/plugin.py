@@ -1,4 +1,4 @@
-"""The extension points of PodTopologySpread, each a few lines over the modules beside it.
+"""The extension points of PodTopologySpread; the rules are in the modules of this package.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 """
@@ -126,7 +126,7 @@ class PodTopologySpread(TopologyPlugin):
     # -- score --------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Count the matching pods of the fitting nodes' domains; skip without soft constraints."""
+        """Count the matching pods in the feasible nodes' domains; skip without soft constraints."""
         if nodes.view.node_count == 0:
             return SKIP
         try:
@@ -167,7 +167,7 @@ class PodTopologySpread(TopologyPlugin):
         return self._score_state(state).raw_scores(nodes)
 
     def normalize_scores(self, state: CycleState, pod: PodInfo, scores: IntColumn) -> IntColumn:
-        """Scale the scores to 0 to 100: the fewest pods give the most."""
+        """Scale the scores to 0 to 100; the fewest pods get 100."""
         return self._score_state(state).normalized(scores)
 
     # -- queue --------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class SoftCounts:
             self.table = DomainTable(self.tally, slots, domains)
 
     def by_domain(self, weight: np.float64) -> NDArray[np.float64]:
-        """Return what the constraint adds in each domain, and nothing where the key is missing."""
+        """Return the constraint's part of the score by domain; 0 where the key is missing."""
         assert self.table is not None, "the hostname has none"
         by_domain: NDArray[np.float64] = self.table.sums * weight
         by_domain += float(self.constraint.max_skew - 1)
@@ -56,7 +56,7 @@ class SoftCounts:
     def values(
         self, topology: Topology, nodes: NodeTable, weight: np.float64
     ) -> NDArray[np.float64]:
-        """Return what the constraint adds to each node's score; nothing to one without the key."""
+        """Return the constraint's part of each node's score; 0 for nodes without the key."""
         # Parity: podtopologyspread/scoring.go Score, scoreForCount, v1.36.
         more = float(self.constraint.max_skew - 1)
         if self.table is not None:
@@ -70,7 +70,7 @@ class SoftCounts:
 
 
 class SoftPlan:
-    """What all pods of a template are scored by, as long as the nodes are the same."""
+    """The counts by which all pods of a template are scored; valid until a node changes."""
 
     def __init__(
         self, view: ClusterView, pod: PodInfo, constraints: Constraints, *, require_all: bool
@@ -100,7 +100,7 @@ class SoftPlan:
                 counts.tally.follow()
 
     def fitting(self, nodes: NodeTable) -> Fitting:
-        """Return what follows from which nodes fit; kept while they are the same."""
+        """Return the values that depend on the feasible nodes, cached while these are the same."""
         fitting = self._fitting
         if fitting is None or fitting.rows is not nodes.rows:
             ignored = self.lacking(nodes) if self.require_all else None
@@ -111,7 +111,7 @@ class SoftPlan:
         return fitting
 
     def lacking(self, nodes: NodeTable) -> BoolColumn | None:
-        """Return which nodes lack a topology key; None for none of them."""
+        """Return which nodes lack a topology key; None if all have them."""
         topology = self.topology
         keys = [c.key for c in self.counts if not topology.domains(c.key).is_everywhere]
         if not keys:
@@ -135,17 +135,17 @@ class SoftPlan:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """What follows from which nodes fit."""
+    """Values that depend on the set of feasible nodes."""
 
     rows: Places
     ignored: BoolColumn | None
-    """Which of the nodes are not scored, in their order; None for none."""
+    """A mask of the nodes that are not scored; None if all are scored."""
     weights: tuple[np.float64, ...]
-    """What one pod weighs, by constraint."""
+    """The weight of one pod, by constraint."""
 
 
 class PreScoreState:
-    """What scoring the fitting nodes needs."""
+    """The data for scoring the feasible nodes."""
 
     __slots__ = ("_fitting", "_plan")
 
@@ -172,36 +172,36 @@ class PreScoreState:
         return raw
 
     def normalized(self, scores: IntColumn) -> IntColumn:
-        """Return the scores turned round: the fewest pods give the most."""
+        """Return normalized, inverted scores: the fewest pods give the highest score."""
         # Parity: podtopologyspread/scoring.go NormalizeScore, v1.36: the maximum starts at 0.
         ignored = self._fitting.ignored
         scored = scores if ignored is None else scores[~ignored]
         lowest, highest = np.iinfo(np.int64).max, 0
         if len(scored):
-            # Looking for the places takes half the time of looking for the values.
+            # argmin and argmax take half the time of min and max.
             lowest = scored.item(scored.argmin())
             highest = max(scored.item(scored.argmax()), 0)
         if highest == 0:
-            turned = np.full_like(scores, NODE_SCORE_MAX)
+            inverse = np.full_like(scores, NODE_SCORE_MAX)
         elif ignored is None and lowest >= 0:
-            return turned_round(scores, lowest, highest)
+            return inverted(scores, lowest, highest)
         else:
-            turned = truncated_divide(NODE_SCORE_MAX * (highest + lowest - scores), highest)
+            inverse = truncated_divide(NODE_SCORE_MAX * (highest + lowest - scores), highest)
         if ignored is not None:
-            turned[ignored] = 0
+            inverse[ignored] = 0
         if lowest <= _INVALID_SCORE:
-            turned[scores == _INVALID_SCORE] = 0
-        return turned
+            inverse[scores == _INVALID_SCORE] = 0
+        return inverse
 
 
-def turned_round(scores: IntColumn, lowest: int, highest: int) -> IntColumn:
-    """Return scores turned round, none of which is negative."""
+def inverted(scores: IntColumn, lowest: int, highest: int) -> IntColumn:
+    """Return normalized, inverted scores of raw scores that are not negative."""
     if highest == 0:
         return np.full_like(scores, NODE_SCORE_MAX)
-    turned: IntColumn = (highest + lowest) - scores
-    turned *= NODE_SCORE_MAX
-    turned //= highest
-    return turned
+    inverse: IntColumn = (highest + lowest) - scores
+    inverse *= NODE_SCORE_MAX
+    inverse //= highest
+    return inverse
 
 
 def rounded(values: NDArray[np.float64], *, are_counts: bool) -> IntColumn:

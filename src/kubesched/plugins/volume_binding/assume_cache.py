@@ -1,4 +1,4 @@
-"""Volumes and claims in the state in which decisions under way will be written.
+"""Volumes and claims in their assumed state: as decisions in progress will write them.
 
 An overlay of assumed objects over a store. A stored object with a newer resourceVersion replaces
 its assumed state.
@@ -18,7 +18,7 @@ ObjectT = TypeVar("ObjectT", PersistentVolume, PersistentVolumeClaim)
 
 
 class AssumeError(Exception):
-    """An object cannot be assumed: it is gone, or has changed meanwhile."""
+    """An object cannot be assumed: it was deleted or has changed."""
 
 
 class AssumeCache(Generic[ObjectT]):
@@ -44,14 +44,14 @@ class AssumeCache(Generic[ObjectT]):
         return stored
 
     def stored(self, objects: ObjectStores, key: str) -> ObjectT:
-        """Return an object as the API server last showed it; AssumeError if there is none."""
+        """Return an object as last watched; AssumeError if it does not exist."""
         stored = objects.store_of(self._kind).get(key)
         if stored is None:
             raise AssumeError(f'{self._resource} "{key}" not found')
         return stored
 
     def assume(self, objects: ObjectStores, assumed: ObjectT) -> None:
-        """Assume an object in the state that will be written."""
+        """Assume an object in the state that is to be written."""
         key = assumed.key
         have = self.stored(objects, key).metadata.resource_version
         new_version = assumed.metadata.resource_version

@@ -67,12 +67,12 @@ class BoundCheck:
     """The check of a bound claim's volume on some nodes."""
 
     reachable: BoolColumn | None = None
-    """Where it can be used; None: everywhere."""
+    """The nodes that can use it; None for all."""
     failed: BoolColumn | None = None
-    """Where the check failed with an error; None: nowhere."""
+    """The nodes where the check failed with an error; None if there are none."""
     error: str = ""
     is_missing: bool = False
-    """The volume is not there."""
+    """The volume does not exist."""
 
 
 @dataclass(slots=True)
@@ -80,10 +80,10 @@ class Findings:
     """The verdict on the claims, one entry per node."""
 
     conflicts: dict[str, BoolColumn]
-    """Where there is a conflict, by its reason, in upstream's order."""
+    """The nodes with a conflict, by its reason, in upstream's order."""
     errors: dict[str, BoolColumn]
     group: NDArray[np.int64]
-    """Which of `volumes` is the node's; meaningless where the node was rejected."""
+    """The index in `volumes` for each node; meaningless where the node was rejected."""
     volumes: list[PodVolumes]
 
     @classmethod
@@ -106,17 +106,17 @@ class Findings:
             self.errors[text] = self.errors.get(text, False) | where
 
     def rejected(self) -> BoolColumn:
-        """Return where not all claims have, or can get, a volume."""
+        """Return the nodes where some claim neither has nor can get a volume."""
         return np.logical_or.reduce([*self.conflicts.values(), *self.errors.values()])
 
     def failed(self) -> BoolColumn:
-        """Return where an error ended the search."""
+        """Return the nodes where an error ended the search."""
         nowhere = np.zeros(len(self.group), dtype=np.bool_)
         return np.logical_or.reduce([nowhere, *self.errors.values()])
 
 
 class VolumeBinder:
-    """Finds volumes for claims over the cluster's objects and what was assumed of them."""
+    """Finds volumes for claims among the cluster's objects and their assumed states."""
 
     def __init__(self, log: Logger | None = None) -> None:
         self._log: Logger = log or NullLog()
@@ -132,7 +132,7 @@ class VolumeBinder:
     # -- claims ---------------------------------------------------------------------------------
 
     def claims_of(self, pod: PodInfo, objects: ObjectStores) -> PodVolumeClaims:
-        """Return the pod's claims by what must happen to them; BindingError if one is invalid."""
+        """Return the pod's claims by state; BindingError if one is invalid."""
         # Parity: binder.go GetPodVolumeClaims, v1.36.
         bound, delayed, immediate = (list[PersistentVolumeClaim]() for _ in range(3))
         for claim in self._claims_used(pod, objects):
@@ -175,7 +175,7 @@ class VolumeBinder:
     def bound_claims_of(
         self, pod: PodInfo, objects: ObjectStores
     ) -> list[PersistentVolumeClaim] | None:
-        """Return the pod's claims if all of them are there and have their volumes for good."""
+        """Return the pod's claims if all of them exist and are fully bound."""
         try:
             claims = self._claims_used(pod, objects)
         except BindingError:
@@ -201,7 +201,7 @@ class VolumeBinder:
     def volume_of(
         self, claim: PersistentVolumeClaim, objects: ObjectStores
     ) -> PersistentVolume | None:
-        """Return the volume of a bound claim, as it is assumed to be."""
+        """Return the volume of a bound claim in its assumed state."""
         return self.volumes.get(objects, claim.spec.volume_name)
 
     def find(self, claims: PodVolumeClaims, nodes: NodeTable) -> Findings:
@@ -293,7 +293,7 @@ class VolumeBinder:
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether the claim has its volume for good."""
+    """Return whether the claim is fully bound."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
@@ -315,7 +315,7 @@ def migrated_plugin_of(volume: PersistentVolume) -> InTreePlugin | None:
 
 
 def check_volume(volume: PersistentVolume, nodes: NodeTable) -> BoundCheck:
-    """Return which nodes a volume can be used from."""
+    """Return which nodes can use a volume."""
     # Parity: binder.go tryTranslatePVToCSI, v1.36.
     in_tree = _affinity_mask(volume.spec.node_affinity, nodes)
     plugin = migrated_plugin_of(volume)

@@ -1,6 +1,6 @@
-"""Upstream's claim-by-claim choice of volumes, once for each group of nodes alike.
+"""Upstream's claim-by-claim choice of volumes, once for each group of equal nodes.
 
-Masks over nodes tell the groups apart.
+Nodes are equal if the same masks hold for them.
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go findMatchingVolumes,
 checkVolumeProvisions
 """
@@ -61,7 +61,7 @@ _FEW: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class PodVolumeClaims:
-    """A pod's claims by what must still happen to them."""
+    """A pod's claims by state: bound, to be bound at once, or delayed."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     unbound_delayed: tuple[PersistentVolumeClaim, ...] = ()
@@ -71,7 +71,7 @@ class PodVolumeClaims:
 
 @dataclass(frozen=True, slots=True)
 class PodVolumes:
-    """What is to be bound and provisioned for a pod on some nodes."""
+    """The volumes to bind and to provision for a pod on some nodes."""
 
     static_bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...] = ()
     dynamic_provisions: tuple[PersistentVolumeClaim, ...] = ()
@@ -83,7 +83,7 @@ class Outcome:
 
     volumes: PodVolumes = PodVolumes()
     conflict: str = ""
-    """The reason why not all claims can get a volume."""
+    """The reason if some claim cannot get a volume."""
     error: str = ""
 
 
@@ -132,7 +132,7 @@ class _Masks:
             self._masks_at.setdefault(position, []).append(place)
 
     def groups(self) -> tuple[list[frozenset[int]], NDArray[np.int64]]:
-        """Return the masks that hold in each group of nodes alike, and each node's group."""
+        """Return the masks that hold in each group of equal nodes, and each node's group."""
         patterns, group = self._groups_of_columns()
         holding = [frozenset((_ALWAYS, *pattern)) for pattern in patterns]
         numbers: dict[tuple[int, ...], int] = {}
@@ -167,7 +167,7 @@ class _Masks:
 
 @dataclass(frozen=True, slots=True)
 class _Provision:
-    """Whether a claim's volume can be made, and the masks that say where."""
+    """Whether a claim's volume can be provisioned, and the masks of the nodes."""
 
     error: str = ""
     is_provisioned: bool = False
@@ -176,7 +176,7 @@ class _Provision:
 
 
 class DelayedSearch:
-    """Upstream's claim-by-claim choice, once for each group of nodes that no mask tells apart."""
+    """Upstream's claim-by-claim choice, once for each group of nodes with the same masks."""
 
     def __init__(
         self,
@@ -271,5 +271,5 @@ class DelayedSearch:
 
 
 def is_selected(claim: PersistentVolumeClaim) -> bool:
-    """Return whether a node was already chosen to make the claim's volume for."""
+    """Return whether a node was already selected for provisioning the claim's volume."""
     return SELECTED_NODE in claim.metadata.annotations

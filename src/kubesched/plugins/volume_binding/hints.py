@@ -24,7 +24,7 @@ MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
-    """Return how large a volume of that capacity may be, if it is known."""
+    """Return the maximum size of a volume of that capacity, if it is known."""
     # Parity: volumebinding/binder.go volumeLimit, v1.36: the largest volume is the better answer.
     text = capacity.maximum_volume_size
     if text is None:
@@ -33,7 +33,7 @@ def volume_limit(capacity: CSIStorageCapacity) -> Quantity | None:
 
 
 def registrations() -> list[EventRegistration]:
-    """Return the events that may let a rejected pod fit, in upstream's order."""
+    """Return the events that may make a rejected pod fit, in upstream's order."""
     changed = ActionType.ADD | ActionType.UPDATE
     claims, capacities = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.CSI_STORAGE_CAPACITY
     return [
@@ -55,7 +55,7 @@ def after_storage_class_changed(
 
 
 def after_csi_node_changed(_pod: PodInfo, old: CSINode | None, new: CSINode) -> QueueingHint:
-    """Queue for a new node, or one on which other plugins have migrated."""
+    """Queue for a new node, or a node on which the set of migrated plugins has changed."""
     return queue_if(old is None or _migrated(old) != _migrated(new))
 
 

@@ -55,7 +55,8 @@ class AffinityRows:
         assert required is not None, "ANYWHERE is not looked up"
         single = _single_label(required)
         if single is not None:
-            # Each local volume names a host of its own: they are not compared with every host.
+            # Each local volume names another host, which is looked up instead of compared with
+            # every host.
             key, values = single
             by_value, ids = self._rows_by_value(view, key), view.label_values(key)
             places = dict.fromkeys(place for v in values if (place := ids.id_of(v)) >= 0)
@@ -78,7 +79,7 @@ class AffinityRows:
 
 @lru_cache(maxsize=_SELECTOR_COUNT_MAX)
 def _single_label(required: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
-    """Return key and values if one label with one of some values is all that is demanded."""
+    """Return key and values if the only requirement is one label with one of some values."""
     selectors = _label_selectors(required)
     if len(selectors) != 1 or not selectors[0].selectable or len(selectors[0].requirements) != 1:
         return None
@@ -89,7 +90,7 @@ def _single_label(required: NodeSelector) -> tuple[str, tuple[str, ...]] | None:
 
 
 def node_affinity_mask(nodes: NodeTable, required: NodeSelector) -> BoolColumn:
-    """Return which nodes a volume with that node affinity can be used from."""
+    """Return which nodes can use a volume with that node affinity."""
     mask = np.zeros(len(nodes), dtype=np.bool_)
     for selector in _label_selectors(required):
         mask |= labels_mask(nodes, selector)
@@ -157,8 +158,8 @@ def labels_mask(nodes: NodeTable, selector: Selector) -> BoolColumn:
 
 
 def _one_of_mask(nodes: NodeTable, requirement: Requirement) -> BoolColumn:
-    # Not through a look-up table: each local volume names a host of its own, and would ask about
-    # the names of all hosts.
+    # No look-up table: each local volume names another host, so that a table would compare all host
+    # names for each volume.
     ids, label_values = nodes.label(requirement.key), nodes.label_values(requirement.key)
     places = [place for place in map(label_values.id_of, requirement.values) if place >= 0]
     return ids == places[0] if len(places) == 1 else np.isin(ids, places)

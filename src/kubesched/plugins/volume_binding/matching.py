@@ -33,20 +33,20 @@ _ZERO: Final = parse_quantity("0")
 
 @dataclass(frozen=True, slots=True)
 class ClassVolumes:
-    """The volumes of one class, and what is assumed of some of them."""
+    """The volumes of one class, and the assumed states of some of them."""
 
     pool: VolumePool
     assumed: Mapping[str, PersistentVolume]
     """By name."""
 
     def bound_to(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-        """Return the volumes that are, or are to be, the claim's, by name."""
+        """Return the volumes bound to, or reserved for, the claim, by name."""
         stored = self.pool.bound_to(claim.metadata.namespace, claim.metadata.name)
         latest = {volume.metadata.name: volume for volume in stored} | dict(self.assumed)
         return [latest[name] for name in sorted(latest) if is_bound_to(latest[name], claim)]
 
     def free_for(self, claim: PersistentVolumeClaim) -> list[int]:
-        """Return the places of the volumes a claim could get on some node, smallest first.
+        """Return the indexes of the volumes that a claim could get on some node, smallest first.
 
         Raises ValueError if the claim's selector does not parse.
         """
@@ -87,7 +87,7 @@ class Candidates:
             self._by_mask.setdefault(mask_of(affinity), []).append(place)
 
     def choose(self, holds: frozenset[int], excluded: Collection[str]) -> PersistentVolume | None:
-        """Return the claim's volume where those masks hold, other claims' choices left out."""
+        """Return the volume for the claim where these masks hold, without those already chosen."""
         # Parity: pv_helpers.go FindMatchingVolume, v1.36: a volume that was bound to the claim
         # beforehand is taken, or none at all if the node cannot reach it.
         for volume, mask in self._prebound:
@@ -120,7 +120,7 @@ def capacity_of(volume: PersistentVolume) -> Quantity:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume is, or is to be, the claim's."""
+    """Return whether a volume is bound to, or reserved for, the claim."""
     # Parity: pv_helpers.go IsVolumeBoundToClaim, v1.36.
     ref, meta = volume.spec.claim_ref, claim.metadata
     if ref is None or (ref.name, ref.namespace) != (meta.name, meta.namespace):
@@ -131,7 +131,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 def bound_volume(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, bool]:
-    """Return the volume as it is once bound to the claim, and whether that changes it."""
+    """Return the volume bound to the claim, and whether it differs from the given one."""
     # Parity: pv_helpers.go GetBindVolumeToClaim, v1.36.
     ref, meta, bound = volume.spec.claim_ref, claim.metadata, volume
     if ref is None or (ref.name, ref.namespace, ref.uid) != (meta.name, meta.namespace, meta.uid):
@@ -165,7 +165,7 @@ def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
 
 
 def _could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether nothing but the node is in the way of a volume that is the claim's."""
+    """Return whether a volume reserved for the claim is usable, apart from its node affinity."""
     spec, required = volume.spec, claim.spec
     return (
         not capacity_of(volume) < requested_by(claim)

@@ -90,7 +90,7 @@ class BindingState:
 
     @property
     def needs_nothing(self) -> bool:
-        """Return whether all claims have their volumes, so that no node needs anything done."""
+        """Return whether all claims have their volumes, so that no volume has to be bound."""
         return self.claims is not None and not self.claims.unbound_delayed
 
     def remember(self, nodes: NodeTable, findings: Findings) -> None:
@@ -139,7 +139,7 @@ class VolumeBinding:
         self._binder.take_over(former._binder)
 
     def reads(self, pod: PodInfo) -> Reads | None:
-        """Return that verdicts depend on nodes and volumes if all claims are bound; else None."""
+        """Declare that verdicts depend on nodes and volumes if all claims are bound; else None."""
         uses = list(claim_uses(pod))
         if not uses:
             return READS_NOTHING
@@ -152,7 +152,7 @@ class VolumeBinding:
         return None if claims is None else _READS
 
     def fragment(self, pod: PodInfo) -> Hashable:
-        """Return where the volumes of a pod with bound claims can be used from."""
+        """Return the rows that can reach the volumes of a pod with bound claims."""
         view = self._handle.snapshot
         claims = self._binder.bound_claims_of(pod, view.objects) or ()
         return (view.identity, *(self._fragment_of(claim, view.objects) for claim in claims))
@@ -171,7 +171,7 @@ class VolumeBinding:
         return None if affinity is None else affinity.required
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Find the pod's claims; reject it where one is missing, lost, or waits to be bound."""
+        """Find the pod's claims; reject the pod if one is missing, lost, or not bound yet."""
         objects = nodes.view.objects
         uses = list(claim_uses(pod))
         for use in uses:
@@ -213,7 +213,7 @@ class VolumeBinding:
         return SKIP
 
     def score_nodes(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> IntColumn:
-        """Score all nodes alike: scoring by capacity is behind a gate that is off."""
+        """Give all nodes the same score: scoring by capacity is behind a gate that is off."""
         return np.zeros(len(nodes), dtype=np.int64)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -238,7 +238,7 @@ class VolumeBinding:
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give back the volumes and claims that were assumed; harmless if none were."""
+        """Forget the assumed volumes and claims, if any."""
         binding: BindingState | None = state.get(_STATE_KEY)
         volumes = None if binding is None else self._volumes_for(binding, node_name)
         if volumes is not None:
@@ -247,13 +247,13 @@ class VolumeBinding:
     def pre_bind_pre_flight(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[PreBindPreFlightResult, Status | None]:
-        """Return whether there are volumes to bind; binding them may go beside other plugins."""
+        """Return whether there are volumes to bind; other plugins may run in parallel."""
         volumes = self._volumes_to_bind(state, node_name)
         verdict = volumes if isinstance(volumes, Status) else None
         return PreBindPreFlightResult(allow_parallel=True), verdict
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        """Have the assumed volumes written, and wait until the claims are bound to them."""
+        """Write the assumed volumes, and wait until the claims are bound to them."""
         volumes = self._volumes_to_bind(state, node_name)
         if isinstance(volumes, Status):
             return None if volumes.is_skip else volumes
@@ -268,7 +268,7 @@ class VolumeBinding:
             log.info("Failed to bind volumes for pod", level=5, pod=ref, err=str(problem))
             return error(str(problem))
         finally:
-            # What was written stays assumed until the watch shows it, whatever became of the rest.
+            # Written objects stay assumed until the watch shows them, even if later writes failed.
             binding.assumed[node_name] = writing.still_assumed()
             if failure:
                 self._count_failure("bind")

@@ -1,4 +1,4 @@
-"""Persistent volumes by storage class, with what depends on the volume alone worked out once.
+"""Persistent volumes by storage class, with cached results that depend only on the volume.
 
 Upstream: staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go FindMatchingVolume
 """

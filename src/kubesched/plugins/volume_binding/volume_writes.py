@@ -38,30 +38,30 @@ _CLAIMS: Final = "persistentvolumeclaims"
 
 @dataclass(slots=True)
 class Writing:
-    """A pod's volumes and claims on their way to the API server."""
+    """A pod's volumes and claims while they are written to the API server."""
 
     assumed: PodVolumes
     bindings: list[tuple[PersistentVolumeClaim, PersistentVolume]]
     claims: list[PersistentVolumeClaim]
-    """Both as in the responses of the API server, as far as they came."""
+    """Volumes and claims, replaced by the API server's responses as they arrive."""
     volumes_done: int = 0
     claims_done: int = 0
 
     @classmethod
     def of(cls, assumed: PodVolumes) -> Writing:
-        """Return what was assumed, with nothing written yet."""
+        """Return the state before the first write."""
         return cls(assumed, list(assumed.static_bindings), list(assumed.dynamic_provisions))
 
     def not_written(self) -> PodVolumes:
-        """Return what was assumed and is not written."""
+        """Return the assumed objects that are not written yet."""
         return PodVolumes(
             tuple(self.bindings[self.volumes_done :]), tuple(self.claims[self.claims_done :])
         )
 
     def still_assumed(self) -> PodVolumes:
-        """Return what to revert: volumes as they are now, claims as assumed."""
-        # Parity: binder.go bindAPIUpdate, v1.36: the answer takes the place of the volume in the
-        # attempt's state, so that an update is never taken for undone; that of a claim does not.
+        """Return the objects to revert: volumes as last written, claims as assumed."""
+        # Parity: binder.go bindAPIUpdate, v1.36: the response replaces the volume in the attempt's
+        # state, so that a written volume is never reverted; that for a claim replaces nothing.
         return PodVolumes(tuple(self.bindings), self.assumed.dynamic_provisions)
 
 
@@ -74,7 +74,7 @@ class VolumeWriter:
         self._timeout_s = timeout_s
 
     async def bind(self, pod: PodInfo, node_name: str, writing: Writing) -> None:
-        """Have the pod's volumes bound; ApiCallError or BindingError if that fails."""
+        """Bind the pod's volumes; ApiCallError or BindingError if that fails."""
         node = Ref("", node_name)
         self._handle.log.info("BindPodVolumes", level=4, pod=_ref(pod), node=node)
         try:
@@ -120,7 +120,7 @@ class VolumeWriter:
             writing.claims_done += 1
 
     async def _patched(self, resource: str, obj: ObjectT, patch: Mapping[str, Any]) -> ObjectT:
-        """Write the change; return the object with the version it has since."""
+        """Write the change; return the object with its new version."""
         # Differs: upstream PUTs the whole object, of which we keep only what scheduling reads. A
         # merge patch of the same fields with the same resourceVersion has the same effect: nothing
         # else changes, and the server rejects it with the same text if the object is another now.
@@ -150,7 +150,7 @@ class VolumeWriter:
                 return
 
     def _is_bound(self, pod: PodInfo, node_name: str, writing: Writing) -> bool:
-        """Return whether all is bound; BindingError if it will never be."""
+        """Return whether all claims are bound; BindingError if one can never be bound."""
         # Parity: binder.go checkBindings, v1.36. What the API server showed last counts here, since
         # what is assumed of a volume may be another attempt's by now.
         view = self._handle.snapshot
@@ -214,7 +214,7 @@ class VolumeWriter:
     def _is_made(
         self, claim: PersistentVolumeClaim, nodes: NodeTable, objects: ObjectStores
     ) -> bool:
-        """Return whether the volume a claim names is there; the claim may be shown before it."""
+        """Return whether the claim's volume is known; the watch may show the claim first."""
         name = claim.spec.volume_name
         if not name:
             return True
@@ -226,7 +226,7 @@ class VolumeWriter:
 
 
 def volume_patch(volume: PersistentVolume) -> dict[str, Any]:
-    """Return the change that makes a volume the claim's, if it still is the one decided on."""
+    """Return the patch that binds a volume to a claim, if the volume is unchanged."""
     metadata: dict[str, Any] = {"resourceVersion": volume.metadata.resource_version}
     mark = volume.metadata.annotations.get(BOUND_BY_CONTROLLER)
     if mark is not None:
@@ -237,14 +237,14 @@ def volume_patch(volume: PersistentVolume) -> dict[str, Any]:
 
 
 def claim_patch(claim: PersistentVolumeClaim) -> dict[str, Any]:
-    """Return the change that has a claim's volume made for a node."""
+    """Return the patch that selects the node for which to provision a claim's volume."""
     meta = claim.metadata
     chosen = {SELECTED_NODE: meta.annotations[SELECTED_NODE]}
     return {"metadata": {"resourceVersion": meta.resource_version, "annotations": chosen}}
 
 
 def _whole(reference: ObjectReference) -> dict[str, str | None]:
-    """Return a reference of which no field of an older one survives a merge."""
+    """Return a reference with null for absent fields, so that a merge patch removes old values."""
     fields = msgspec.structs.fields(ObjectReference)
     return {field.encode_name: getattr(reference, field.name) or None for field in fields}
 
