@@ -45,7 +45,7 @@ STEPS_MAX: Final = 16
 Entry: TypeAlias = Change | Callable[[], None]
 
 
-class Seen(NamedTuple):
+class QueuedChange(NamedTuple):
     """A change that is not applied yet."""
 
     at_s: float
@@ -57,18 +57,18 @@ class Step(NamedTuple):
 
     at_s: float
     pod: PodInfo
-    came: bool
+    was_added: bool
 
 
-class Fresh(NamedTuple):
+class UndecidedPod(NamedTuple):
     """A pod without an outcome so far."""
 
     number: int
     """The arrival number."""
     order: Any
 
-    def precedes(self, other: Fresh | None) -> bool:
-        """Return whether it must be decided before another fresh pod.
+    def precedes(self, other: UndecidedPod | None) -> bool:
+        """Return whether it must be decided before another undecided pod.
 
         A later pod may have arrived after the decision, whatever its priority.
         """
@@ -82,7 +82,7 @@ class Candidate(NamedTuple):
     outcome: Outcome
 
 
-class Past:
+class RecentSteps:
     """Recent additions and removals of pods, which can be rolled back temporarily.
 
     The cluster changes between a decision and its binding: changes that the other scheduler had not
@@ -98,9 +98,9 @@ class Past:
         is_bound = self._cache.bound_pod(change.uid) is not None
         pod = change.object
         if was_bound != is_bound and isinstance(pod, Pod) and pod.spec.node_name:
-            self._steps.append(Step(now_s, self._cache.pod_info(pod), came=is_bound))
+            self._steps.append(Step(now_s, self._cache.pod_info(pod), was_added=is_bound))
 
-    def moments(self, now_s: float) -> Generator[None]:
+    def rollbacks(self, now_s: float) -> Generator[None]:
         """Roll back step by step; the current state is restored afterwards.
 
         First all steps, then only removals, only additions, and each step alone: changes need not
@@ -108,21 +108,21 @@ class Past:
         """
         recent = [step for step in reversed(self._steps) if now_s - step.at_s <= BACK_S]
         yield from self._back(recent)
-        yield from self._back([step for step in recent if not step.came])
-        yield from self._back([step for step in recent if step.came])
+        yield from self._back([step for step in recent if not step.was_added])
+        yield from self._back([step for step in recent if step.was_added])
         for step in recent[1:]:
             yield from self._back([step])
 
     def _back(self, steps: list[Step]) -> Generator[None]:
-        gone: list[Step] = []
+        undone: list[Step] = []
         try:
             for step in steps:
-                self._set(step, bound=not step.came)
-                gone.append(step)
+                self._set(step, bound=not step.was_added)
+                undone.append(step)
                 yield
         finally:
-            for step in reversed(gone):
-                self._set(step, bound=step.came)
+            for step in reversed(undone):
+                self._set(step, bound=step.was_added)
 
     def _set(self, step: Step, *, bound: bool) -> None:
         if bound:
@@ -145,29 +145,29 @@ class Shadow:
     report: Callable[[Verdict], None]
     clock: Clock
     log: Log
-    _seen: deque[Seen] = field(default_factory=deque)
-    _fresh: dict[str, Fresh] = field(default_factory=dict)
+    _changes: deque[QueuedChange] = field(default_factory=deque)
+    _undecided: dict[str, UndecidedPod] = field(default_factory=dict)
     """Pods without an outcome so far, by key, in order of arrival."""
     _arrival_count: int = 0
     _rejected: dict[str, str] = field(default_factory=dict)
     """The last rejection messages of pods, by uid."""
     _tried: dict[str, Verdict] = field(default_factory=dict)
     """Verdicts at the current state, by uid."""
-    past: Past = field(init=False)
+    recent_steps: RecentSteps = field(init=False)
     wakes_at_s: float = math.inf
     """When to call `step` again if no change arrives."""
 
     def __post_init__(self) -> None:
-        self.past = Past(self.cache)
+        self.recent_steps = RecentSteps(self.cache)
 
     @property
     def waiting_count(self) -> int:
         """Return the number of pods without an outcome so far."""
-        return len(self._fresh)
+        return len(self._undecided)
 
     def put(self, entry: Entry) -> None:
         """Queue a change."""
-        self._seen.append(Seen(self.clock.monotonic_s(), entry))
+        self._changes.append(QueuedChange(self.clock.monotonic_s(), entry))
 
     def step(self, *, compares: bool, is_ending: bool = False) -> bool:
         """Apply one change; return False if there is none or it has to wait.
@@ -177,9 +177,9 @@ class Shadow:
             is_ending: whether no more changes will arrive, so that nothing is waited for.
         """
         self.wakes_at_s = math.inf
-        if not self._seen:
+        if not self._changes:
             return False
-        first = self._seen[0]
+        first = self._changes[0]
         wakes_at_s = first.at_s + HOLD_S
         is_late = is_ending or self.clock.monotonic_s() >= wakes_at_s
         outcome = self._outcome(first.entry) if compares else None
@@ -229,10 +229,10 @@ class Shadow:
     def _verdict_before(self, outcome: Outcome) -> Verdict:
         """Return the verdict, at a recent state if the decisions agree there."""
         verdict = self._verdict(outcome)
-        if verdict.agrees or len(self._seen) > LOOK_AHEAD:  # Too far behind to roll back.
+        if verdict.agrees or len(self._changes) > LOOK_AHEAD:  # Too far behind to roll back.
             return verdict
-        with closing(self.past.moments(self.clock.monotonic_s())) as moments:
-            for _ in moments:
+        with closing(self.recent_steps.rollbacks(self.clock.monotonic_s())) as rollbacks:
+            for _ in rollbacks:
                 before = self._compare(outcome)
                 if before.agrees:
                     return before
@@ -261,19 +261,19 @@ class Shadow:
         """Return the visible outcomes in order of arrival, earlier decisions moved forward."""
         ordered: list[Candidate] = []
         for candidate in islice(self._outcomes(), TRIED_MAX):
-            fresh = self._fresh.get(candidate.outcome.pod.key)
+            undecided = self._undecided.get(candidate.outcome.pod.key)
             at = len(ordered)
-            if fresh is not None:
-                others = (self._fresh.get(other.outcome.pod.key) for other in ordered)
-                at = next((n for n, other in enumerate(others) if fresh.precedes(other)), at)
+            if undecided is not None:
+                others = (self._undecided.get(other.outcome.pod.key) for other in ordered)
+                at = next((n for n, other in enumerate(others) if undecided.precedes(other)), at)
             ordered.insert(at, candidate)
         return ordered
 
     def _outcomes(self) -> Iterator[Candidate]:
         """Yield the first change of each pod if it is an outcome."""
         keys: set[str] = set()
-        for place in range(min(len(self._seen), LOOK_AHEAD)):
-            entry = self._seen[place].entry
+        for place in range(min(len(self._changes), LOOK_AHEAD)):
+            entry = self._changes[place].entry
             if not isinstance(entry, Change) or entry.resource != PODS or entry.key in keys:
                 continue
             keys.add(entry.key)
@@ -285,19 +285,19 @@ class Shadow:
         self, outcome: Outcome, candidates: list[Candidate], *, is_late: bool
     ) -> bool:
         """Return whether an earlier decision may still become visible."""
-        mine = self._fresh.get(outcome.pod.key)
+        mine = self._undecided.get(outcome.pod.key)
         if mine is None:
             return False
         visible = {candidate.outcome.pod.key for candidate in candidates}
         earlier = [
             key
-            for key, fresh in islice(self._fresh.items(), PENDING_MAX)
-            if key not in visible and fresh.precedes(mine)
+            for key, undecided in islice(self._undecided.items(), PENDING_MAX)
+            if key not in visible and undecided.precedes(mine)
         ]
         if earlier and not is_late:
             return True
         for key in earlier:
-            del self._fresh[key]  # Not waited for again.
+            del self._undecided[key]  # Not waited for again.
         return False
 
     def _verdict(self, outcome: Outcome) -> Verdict:
@@ -318,8 +318,8 @@ class Shadow:
 
     def _take(self, place: int) -> None:
         """Apply the change at a position."""
-        entry = self._seen[place].entry
-        del self._seen[place]
+        entry = self._changes[place].entry
+        del self._changes[place]
         self._tried.clear()
         try:
             if not isinstance(entry, Change):
@@ -332,7 +332,7 @@ class Shadow:
             self.log.error("Error applying a change", err=problem, object=name)
         else:
             if entry.resource == PODS:
-                self.past.note(entry, was_bound=was_bound, now_s=self.clock.monotonic_s())
+                self.recent_steps.note(entry, was_bound=was_bound, now_s=self.clock.monotonic_s())
                 self._follow(entry)
 
     def _follow(self, change: Change) -> None:
@@ -346,12 +346,12 @@ class Shadow:
         ):
             self._rejected[change.uid] = message
         queued = None if pending is None else queue.get(key)
-        is_fresh = pending is not None and pending.uid not in self._rejected
-        if queued is None or not is_fresh or queue.is_gated(key):
-            self._fresh.pop(key, None)
-        elif key not in self._fresh:
+        is_undecided = pending is not None and pending.uid not in self._rejected
+        if queued is None or not is_undecided or queue.is_gated(key):
+            self._undecided.pop(key, None)
+        elif key not in self._undecided:
             self._arrival_count += 1
-            self._fresh[key] = Fresh(self._arrival_count, self.order(queued))
+            self._undecided[key] = UndecidedPod(self._arrival_count, self.order(queued))
 
 
 def rejection_of(pod: Pod) -> str | None:

@@ -156,7 +156,7 @@ def _by_plugin(scores: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rejection_of(view: ClusterView, node_name: str, ours: Decision) -> str:
-    """Return why we reject a node."""
+    """Return why kubesched rejects a node."""
     if view.row_of(node_name) < 0:
         return f"{node_name} is unknown"
     status = ours.rejected.get(node_name, ours.pre_filter_rejected)
@@ -171,8 +171,8 @@ def _is_sampled(
 ) -> bool:
     """Return whether a sampled search may have found their node and no better one.
 
-    The start of a sampled search is unknown, but it visits neighbouring nodes: their node must have
-    enough fitting neighbours without a better one among them.
+    The start of a sampled search is unknown, but it visits neighboring nodes: their node must have
+    enough fitting neighbors without a better one among them.
     """
     want = search.want(profile, view.node_count)
     fitting = [name for name in view.all_nodes().names if name in ours.scores]
@@ -180,7 +180,7 @@ def _is_sampled(
         return False
     total = ours.scores[theirs]["total"]
     place = fitting.index(theirs)
-    # Their node first, then the others around the ring.
+    # Their node first, then the others in visiting order.
     ring = fitting[place:] + fitting[:place]
     better = [at for at, name in enumerate(ring) if ours.scores[name]["total"] > total]
     return better[0] + len(ring) - better[-1] - 1 >= want
