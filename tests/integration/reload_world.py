@@ -20,7 +20,7 @@ from kubesched.testing import Api, ApiServer
 from tests.integration.live_processes import Scheduler, start
 
 SWAPPED = "Reloaded plugins and configuration"
-REJECTED = "Reload rejected; the previous configuration stays in force"
+REJECTED = "Reload rejected; the previous configuration stays active"
 ADMITTED = "/healthz,/readyz,/livez,/metrics,/statusz,/configz"
 EVENTS = "/api/v1/namespaces/kube-system/events"
 
@@ -121,7 +121,7 @@ def in_force_at(log: str, message: str) -> list[tuple[int, re.Match[str]]]:
     """Return each matching line with the generation of rules that was active at that time."""
     generation, found = 0, []
     for line in log.splitlines():
-        swapped = re.search(r'"New profiles are in force" generation=(\d+)', line)
+        swapped = re.search(r'"New profiles active" generation=(\d+)', line)
         if swapped:
             generation = int(swapped[1])
         elif (matched := re.search(message, line)) is not None:

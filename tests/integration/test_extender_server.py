@@ -281,7 +281,7 @@ def test_pods_are_watched_once_a_plugin_reads_them(
             assert scores == [{"Host": "good", "Score": 4}, {"Host": "better", "Score": 7}]
             answer = declaring.call("filter", Pod=app, **names)
             assert answer["FailedNodes"] == {"good": "the app is here already"}
-            assert declaring.log.count("Watching pods from now on: a plugin reads them") == 1
+            assert declaring.log.count("Started watching pods: required by a plugin") == 1
             declaring.until(lambda: declaring.metric(known) == 1, "the bound pod is counted")
             api.post(PODS, a_pod("older", labels={"app": "web"}, node="better")).must(201)
             declaring.until(

@@ -149,7 +149,7 @@ def a_pod_tolerates(place: Place) -> Callable[[], object]:
     return lambda: place.change(f"{place.pods}/pod", more)
 
 
-def a_neighbour_comes(place: Place) -> Callable[[], object]:
+def a_neighbor_comes(place: Place) -> Callable[[], object]:
     node = place.node(labels={"kubernetes.io/hostname": "h"})
     term = {
         "topologyKey": "kubernetes.io/hostname",
@@ -157,7 +157,7 @@ def a_neighbour_comes(place: Place) -> Callable[[], object]:
     }
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     place.pod("pod", affinity=affinity)
-    return lambda: place.pod("neighbour", labels={"wanted": place.name}, nodeName=node)
+    return lambda: place.pod("neighbor", labels={"wanted": place.name}, nodeName=node)
 
 
 def a_claim_is_bound(place: Place) -> Callable[[], object]:
@@ -195,7 +195,7 @@ def a_claim_is_bound(place: Place) -> Callable[[], object]:
         a_node_grows,
         a_pod_goes,
         a_pod_tolerates,
-        a_neighbour_comes,
+        a_neighbor_comes,
         a_claim_is_bound,
     ],
 )

@@ -159,7 +159,7 @@ def check_reports(running: Reloading) -> None:
     assert "task failed" not in scheduler.log
     code, text = scheduler.page("/statusz")
     assert code == 200
-    assert "generation 7 in force since" in text
+    assert "generation 7 active since" in text
     assert "changes applied: 7, rejected: 3" in text
     assert "Reload rejected" not in text
     scheduler.until(lambda: len(running.event_notes("ReloadRejected")) == 3, "it has three events")

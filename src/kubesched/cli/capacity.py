@@ -129,7 +129,7 @@ def _show_nodes(fit: Fit, top: int | None, printer: Printer) -> None:
         why = "" if status is None else f"{', '.join(status.reasons)} ({status.plugin})"
         rows.append((name, str(fit.by_node[name]), why))
     shown = 3 if any(why for *_, why in rows) else 2
-    header = ("node", "copies", "why no more")[:shown]
+    header = ("node", "copies", "limited by")[:shown]
     printer.table("By node:", header, [row[:shown] for row in rows], (0, 2))
     if len(names) > len(rows):
         printer.line(f"  and {counted(len(names) - len(rows), 'more node')} (--top, or -o json)")

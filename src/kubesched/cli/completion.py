@@ -107,7 +107,7 @@ def _values(flag: Flag) -> tuple[str, ...]:
     if flag.type.name == "bool":
         return ("true", "false")
     if flag.name == "feature-gates":
-        from kubesched.config.gate_support import HONOURED  # noqa: PLC0415  # Seldom.
+        from kubesched.config.gate_support import HONORED  # noqa: PLC0415  # Seldom.
 
-        return tuple(f"{name}=" for name in HONOURED)
+        return tuple(f"{name}=" for name in HONORED)
     return _FORMS.get(flag.name, ())

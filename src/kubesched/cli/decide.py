@@ -46,7 +46,7 @@ Examples:
 )
 @plugin_option
 def decide(cases: BinaryIO, output: BinaryIO, plugins: tuple[str, ...]) -> None:
-    """Decide recorded cases as kube-scheduler would.
+    """Compute decisions for recorded cases, as kube-scheduler would.
 
     Each input line is a case: {"id", "config", "objects", "pod"}. Each output line is a decision,
     {"id", "decision"}, in the same order, or {"id", "line", "error"} for an invalid case, which

@@ -54,7 +54,7 @@ Checks whether a cluster is ready for `kubesched run` with the same flags: API s
 permissions for this configuration and its plugins, leader election lease, free port, pending pods
 whose scheduler name no profile has, and clock skew. Changes nothing. Exits with 1 if a check fails.
 """
-_COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
+_COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 _INDENT: Final = 18
 
 
@@ -182,7 +182,7 @@ def _print(findings: Sequence[Finding], form: str) -> None:
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
     for finding in findings:
-        verdict = click.style(finding.verdict.ljust(6), fg=_COLOURS[finding.verdict])
+        verdict = click.style(finding.verdict.ljust(6), fg=_COLORS[finding.verdict])
         first, *rest = _wrapped(finding.text)
         click.echo(f"  {verdict}{finding.check.ljust(_INDENT - 8)}{first}")
         for line in (*rest, *(_wrapped(f"→ {finding.advice}") if finding.advice else ())):

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _COMMANDS: Final = {
     "apiserver": ("apiserver.command:apiserver", "Serve the Kubernetes API from this process."),
     "capacity": ("capacity:capacity", "Count how many copies of a pod fit."),
-    "completion": ("completion:completion", "Print a script for completion in a shell."),
+    "completion": ("completion:completion", "Print a shell completion script."),
     "config": ("config:config", "Show, check and convert scheduler configuration files."),
-    "decide": ("decide:decide", "Decide recorded cases."),
+    "decide": ("decide:decide", "Compute decisions for recorded cases."),
     "doctor": ("doctor:doctor", "Check a cluster for `kubesched run`."),
     "explain": ("explain.command:explain", "Explain where a pod goes, and why."),
     "extender": ("extender.command:extender", "Serve plugins to a stock kube-scheduler."),

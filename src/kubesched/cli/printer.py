@@ -1,6 +1,6 @@
 """Output of commands: text for a terminal or a pipe, JSON, and progress on standard error.
 
-Colour never carries meaning of its own.
+Color never carries meaning of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Console(Console):
 
 
 class Printer:
-    """Writes to a terminal, with its width and colours, or plain text to standard output."""
+    """Writes to a terminal, with its width and colors, or plain text to standard output."""
 
     def __init__(self, *, is_wide: bool = False, has_all: bool = True) -> None:
         """Detect the terminal.

@@ -29,12 +29,12 @@ def settle_streams() -> None:
     elif sys.stdout is sys.__stdout__:
         sys.stdout = _naming_itself(sys.stdout)
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as we live
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until exit
 
 
 def drop_output() -> None:
     """Discard unwritten output, which Python would try to flush at exit."""
-    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as we live
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until exit
 
 
 @contextmanager

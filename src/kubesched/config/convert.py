@@ -1,6 +1,6 @@
 """Older configuration files rewritten for v1.
 
-Owns what has to change so that a v1beta1, v1beta2 or v1beta3 file means the same in v1, the list of
+Owns the changes by which a v1beta1, v1beta2 or v1beta3 file keeps its meaning in v1, the list of
 these changes, and advice for each removed name. Never validates the result: loading it does.
 Upstream: pkg/scheduler/apis/config/{v1beta2,v1beta3} as they were, and the v1 defaults
 """

@@ -1,7 +1,7 @@
 """Feature gates that this scheduler supports.
 
 Owns the tables of scheduler gates that cannot be enabled or disabled, each with a reason for the
-user, and of those that can be set either way (`HONOURED`). All other gates concern other
+user, and of those that can be set either way (`HONORED`). All other gates concern other
 components and change nothing in a scheduler.
 """
 
@@ -13,7 +13,7 @@ from kubesched.api.field_errors import aggregate_text
 from kubesched.config.feature_gates import ALL_ALPHA, ALL_BETA, FeatureGates, GateError, known_gates
 
 # Gates of devices are left out: they only change which arguments a plugin gets.
-HONOURED: Final = (
+HONORED: Final = (
     "ComponentFlagz",
     "ComponentStatusz",
     "LoggingBetaOptions",
@@ -45,7 +45,7 @@ LACKING: Final = {
     "DynamicResourceAllocation": _NO_CLAIMS,
     "GangScheduling": _NO_GROUPS,
     "GenericWorkload": _NO_GROUPS,
-    "LoggingAlphaOptions": "kubesched's log has one stream and no buffer to set",
+    "LoggingAlphaOptions": "kubesched writes a single log stream without a buffer",
     "NativeHistograms": "kubesched's histograms have fixed buckets",
     "SchedulerAsyncAPICalls": "kubesched has no queue of API calls",
     "StorageCapacityScoring": "kubesched does not score nodes by free storage",

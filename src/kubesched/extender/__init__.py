@@ -1,1 +1,1 @@
-"""HTTP extenders both ways: `client` calls them, `server` is one; `wire` has the messages."""
+"""HTTP extenders: `client` calls them, `server` is one; `wire` has the messages of both."""

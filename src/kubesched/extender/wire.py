@@ -1,8 +1,8 @@
 """Messages of the extender protocol v1, for the client and the server.
 
-Owns their fields and their JSON, which is Go's: keys are the names of Go's fields, nothing is left
-out, and reading minds neither case nor unknown keys. Never looks into a pod or a node: those are
-bytes that pass through.
+Owns their fields and their JSON, which is Go's: keys are the names of Go's fields, no field is
+omitted, and reading ignores the case of keys and unknown keys. Never decodes a pod or a node: they
+are passed on as bytes.
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go
 """
 

@@ -100,7 +100,7 @@ def port_finding(serving: ServingSettings) -> Finding:
     where = f"{serving.bind_address}:{port}"
     family = socket.AF_INET6 if ":" in serving.bind_address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
-        # As the server does: an old connection that is timing out is no obstacle.
+        # As the server: a connection in TIME_WAIT does not block the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((serving.bind_address, port))
@@ -156,7 +156,7 @@ class Doctor:
             version = await self.client.version()
         except TransportError as problem:
             advice = "Check the address in the kubeconfig (--kubeconfig, --context, --master)."
-            self._report("server", "fail", f"{where} does not answer: {problem.message}", advice)
+            self._report("server", "fail", f"{where} does not respond: {problem.message}", advice)
             return False
         except ApiError as problem:
             advice = "Check the credentials in the kubeconfig: the server rejects them."
@@ -172,7 +172,8 @@ class Doctor:
         try:
             minor = parse_version(version).minor_version
         except ValueError:
-            self._report("server", "warn", text, "This version cannot be compared with ours.")
+            advice = f"The version cannot be parsed; kubesched behaves as {KUBERNETES_VERSION}."
+            self._report("server", "warn", text, advice)
             return
         newest = parse_version(KUBERNETES_VERSION).minor_version
         if (minor.major, minor.minor) < (1, OLDEST_MINOR):
@@ -192,14 +193,14 @@ class Doctor:
         if skew_s is None:
             return
         behind = "behind" if skew_s > 0 else "ahead of"
-        text = f"our clock is {abs(skew_s):.0f} s {behind} the server's"
+        text = f"the local clock is {abs(skew_s):.0f} s {behind} the server's"
         advice = "Synchronize both clocks (NTP): tokens, leases and events depend on them."
         if abs(skew_s) > _SKEW_FAIL_S:
             self._report("clocks", "fail", text, advice)
         elif abs(skew_s) > _SKEW_WARN_S:
             self._report("clocks", "warn", text, advice)
         else:
-            self._report("clocks", "ok", "our clock and the server's agree")
+            self._report("clocks", "ok", "the local clock and the server's agree")
 
     async def _kinds(self) -> None:
         watched = watched_resources(self.built.profiles.values())
@@ -224,10 +225,10 @@ class Doctor:
         count = sum(len(right.verbs) for right in rights)
         held = count - sum(len(missing) for _, missing in lacking)
         if not lacking:
-            self._report("rights", "ok", f"{user} has all {count} permissions that are used")
+            self._report("rights", "ok", f"{user} has all {count} required permissions")
             return
         if held:
-            self._report("rights", "ok", f"{user} has {held} of {count} permissions that are used")
+            self._report("rights", "ok", f"{user} has {held} of {count} required permissions")
         for right, missing in lacking:
             text = f"{user} may not {', '.join(missing)} {right.title}: {right.purpose}"
             advice = "`kubesched doctor --rbac` prints the rules to grant."

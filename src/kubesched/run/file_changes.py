@@ -31,7 +31,7 @@ class WatchedFiles:
         return iter(self._stamps)
 
     def watch(self, paths: Iterable[Path]) -> None:
-        """Replace the watched files; changes of a new file count from now on."""
+        """Replace the watched files; only later changes of a new file count."""
         stamps, contents = self._stamps, self._contents
         # A file that was watched before keeps its last state: it may have changed since.
         self._stamps = {p: stamps[p] if p in stamps else _stamp(p) for p in paths}

@@ -1,6 +1,6 @@
 """The holder of a leader election lease, and whether it is a kubesched in a pod.
 
-Only reads; `run.doctor` judges.
+Only reads; `run.doctor` evaluates.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class LiveScheduler:
         if self.profile_set.reads_bound_pods:
             self.cache.keep_whole_pods()
         self.profiles: dict[str, Profile] = dict(self.profile_set.profiles)
-        """The profiles in force by scheduler name, shared with all components."""
+        """The active profiles by scheduler name, shared with all components."""
         self.pods = UnassignedPods()
         self.waiting_pods = WaitingPodsMap()
         self.in_pre_bind = PodsInPreBind()
@@ -265,7 +265,7 @@ class LiveScheduler:
 
     @property
     def built(self) -> Built:
-        """Return the profiles in force, and their configuration."""
+        """Return the active profiles, and their configuration."""
         return self.profile_set.built
 
     @property

@@ -14,7 +14,7 @@ from kubesched.kit.log import Log
 
 # Parity: apiserver options/authentication.go, v1.36: serving works without it.
 TOLERATED: Final = ("configmaps", "extension-apiserver-authentication")
-# A permission that no request has lacked for that long may have been granted.
+# After this time without a forbidden request, a permission may have been granted.
 FORGET_S: Final = 300.0
 _WRITES: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # A reflector lists and watches: one rule instead of three errors in a row.

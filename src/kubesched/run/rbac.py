@@ -104,7 +104,7 @@ def _readers(resource: Resource, built: Built) -> str:
 def _writes(enabled: set[str], options: Options) -> list[Right]:
     needed = [write for name in IN_TREE if name in enabled for write in IN_TREE[name].writes]
     if not any(extender.bind_verb for extender in options.config.extenders):
-        needed.insert(0, BINDING)  # An out-of-tree plugin binds by the same request.
+        needed.insert(0, BINDING)  # An out-of-tree bind plugin sends the same request.
     return [
         *(Right(*write) for write in dict.fromkeys(needed)),
         Right("", "pods/status", ("patch",), "conditions and nominated nodes of pods"),

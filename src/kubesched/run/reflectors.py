@@ -211,7 +211,7 @@ class Watching:
 
 
 class _Trial:
-    """The first list of kinds that may fail; until it is over, missing permissions are no alarm."""
+    """The first list of kinds that may fail; until it ends, missing permissions raise no alarm."""
 
     def __init__(self, client: Client) -> None:
         self.synced: set[Resource] = set()

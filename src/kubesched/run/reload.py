@@ -64,7 +64,7 @@ class Reloader:
 
     live: LiveScheduler
     loaded: LoadedConfiguration
-    """The configuration in force."""
+    """The active configuration."""
     read: Callable[[], LoadedConfiguration]
     """Reads everything again; an exception rejects the change."""
     record_event: RecordEvent
@@ -120,10 +120,10 @@ class Reloader:
                 self.live.settings, config=loaded.config, out_of_tree=loaded.registry
             )
             await Swap(self.live).apply(settings)
-        except Exception as problem:  # noqa: BLE001 - the old profile set stays in force
+        except Exception as problem:  # noqa: BLE001 - the old profile set stays active
             forgotten.restore()
             # The fault may be in a module that was never imported before.
-            self.files.watch(self._watched_files(with_neighbours=True))
+            self.files.watch(self._watched_files(with_neighbors=True))
             self._rejected(problem, changed)
             return False
         self.loaded = loaded
@@ -157,10 +157,10 @@ class Reloader:
     def _modules(self) -> dict[str, ModuleType]:
         return modules_of(self._factories(), (*self.loaded.files, *self.loaded.modules))
 
-    def _watched_files(self, *, with_neighbours: bool = False) -> list[Path]:
+    def _watched_files(self, *, with_neighbors: bool = False) -> list[Path]:
         modules = files_of(self._modules().values())
         paths = dict.fromkeys((*self.loaded.files, *modules))
-        if with_neighbours:
+        if with_neighbors:
             folders = {path.parent: None for path in paths if path.suffix == ".py"}
             paths |= dict.fromkeys(
                 path for folder in folders for path in sorted(folder.glob("*.py"))
@@ -190,7 +190,7 @@ class Reloader:
         self._rejected_s = self.clock.now_s()
         self._count("rejected")
         self.log.error(
-            "Reload rejected; the previous configuration stays in force",
+            "Reload rejected; the previous configuration stays active",
             err=self.rejection,
             files=[str(path) for path in changed],
         )
@@ -207,7 +207,7 @@ class Reloader:
         """Return the lines for /statusz."""
         counts = self._counts
         notes = {
-            "Reload": f"generation {self.live.profile_set.number} in force since "
+            "Reload": f"generation {self.live.profile_set.number} active since "
             f"{time_text(self._at_s)}; changes applied: {counts['swapped']}, "
             f"rejected: {counts['rejected']}; files watched: {len(self.files)}"
         }

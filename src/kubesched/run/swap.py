@@ -31,7 +31,7 @@ CHECK_S: Final = 0.2
 
 
 class SwapError(Exception):
-    """A profile set that cannot be applied; the old one stays in force."""
+    """A profile set that cannot be applied; the old one stays active."""
 
 
 class _ListMeta(msgspec.Struct, frozen=True, rename={"continue_": "continue"}):
@@ -118,7 +118,7 @@ class Swap:
             live.cache.drop_kind(kind)
 
     async def _read_whole_pods(self) -> None:
-        """Keep the JSON of bound pods: of updates from now on, and of all others from a list."""
+        """Keep the JSON of bound pods: of new updates, and of all others from a list."""
         live = self.live
         live.cache.keep_whole_pods()
         token = ""
@@ -175,12 +175,12 @@ class Swap:
         live.cache.drop_placeholders()
         live.queue.swap(rules)
         live.scheduler.handlers.rules_changed(added)
-        live.environment.log.info("New profiles are in force", level=1, generation=new.number)
+        live.environment.log.info("New profiles active", level=1, generation=new.number)
         live.retiring.append(old)
         live.tasks.start(self._retire(old), name=f"retired plugins {old.number}")
 
     async def _retire(self, old: ProfileSet) -> None:
-        """Stop the tasks of retired plugins once they bind no pod any more."""
+        """Stop the tasks of retired plugins once none of their bindings is outstanding."""
         live = self.live
         binders, profiles = live.scheduler.binders, list(old.profiles.values())
         while any(map(binders.is_used, profiles)):
@@ -190,7 +190,7 @@ class Swap:
             binders.forget(profile)
         live.retiring.remove(old)
         await self._drop_unread_kinds(old)
-        live.environment.log.info("Retired plugins have ended", level=2, generation=old.number)
+        live.environment.log.info("Retired plugins stopped", level=2, generation=old.number)
 
     async def _drop_unread_kinds(self, old: ProfileSet) -> None:
         live = self.live

@@ -1,7 +1,7 @@
 """HTML report of a simulation or comparison: one self-contained page without scripts.
 
 Owns the sections, the style (light and dark) and the inline SVG charts. Every chart has a text
-alternative, so that none depends on colour.
+alternative, so that none depends on color.
 """
 
 from __future__ import annotations

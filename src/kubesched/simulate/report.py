@@ -48,7 +48,7 @@ def simulation_json(run: Simulation, top: int | None = None) -> dict[str, Any]:
         "placements": [_placement_json(placed) for placed in cut("placements", run.placements)],
         "left": [_left_json(leftover) for leftover in cut("left", run.left)],
         "preemptions": [_preemption_json(made) for made in cut("preemptions", run.preemptions)],
-        "utilisation": {"before": run.before.as_json(), "after": run.after.as_json()},
+        "utilization": {"before": run.before.as_json(), "after": run.after.as_json()},
         "nodes": cut("nodes", _nodes_json(run.before, run.after)),
         "omitted": cut.omitted,
     }
@@ -108,7 +108,7 @@ def capacity_json(run: Capacity, top: int | None = None) -> dict[str, Any]:
         "nodes": len(run.after.names),
         "fit": run.count,
         "templates": [_fit_json(fit, _Cut(top)) for fit in run.fits],
-        "utilisation": {"before": run.before.as_json(), "after": run.after.as_json()},
+        "utilization": {"before": run.before.as_json(), "after": run.after.as_json()},
     }
 
 

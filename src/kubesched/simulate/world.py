@@ -2,7 +2,7 @@
 
 Owns one attempt with all its effects: assume, reserve, permit, nominate, preempt. It uses the cache
 and the scheduling code of the running scheduler; the effects of the API server and of controllers
-are applied immediately. Never writes anywhere else; equal seeds give equal worlds.
+are applied immediately. Never writes anywhere else; equal seeds give equal results.
 Upstream: pkg/scheduler/schedule_one.go schedulingCycle, framework/preemption/executor.go
 """
 
@@ -177,7 +177,7 @@ class World:
         profile = self.built.profiles[pod.scheduler_name]
         view = self.built.handles[profile.name].view = self.view
         state = CycleState()
-        # A configured percentage is honoured; without one every node is evaluated, so that the
+        # A configured percentage is respected; without one every node is evaluated, so that the
         # outcome depends on the cluster alone. See ADR 6.
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:

@@ -56,7 +56,7 @@ def test_json_matches_the_documentation(cluster: str) -> None:
         "code": "Unschedulable",
         "reasons": ["Insufficient cpu"],
     }
-    cpu = report["utilisation"]["after"]["resources"]["cpu"]
+    cpu = report["utilization"]["after"]["resources"]["cpu"]
     assert cpu == {"requested": 6000, "allocatable": 6000, "percent": 100.0}
 
 

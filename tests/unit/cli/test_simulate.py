@@ -152,7 +152,7 @@ def test_json_matches_the_documentation() -> None:
         "Unschedulable",
         None,
     )
-    before, after = report["utilisation"]["before"], report["utilisation"]["after"]
+    before, after = report["utilization"]["before"], report["utilization"]["after"]
     assert before["resources"]["cpu"]["requested"] == 1000
     assert after["zones"]["a"]["resources"]["cpu"]["percent"] == 100.0
     (row,) = report["nodes"]

@@ -108,7 +108,7 @@ def test_a_resource_that_is_served_later_is_listed() -> None:
     assert world.sink.summary == [("ADDED", "ns/a"), ("ADDED", "ns/b")]
     assert not any(change.initial for change in world.sink.changes)
     assert len(world.synced) == 1
-    assert "serves this resource now" in world.log.getvalue()
+    assert "Resource is now served" in world.log.getvalue()
 
 
 def test_a_resource_that_was_served_before_is_retried_often() -> None:

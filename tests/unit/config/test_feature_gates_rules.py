@@ -5,7 +5,7 @@ import pytest
 from kubesched.config.feature_gates import GateError, known_gates, resolve_gates
 from kubesched.config.gate_support import (
     ALWAYS_ON,
-    HONOURED,
+    HONORED,
     LACKING,
     check_support,
     emulation_differences,
@@ -85,8 +85,8 @@ def test_a_gate_of_the_future_cannot_be_set() -> None:
 
 
 def test_every_gate_in_the_tables_exists() -> None:
-    assert {*HONOURED, *LACKING, *ALWAYS_ON} <= set(known_gates())
-    assert not set(HONOURED) & {*LACKING, *ALWAYS_ON}
+    assert {*HONORED, *LACKING, *ALWAYS_ON} <= set(known_gates())
+    assert not set(HONORED) & {*LACKING, *ALWAYS_ON}
     assert not set(LACKING) & set(ALWAYS_ON)
 
 

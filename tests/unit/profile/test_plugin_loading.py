@@ -130,9 +130,9 @@ def _built(plugins: dict[str, Any]) -> Any:
     return built.profiles["default-scheduler"].plugins
 
 
-def test_a_file_can_import_its_neighbours(written: Written) -> None:
-    written("neighbour_of_mine.py", "SIZE = 5\n")
-    file = written("sociable.py", f"from neighbour_of_mine import SIZE\n{PLUGIN}")
+def test_a_file_can_import_its_neighbors(written: Written) -> None:
+    written("neighbor_of_mine.py", "SIZE = 5\n")
+    file = written("sociable.py", f"from neighbor_of_mine import SIZE\n{PLUGIN}")
     assert load_plugin(f"{file}:Packing").factory.__module__ == "kubesched_plugin_sociable"
 
 

@@ -163,7 +163,7 @@ def test_a_broken_plugin_is_rejected_and_the_fixed_one_applied(
     assert text in note
     assert text in world.reloader.notes()["Reload rejected"]
     world.cluster.live.environment.log.flush()
-    assert "Reload rejected; the previous configuration stays in force" in world.logged.getvalue()
+    assert "Reload rejected; the previous configuration stays active" in world.logged.getvalue()
     world.write("'b'")
     world.cluster.advance(2)
     assert world.placed() == "b"

@@ -17,7 +17,7 @@ _SETS = st.sets(st.integers(0, 40))
         pytest.param("", 10, (), id="nothing"),
         pytest.param("5", 10, ((5, 5),), id="one index"),
         pytest.param("1,3-5,9", 10, ((1, 1), (3, 5), (9, 9)), id="indexes and ranges"),
-        pytest.param("1,2,4", 10, ((1, 2), (4, 4)), id="neighbours are joined"),
+        pytest.param("1,2,4", 10, ((1, 2), (4, 4)), id="neighbors are joined"),
         pytest.param("0-3,4-6", 10, ((0, 6),), id="adjacent ranges are joined"),
         pytest.param("1,3-5,8-12", 10, ((1, 1), (3, 5), (8, 9)), id="cut where the Job ends"),
         pytest.param("1,20,30", 10, ((1, 1),), id="indexes beyond completions are skipped"),
@@ -33,7 +33,7 @@ def test_parsing(text: str, completions: int, expected: tuple[tuple[int, int], .
     [
         pytest.param([], "", id="nothing"),
         pytest.param([4], "4", id="one"),
-        pytest.param([4, 5], "4,5", id="two neighbours are listed"),
+        pytest.param([4, 5], "4,5", id="two neighbors are listed"),
         pytest.param([4, 5, 6], "4-6", id="three are a range"),
         pytest.param([0, 2, 3, 4, 7, 8], "0,2-4,7,8", id="mixed"),
     ],

@@ -1,7 +1,7 @@
 """Text output of `kubesched explain`: one sentence, then tables.
 
 Owns wording, order and width. Lines fit the terminal, or 80 columns without one, except the first
-sentence and the event, which stay whole so that they can be searched for. Colour never carries
+sentence and the event, which stay whole so that they can be searched for. Color never carries
 meaning of its own. Never computes anything about the decision.
 """
 

@@ -66,7 +66,7 @@ def _number(context: click.Context, option: click.Parameter, value: str) -> int:
     "--bind",
     "binds",
     is_flag=True,
-    help="Serve bind, too: your plugins bind pods, or else the extender creates a Binding.",
+    help="Also serve bind; if no plugin binds the pod, create the Binding.",
 )
 @click.option(
     "--max-score",
@@ -75,7 +75,7 @@ def _number(context: click.Context, option: click.Parameter, value: str) -> int:
     show_default=True,
     metavar="N",
     help="Send a plugin score of 100 as N. kube-scheduler multiplies scores by 10 and by the "
-    "weight. The protocol expects 10; with 100 no difference between nodes is lost.",
+    "weight. The protocol expects 10; 100 keeps the full precision.",
 )
 @click.option(
     "--tls-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."
@@ -99,14 +99,14 @@ def _number(context: click.Context, option: click.Parameter, value: str) -> int:
     "--tls-cipher-suites",
     default="",
     metavar="NAMES",
-    help="Comma-separated cipher suites, with Go's names.",
+    help="Comma-separated cipher suites, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256.",
 )
 @click.option(
     "--plugin-budget",
     "plugin_budgets",
     multiple=True,
     metavar="[NAME=]DURATION",
-    help="Limit the time of a plugin call; 0 means no limit. May be repeated.  [default: 400ms]",
+    help="Limit the time of a plugin call; 0 means no limit. Repeatable.  [default: 400ms]",
 )
 @click.option(
     "--print-config",

@@ -190,7 +190,7 @@ class Reflector:
         self._version = listed
         self._is_version_unavailable = False
         if not self._is_served:
-            self._log.info("The API server serves this resource now", resource=self.resource.plural)
+            self._log.info("Resource is now served", resource=self.resource.plural)
         self._is_served = self._was_served = True
         self._sync()
         return is_paginated

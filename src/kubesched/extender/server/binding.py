@@ -2,7 +2,7 @@
 
 Owns the order of extension points and the rollback after a failure. The first plugin that does not
 skip writes the binding, DefaultBinder last. Never chooses a node.
-Upstream: pkg/scheduler/schedule_one.go bindingCycle, pkg/scheduler/extender.go Bind (the other end)
+Upstream: pkg/scheduler/schedule_one.go bindingCycle, pkg/scheduler/extender.go Bind (the client)
 """
 
 from __future__ import annotations

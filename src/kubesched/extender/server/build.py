@@ -34,7 +34,7 @@ BINDING: Final = ("reserve", "preBind", "bind", "postBind")
 
 @dataclass(slots=True)
 class PluginServices:
-    """What the handles of plugins provide; set as the components are created."""
+    """The components that plugin handles offer; set as they are created."""
 
     clock: Clock
     log: Log
@@ -44,7 +44,7 @@ class PluginServices:
 
 
 class ExtenderHandle(Handle):
-    """The handle of a plugin: with a cluster, but without a queue and events."""
+    """The handle of a plugin, without queue and events."""
 
     def __init__(self, profile_name: str, services: PluginServices) -> None:
         super().__init__(profile_name)
@@ -84,7 +84,7 @@ class ExtenderHandle(Handle):
 
 @dataclass(frozen=True, slots=True)
 class BuiltExtender:
-    """The profiles of an extender, and what they need."""
+    """The profiles of an extender, and the kinds that they read."""
 
     built: Built
     profiles: Mapping[str, Profile]
@@ -152,7 +152,7 @@ class BuiltExtender:
         }
 
 
-def build_extender(  # noqa: PLR0913  # Everything that is handed in.
+def build_extender(  # noqa: PLR0913  # Every dependency is an argument.
     config: KubeSchedulerConfiguration,
     *,
     out_of_tree: Registry | None,

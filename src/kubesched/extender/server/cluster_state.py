@@ -89,7 +89,7 @@ class ClusterState:
         self.watching.start(tasks)
 
     async def learn_pods(self) -> bool:
-        """Watch pods from now on; return whether all of them have been listed."""
+        """Start watching pods unless they are watched; return whether all have been listed."""
         assert self._tasks is not None, "it is started"
         if not self.knows_pods:
             try:
@@ -100,7 +100,7 @@ class ClusterState:
                 self._log.error("Pods cannot be read", err=str(problem))
                 return False
             self.knows_pods = True
-            self._log.info("Watching pods from now on: a plugin reads them")
+            self._log.info("Started watching pods: required by a plugin")
         return True
 
     def _forget_pods(self, pods: Resource) -> None:
@@ -206,14 +206,14 @@ class ClusterState:
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    """What identifies a version of a node."""
+    """Name and resourceVersion of a node."""
 
     name: str = ""
     resource_version: str = ""
 
 
 class _Head(msgspec.Struct):
-    """The only part of a node that most calls decode."""
+    """The only part of a node that most calls have to decode."""
 
     metadata: _Metadata
 
@@ -229,7 +229,7 @@ class RequestedNodes:
     table: NodeTable
     """The nodes that have a row."""
     is_known: BoolColumn | None = None
-    """Which names have a row; None if all have."""
+    """A mask of the names that have a row; None if all have one."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -294,7 +294,7 @@ def _in_place(cluster: ClusterState, raw: msgspec.Raw, before: dict[str, NodeInf
     if watched == version and version:
         return name
     if watched is not None and version and version_number(version) < version_number(watched):
-        return name  # The watch is ahead of the scheduler.
+        return name  # The watch has a newer version than the scheduler.
     info = NodeInfo(decode_as(Node, bytes(raw)), bytes(raw))
     before.setdefault(info.name, cluster.cache.node_info(info.name))
     cluster.cache.set_node_info(info)

@@ -67,7 +67,7 @@ def extender_entry(extender: BuiltExtender, options: SnippetOptions) -> dict[str
 
 
 def extender_rights(extender: BuiltExtender, *, binds: bool) -> list[Right]:
-    """Return every right that the extender uses."""
+    """Return every permission that the extender needs."""
     rights = [
         Right(
             resource.group,

@@ -36,7 +36,7 @@ _LINGER_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may use of the server."""
+    """Limits for clients."""
 
     header_bytes: int = 1 << 16
     """Of the request line and all headers."""
@@ -127,7 +127,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no request has begun that lacks its response."""
+        """Return whether every request has its response."""
         return not (self._is_begun or self._unserved or self._task or self._is_write_paused)
 
     def abort(self) -> None:
@@ -308,7 +308,7 @@ class _Connection(asyncio.Protocol):
         self._is_write_paused = False
         self._serve()
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- timeouts and errors ----------------------------------------------------------------------
 
     def _set_timer(self) -> None:
         """Close the connection if nothing happens for as long as its state allows."""

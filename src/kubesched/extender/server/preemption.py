@@ -3,7 +3,7 @@
 Owns the trial without the victims. The calling scheduler has run its own filters, but calls those
 of an extender only on nodes with room. Never chooses victims: a node keeps the proposed ones or is
 left out.
-Upstream: pkg/scheduler/extender.go ProcessPreemption (the other end)
+Upstream: pkg/scheduler/extender.go ProcessPreemption (the client)
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def preempt(service: ExtenderService, args: ExtenderPreemptionArgs) -> PreemptOu
 
 
 def _proposed(args: ExtenderPreemptionArgs) -> Mapping[str, MetaVictims]:
-    """Return the victims of each node by identifier, in whichever form they came."""
+    """Return the victims of each node by identifier, whether sent by uid or as whole pods."""
     if args.node_name_to_meta_victims is not None:
         by_uid = args.node_name_to_meta_victims.items()
         return {name: victims or MetaVictims() for name, victims in by_uid}
@@ -118,7 +118,7 @@ def _would_fit(
     for uid in uids:
         index = view.pods.index_of.get(uid, -1)
         if index not in on_node:
-            continue  # It is gone already.
+            continue  # It was already deleted.
         removed = trial.remove(np.array([index], dtype=np.int32))
         failure = profile.filters.change_pods("remove", state, pod, removed, trial)
         if failure is not None:

@@ -3,7 +3,7 @@
 Owns the body of the `prioritize` call that follows a `filter` call. A call with that very body is
 not decoded, which saves two thirds of its work; any other call is decoded. Never caches a verdict
 of a plugin, nor a row that another node may have taken over.
-Upstream: pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes (the other end)
+Upstream: pkg/scheduler/schedule_one.go findNodesThatPassExtenders, prioritizeNodes (the client)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY: Final = b',"NodeNames":'
 _ENDS: Final = (b"}", b"}\n")
 _ROWS_MIN: Final = 64
 _SLOTS_MAX: Final = 4_000_000
-"""Slots, of which unused ones take a word each."""
+"""Size of the list of fragments; an unused entry takes 8 bytes."""
 
 
 class PredictedCall(NamedTuple):

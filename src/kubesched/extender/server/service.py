@@ -3,7 +3,7 @@
 Owns the extension points that a verb runs, and the conversion of verdicts into results. A call runs
 between two changes of the cluster state without awaiting. Never handles HTTP, and never chooses a
 node: the calling scheduler does.
-Upstream: pkg/scheduler/extender.go (the other end), staging/src/k8s.io/kube-scheduler/extender/v1
+Upstream: pkg/scheduler/extender.go (the client), staging/src/k8s.io/kube-scheduler/extender/v1
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ServiceError(Exception):
 
 
 class PodsUnknownError(ServiceError):
-    """A plugin may read pods, which are not watched so far."""
+    """A plugin may read pods, which are not watched yet."""
 
     def __init__(self) -> None:
         super().__init__("the extender has not read all pods yet")
@@ -113,7 +113,7 @@ class ExtenderService:
         if self.cluster.knows_pods:
             return
         templates, key = self._without_pods, (profile.name, pod.template)
-        # What other plugins declare may depend on more of the pod.
+        # The declarations of other plugins may depend on more fields of the pod.
         if key in templates and not profile.pod_keys.guarded:
             return
         if profile.may_read_pods(pod):

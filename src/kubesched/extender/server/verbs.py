@@ -2,7 +2,7 @@
 
 Owns error responses, and one log line and one count per call. Filtering and scoring are in service.
 Never reads a socket.
-Upstream: pkg/scheduler/extender.go send (the other end)
+Upstream: pkg/scheduler/extender.go send (the client)
 """
 
 from __future__ import annotations

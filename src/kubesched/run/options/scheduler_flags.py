@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubesched.config.gate_support import ALWAYS_ON, HONOURED, LACKING
+from kubesched.config.gate_support import ALWAYS_ON, HONORED, LACKING
 from kubesched.ops.serving import DEFAULT_PORT
 from kubesched.run.options.flag_types import (
     BOOL,
@@ -38,7 +38,7 @@ from kubesched.run.options.flags import Flag, FlagSet
 
 _SECOND_NS: Final = 1_000_000_000
 _NOT_WITH_CONFIG: Final = "Without --config only."
-_ONE_STREAM: Final = "Rejected: kubesched's log has one stream."
+_ONE_STREAM: Final = "Not supported: kubesched writes a single log stream without a buffer."
 
 _GROUPS: Final[Mapping[str, Sequence[Flag]]] = {
     "misc": (
@@ -241,10 +241,10 @@ _GROUPS: Final[Mapping[str, Sequence[Flag]]] = {
             GATES,
             "Feature gates: Name=true or Name=false, separated by commas. All gates of "
             "kube-scheduler v1.36.4 are accepted, including AllAlpha and AllBeta.\n"
-            f"Honoured: {', '.join(HONOURED)}.\n"
+            f"Can be enabled and disabled: {', '.join(HONORED)}.\n"
             f"Cannot be enabled: {', '.join(LACKING)}.\n"
             f"Cannot be disabled: {', '.join(ALWAYS_ON)}.\n"
-            "Others have no effect on a scheduler.",
+            "All others have no effect on a scheduler.",
             shown="gates",
         ),
         Flag(
@@ -287,7 +287,8 @@ _GROUPS: Final[Mapping[str, Sequence[Flag]]] = {
         Flag(
             "v",
             LEVEL,
-            "Verbosity of the log: 0 essentials, 2 changes, 3 every pod, 5 reasons, 10 everything.",
+            "Log verbosity: 0 for warnings and main steps, 2 for changes, 3 for each pod, 5 for "
+            "the reasons of decisions, 10 for everything.",
             shorthand="v",
         ),
         Flag(
